@@ -1,0 +1,59 @@
+// A node's daemon, less its command line: node_host, router, the two transports and the control plane's actors, put together.
+//
+//   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor
+//   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
+//   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `head`
+//   keeper_actor        detached; does what blocks: reads jobs, spawns and ends roles, writes weights
+//   repl_actor          detached; answers from published state, while all cores train
+//
+// Control messages travel over our own transport, not CAF's BASP: DESIGN.md section 4 says what was measured. The actors are CAF's.
+// Free of CAF headers. Errors: values; no exception leaves.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/graph/job_spec.hpp"
+#include "runtime/job/tables.hpp"
+#include "runtime/node/net/transport.hpp"
+
+namespace troupe {
+
+struct control_plane_options {
+  cluster_spec cluster;
+  std::string node;
+  std::shared_ptr<const tables> all;
+  std::filesystem::path state;  // checkpoints and weights go into folders there
+  std::uint64_t incarnation = 1;
+  std::function<void(const std::string& line)> log;  // any thread
+  // No job runs here any more, after drain(). Called on an actor's thread, once.
+  std::function<void()> on_drained;
+};
+
+struct listening_ports {
+  std::uint16_t control = 0, data = 0;
+};
+
+class control_plane {
+ public:
+  // Listens; joining goes on by itself from here.
+  static net::expected<std::unique_ptr<control_plane>> open(control_plane_options o);
+  ~control_plane();
+  control_plane(const control_plane&) = delete;
+  control_plane& operator=(const control_plane&) = delete;
+
+  listening_ports ports() const;
+  // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint: the running job, now.
+  void drain();
+  void checkpoint();
+
+ private:
+  struct impl;
+  explicit control_plane(std::unique_ptr<impl> p);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe

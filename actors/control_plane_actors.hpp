@@ -1,0 +1,139 @@
+// The control plane's actors, as their shells see each other. Includes CAF: only for control_plane*.cpp.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "actors/caf_compat.hpp"
+#include "actors/control_plane.hpp"
+#include "actors/control_plane_head.hpp"
+#include "actors/control_plane_keeper.hpp"
+#include "actors/control_plane_member.hpp"
+#include "actors/node_host.hpp"
+#include "actors/router.hpp"
+
+namespace troupe::control {
+
+// What the control actor last knew, for readers on any thread.
+class board {
+ public:
+  void put(repl_view v) {
+    std::lock_guard guard(lock_);
+    view_ = std::move(v);
+  }
+  repl_view get() const {
+    std::lock_guard guard(lock_);
+    return view_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  repl_view view_;
+};
+
+// What all of them share. Written before the first message; the transports are closed before it goes.
+struct shared {
+  control_plane_options options;
+  std::string coordinator;  // name of the node whose daemon coordinates
+  net::address coordinator_at;
+  instant begun = std::chrono::steady_clock::now();
+  board published;
+  router route;
+  std::unique_ptr<net::transport> control_net, data_net;
+  std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
+  listening_ports ports;
+  std::string numerics;  // of the device all jobs run on
+  caf::actor control, keep, repl;
+
+  bool coordinates() const { return coordinator == options.node; }
+  bool is_node(const std::string& name) const {
+    for (const auto& n : options.cluster.nodes)
+      if (n.name == name) return true;
+    return false;
+  }
+  void log(const std::string& line) const {
+    if (options.log) options.log(line);
+  }
+};
+
+// --- to the control actor
+struct message_in {
+  std::string peer;
+  message what;
+};
+struct link_change {
+  bool data = false, up = false;
+  std::string peer, reason;
+  std::uint64_t incarnation = 0;
+};
+struct event_in {
+  job_event what;
+};
+struct store_in {
+  std::uint32_t job = 0;
+  store_effect what;
+};
+struct check_done {
+  std::uint32_t job = 0;
+  checked what;
+};
+struct make_done {
+  std::uint32_t job = 0;
+  std::string error;
+};
+struct end_done {
+  std::uint32_t job = 0;
+};
+struct save_done {
+  stored what;
+};
+struct submit_in {  // from the REPL actor: answer `id` of `peer` when it is known
+  std::string peer;
+  std::uint64_t id = 0;
+  bool json = false;
+  job_text what;
+};
+struct tell_in {
+  std::uint32_t job = 0;
+  command what;
+};
+struct listening_in {};  // the ports are known: join
+struct drain_in {};
+struct tick_in {};
+struct control_note {
+  std::variant<message_in, link_change, event_in, store_in, check_done, make_done, end_done, save_done, submit_in, tell_in, listening_in,
+               drain_in, tick_in>
+      what;
+};
+
+// --- to the keeper
+struct keeper_note {
+  std::variant<check_text, make_roles, end_roles, store_in> what;
+};
+
+// --- to the REPL actor
+struct ask_in {
+  std::string peer;
+  ask what;
+};
+struct answer_in {
+  answer what;
+};
+struct coordinator_gone {};
+
+caf::actor spawn_control(caf::actor_system& system, shared& s);
+caf::actor spawn_keeper(caf::actor_system& system, shared& s);
+caf::actor spawn_repl(caf::actor_system& system, shared& s);
+
+}  // namespace troupe::control
+
+TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
+TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
+TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)

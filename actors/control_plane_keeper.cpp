@@ -1,0 +1,177 @@
+#include "actors/control_plane_keeper.hpp"
+
+#include <set>
+
+#include "runtime/node/job_file.hpp"
+#include "runtime/node/plugin.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string safe_name(const std::string& name) {
+  std::string out;
+  for (char c : name.substr(0, 48)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    out += plain ? c : '_';
+  }
+  return out;
+}
+
+diagnostics about(const std::string& file, const std::string& what) {
+  diagnostic d;
+  d.at.file = file;
+  d.message = what;
+  return diagnostics(1, d);
+}
+
+std::string current_error() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace
+
+std::string plan_hash(const job_plan& p) {
+  std::string text;
+  const auto number = [&](auto v) { text += std::to_string(v) + ","; };
+  const auto list = [&](const std::vector<std::uint32_t>& v) {
+    for (auto x : v) number(x);
+    text += ";";
+  };
+  for (const auto& r : p.roles) {
+    text += r.name + ":";
+    number(static_cast<unsigned>(r.kind));
+    number(r.node);
+    list(r.layers);
+    list(r.in_edges);
+    list(r.out_edges);
+  }
+  for (const auto& e : p.edges)
+    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port}, std::uint32_t{e.grad_back}})
+      number(v);
+  for (const auto& b : p.blocks) {
+    number(b.param);
+    number(b.begin);
+    number(b.count);
+    number(index_of(b.shard));
+  }
+  for (const auto& r : p.ranges) {
+    number(r.first);
+    number(r.count);
+  }
+  number(p.packets);
+  number(p.sub_solvers);
+  return sha256_hex(text.data(), text.size());
+}
+
+keeper::made keeper::read(const job_text& what) const {
+  try {
+    auto plugins = read_plugins(what.text, what.file, what.overrides);
+    if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
+    auto all = all_;
+    if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
+      auto own = std::make_shared<tables>(*all_);
+      if (auto loaded = load_plugins(wanted, *own); !loaded) return about(what.file, loaded.error().message);
+      all = std::move(own);
+    }
+    auto spec = parse_job(what.text, what.file, *all, what.overrides);
+    if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+    return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), cluster_.nodes);
+  } catch (...) {
+    return about(what.file, current_error());
+  }
+}
+
+checked keeper::check(const job_text& what) {
+  checked c;
+  auto m = read(what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) {
+    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+    return c;
+  }
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(m);
+  c.name = j.spec.name;
+  c.plan_hash = plan_hash(j.plan);
+  c.last_step = j.last_step;
+  c.deterministic = j.spec.train.deterministic;
+  std::set<std::uint32_t> used;
+  for (const auto& r : j.plan.roles) used.insert(r.node);
+  for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
+  return c;
+}
+
+std::string keeper::make(const prepare& what) {
+  auto m = read(what.what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+  const auto j = std::get<std::shared_ptr<prepared_job>>(m);
+  j->id = what.job;
+  if (plan_hash(j->plan) != what.plan_hash)
+    return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  std::vector<std::string> names;
+  std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
+  for (const auto& n : j->plan.nodes) {
+    if (n.name == self_) me = static_cast<std::uint32_t>(names.size());
+    names.push_back(n.name);
+  }
+  std::vector<std::uint32_t> node_of;
+  for (const auto& r : j->plan.roles) node_of.push_back(r.node);
+  router_.open(what.job, std::move(names), std::move(node_of));
+  try {
+    host_.spawn(what.job, j, me);
+  } catch (...) {
+    router_.close(what.job);
+    return current_error();
+  }
+  job_ = j;
+  return {};
+}
+
+void keeper::end(std::uint32_t job) {
+  router_.close(job);
+  host_.end(job);
+  if (job_ && job_->id == job) job_.reset();
+}
+
+fs::path keeper::folder_of(const prepared_job& j) const {
+  return state_ / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
+}
+
+stored keeper::save(std::uint32_t job, const store_effect& what) {
+  stored s{job, what.what, {}, {}, {}};
+  const auto j = job_;
+  if (!j || j->id != job) {
+    s.error = "the job is gone";
+    return s;
+  }
+  try {
+    const auto folder = folder_of(*j);
+    fs::create_directories(folder);
+    if (what.what == "checkpoint") {
+      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets, {}, what.step, what.named, {}};
+      if (const auto bad = save_checkpoint(folder.string(), c)) s.error = bad->to_string();
+      const auto files = checkpoint_files(folder.string());
+      if (s.error.empty() && !files.empty()) s.path = files.front();
+      return s;
+    }
+    s.sha256 = weights_sha256(what.named);
+    s.path = (folder / "weights.safetensors").string();
+    if (const auto bad = write_safetensors(s.path, what.named)) {
+      s.error = bad->to_string();
+      s.path.clear();
+    }
+  } catch (...) {
+    s.error = current_error();
+  }
+  return s;
+}
+
+}  // namespace troupe::control

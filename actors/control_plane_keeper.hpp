@@ -1,0 +1,45 @@
+// What takes long and blocks, for the control plane: reads jobs, opens their data, makes and ends roles, hashes and writes weights.
+// Run by one detached actor, one thing at a time, so no other actor ever waits for a disk.
+// Errors: values. Nothing throws.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "actors/control_plane_head.hpp"
+#include "actors/node_host.hpp"
+#include "actors/router.hpp"
+#include "runtime/job/job.hpp"
+
+namespace troupe::control {
+
+class keeper {
+ public:
+  keeper(const cluster_spec& cluster, std::string self, std::shared_ptr<const tables> all, std::filesystem::path state, node_host& host,
+         router& r)
+      : cluster_(cluster), self_(std::move(self)), all_(std::move(all)), state_(std::move(state)), host_(host), router_(r) {}
+
+  checked check(const job_text& what);
+  std::string make(const prepare& what);  // an error, or the roles are spawned
+  void end(std::uint32_t job);
+  stored save(std::uint32_t job, const store_effect& what);
+
+ private:
+  using made = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+  made read(const job_text& what) const;
+  std::filesystem::path folder_of(const prepared_job& j) const;
+
+  const cluster_spec& cluster_;
+  const std::string self_;
+  const std::shared_ptr<const tables> all_;
+  const std::filesystem::path state_;
+  node_host& host_;
+  router& router_;
+  std::shared_ptr<const prepared_job> job_;  // hosted now
+};
+
+// Equal on two nodes when they have made the same plan.
+std::string plan_hash(const job_plan& p);
+
+}  // namespace troupe::control

@@ -1,0 +1,173 @@
+#include "actors/daemon.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <sys/eventfd.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "actors/control_plane.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/certificates.hpp"
+#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/plugin.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr auto drain_within = std::chrono::seconds(25);
+
+int wrong(const std::string& message) {
+  std::fprintf(stderr, "trouped: %s\n", message.c_str());
+  return 2;
+}
+
+const node_spec* node_named(const cluster_spec& c, const std::string& name, std::string& error) {
+  std::vector<std::string> names;
+  for (const auto& n : c.nodes) {
+    if (n.name == name) return &n;
+    names.push_back(n.name);
+  }
+  error = c.file + " has no node " + in_quotes(name) + did_you_mean(name, names);
+  return nullptr;
+}
+
+// There is no plain mode: without certificates there is no daemon.
+std::string check_tls(const cluster_spec& c, const std::string& node) {
+  const fs::path dir = c.tls_dir;
+  std::error_code ec;
+  if (c.tls_dir.empty() || !fs::is_directory(dir, ec))
+    return "no certificates: " + (c.tls_dir.empty() ? "[cluster.tls] dir is not set" : dir.string() + " is not a folder") +
+           "; make them with `troupe init-cluster --cluster " + c.file + "`";
+  const auto fine = check_certificate(dir / "ca.pem", dir / (node + ".pem"), dir / (node + ".key"), node);
+  return fine ? std::string() : fine.error().message;
+}
+
+// Signals and the end of draining, on one poll() in the main thread.
+class wakeups {
+ public:
+  wakeups() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, s);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+    signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    drained_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  }
+  ~wakeups() {
+    ::close(signals_);
+    ::close(drained_);
+  }
+  wakeups(const wakeups&) = delete;
+  wakeups& operator=(const wakeups&) = delete;
+
+  void drained() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto n = ::write(drained_, &one, sizeof one);
+  }
+  // A signal's number, 0 when drained, -1 after `within`.
+  int wait(std::chrono::milliseconds within) const {
+    pollfd fds[] = {{signals_, POLLIN, 0}, {drained_, POLLIN, 0}};
+    const auto until = std::chrono::steady_clock::now() + within;
+    while (true) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+      const int n = ::poll(fds, 2, static_cast<int>(std::clamp<long long>(left, 0, 3600 * 1000)));
+      signalfd_siginfo info{};
+      if (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) return static_cast<int>(info.ssi_signo);
+      if (n > 0 && (fds[1].revents & POLLIN) != 0) return 0;
+      if (n == 0 && left <= 0) return -1;
+    }
+  }
+
+ private:
+  int signals_ = -1, drained_ = -1;
+};
+
+std::shared_ptr<spdlog::logger> make_log(const std::string& node) {
+  auto log = std::make_shared<spdlog::logger>(node, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %v");
+  log->flush_on(spdlog::level::info);
+  return log;
+}
+
+int serve(control_plane& plane, const wakeups& wake, spdlog::logger& log) {
+  while (true) {
+    const int s = wake.wait(std::chrono::hours(1));
+    if (s == SIGHUP) {
+      log.info("SIGHUP: checkpoint");
+      plane.checkpoint();
+    }
+    if (s == SIGTERM || s == SIGINT) break;
+  }
+  log.info("draining: jobs here stop at a boundary, with a checkpoint; a second signal exits at once");
+  plane.drain();
+  const auto until = std::chrono::steady_clock::now() + drain_within;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int s = wake.wait(std::max(left, std::chrono::milliseconds(0)));
+    if (s == 0) break;
+    if (s == SIGTERM || s == SIGINT || s == -1) {
+      log.info(s == -1 ? "not drained within 25 s: exit" : "second signal: exit");
+      log.flush();
+      ::_exit(1);
+    }
+  }
+  log.info("drained");
+  return 0;
+}
+
+net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c,
+                                                         const std::shared_ptr<spdlog::logger>& log, const wakeups& wake) {
+  auto all = std::make_shared<tables>(stock_tables());
+  if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
+  control_plane_options p;
+  p.cluster = c;
+  p.node = o.node;
+  p.all = std::move(all);
+  p.state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
+  // Grows with every start of this node, so that whoever knew an earlier life of it can tell.
+  p.incarnation = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  p.log = [log](const std::string& line) { log->info("{}", line); };
+  p.on_drained = [&wake] { wake.drained(); };
+  return control_plane::open(std::move(p));
+}
+
+}  // namespace
+
+int run_daemon(const daemon_options& o) {
+  auto read = read_cluster_file(o.cluster_file);
+  if (const auto* bad = std::get_if<diagnostics>(&read)) {
+    for (const auto& d : *bad) std::fprintf(stderr, "%s\n", d.to_string().c_str());
+    return 2;
+  }
+  const auto& cluster = std::get<cluster_spec>(read);
+  std::string error;
+  const auto* me = node_named(cluster, o.node, error);
+  if (!me) return wrong(error);
+  if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
+  if (o.check) return 0;
+  const wakeups wake;
+  const auto log = make_log(o.node);
+  auto plane = open_plane(o, cluster, log, wake);
+  if (!plane) return wrong(plane.error().message);
+  const auto ports = (*plane)->ports();
+  const auto host = me->address.substr(0, me->address.rfind(':'));
+  std::printf("ready %s control %s:%u data %s:%u\n", o.node.c_str(), host.c_str(), unsigned{ports.control}, host.c_str(),
+              unsigned{ports.data});
+  std::fflush(stdout);
+  log->info("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data);
+  return serve(**plane, wake, *log);
+}
+
+}  // namespace troupe

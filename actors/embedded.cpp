@@ -1,0 +1,225 @@
+#include "actors/embedded.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <variant>
+
+#include "actors/node_host.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+using note = std::variant<event_effect, store_effect>;
+
+// From actor threads to the thread in run(). Bounded: a reader that cannot keep up (a pipe nobody reads) holds the training up
+// instead of filling the memory.
+class note_queue {
+ public:
+  static constexpr std::size_t bound = 4096;
+
+  void put(note n) {
+    std::unique_lock guard(lock_);
+    room_.wait(guard, [this] { return notes_.size() < bound || closed_; });
+    if (closed_) return;
+    notes_.push_back(std::move(n));
+    if (notes_.size() == 1) filled_.notify_one();
+  }
+  // All there are, or none after `limit`.
+  std::deque<note> take(std::chrono::milliseconds limit) {
+    std::unique_lock guard(lock_);
+    filled_.wait_for(guard, limit, [this] { return !notes_.empty(); });
+    auto taken = std::move(notes_);
+    notes_.clear();
+    room_.notify_all();
+    return taken;
+  }
+  // Whatever comes now is dropped: nobody may wait for a reader that has gone.
+  void close() {
+    std::lock_guard guard(lock_);
+    closed_ = true;
+    room_.notify_all();
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable filled_, room_;
+  std::deque<note> notes_;
+  bool closed_ = false;
+};
+
+// Has anything moved since the last look? Counts looks and not time, so that a process that was stopped for a while (SIGSTOP, a
+// debugger) is not taken for one that hangs.
+class stall_watch {
+ public:
+  static constexpr std::chrono::milliseconds every{1000};
+
+  explicit stall_watch(std::chrono::seconds limit) : limit_(limit / every) {}
+  bool stalled(const std::vector<role_published>& rows) {
+    std::uint64_t now = 0;
+    for (const auto& r : rows) now += r.messages;
+    quiet_ = now == seen_ ? quiet_ + 1 : 0;
+    seen_ = now;
+    return quiet_ > limit_;
+  }
+  void reset() { quiet_ = 0; }
+
+ private:
+  std::int64_t limit_;
+  std::int64_t quiet_ = 0;
+  std::uint64_t seen_ = 0;
+};
+
+std::string who_waits(const std::vector<role_published>& rows) {
+  std::string text;
+  for (const auto& r : rows)
+    if (!r.status.waits_for.empty()) text += "; " + r.name + " waits for " + r.status.waits_for;
+  return text;
+}
+
+}  // namespace
+
+struct embedded_run::impl {
+  impl(std::shared_ptr<const prepared_job> job, embedded_options o)
+      : j(std::move(job)), options(std::move(o)), watch(options.stall_after) {}
+
+  void start();
+  void wait();
+  void hear(const event_effect& e);
+  void hear(const store_effect& s);
+  void fail(std::string where, std::string what);
+  void look_for_stall();
+
+  std::shared_ptr<const prepared_job> j;
+  embedded_options options;
+  note_queue notes;
+  stall_watch watch;
+  mutable std::mutex lock;  // of `host` and `early`
+  std::shared_ptr<node_host> host;
+  std::vector<troupe::command> early;  // said before the job started
+  bool over = false, paused = false, used = false;
+  embedded_result result;
+};
+
+embedded_run::embedded_run(std::shared_ptr<const prepared_job> j, embedded_options o)
+    : impl_(std::make_unique<impl>(std::move(j), std::move(o))) {}
+embedded_run::~embedded_run() = default;
+
+void embedded_run::impl::fail(std::string where, std::string what) {
+  if (over) return;
+  over = true;
+  result.ok = false;
+  result.where = std::move(where);
+  result.error = std::move(what);
+}
+
+void embedded_run::impl::start() {
+  host_config c;
+  c.threads = options.threads;
+  c.dev = options.dev;
+  c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) { notes.put(e); };
+  c.callbacks.on_store = [this](std::uint32_t, const store_effect& s) { notes.put(s); };
+  auto made = std::make_shared<node_host>(std::move(c));
+  made->spawn(j->id, j, 0);
+  envelope e;
+  e.h.job = j->id;
+  e.h.dst = role_id{0};
+  e.body = troupe::start{};
+  made->deliver(std::move(e));
+  std::lock_guard guard(lock);
+  host = std::move(made);
+  for (auto& w : early) host->command(j->id, std::move(w));
+  early.clear();
+}
+
+void embedded_run::impl::hear(const event_effect& e) {
+  if (over) return;
+  result.step = std::max(result.step, e.step);
+  if (e.kind == "paused") paused = true;
+  if (e.kind == "resumed") paused = false;
+  if (e.kind == "done") {
+    over = true;
+    result.ok = true;
+    result.stopped = e.text == "stopped";
+    result.done = e.values;
+    result.weights_sha256 = weights_sha256(result.weights);
+  }
+  // "role worker0/conv1: what happened", as the shell says it.
+  if (e.kind == "error") {
+    const auto colon = e.text.find(": ");
+    const bool named = e.text.starts_with("role ") && colon != std::string::npos;
+    fail(named ? e.text.substr(5, colon - 5) : "coordinator", named ? e.text.substr(colon + 2) : e.text);
+  }
+  if (options.on_event) options.on_event(e);
+}
+
+void embedded_run::impl::hear(const store_effect& s) {
+  if (over) return;
+  if (s.what == "weights") result.weights = s.named;
+  if (options.on_store) options.on_store(s);
+}
+
+void embedded_run::impl::look_for_stall() {
+  if (paused) return watch.reset();
+  const auto rows = host->published();
+  if (!watch.stalled(rows)) return;
+  const auto seconds = std::to_string(options.stall_after.count());
+  event_effect e{"error", result.step, {}, "no role handled a message for " + seconds + " s" + who_waits(rows)};
+  hear(e);
+}
+
+void embedded_run::impl::wait() {
+  auto next_look = std::chrono::steady_clock::now() + stall_watch::every;
+  while (!over) {
+    for (auto& n : notes.take(std::chrono::milliseconds(250))) std::visit([this](const auto& x) { hear(x); }, n);
+    const auto now = std::chrono::steady_clock::now();
+    if (over || now < next_look) continue;
+    look_for_stall();
+    next_look = now + stall_watch::every;
+  }
+}
+
+embedded_result embedded_run::run() {
+  auto& me = *impl_;
+  if (std::exchange(me.used, true)) {
+    embedded_result twice;
+    twice.error = "embedded_run::run() was called twice";
+    return twice;
+  }
+  me.result.step = me.j->first_step;
+  try {
+    me.start();
+    me.wait();
+  } catch (const std::exception& e) {
+    me.fail("embedded", e.what());
+  } catch (...) {
+    me.fail("embedded", "unknown exception");
+  }
+  me.notes.close();
+  std::shared_ptr<node_host> last;
+  {
+    std::lock_guard guard(me.lock);
+    last = std::move(me.host);
+  }
+  last.reset();  // joins, unless somebody looks inside at this moment
+  return std::move(me.result);
+}
+
+void embedded_run::command(troupe::command c) {
+  std::lock_guard guard(impl_->lock);
+  if (impl_->host)
+    impl_->host->command(impl_->j->id, std::move(c));
+  else
+    impl_->early.push_back(std::move(c));
+}
+
+void embedded_run::stop() { command({"stop", {}, 0}); }
+
+std::shared_ptr<node_host> embedded_run::host() const {
+  std::lock_guard guard(impl_->lock);
+  return impl_->host;
+}
+
+}  // namespace troupe

@@ -1,0 +1,70 @@
+// Embedded mode: a whole job, all its roles, in this process; no port is opened. What `troupe train JOB` does, and what a program
+// that links Troupe may do from its own main().
+//
+//   embedded_run run(job, {.on_event = print});
+//   auto result = run.run();          // returns when the job is over
+//
+// Threads: run() may be called once, by one thread, and calls all callbacks on that thread; the actors run on threads of their own.
+// stop() and command() may be called by any thread at any time, callbacks included.
+// Errors: run() never throws and never hangs. The job ends with an error when a role says "error", and when for `stall_after` no
+// role of the job handled a message (and the job is not paused).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/job/job.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+class node_host;
+
+struct embedded_options {
+  unsigned threads = 0;         // of the scheduler; 0: one per core
+  std::shared_ptr<device> dev;  // where jobs run; null: the CPU
+  std::function<void(const event_effect&)> on_event;
+  // "checkpoint" and "weights", before the event that goes with them. A checkpoint that the callback cannot save it reports itself.
+  std::function<void(const store_effect&)> on_store;
+  std::chrono::seconds stall_after{120};
+};
+
+struct embedded_result {
+  bool ok = false;       // false: `error` says why
+  bool stopped = false;  // ended early by stop()
+  std::string where;     // of the error: the role, or empty
+  std::string error;
+  std::uint64_t step = 0;                               // last complete one
+  std::vector<std::pair<std::string, double>> done;     // values of the event "done"
+  std::vector<std::pair<std::string, tensor>> weights;  // final, in layer order
+  std::string weights_sha256;
+};
+
+class embedded_run {
+ public:
+  // `j` as prepared for one node.
+  embedded_run(std::shared_ptr<const prepared_job> j, embedded_options o);
+  ~embedded_run();
+  embedded_run(const embedded_run&) = delete;
+  embedded_run& operator=(const embedded_run&) = delete;
+
+  embedded_result run();
+
+  // Ends the job at the next step boundary, with a checkpoint.
+  void stop();
+  // A person's word: pause, resume, checkpoint, eval, set, ...
+  void command(troupe::command c);
+  // The host of the job's roles while run() runs, for those who want to look inside; null before and after.
+  std::shared_ptr<node_host> host() const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+// Roles of a prepared job: apart from node_host.cpp, so that whoever seats roles of their own need not link the job.
+#include "actors/node_host.hpp"
+#include "runtime/job/job.hpp"
+
+namespace troupe {
+
+void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me) {
+  std::vector<seat> seats;
+  std::vector<std::uint32_t> node_of;
+  for (const role_plan& r : j->plan.roles) {
+    node_of.push_back(r.node);
+    if (r.node != me) continue;
+    seat s;
+    s.id = r.id;
+    s.name = r.name;
+    s.slots = r.kind == role_kind::stage ? j->plan.sub_solvers : 1;
+    s.value = make_role(j, r.id);
+    seats.push_back(std::move(s));
+  }
+  spawn(job_id, std::move(seats), std::move(node_of), me);
+}
+
+}  // namespace troupe

@@ -1,0 +1,72 @@
+// `troupe train JOB --cluster FILE`: submits the job to the cluster's coordinator and follows it; Ctrl-C detaches.
+#include <atomic>
+#include <optional>
+
+#include "actors/cluster_client.hpp"
+#include "apps/troupe_commands.hpp"
+#include "apps/troupe_progress.hpp"
+#include "apps/troupe_signals.hpp"
+#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/job_file.hpp"
+
+namespace troupe {
+namespace {
+
+// "place: what" as messages come over the wire; a place has no blank in it.
+std::pair<std::string, std::string> place_and_text(const std::string& message) {
+  const auto colon = message.find(": ");
+  if (colon == std::string::npos || message.find(' ') < colon) return {{}, message};
+  return {message.substr(0, colon), message.substr(colon + 2)};
+}
+
+std::variant<cluster_submission, diagnostics> submission_of(const train_arguments& a) {
+  auto cluster = read_cluster_file(a.cluster);
+  if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
+  auto text = read_config_text(a.file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  cluster_submission s;
+  s.where = coordinator_of(std::get<cluster_spec>(cluster));
+  s.file = a.file;
+  s.text = std::move(std::get<std::string>(text));
+  s.overrides = a.overrides;
+  s.out = a.out;
+  return s;
+}
+
+}  // namespace
+
+int run_train_cluster(const train_arguments& a, const output& out) {
+  for (const auto& [name, value] : {std::pair{"--weights", a.weights}, {"--resume", a.resume}, {"--checkpoint", a.checkpoint}})
+    if (!value.empty()) return out.wrong(name, "not with --cluster: files of this machine mean nothing to the cluster's nodes");
+  auto made = submission_of(a);
+  if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+  std::atomic<bool> detach{false};
+  const signal_watch watch([&](int) { detach = true; });
+  std::optional<job_event> done;
+  bool told_error = false;
+  cluster_outcome end;
+  {
+    progress told(out, {});
+    end = run_on_cluster(
+        std::get<cluster_submission>(made),
+        [&](const job_event& e) {
+          // "done" is the last word, once the weights are here.
+          if (e.event.kind == "done") return void(done = e);
+          if (e.event.kind != "error") return told.event(e.event, e.texts);
+          told_error = true;
+          const auto [where, text] = place_and_text(e.event.text);
+          told.event({"error", e.event.step, {}, text}, {{"where", where}});
+        },
+        detach);
+    if (end.how == cluster_outcome::end::done && done) told.event(done->event, done->texts);
+  }
+  if (end.how == cluster_outcome::end::detached && !out.json()) out.remark("detached: job " + std::to_string(end.job) + " goes on");
+  if (!told_error)
+    for (const auto& m : end.messages) {
+      const auto [where, text] = place_and_text(m);
+      out.failed(where, text);
+    }
+  return end.exit_code();
+}
+
+}  // namespace troupe

@@ -1,0 +1,134 @@
+#include "apps/troupe_job.hpp"
+
+#include <algorithm>
+
+#include "runtime/node/job_file.hpp"
+#include "runtime/node/plugin.hpp"
+#include "runtime/record/checkpoint.hpp"
+
+namespace troupe {
+namespace {
+
+diagnostics mistake(const std::string& file, std::string message) {
+  diagnostic d;
+  d.at.file = file;
+  d.message = std::move(message);
+  return {std::move(d)};
+}
+
+constexpr const char* step_key = "step";
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> load(const job_arguments& a, const std::vector<node_spec>& nodes) {
+  auto text = read_config_text(a.file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  auto plugins = read_plugins(std::get<std::string>(text), a.file, a.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
+  auto all = std::make_shared<tables>(stock_tables());
+  if (auto r = load_plugins(std::get<std::vector<std::string>>(plugins), *all); !r) return mistake(a.file, r.error().message);
+  auto spec = parse_job(std::get<std::string>(text), a.file, *all, a.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+  auto places = nodes;
+  if (places.empty()) {
+    places.emplace_back();
+    places[0].name = "local";
+    places[0].devices = std::get<job_spec>(spec).devices;
+  }
+  return prepare_job(std::move(std::get<job_spec>(spec)), all, places);
+}
+
+}  // namespace
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes) {
+  try {
+    return load(a, nodes);
+  } catch (const option_error& e) {
+    return mistake(a.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what());
+  } catch (const std::exception& e) {
+    return mistake(a.file, e.what());
+  }
+}
+
+std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file) {
+  auto read = read_safetensors(file);
+  if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
+  auto& content = std::get<safetensors_content>(read);
+  if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
+  j.initial = std::move(content.named);
+  for (const auto& key : {std::string(step_key), std::string("troupe.step")}) {
+    const auto at = content.metadata.find(key);
+    if (at == content.metadata.end() || at->second.empty() || at->second.size() > 18) continue;
+    if (std::all_of(at->second.begin(), at->second.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      return static_cast<std::uint64_t>(std::stoull(at->second));
+  }
+  return std::uint64_t{0};
+}
+
+std::optional<record_error> resume_from(prepared_job& j, const std::string& file, const std::string& numerics) {
+  auto read = load_checkpoint(file);
+  if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
+  auto& c = std::get<checkpoint>(read);
+  if (auto why = check_weights(j.graph, c.named); !why.empty()) return record_error{file, {}, why};
+  const auto rule = j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values);
+  for (const auto& p : j.graph.params)
+    for (const auto& s : rule->states()) {
+      const auto name = p.full_name + "@" + s;
+      const auto at = std::find_if(c.named.begin(), c.named.end(), [&](const auto& n) { return n.first == name; });
+      if (at == c.named.end())
+        return record_error{file,
+                            {},
+                            "it has no tensor '" + name + "', which the update rule '" + j.spec.train.rule.kind +
+                                "' needs to continue; to begin anew from its weights use --weights"};
+      if (!(at->second.dims() == p.spec.dims))
+        return record_error{file, name,
+                            "it has shape " + at->second.dims().to_string() + ", the model wants " + p.spec.dims.to_string()};
+    }
+  const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
+    return record_error{file,
+                        {},
+                        std::string("it was made with ") + what + " " + theirs + ", the job has " + ours +
+                            ": continuing would not give the weights of an unbroken run. "
+                            "Allow it with --set train.deterministic=false"};
+  };
+  if (j.spec.train.deterministic) {
+    if (c.seed != j.spec.seed) return differs("seed", std::to_string(c.seed), std::to_string(j.spec.seed));
+    if (c.packets != j.plan.packets) return differs("packets =", std::to_string(c.packets), std::to_string(j.plan.packets));
+    if (c.numerics != numerics) return differs("the numerics", c.numerics, numerics);
+  }
+  j.first_step = c.step;
+  j.initial = std::move(c.named);
+  return std::nullopt;
+}
+
+std::optional<record_error> save_weights(const prepared_job& j, const named_tensors& named, std::uint64_t step,
+                                         const std::string& file) {
+  return write_safetensors(file, named, {{"job", j.spec.name}, {step_key, std::to_string(step)}, {"format", "pt"}});
+}
+
+std::optional<record_error> save_checkpoint_file(const prepared_job& j, const store_effect& s, const std::string& numerics,
+                                                 const std::string& file) {
+  checkpoint c;
+  c.job = j.spec.name;
+  c.step = c.sampler_position = s.step;
+  c.seed = j.spec.seed;
+  c.packets = j.plan.packets;
+  c.numerics = numerics;
+  c.named = s.named;
+  return write_checkpoint(file, c);
+}
+
+int wrong_file(const output& out, const record_error& e) {
+  return out.wrong(e.file, e.tensor.empty() ? e.message : "tensor '" + e.tensor + "': " + e.message);
+}
+
+std::string job_summary(const prepared_job& j) {
+  const auto count = [](std::uint64_t n, const char* what) { return with_commas(n) + " " + what + (n == 1 ? "" : "s"); };
+  std::string s = j.spec.name + ": " + count(static_cast<std::uint64_t>(j.graph.parameter_count), "parameter") + " in " +
+                  count(j.graph.layers.size(), "layer") + "; " + count(j.plan.workers.size(), "worker") + ", " +
+                  count(j.plan.shards.size(), "shard") + ", " + count(j.plan.packets, "packet") + " a step, " +
+                  count(j.plan.sub_solvers, "sub-solver");
+  if (j.last_step > 0) s += "; until step " + with_commas(j.last_step);
+  if (j.first_step > 0) s += ", from step " + with_commas(j.first_step);
+  return s + "\n";
+}
+
+}  // namespace troupe

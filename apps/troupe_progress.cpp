@@ -1,0 +1,153 @@
+#include "apps/troupe_progress.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using json_object = nlohmann::ordered_json;
+
+double value_of(const event_effect& e, const char* name, double otherwise = 0) {
+  for (const auto& [n, v] : e.values)
+    if (n == name) return v;
+  return otherwise;
+}
+
+std::string text_of(const event_texts& texts, const char* name) {
+  for (const auto& [n, v] : texts)
+    if (n == name) return v;
+  return {};
+}
+
+// Counts are written as whole numbers.
+json_object number(const std::string& name, double v) {
+  const bool count = name == "steps" || name == "packets";
+  if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
+  return v;
+}
+
+int terminal_width() {
+  winsize w{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+}  // namespace
+
+progress::progress(const output& out, run_extent e)
+    : out_(out), extent_(e), terminal_(!out.json() && isatty(STDOUT_FILENO)), step_(e.first_step), marked_step_(e.first_step) {
+  marked_ = clock::now();
+}
+
+progress::~progress() { erase(); }
+
+void progress::json(const event_effect& e, const event_texts& texts) const {
+  json_object o{{"event", e.kind}};
+  if (e.kind == "error") {
+    o["where"] = text_of(texts, "where");
+    o["message"] = e.text;
+    return out_.object(o);
+  }
+  if (e.kind != "done") o["step"] = e.step;
+  for (const auto& [name, v] : e.values) {
+    if (e.kind == "done" && name == "packets")
+      for (const auto& [n, t] : texts) o[n] = t;
+    o[name] = number(name, v);
+  }
+  if (e.kind != "done")
+    for (const auto& [n, t] : texts) o[n] = t;
+  if (!e.text.empty() && e.kind != "done") o["message"] = e.text;
+  out_.object(o);
+}
+
+void progress::event(const event_effect& e, const event_texts& texts) {
+  if (out_.json()) return json(e, texts);
+  if (e.kind == "step") return step(e);
+  if (e.kind == "eval") {
+    const auto accuracy = value_of(e, "accuracy", -1);
+    step_ = e.step;
+    line("step " + with_commas(e.step) + "  evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
+         fixed(value_of(e, "loss"), 4));
+  } else if (e.kind == "checkpoint") {
+    line("step " + with_commas(e.step) + "  checkpoint " + text_of(texts, "file"));
+  } else if (e.kind == "done") {
+    const auto accuracy = value_of(e, "test_accuracy", -1);
+    line(std::string(e.text == "stopped" ? "stopped" : "done") + ": " + with_commas(e.step) + " steps, " +
+         fixed(value_of(e, "epochs"), 2) + " epochs" + (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " +
+         fixed(value_of(e, "seconds"), 1) + " s");
+    line("weights sha256 " + text_of(texts, "weights_sha256"));
+  } else if (e.kind == "error") {
+    erase();
+    const auto where = text_of(texts, "where");
+    out_.remark((where.empty() ? "" : where + ": ") + e.text);
+  } else {
+    line("step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text));
+  }
+}
+
+void progress::step(const event_effect& e) {
+  step_ = e.step;
+  loss_ = value_of(e, "loss");
+  const auto now = clock::now();
+  if (now - shown_ < (terminal_ ? 100ms : 1000ms)) return;
+  const double took = std::chrono::duration<double>(now - marked_).count();
+  if (extent_.batch == 0) {  // not known here: what the job says itself
+    rate_ = value_of(e, "examples_per_s");
+  } else if (took >= 0.5 || rate_ == 0) {
+    const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
+    rate_ = rate_ == 0 ? fresh : 0.5 * rate_ + 0.5 * fresh;
+    marked_ = now;
+    marked_step_ = step_;
+  }
+  shown_ = now;
+  if (terminal_)
+    draw();
+  else
+    line(numbers());
+}
+
+std::string progress::eta() const {
+  if (extent_.last_step <= step_ || rate_ <= 0) return {};
+  return "  ETA " + clock_text(static_cast<double>(extent_.last_step - step_) * static_cast<double>(extent_.batch) / rate_);
+}
+
+std::string progress::numbers() const {
+  const auto per_epoch = std::max<std::uint64_t>(1, extent_.steps_per_epoch);
+  const auto epoch = (step_ > 0 ? step_ - 1 : 0) / per_epoch + 1;
+  std::string s = "epoch " + with_commas(epoch);
+  if (extent_.last_step > 0) s += "/" + with_commas((extent_.last_step + per_epoch - 1) / per_epoch);
+  s += "  step " + with_commas(step_);
+  if (extent_.last_step > 0) s += "/" + with_commas(extent_.last_step);
+  return s + "  loss " + fixed(loss_, 4) + "  " + with_commas(static_cast<std::uint64_t>(std::llround(rate_))) + " examples/s" +
+         eta();
+}
+
+void progress::line(const std::string& text) {
+  erase();
+  out_.text(text + "\n");
+}
+
+void progress::draw() {
+  auto text = numbers();
+  const auto width = static_cast<std::size_t>(terminal_width() - 1);
+  if (extent_.last_step > extent_.first_step && width > text.size() + 14) {
+    const auto room = std::min<std::size_t>(width - text.size() - 4, 40);
+    const auto full = static_cast<std::size_t>(static_cast<double>(room) * static_cast<double>(step_ - extent_.first_step) /
+                                               static_cast<double>(extent_.last_step - extent_.first_step));
+    text += "  [" + std::string(std::min(full, room), '#') + std::string(room - std::min(full, room), '.') + "]";
+  }
+  out_.text("\r\033[K" + text.substr(0, width));
+  drawn_ = true;
+}
+
+void progress::erase() {
+  if (drawn_) out_.text("\r\033[K");
+  drawn_ = false;
+}
+
+}  // namespace troupe

@@ -1,0 +1,56 @@
+// How a run is told while it runs: JSON events; a bar on a terminal, redrawn at most ten times a second; else plain lines, about
+// one a second and every evaluation.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/troupe_output.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+// What the bar needs to know of the job.
+struct run_extent {
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;  // 0: unknown
+  std::uint64_t steps_per_epoch = 1;
+  std::int64_t batch = 0;
+};
+
+using event_texts = std::vector<std::pair<std::string, std::string>>;
+
+class progress {
+ public:
+  progress(const output& out, run_extent e);
+  ~progress();
+  progress(const progress&) = delete;
+  progress& operator=(const progress&) = delete;
+
+  // `texts`: values of the event that are words ("file", "weights_sha256").
+  void event(const event_effect& e, const event_texts& texts = {});
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  void json(const event_effect& e, const event_texts& texts) const;
+  void step(const event_effect& e);
+  void line(const std::string& text);
+  void draw();
+  void erase();
+  std::string numbers() const;
+  std::string eta() const;
+
+  const output& out_;
+  run_extent extent_;
+  bool terminal_ = false;
+  bool drawn_ = false;
+  std::uint64_t step_ = 0, marked_step_ = 0;
+  double loss_ = 0, rate_ = 0;  // examples a second, over the last second or so
+  clock::time_point shown_{}, marked_{};
+};
+
+}  // namespace troupe

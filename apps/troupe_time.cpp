@@ -1,0 +1,140 @@
+// `troupe time JOB`: what do the actors cost? The same job goes through the actors and through a plain loop
+// (runtime/job/plain_loop), in alternating blocks of steps inside one process, so that a machine whose speed drifts slows both down
+// alike.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "actors/embedded.hpp"
+#include "apps/troupe_commands.hpp"
+#include "ops/device.hpp"
+#include "runtime/job/plain_loop.hpp"
+
+namespace troupe {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  if (v.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+// Alternates: the coordinator is asked to pause when its block is complete; at "paused" no role has anything to do, and the plain
+// loop runs its block on the thread that hears of it.
+class alternation {
+ public:
+  alternation(std::shared_ptr<prepared_job> j, std::shared_ptr<device> d, unsigned threads, unsigned steps)
+      : job_(std::move(j)), plain_(job_, d), steps_(steps), block_(std::clamp(steps / 5, 2u, 20u)) {
+    embedded_options o;
+    o.threads = threads;
+    o.dev = d;
+    o.on_event = [this](const event_effect& e) { hear(e); };
+    actors_ = std::make_unique<embedded_run>(job_, std::move(o));
+  }
+
+  embedded_result run() { return actors_->run(); }
+
+  double plain_ms() const { return median(plain_times_); }
+  double actors_ms() const { return median(actor_times_); }
+  std::size_t samples() const { return plain_times_.size(); }
+  double of(const std::function<double(const plain_times&)>& part) const {
+    std::vector<double> v;
+    for (const auto& t : rows_) v.push_back(1000 * part(t));
+    return median(std::move(v));
+  }
+
+ private:
+  // The first step of every block fills the pipeline and the caches, and the very first block the pools: not counted.
+  void hear(const event_effect& e) {
+    if (e.kind == "step") {
+      for (const auto& [name, v] : e.values)
+        if (name == "examples_per_s" && v > 0 && heard_ > 0 && blocks_ > 0)
+          actor_times_.push_back(1000.0 * static_cast<double>(job_->spec.data.batch) / v);
+      if (++heard_ == block_) actors_->command({"pause", {}, 0});
+    }
+    if (e.kind != "paused") return;
+    run_plain_block();
+    ++blocks_;
+    heard_ = 0;
+    if (plain_times_.size() >= steps_ && actor_times_.size() >= steps_)
+      actors_->stop();
+    else
+      actors_->command({"resume", {}, 0});
+  }
+
+  void run_plain_block() {
+    for (unsigned i = 0; i <= block_; ++i) {
+      plain_times t;
+      const auto begin = clock::now();
+      plain_.step(&t);
+      if (i == 0 || blocks_ == 0) continue;
+      plain_times_.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
+      rows_.push_back(std::move(t));
+    }
+  }
+
+  std::shared_ptr<prepared_job> job_;
+  plain_loop plain_;
+  unsigned steps_, block_, heard_ = 0, blocks_ = 0;
+  std::unique_ptr<embedded_run> actors_;
+  std::vector<double> plain_times_, actor_times_;
+  std::vector<plain_times> rows_;
+};
+
+void tell(const alternation& t, const prepared_job& j, const output& out) {
+  using json = nlohmann::ordered_json;
+  const auto rounded = [](double ms) { return std::round(ms * 1e4) / 1e4; };
+  auto layers = json::array();
+  std::string table = left("layer", 24) + right("forward ms", 12) + right("backward ms", 13) + "\n";
+  for (const auto& l : j.graph.layers) {
+    const auto forward = t.of([&](const plain_times& p) { return p.layers[l.index].forward; });
+    const auto backward = t.of([&](const plain_times& p) { return p.layers[l.index].backward; });
+    layers.push_back({{"name", l.name}, {"forward_ms", rounded(forward)}, {"backward_ms", rounded(backward)}});
+    table += left(l.name, 24) + right(fixed(forward, 3), 12) + right(fixed(backward, 3), 13) + "\n";
+  }
+  const auto load = t.of([](const plain_times&p) { return p.load; }), sum = t.of([](const plain_times&p) { return p.sum; });
+  const auto update = t.of([](const plain_times& p) { return p.update; });
+  if (out.json())
+    return out.object({{"event", "time"},
+                       {"plain_ms", rounded(t.plain_ms())},
+                       {"actors_ms", rounded(t.actors_ms())},
+                       {"layers", layers},
+                       {"load_ms", rounded(load)},
+                       {"sum_ms", rounded(sum)},
+                       {"update_ms", rounded(update)},
+                       {"steps", t.samples()}});
+  table += left("(load, sum of packets, update)", 30) + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
+  out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
+           " ms, actors " + fixed(t.actors_ms(), 3) + " ms (" + fixed(100 * (t.actors_ms() / t.plain_ms() - 1), 1) + " % more)\n");
+}
+
+}  // namespace
+
+int run_time(const time_arguments& a, const output& out) {
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (j->spec.train.sync.kind != "bsp")
+    return out.wrong(
+        a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
+  if (!a.weights.empty()) {
+    auto from = begin_from_weights(*j, a.weights);
+    if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  }
+  j->spec.train.finish = {};
+  j->spec.eval.every = 0;
+  j->last_step = 0;
+  std::shared_ptr<device> dev = make_cpu_device();
+  alternation t(j, dev, a.threads, a.steps);
+  const auto r = t.run();
+  if (!r.ok) return out.failed(r.where, r.error);
+  tell(t, *j, out);
+  return exit_done;
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+"""One PyTorch training step, timed: the peer of bench/compare.py. Runs in a process of its own so that thread counts and the
+allocator can be set; prints one JSON line.
+
+usage: torch_step.py NET THREADS LAYOUT SECONDS      NET: lenet | cifar10_full | mlp    LAYOUT: nchw | channels_last
+"""
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.c2 = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
+        self.f1, self.f2 = nn.Linear(800, 500), nn.Linear(500, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.c1(x), 2, 2)
+        x = F.max_pool2d(self.c2(x), 2, 2)
+        return self.f2(F.relu(self.f1(x.flatten(1))))
+
+
+class Within(nn.Module):
+    """Local response normalisation within a channel (Caffe's CIFAR10-full)."""
+
+    def forward(self, x):
+        return x * (1 + 5e-5 * F.avg_pool2d(x * x, 3, 1, 1)) ** -0.75
+
+
+class Cifar(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.c2, self.c3 = nn.Conv2d(3, 32, 5, padding=2), nn.Conv2d(32, 32, 5, padding=2), nn.Conv2d(32, 64, 5, padding=2)
+        self.norm, self.f = Within(), nn.Linear(1024, 10)
+
+    def forward(self, x):
+        x = self.norm(F.relu(F.max_pool2d(self.c1(x), 3, 2, ceil_mode=True)))
+        x = self.norm(F.avg_pool2d(F.relu(self.c2(x)), 3, 2, ceil_mode=True))
+        x = F.avg_pool2d(F.relu(self.c3(x)), 3, 2, ceil_mode=True)
+        return self.f(x.flatten(1))
+
+
+NETS = {
+    "lenet": (LeNet, 64, (1, 28, 28), 0.01, 5e-4),
+    "cifar10_full": (Cifar, 100, (3, 32, 32), 0.001, 4e-3),
+    "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)),
+            128, (1, 28, 28), 0.01, 5e-4),
+}
+
+
+def main():
+    name, threads, layout, seconds = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    make, batch, shape, lr, decay = NETS[name]
+    net, x, y = make(), torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
+    if layout == "channels_last":
+        net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    opt = torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9, weight_decay=decay)
+    times, end = [], None
+    while end is None or time.perf_counter() < end:
+        t = time.perf_counter()
+        opt.zero_grad(set_to_none=False)
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+        times.append(time.perf_counter() - t)
+        if end is None and len(times) >= 5:
+            times, end = [], time.perf_counter() + seconds
+    print(json.dumps({"ms": 1000 * statistics.median(times), "steps": len(times), "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

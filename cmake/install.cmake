@@ -1,0 +1,54 @@
+# What `cmake --install` lays out, and what a program needs to be a plugin's host. Included once all targets exist.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+include(plugin)
+
+# Headers only, and the flags that keep numbers the same everywhere.
+add_library(troupe_plugin INTERFACE)
+target_link_libraries(troupe_plugin INTERFACE troupe_flags)
+target_include_directories(troupe_flags INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/troupe>)
+
+# The pure boxes: ops and runtime without node. They are what a user links (troupe::ops, troupe::core).
+get_property(_troupe_ops DIRECTORY ${CMAKE_SOURCE_DIR}/ops PROPERTY BUILDSYSTEM_TARGETS)
+get_property(_troupe_runtime DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
+set(_troupe_pure troupe_flags troupe_plugin ${_troupe_ops} ${_troupe_runtime})
+list(FILTER _troupe_pure INCLUDE REGEX "^troupe_")
+set(_troupe_archives)
+foreach(t IN LISTS _troupe_pure)
+  string(REPLACE "troupe_" "" _troupe_short ${t})
+  set_target_properties(${t} PROPERTIES EXPORT_NAME ${_troupe_short})
+  add_library(troupe::${_troupe_short} ALIAS ${t})
+  get_target_property(_troupe_type ${t} TYPE)
+  if(_troupe_type STREQUAL STATIC_LIBRARY)
+    list(APPEND _troupe_archives ${t})
+  endif()
+endforeach()
+
+# troupe_host(PROGRAM...): the program may load plugins: it holds all of the pure boxes, used or not, and exports its symbols.
+list(JOIN _troupe_archives "," _troupe_whole)
+function(troupe_host)
+  foreach(program IN LISTS ARGN)
+    if(TARGET ${program})
+      set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${_troupe_whole}")
+    endif()
+  endforeach()
+endfunction()
+troupe_host(troupe trouped)
+
+install(TARGETS ${_troupe_pure} EXPORT troupeTargets)
+foreach(program troupe trouped)
+  if(TARGET ${program})
+    install(TARGETS ${program})
+  endif()
+endforeach()
+install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
+install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
+
+set(_troupe_package ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
+configure_package_config_file(cmake/troupeConfig.cmake.in ${CMAKE_BINARY_DIR}/troupeConfig.cmake INSTALL_DESTINATION ${_troupe_package}
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/troupeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT troupeTargets NAMESPACE troupe:: DESTINATION ${_troupe_package})
+install(FILES ${CMAKE_BINARY_DIR}/troupeConfig.cmake ${CMAKE_BINARY_DIR}/troupeConfigVersion.cmake cmake/plugin.cmake
+  DESTINATION ${_troupe_package})

@@ -1,0 +1,58 @@
+# One library per box of the house. `troupe_box(NAME [DIRS dir...] [DEPS lib...] [PRIVATE lib...])` globs the box's folder, so a
+# new file needs no edit here.
+include_guard()
+
+add_library(troupe_flags INTERFACE)
+target_include_directories(troupe_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+target_compile_features(troupe_flags INTERFACE cxx_std_20)
+# -Wno-restrict: GCC 12 sees overlaps in std::string's operator+ that are none (GCC bug 105651).
+target_compile_options(troupe_flags INTERFACE
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-ffp-contract=off>)
+target_compile_definitions(troupe_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(TROUPE_SANITIZE)
+  target_compile_options(troupe_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(troupe_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+function(troupe_box name)
+  cmake_parse_arguments(BOX "" "" "DIRS;DEPS;PRIVATE" ${ARGN})
+  if(NOT BOX_DIRS)
+    set(BOX_DIRS .)
+  endif()
+  set(globs)
+  foreach(d IN LISTS BOX_DIRS)
+    list(APPEND globs ${CMAKE_CURRENT_SOURCE_DIR}/${d}/*.cpp)
+    if(TROUPE_HAVE_CUDA AND d STREQUAL "cuda")
+      list(APPEND globs ${CMAKE_CURRENT_SOURCE_DIR}/${d}/*.cu)
+    endif()
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${globs})
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_link_libraries(${name} PUBLIC troupe_flags ${BOX_DEPS} PRIVATE ${BOX_PRIVATE})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE troupe_flags ${BOX_DEPS})
+  endif()
+endfunction()
+
+# One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly.
+function(troupe_tests name)
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  if(NOT T_LABEL)
+    set(T_LABEL quick)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${sources})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
+  target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TROUPE_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+endfunction()

@@ -1,0 +1,37 @@
+// Is a layer right? For whoever writes one: gradients against central differences, the contract of layer.hpp, purity, and f32
+// against f64. Used by the tests on every row and case of a registry, and meant for the tests of layers outside this tree:
+//
+//   for (const auto& c : type.cases)
+//     for (const auto& finding : check_layer(type, c, *make_cpu_device())) std::cerr << finding << '\n';
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/device.hpp"
+#include "ops/registry.hpp"
+
+namespace troupe {
+
+struct layer_check {
+  double step = 1e-4;           // of the central differences, for values near 1
+  double tolerance = 1e-5;      // of gradients, relative to the larger of 1 and the gradient
+  double f32_tolerance = 2e-4;  // of f32 against f64, relative to the largest element
+  int samples = 40;             // elements tried in each tensor
+  std::uint64_t seed = 1;       // of the values
+};
+
+// What is wrong, one sentence each; empty when nothing is. Checked:
+//   * infer() agrees with what forward() yields; every element of an output and of a gradient is written (they are poisoned with
+//     NaN before); inputs, parameters and incoming gradients are left alone;
+//   * backward() uses only what backward_needs() asks for (the rest is poisoned), skips what nobody wants without changing the
+//     rest, and adds to parameter gradients exactly when told to accumulate;
+//   * gradients equal central differences in f64; where the function has a kink, one of the sides;
+//   * packets interleaved through one layer, with a plan each or sharing one, give the bits of packets one after the other;
+//   * f32 agrees with f64; both phases run.
+std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {});
+
+// Checks of the row itself (doc, cases, number of inputs), then of every case; each finding names its case.
+std::vector<std::string> check_layer_type(const layer_type& type, device& dev, const layer_check& how = {});
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+#include "ops/cpu/block_pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+namespace troupe::cpu {
+
+// The allocator of a shared_ptr's control block: it places it in the header of the memory block itself, and returns that to the
+// pool when the control block goes, which is the last thing that happens to it. It keeps the pool alive.
+template <class T>
+struct block_pool::header_allocator {
+  using value_type = T;
+  std::shared_ptr<block_pool> pool;
+  block* owner;
+
+  header_allocator(std::shared_ptr<block_pool> p, block* b) : pool(std::move(p)), owner(b) {}
+  template <class U>
+  header_allocator(const header_allocator<U>& o) : pool(o.pool), owner(o.owner) {}
+
+  T* allocate(std::size_t n) {
+    static_assert(sizeof(block) + sizeof(T) + alignof(T) <= header && alignof(T) <= alignof(std::max_align_t));
+    (void)n;
+    constexpr std::size_t at = (sizeof(block) + alignof(T) - 1) / alignof(T) * alignof(T);
+    return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(owner) + at);
+  }
+  void deallocate(T* p, std::size_t n) {
+    (void)p, (void)n;
+    pool->give_back(owner);
+  }
+  template <class U>
+  bool operator==(const header_allocator<U>& o) const {
+    return owner == o.owner;
+  }
+};
+
+// Four classes for each power of two from 256 bytes on: at most a quarter of a block is wasted.
+std::size_t block_pool::class_of(std::size_t bytes) {
+  if (bytes <= 256) return 0;
+  const auto log = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
+  const std::size_t quarter = ((bytes - 1) >> (log - 2)) & 3;
+  return (log - 8) * 4 + quarter + 1;
+}
+
+std::size_t block_pool::bytes_of(std::size_t size_class) {
+  if (size_class == 0) return 256;
+  const std::size_t log = (size_class - 1) / 4 + 8, quarter = (size_class - 1) % 4;
+  return (std::size_t{1} << log) + ((quarter + 1) << (log - 2));
+}
+
+std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
+  const std::size_t size_class = class_of(bytes), size = bytes_of(size_class);
+  block* b = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    auto& list = free_[size_class];
+    if (!list.empty()) {
+      b = list.back();
+      list.pop_back();
+      ++statistics_.blocks_reused;
+    } else {
+      ++statistics_.blocks_made;
+      statistics_.bytes_held += size;
+    }
+    statistics_.bytes_in_use += size;
+    statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
+  }
+  if (b == nullptr) {
+    void* memory = std::aligned_alloc(64, header + size + 64);
+    if (memory == nullptr) throw std::bad_alloc();
+    b = new (memory) block{};
+    b->size_class = size_class;
+  }
+  b->view = storage{reinterpret_cast<std::byte*>(b) + header, bytes, false};
+  return std::shared_ptr<storage>(
+      &b->view, [](storage*) {}, header_allocator<storage>(shared_from_this(), b));
+}
+
+void block_pool::give_back(block* b) {
+  std::lock_guard lock(mutex_);
+  statistics_.bytes_in_use -= bytes_of(b->size_class);
+  free_[b->size_class].push_back(b);
+}
+
+device::pool_statistics block_pool::statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+block_pool::~block_pool() {
+  for (auto& list : free_)
+    for (block* b : list) std::free(b);
+}
+
+}  // namespace troupe::cpu

@@ -1,0 +1,47 @@
+// Memory blocks by size class, kept for reuse: a training step asks for the same sizes again and again, and after the first
+// step gets every one of them without malloc. A block carries its bookkeeping (the storage and its reference counts) in front
+// of the data, so that handing one out costs a lock and a few writes.
+// Invariant: a block is either held by one shared_ptr control block or in its class's free list.
+// Threads: all members may be called from any thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ops/device.hpp"
+
+namespace troupe::cpu {
+
+class block_pool : public std::enable_shared_from_this<block_pool> {
+ public:
+  block_pool() = default;
+  block_pool(const block_pool&) = delete;
+  block_pool& operator=(const block_pool&) = delete;
+  ~block_pool();
+
+  // At least `bytes` bytes, aligned to 64, with 64 more behind them that may be read and written.
+  std::shared_ptr<storage> allocate(std::size_t bytes);
+  device::pool_statistics statistics() const;
+
+ private:
+  static constexpr std::size_t header = 256;
+  static constexpr std::size_t classes = 256;
+  struct block {
+    storage view;
+    std::size_t size_class;
+  };
+  template <class T>
+  struct header_allocator;
+
+  static std::size_t class_of(std::size_t bytes);
+  static std::size_t bytes_of(std::size_t size_class);
+  void give_back(block* b);
+
+  mutable std::mutex mutex_;
+  std::array<std::vector<block*>, classes> free_;
+  device::pool_statistics statistics_;
+};
+
+}  // namespace troupe::cpu

@@ -1,0 +1,367 @@
+// The CPU device: checks sizes, finds the element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp.
+#include <cblas-openblas.h>
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "ops/cpu/block_pool.hpp"
+#include "ops/cpu/conv.hpp"
+#include "ops/cpu/kernels.hpp"
+
+namespace troupe {
+
+namespace cpu {
+namespace {
+
+[[noreturn]] void unsupported(const char* what, dtype t) {
+  std::fprintf(stderr, "troupe cpu device: %s of %s is not supported\n", what, name_of(t));
+  std::abort();
+}
+
+const void* optional_data(const tensor& t) { return t ? t.raw() : nullptr; }
+
+class cpu_device final : public device {
+ public:
+  explicit cpu_device(const kernel_set& set) : set_(set) { openblas_set_num_threads(1); }
+
+  device_kind kind() const override { return device_kind::cpu; }
+  std::string name() const override { return "cpu"; }
+  std::string numerics_id() const override { return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa; }
+  std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
+  pool_statistics pool() const override { return pool_->statistics(); }
+  void upload(const void* host, tensor& t) override { std::memcpy(t.raw_mutable(), host, t.bytes()); }
+  void download(const tensor& t, void* host) override { std::memcpy(host, t.raw(), t.bytes()); }
+
+  void fill(double value, tensor& t) override {
+    if (t.type() == dtype::i32) {
+      for (auto *p = t.mutable_data<std::int32_t>(), *end = p + t.count(); p != end; ++p) *p = static_cast<std::int32_t>(value);
+      return;
+    }
+    run("fill", t, [&](const auto& k, auto v) { k.fill(t.count(), static_cast<decltype(v)>(value), out<decltype(v)>(t)); });
+  }
+  void copy(const tensor& from, tensor& to) override {
+    assert(from.count() == to.count());
+    if (from.type() == to.type()) {
+      std::memcpy(to.raw_mutable(), from.raw(), from.bytes());
+    } else {
+      run("conversion", to, [&](const auto&, auto v) { convert(from, out<decltype(v)>(to)); });
+    }
+  }
+  void copy_block(const block& b, const tensor& from, tensor& to) override {
+    assert(from.type() == to.type());
+    const auto size = static_cast<i64>(size_of(from.type()));
+    const auto* source = static_cast<const std::byte*>(from.raw()) + b.from_offset * size;
+    auto* target = static_cast<std::byte*>(to.raw_mutable()) + b.to_offset * size;
+    for (i64 r = 0; r < b.rows; ++r)
+      std::memcpy(target + r * b.to_stride * size, source + r * b.from_stride * size, static_cast<std::size_t>(b.length * size));
+  }
+
+  void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override;
+
+  void axpy(double a, const tensor& x, tensor& y) override {
+    assert(x.count() == y.count());
+    run("axpy", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.axpy(y.count(), static_cast<T>(a), x.data<T>(), out<T>(y));
+    });
+  }
+  void scale(double a, tensor& x) override {
+    run("scale", x, [&](const auto& k, auto v) { k.scale(x.count(), static_cast<decltype(v)>(a), out<decltype(v)>(x)); });
+  }
+  void apply(binary op, const tensor& x, const tensor& y, tensor& z) override {
+    assert(x.count() == z.count() && y.count() == z.count());
+    run("apply", z, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.apply(static_cast<int>(op), z.count(), x.data<T>(), y.data<T>(), out<T>(z));
+    });
+  }
+  void add_bias(i64 outer, i64 channels, i64 inner, const tensor& bias, tensor& y) override {
+    assert(y.count() == outer * channels * inner && bias.count() == channels);
+    run("add_bias", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.add_bias(outer, channels, inner, bias.data<T>(), out<T>(y));
+    });
+  }
+  void reduce_sum(i64 outer, i64 mid, i64 inner, const tensor& x, tensor& z) override {
+    assert(x.count() == outer * mid * inner && z.count() == mid);
+    run("reduce_sum", z, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.reduce_sum(outer, mid, inner, x.data<T>(), out<T>(z));
+    });
+  }
+  double sum_squares(const tensor& x) override {
+    double sum = 0;
+    run("sum_squares", x, [&](const auto& k, auto v) { sum = k.sum_squares(x.count(), x.data<decltype(v)>()); });
+    return sum;
+  }
+
+  void map(unary f, double parameter, const tensor& x, tensor& y) override {
+    assert(x.count() == y.count());
+    run("map", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.map(static_cast<int>(f), static_cast<T>(parameter), y.count(), x.data<T>(), out<T>(y));
+    });
+  }
+  void map_backward(unary f, double parameter, const tensor& x, const tensor& y, const tensor& dy, tensor& dx) override {
+    assert(dy.count() == dx.count() && (needs_input(f) ? x : y).count() == dx.count());
+    run("map_backward", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.map_backward(static_cast<int>(f), static_cast<T>(parameter), dx.count(), static_cast<const T*>(optional_data(x)),
+                     static_cast<const T*>(optional_data(y)), dy.data<T>(), out<T>(dx));
+    });
+  }
+  void select_equal(const tensor& x, const tensor& y, const tensor& dy, tensor& dx) override {
+    run("select_equal", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.select_equal(dx.count(), x.data<T>(), y.data<T>(), dy.data<T>(), out<T>(dx));
+    });
+  }
+
+  void im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) override;
+  void col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) override;
+  void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
+    run("conv", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      cpu::conv_forward(*this, k, g, x.data<T>(), w.data<T>(), static_cast<const T*>(optional_data(bias)), out<T>(y));
+    });
+  }
+  void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
+    run("conv", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      cpu::conv_backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
+    });
+  }
+  void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw) override {
+    run("conv", dw, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      cpu::conv_backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw));
+    });
+  }
+
+  void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override;
+  void max_pool_backward(const pool_geometry& g, const tensor& dy, const tensor& index, tensor& dx) override {
+    run("max_pool", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.max_pool_backward(g, dy.data<T>(), index.data<std::int32_t>(), out<T>(dx));
+    });
+  }
+  void avg_pool(const pool_geometry& g, const tensor& x, tensor& y) override;
+  void avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) override;
+  void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) override {
+    run("lrn", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      tensor s = lrn_scratch(g, y.type());
+      k.lrn(g, x.data<T>(), out<T>(y), out<T>(scale), out<T>(s));
+    });
+  }
+  void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) override {
+    run("lrn", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      tensor s = lrn_scratch(g, dx.type());
+      k.lrn_backward(g, x.data<T>(), scale.data<T>(), dy.data<T>(), out<T>(dx), out<T>(s));
+    });
+  }
+
+  void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) override {
+    run("softmax_loss", x, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      *out<T>(loss) = static_cast<T>(
+          k.softmax_loss(x.dims()[0], x.dims().count_from(1), x.data<T>(), labels.data<std::int32_t>(), out<T>(probability)));
+    });
+  }
+  void softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) override {
+    run("softmax_loss", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.softmax_loss_backward(probability.dims()[0], probability.dims().count_from(1), *dloss.data<T>(), probability.data<T>(),
+                              labels.data<std::int32_t>(), out<T>(dx));
+    });
+  }
+  void top_k(i64 count, const tensor& x, const tensor& labels, tensor& z) override {
+    run("top_k", x, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      *out<T>(z) = static_cast<T>(k.top_k(count, x.dims()[0], x.dims().count_from(1), x.data<T>(), labels.data<std::int32_t>()));
+    });
+  }
+
+  void dropout(const rng_stream& s, std::uint64_t first_example, double ratio, const tensor& x, tensor& y) override {
+    assert(ratio >= 0 && ratio < 1);
+    run("dropout", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.dropout(s, first_example, ratio, x.dims()[0], x.dims().count_from(1), x.data<T>(), out<T>(y));
+    });
+  }
+  void fill_uniform(const rng_stream& s, double low, double high, tensor& t) override {
+    run("fill_uniform", t, [&](const auto& k, auto v) { k.fill_uniform(s, low, high, t.count(), out<decltype(v)>(t)); });
+  }
+  void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) override {
+    run("fill_gaussian", t, [&](const auto& k, auto v) { k.fill_gaussian(s, mean, deviation, t.count(), out<decltype(v)>(t)); });
+  }
+  void sgd_update(const sgd_spec& s, const tensor& w, const tensor& g, const tensor& v, tensor& w_out, tensor& v_out) override {
+    assert(w.count() == g.count() && w.count() == w_out.count());
+    run("sgd_update", w_out, [&](const auto& k, auto zero) {
+      using T = decltype(zero);
+      k.sgd(w.count(), static_cast<T>(s.lr), static_cast<T>(s.momentum), static_cast<T>(s.decay), static_cast<T>(s.grad_scale),
+            s.nesterov, w.data<T>(), g.data<T>(), static_cast<const T*>(optional_data(v)), out<T>(w_out),
+            v_out ? out<T>(v_out) : nullptr);
+    });
+  }
+
+ private:
+  template <class T>
+  static T* out(tensor& t) {
+    return t.mutable_data<T>();
+  }
+
+  // Calls f(kernels of t's type, a zero of that type).
+  template <class F>
+  void run(const char* what, const tensor& t, F f) {
+    if (t.type() == dtype::f32)
+      f(set_.f32, 0.0F);
+    else if (t.type() == dtype::f64)
+      f(set_.f64, 0.0);
+    else
+      unsupported(what, t.type());
+  }
+
+  template <class T>
+  static void convert(const tensor& from, T* to) {
+    auto cast = [&](const auto* p) {
+      for (i64 i = 0; i < from.count(); ++i) to[i] = static_cast<T>(p[i]);
+    };
+    switch (from.type()) {
+      case dtype::f32: return cast(from.data<float>());
+      case dtype::f64: return cast(from.data<double>());
+      case dtype::i32: return cast(from.data<std::int32_t>());
+      case dtype::u8: return cast(from.data<std::uint8_t>());
+      case dtype::bf16: unsupported("conversion", from.type());
+    }
+  }
+
+  tensor lrn_scratch(const lrn_geometry& g, dtype t) {
+    const i64 inner = g.height * g.width, padded = (g.height + g.size) * (g.width + g.size) + 2 * g.size;
+    return tensor::allocate(*this, shape{g.channels * inner + inner + 2 * padded}, t);
+  }
+
+  const kernel_set& set_;
+  std::shared_ptr<block_pool> pool_ = std::make_shared<block_pool>();
+};
+
+void cpu_device::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
+  // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that calls it.
+  thread_local const bool single = (openblas_set_num_threads(1), true);
+  (void)single;
+  const auto size = [](i64 n) { return static_cast<blasint>(n); };
+  const auto transpose = [](bool t) { return t ? CblasTrans : CblasNoTrans; };
+  const auto lda = size(s.lda ? s.lda : (s.transpose_a ? s.m : s.k)), ldb = size(s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n)),
+             ldc = size(s.ldc ? s.ldc : s.n);
+  if (c.type() == dtype::f32) {
+    cblas_sgemm(CblasRowMajor, transpose(s.transpose_a), transpose(s.transpose_b), size(s.m), size(s.n), size(s.k),
+                static_cast<float>(s.alpha), a.data<float>(), lda, b.data<float>(), ldb, static_cast<float>(s.beta),
+                c.mutable_data<float>(), ldc);
+  } else if (c.type() == dtype::f64) {
+    cblas_dgemm(CblasRowMajor, transpose(s.transpose_a), transpose(s.transpose_b), size(s.m), size(s.n), size(s.k), s.alpha,
+                a.data<double>(), lda, b.data<double>(), ldb, s.beta, c.mutable_data<double>(), ldc);
+  } else {
+    unsupported("gemm", c.type());
+  }
+}
+
+// Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and
+// outside(row, output pixel) for the padding.
+template <class F, class P>
+void each_patch_element(const conv_geometry& g, F inside, P outside) {
+  const i64 taps = g.kernel_h * g.kernel_w, out_h = g.out_h(), out_w = g.out_w();
+  for (i64 row = 0; row < g.patch(); ++row) {
+    const i64 c = row / taps, i = row % taps / g.kernel_w, j = row % g.kernel_w;
+    for (i64 oy = 0; oy < out_h; ++oy)
+      for (i64 ox = 0; ox < out_w; ++ox) {
+        const i64 y = oy * g.stride_h - g.pad_h + i * g.dilation_h, x = ox * g.stride_w - g.pad_w + j * g.dilation_w;
+        const i64 at = row * out_h * out_w + oy * out_w + ox;
+        if (y >= 0 && y < g.height && x >= 0 && x < g.width)
+          inside(at, (c * g.height + y) * g.width + x);
+        else
+          outside(at);
+      }
+  }
+}
+
+void cpu_device::im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) {
+  run("im2col", col, [&](const auto&, auto v) {
+    using T = decltype(v);
+    const T* from = x.data<T>() + (image * g.channels + group * g.group_channels()) * g.height * g.width;
+    T* to = out<T>(col);
+    each_patch_element(
+        g, [&](i64 at, i64 element) { to[at] = from[element]; }, [&](i64 at) { to[at] = T(0); });
+  });
+}
+
+void cpu_device::col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) {
+  run("col2im", dx, [&](const auto&, auto v) {
+    using T = decltype(v);
+    const T* from = col.data<T>();
+    T* to = out<T>(dx) + (image * g.channels + group * g.group_channels()) * g.height * g.width;
+    each_patch_element(
+        g, [&](i64 at, i64 element) { to[element] += from[at]; }, [](i64) {});
+  });
+}
+
+// The outputs o of a row with 0 <= o * stride + tap - pad < width, for each tap.
+std::vector<tap_range> tap_ranges(const pool_geometry& g) {
+  std::vector<tap_range> taps;
+  for (i64 j = 0; j < g.kernel_w; ++j) {
+    const i64 first = g.pad_w - j, last = g.width - 1 + g.pad_w - j;
+    const i64 low = std::min(first <= 0 ? 0 : (first + g.stride_w - 1) / g.stride_w, g.out_w);
+    const i64 high = std::min(last < 0 ? 0 : last / g.stride_w + 1, g.out_w);
+    taps.push_back({low, std::max(low, high)});
+  }
+  return taps;
+}
+
+// The extent of each output's window along its row: clipped at the image, or at image plus padding.
+template <class T>
+std::vector<T> column_extents(const pool_geometry& g) {
+  std::vector<T> extents;
+  for (i64 o = 0; o < g.out_w; ++o) {
+    const i64 start = o * g.stride_w - g.pad_w;
+    const i64 end = std::min(start + g.kernel_w, g.width + (g.count_padding ? g.pad_w : 0));
+    extents.push_back(static_cast<T>(end - (g.count_padding ? start : std::max<i64>(start, 0))));
+  }
+  return extents;
+}
+
+void cpu_device::max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) {
+  run("max_pool", y, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    const i64 row = std::max(g.pad_w + g.width, (g.out_w - 1) * g.stride_w + g.kernel_w);
+    tensor scratch = tensor::allocate(*this, shape{2 * (row + k.slack * (g.stride_w + 2))}, y.type());
+    k.max_pool(g, x.data<T>(), out<T>(y), out<std::int32_t>(index), out<T>(scratch));
+  });
+}
+
+void cpu_device::avg_pool(const pool_geometry& g, const tensor& x, tensor& y) {
+  run("avg_pool", y, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    tensor scratch = tensor::allocate(*this, shape{g.width + g.out_w}, y.type());
+    k.avg_pool(g, tap_ranges(g).data(), column_extents<T>(g).data(), x.data<T>(), out<T>(y), out<T>(scratch));
+  });
+}
+
+void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) {
+  run("avg_pool", dx, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    tensor scratch = tensor::allocate(*this, shape{g.width + g.out_w}, dx.type());
+    k.avg_pool_backward(g, tap_ranges(g).data(), column_extents<T>(g).data(), dy.data<T>(), out<T>(dx), out<T>(scratch));
+  });
+}
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<device> make_cpu_device(const std::string& isa) {
+  for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})
+    if (set != nullptr && (isa.empty() || isa == set->isa)) return std::make_unique<cpu::cpu_device>(*set);
+  return nullptr;
+}
+
+}  // namespace troupe

@@ -1,0 +1,154 @@
+// Loops over one array after the other. `GCC ivdep`: input and output are the same memory or do not overlap.
+
+template <class T>
+void fill(i64 n, T value, T* x) {
+  for (i64 i = 0; i < n; ++i) x[i] = value;
+}
+
+template <class T>
+void axpy(i64 n, T a, const T* x, T* y) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+template <class T>
+void scale(i64 n, T a, T* x) {
+  for (i64 i = 0; i < n; ++i) x[i] *= a;
+}
+
+template <class T, class F>
+inline void each(i64 n, const T* x, T* y, F f) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+
+template <class T, class F>
+inline void each(i64 n, const T* x, const T* y, T* out, F f) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+}
+
+template <class T>
+void apply(int op, i64 n, const T* x, const T* y, T* out) {
+  switch (op) {
+    case 0: return each(n, x, y, out, [](T a, T b) { return a + b; });
+    case 1: return each(n, x, y, out, [](T a, T b) { return a - b; });
+    case 2: return each(n, x, y, out, [](T a, T b) { return a * b; });
+    default: return each(n, x, y, out, [](T a, T b) { return a > b || a != a ? a : b; });
+  }
+}
+
+template <class T>
+void add_bias(i64 outer, i64 channels, i64 inner, const T* bias, T* y) {
+  for (i64 o = 0; o < outer; ++o) {
+    if (inner == 1) {
+      axpy(channels, T(1), bias, y + o * channels);
+      continue;
+    }
+    for (i64 c = 0; c < channels; ++c) {
+      T* row = y + (o * channels + c) * inner;
+      const T b = bias[c];
+      for (i64 i = 0; i < inner; ++i) row[i] += b;
+    }
+  }
+}
+
+// A sum in a fixed order that vectorises: 16 lanes, then a tree over the lanes.
+template <class T>
+inline void add_lanes(i64 n, const T* x, T (&lane)[16]) {
+  i64 i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int l = 0; l < 16; ++l) lane[l] += x[i + l];
+  for (int l = 0; i < n; ++i, ++l) lane[l] += x[i];
+}
+template <class T>
+inline T fold(T (&lane)[16]) {
+  for (int width = 8; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
+template <class T>
+void reduce_sum(i64 outer, i64 mid, i64 inner, const T* x, T* out) {
+  if (inner == 1) {
+    fill(mid, T(0), out);
+    for (i64 o = 0; o < outer; ++o) axpy(mid, T(1), x + o * mid, out);
+    return;
+  }
+  for (i64 m = 0; m < mid; ++m) {
+    T lane[16] = {};
+    for (i64 o = 0; o < outer; ++o) add_lanes(inner, x + (o * mid + m) * inner, lane);
+    out[m] = fold(lane);
+  }
+}
+
+template <class T>
+double sum_squares(i64 n, const T* x) {
+  double lane[16] = {};
+  i64 i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int l = 0; l < 16; ++l) lane[l] += double(x[i + l]) * double(x[i + l]);
+  for (int l = 0; i < n; ++i, ++l) lane[l] += double(x[i]) * double(x[i]);
+  return fold(lane);
+}
+
+template <class T>
+void map(int f, T parameter, i64 n, const T* x, T* y) {
+  switch (f) {
+    case 0:
+      if (parameter == T(0)) return each(n, x, y, [](T v) { return v < T(0) ? T(0) : v; });
+      return each(n, x, y, [parameter](T v) { return v > T(0) ? v : parameter * v; });
+    case 1: return each(n, x, y, [](T v) { return sigmoid_of(v); });
+    case 2: return each(n, x, y, [](T v) { return tanh_of(v); });
+    case 3: return each(n, x, y, [](T v) { return exp_of(v); });
+    case 4: return each(n, x, y, [](T v) { return log_of(v); });
+    case 5: return each(n, x, y, [](T v) { return square_root(v); });
+    case 6: return each(n, x, y, [](T v) { return v * v; });
+    default: return each(n, x, y, [](T v) { return v < T(0) ? -v : v; });
+  }
+}
+
+template <class T>
+void map_backward(int f, T parameter, i64 n, const T* x, const T* y, const T* dy, T* dx) {
+  switch (f) {
+    case 0:
+      if (parameter == T(0)) return each(n, y, dy, dx, [](T v, T d) { return v > T(0) ? d : T(0); });
+      return each(n, y, dy, dx, [parameter](T v, T d) { return v > T(0) ? d : parameter * d; });
+    case 1: return each(n, y, dy, dx, [](T v, T d) { return d * (v * (T(1) - v)); });
+    case 2: return each(n, y, dy, dx, [](T v, T d) { return d * (T(1) - v * v); });
+    case 3: return each(n, y, dy, dx, [](T v, T d) { return d * v; });
+    case 4: return each(n, x, dy, dx, [](T v, T d) { return d / v; });
+    case 5: return each(n, y, dy, dx, [](T v, T d) { return d * (T(0.5) / v); });
+    case 6: return each(n, x, dy, dx, [](T v, T d) { return d * (T(2) * v); });
+    default: return each(n, x, dy, dx, [](T v, T d) { return v < T(0) ? -d : (v > T(0) ? d : T(0)); });
+  }
+}
+
+template <class T>
+void select_equal(i64 n, const T* x, const T* y, const T* dy, T* dx) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) dx[i] = x[i] == y[i] ? dy[i] : T(0);
+}
+
+template <class T>
+void sgd(i64 n, T lr, T momentum, T decay, T grad_scale, bool nesterov, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
+  if (v_out == nullptr) {
+#pragma GCC ivdep
+    for (i64 i = 0; i < n; ++i) w_out[i] = w[i] - lr * (grad_scale * g[i] + decay * w[i]);
+  } else if (nesterov) {
+#pragma GCC ivdep
+    for (i64 i = 0; i < n; ++i) {
+      const T d = grad_scale * g[i] + decay * w[i];
+      const T u = momentum * v[i] + d;
+      v_out[i] = u;
+      w_out[i] = w[i] - lr * (d + momentum * u);
+    }
+  } else {
+#pragma GCC ivdep
+    for (i64 i = 0; i < n; ++i) {
+      const T u = momentum * v[i] + (grad_scale * g[i] + decay * w[i]);
+      v_out[i] = u;
+      w_out[i] = w[i] - lr * u;
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// The table of CPU kernels. The files kernels_<isa>.cpp compile the same sources (*.inl) once for each instruction set level; a
+// device picks a table when it is made. Kernels get plain pointers and counts, allocate nothing, and have no state.
+//
+// Those files are compiled for machines that may not be this one, so they must not emit inline functions that the linker could
+// prefer to a portable copy: they include this header and <immintrin.h>, and nothing else.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/geometry.hpp"
+
+namespace troupe::cpu {
+
+using i64 = std::int64_t;
+
+// How the pixels of a panel lie in a staged image (conv.cpp): `count` runs, run r being `length[r]` pixels that start at column
+// `column[r]` of the panel and at element `offset[r]` of the stage.
+struct run_list {
+  static constexpr int max_runs = 64;
+  int count = 0;
+  int column[max_runs];
+  int length[max_runs];
+  i64 offset[max_runs];
+};
+
+// The outputs [low, high) of a row for which a tap of the pooling window lies inside the image.
+struct tap_range {
+  i64 low, high;
+};
+
+template <class T>
+struct kernels {
+  // elementwise.inl
+  void (*fill)(i64 n, T value, T* x);
+  void (*axpy)(i64 n, T a, const T* x, T* y);
+  void (*scale)(i64 n, T a, T* x);
+  void (*apply)(int op, i64 n, const T* x, const T* y, T* out);
+  void (*add_bias)(i64 outer, i64 channels, i64 inner, const T* bias, T* y);
+  void (*reduce_sum)(i64 outer, i64 mid, i64 inner, const T* x, T* out);
+  double (*sum_squares)(i64 n, const T* x);
+  void (*map)(int f, T parameter, i64 n, const T* x, T* y);
+  void (*map_backward)(int f, T parameter, i64 n, const T* x, const T* y, const T* dy, T* dx);
+  void (*select_equal)(i64 n, const T* x, const T* y, const T* dy, T* dx);
+  void (*sgd)(i64 n, T lr, T momentum, T decay, T grad_scale, bool nesterov, const T* w, const T* g, const T* v, T* w_out,
+              T* v_out);
+
+  // pool.inl. `scratch`: two rows of the image with both borders, and slack (cpu_device.cpp).
+  void (*max_pool)(const pool_geometry& g, const T* x, T* y, std::int32_t* index, T* scratch);
+  void (*max_pool_backward)(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx);
+  // columns: the extent of each output's window along its row. `scratch` holds width + out_w elements.
+  void (*avg_pool)(const pool_geometry& g, const tap_range* taps, const T* columns, const T* x, T* y, T* scratch);
+  void (*avg_pool_backward)(const pool_geometry& g, const tap_range* taps, const T* columns, const T* dy, T* dx, T* scratch);
+
+  // lrn.inl. `scratch` holds lrn_scratch(g) elements (cpu_device.cpp).
+  void (*lrn)(const lrn_geometry& g, const T* x, T* y, T* scale, T* scratch);
+  void (*lrn_backward)(const lrn_geometry& g, const T* x, const T* scale, const T* dy, T* dx, T* scratch);
+
+  // loss.inl
+  double (*softmax_loss)(i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability);
+  void (*softmax_loss_backward)(i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels, T* dx);
+  double (*top_k)(i64 k, i64 rows, i64 classes, const T* x, const std::int32_t* labels);
+
+  // random.inl
+  void (*dropout)(const rng_stream& s, std::uint64_t first_example, double ratio, i64 rows, i64 row_length, const T* x, T* y);
+  void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
+  void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
+
+  // tile.inl: the pieces of convolution. A panel is [k][panel_width] elements: panel_width pixels side by side. Buffers that are
+  // read or written in whole vectors have `slack` elements to spare at their end.
+  int panel_width;            // pixels
+  int tile_rows;              // most rows of one product tile
+  int dot_rows, dot_columns;  // most rows and columns of one dot tile
+  int slack;
+  void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
+  void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
+  void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds
+  // c[rows][panel_width] (row stride ldc) = a [k][rows] times panel [k][panel_width], plus bias[row] unless null.
+  void (*tile)(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c, i64 ldc);
+  // c[i][j] += sum over `panels` panels and their pixels of a[panel][i][pixel] b[panel][j][pixel].
+  void (*dot)(int rows, int columns, i64 panels, const T* a, i64 a_stride, const T* b, i64 b_stride, T* c, i64 ldc);
+};
+
+struct kernel_set {
+  const char* isa;
+  kernels<float> f32;
+  kernels<double> f64;
+};
+
+// Null where the compiler or the machine cannot.
+const kernel_set* kernels_baseline();
+const kernel_set* kernels_v3();
+const kernel_set* kernels_v4();
+
+}  // namespace troupe::cpu

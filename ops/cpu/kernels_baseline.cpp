@@ -1,0 +1,17 @@
+// CPU kernels, baseline. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+#include "ops/cpu/kernels.hpp"
+
+#define TROUPE_VECTOR_BYTES 16
+#define TROUPE_TILE_ROWS 6
+
+namespace troupe::cpu {
+
+namespace {
+#include "ops/cpu/table.inl"
+
+constexpr kernel_set set{"baseline", make_table<float>(), make_table<double>()};
+}  // namespace
+
+const kernel_set* kernels_baseline() { return &set; }
+
+}  // namespace troupe::cpu

@@ -1,0 +1,29 @@
+// CPU kernels, x86-64-v4. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+#include "ops/cpu/kernels.hpp"
+
+#ifdef __AVX512F__
+
+#include <immintrin.h>
+
+#define TROUPE_VECTOR_BYTES 64
+#define TROUPE_TILE_ROWS 14
+
+namespace troupe::cpu {
+
+namespace {
+#include "ops/cpu/table.inl"
+
+constexpr kernel_set set{"x86-64-v4", make_table<float>(), make_table<double>()};
+}  // namespace
+
+const kernel_set* kernels_v4() { return __builtin_cpu_supports("x86-64-v4") ? &set : nullptr; }
+
+}  // namespace troupe::cpu
+
+#else  // the compiler was not asked for it: another processor family
+
+namespace troupe::cpu {
+const kernel_set* kernels_v4() { return nullptr; }
+}  // namespace troupe::cpu
+
+#endif

@@ -1,0 +1,139 @@
+// exp, log and friends in plain arithmetic: they vectorise, and give the same bits on every instruction set (no fma, no libm).
+// Errors below 2 units in the last place of the type in the ranges that nets use.
+
+inline i64 largest(i64 a, i64 b) { return a > b ? a : b; }
+inline i64 smallest(i64 a, i64 b) { return a < b ? a : b; }
+
+template <class T>
+struct bits_of;
+template <>
+struct bits_of<float> {
+  using type = std::int32_t;
+  static constexpr int mantissa = 23, bias = 127;
+  static constexpr type sqrt_half = 0x3f3504f3;
+  static constexpr float magic = 12582912.0f, low = -104.0f, high = 89.0f, smallest = 1.17549435e-38f;  // magic: 1.5 * 2^23
+  static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+};
+template <>
+struct bits_of<double> {
+  using type = std::int64_t;
+  static constexpr int mantissa = 52, bias = 1023;
+  static constexpr type sqrt_half = 0x3fe6a09e667f3bcd;
+  static constexpr double magic = 6755399441055744.0, low = -746.0, high = 710.0, smallest = 2.2250738585072014e-308;
+  static constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+};
+
+template <class T>
+inline typename bits_of<T>::type to_bits(T x) {
+  return __builtin_bit_cast(typename bits_of<T>::type, x);
+}
+template <class T>
+inline T from_bits(typename bits_of<T>::type x) {
+  return __builtin_bit_cast(T, x);
+}
+
+template <class T>
+inline T square_root(T x) {
+  if constexpr (sizeof(T) == 4)
+    return __builtin_sqrtf(x);
+  else
+    return __builtin_sqrt(x);
+}
+
+// exp(x) = 2^n exp(r), |r| <= ln 2 / 2, exp(r) by its Taylor series.
+template <class T>
+inline T exp_of(T x) {
+  using b = bits_of<T>;
+  using int_t = typename b::type;
+  x = x > b::high ? b::high : x;
+  x = x < b::low ? b::low : x;
+  const T shifted = x * T(1.44269504088896340736) + b::magic;
+  const T n = shifted - b::magic;
+  const T r = (x - n * b::ln2_high) - n * b::ln2_low;
+  T p;
+  if constexpr (sizeof(T) == 4) {
+    p = T(1.0 / 5040);
+    p = p * r + T(1.0 / 720);
+  } else {
+    p = T(1.0 / 6227020800.0);
+    p = p * r + T(1.0 / 479001600.0);
+    p = p * r + T(1.0 / 39916800.0);
+    p = p * r + T(1.0 / 3628800.0);
+    p = p * r + T(1.0 / 362880.0);
+    p = p * r + T(1.0 / 40320.0);
+    p = p * r + T(1.0 / 5040);
+    p = p * r + T(1.0 / 720);
+  }
+  p = p * r + T(1.0 / 120);
+  p = p * r + T(1.0 / 24);
+  p = p * r + T(1.0 / 6);
+  p = p * r + T(0.5);
+  p = p * r + T(1);
+  p = p * r + T(1);
+  const int_t e = to_bits(shifted) - to_bits(b::magic);
+  const int_t half = e >> 1;
+  return (p * from_bits<T>((half + b::bias) << b::mantissa)) * from_bits<T>((e - half + b::bias) << b::mantissa);
+}
+
+// log(x) = e ln 2 + log(m), m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh((m - 1) / (m + 1)).
+template <class T>
+inline T log_of(T x) {
+  using b = bits_of<T>;
+  using int_t = typename b::type;
+  const bool small = x < b::smallest;
+  const T scaled = small ? x * T(int_t(1) << (b::mantissa + 1)) : x;
+  const int_t bits = to_bits(scaled) & ~(int_t(1) << (8 * sizeof(T) - 1));  // of |x|, so that nothing overflows
+  const int_t e = (bits - b::sqrt_half) >> b::mantissa;
+  const T m = from_bits<T>(bits - (e << b::mantissa));
+  const T s = (m - T(1)) / (m + T(1));
+  const T z = s * s;
+  T p;
+  if constexpr (sizeof(T) == 4) {
+    p = T(1.0 / 9);
+  } else {
+    p = T(1.0 / 21);
+    p = p * z + T(1.0 / 19);
+    p = p * z + T(1.0 / 17);
+    p = p * z + T(1.0 / 15);
+    p = p * z + T(1.0 / 13);
+    p = p * z + T(1.0 / 11);
+    p = p * z + T(1.0 / 9);
+  }
+  p = p * z + T(1.0 / 7);
+  p = p * z + T(1.0 / 5);
+  p = p * z + T(1.0 / 3);
+  const T exponent = T(e) - (small ? T(b::mantissa + 1) : T(0));
+  const T two_s = T(2) * s;
+  const T y = exponent * b::ln2_high + (two_s + (two_s * z * p + exponent * b::ln2_low));
+  const T infinity = T(__builtin_inf());
+  const T positive = x < infinity ? y : x;  // +inf and NaN map to themselves
+  return x > T(0) ? positive : (x == T(0) ? -infinity : T(__builtin_nan("")));
+}
+
+template <class T>
+inline T sigmoid_of(T x) {
+  return T(1) / (T(1) + exp_of(-x));
+}
+
+// tanh(x) = (1 - e) / (1 + e), e = exp(-2 |x|); near 0 by its series, where the quotient would cancel.
+template <class T>
+inline T tanh_of(T x) {
+  const T a = x < T(0) ? -x : x;
+  const T e = exp_of(T(-2) * a);
+  const T far = (T(1) - e) / (T(1) + e);
+  const T z = a * a;
+  const T near = a * (T(1) + z * (T(-1.0 / 3) + z * (T(2.0 / 15) + z * (T(-17.0 / 315) + z * T(62.0 / 2835)))));
+  const T y = a < (sizeof(T) == 4 ? T(0.09) : T(0.005)) ? near : far;
+  return x < T(0) ? -y : (x == x ? y : x);
+}
+
+// x^-beta for x > 0; the exponents of the usual nets without exp and log.
+template <class T>
+inline T power_075(T x) {
+  const T r = square_root(x);
+  return T(1) / (r * square_root(r));
+}
+template <class T>
+inline T power_minus(T x, T beta) {
+  return exp_of(-beta * log_of(x));
+}

@@ -1,0 +1,53 @@
+// One kernel_set from the sources: included by kernels_<isa>.cpp inside its unnamed namespace, after the macros that it needs.
+// The blank lines between the includes keep their order.
+//   TROUPE_VECTOR_BYTES  width of a register
+//   TROUPE_TILE_ROWS     14 with 32 registers, 6 with 16
+#include "ops/cpu/maths.inl"
+#include "ops/cpu/vector.inl"
+
+#include "ops/cpu/elementwise.inl"
+
+#include "ops/cpu/loss.inl"
+#include "ops/cpu/lrn.inl"
+#include "ops/cpu/pool.inl"
+#include "ops/cpu/random.inl"
+#include "ops/cpu/tile.inl"
+
+template <class T>
+constexpr kernels<T> make_table() {
+  kernels<T> t{};
+  t.fill = fill<T>;
+  t.axpy = axpy<T>;
+  t.scale = scale<T>;
+  t.apply = apply<T>;
+  t.add_bias = add_bias<T>;
+  t.reduce_sum = reduce_sum<T>;
+  t.sum_squares = sum_squares<T>;
+  t.map = map<T>;
+  t.map_backward = map_backward<T>;
+  t.select_equal = select_equal<T>;
+  t.sgd = sgd<T>;
+  t.max_pool = max_pool<T>;
+  t.max_pool_backward = max_pool_backward<T>;
+  t.avg_pool = avg_pool<T>;
+  t.avg_pool_backward = avg_pool_backward<T>;
+  t.lrn = lrn<T>;
+  t.lrn_backward = lrn_backward<T>;
+  t.softmax_loss = softmax_loss<T>;
+  t.softmax_loss_backward = softmax_loss_backward<T>;
+  t.top_k = top_k<T>;
+  t.dropout = dropout<T>;
+  t.fill_uniform = fill_uniform<T>;
+  t.fill_gaussian = fill_gaussian<T>;
+  t.panel_width = panel_of<T>;
+  t.tile_rows = TROUPE_TILE_ROWS;
+  t.dot_rows = 4;
+  t.dot_columns = TROUPE_TILE_ROWS == 14 ? 6 : 2;
+  t.slack = 2 * lanes_of<T>;
+  t.copy_panel = copy_panel<T>;
+  t.gather_panel = gather_panel<T>;
+  t.scatter_panel = scatter_panel<T>;
+  t.tile = tile<T>;
+  t.dot = dot<T>;
+  return t;
+}

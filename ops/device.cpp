@@ -1,0 +1,79 @@
+// The parts of a device that follow from its other primitives: the reference convolution and small helpers.
+#include "ops/device.hpp"
+
+#include <cassert>
+
+namespace troupe {
+
+double device::scalar(const tensor& t) {
+  assert(t.count() == 1);
+  if (t.type() == dtype::f64) {
+    double v = 0;
+    download(t, &v);
+    return v;
+  }
+  assert(t.type() == dtype::f32);
+  float v = 0;
+  download(t, &v);
+  return static_cast<double>(v);
+}
+
+bool device::needs_input(unary f) { return f == unary::log || f == unary::square || f == unary::absolute; }
+
+namespace {
+
+// Slices of one image and one group of a convolution.
+struct conv_slices {
+  const conv_geometry& g;
+  std::int64_t columns() const { return g.pixels(); }
+  tensor output(const tensor& y, std::int64_t image, std::int64_t group) const {
+    const auto rows = g.group_outputs();
+    return y.slice((image * g.outputs + group * rows) * columns(), shape{rows, columns()});
+  }
+  tensor weights(const tensor& w, std::int64_t group) const {
+    return w.slice(group * g.group_outputs() * g.patch(), shape{g.group_outputs(), g.patch()});
+  }
+};
+
+template <class F>
+void each_image_and_group(const conv_geometry& g, F f) {
+  for (std::int64_t image = 0; image < g.batch; ++image)
+    for (std::int64_t group = 0; group < g.groups; ++group) f(image, group);
+}
+
+}  // namespace
+
+void device::conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
+  const conv_slices s{g};
+  tensor col = tensor::allocate(*this, shape{g.patch(), g.pixels()}, x.type());
+  each_image_and_group(g, [&](std::int64_t image, std::int64_t group) {
+    im2col(g, image, group, x, col);
+    tensor out = s.output(y, image, group);
+    gemm({.m = g.group_outputs(), .n = g.pixels(), .k = g.patch()}, s.weights(w, group), col, out);
+  });
+  if (bias) add_bias(g.batch, g.outputs, g.pixels(), bias, y);
+}
+
+void device::conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
+  const conv_slices s{g};
+  fill(0.0, dx);
+  tensor col = tensor::allocate(*this, shape{g.patch(), g.pixels()}, dy.type());
+  each_image_and_group(g, [&](std::int64_t image, std::int64_t group) {
+    gemm({.transpose_a = true, .m = g.patch(), .n = g.pixels(), .k = g.group_outputs()}, s.weights(w, group),
+         s.output(dy, image, group), col);
+    col2im(g, image, group, col, dx);
+  });
+}
+
+void device::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw) {
+  const conv_slices s{g};
+  tensor col = tensor::allocate(*this, shape{g.patch(), g.pixels()}, x.type());
+  each_image_and_group(g, [&](std::int64_t image, std::int64_t group) {
+    im2col(g, image, group, x, col);
+    tensor out = s.weights(dw, group);
+    gemm({.transpose_b = true, .m = g.group_outputs(), .n = g.patch(), .k = g.pixels(), .beta = image == 0 ? 0.0 : 1.0},
+         s.output(dy, image, group), col, out);
+  });
+}
+
+}  // namespace troupe

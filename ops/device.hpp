@@ -1,0 +1,121 @@
+// A device: where tensors lie and what can be done to them. Layers, rules and fillers are written in terms of these primitives,
+// so that one layer file serves every device and, on the CPU, f32 and f64.
+//
+// Conventions:
+//   * Tensors are dense, row-major; a primitive takes the element type from its first tensor, and all floating tensors of one
+//     call share it (f32 or f64). Extents come from the tensors or from an explicit geometry, never from both.
+//   * An output must be backed. Every primitive ASSIGNS its output, except where its comment says that it adds.
+//   * In place is allowed (input and output the same memory) for map, map_backward (dy, dx), scale, binary and dropout only.
+//   * Results are a function of the values alone: not of pointer alignment, of the thread, or of what ran before.
+// Errors: wrong sizes and types are bugs and assert. An unsupported type aborts with a message.
+// Threads: every member may be called by several threads at once, as long as they do not write the same tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ops/geometry.hpp"
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+enum class device_kind : std::uint8_t { cpu, cuda };
+
+// y = f(x); `parameter` is the slope of relu for x < 0, and unused elsewhere.
+enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute };
+enum class binary : std::uint8_t { add, subtract, multiply, maximum };
+
+class device {
+ public:
+  virtual ~device() = default;
+
+  virtual device_kind kind() const = 0;
+  virtual std::string name() const = 0;         // "cpu", "cuda:0"
+  virtual std::string numerics_id() const = 0;  // equal ids give equal bits
+
+  // Uninitialised memory, 64-byte aligned, from the pool; it returns there when the last handle drops, even after the device.
+  virtual std::shared_ptr<storage> allocate(std::size_t bytes) = 0;
+  struct pool_statistics {
+    std::size_t bytes_held = 0, bytes_in_use = 0, peak_bytes_in_use = 0;
+    std::uint64_t blocks_made = 0, blocks_reused = 0;
+  };
+  virtual pool_statistics pool() const = 0;
+
+  // Between the host and this device. download() waits for what is under way.
+  virtual void upload(const void* host, tensor& t) = 0;
+  virtual void download(const tensor& t, void* host) = 0;
+  double scalar(const tensor& t);  // the only element of t
+
+  // --- memory
+  virtual void fill(double value, tensor& t) = 0;
+  virtual void copy(const tensor& from, tensor& to) = 0;  // equal counts; converts between f32, f64, i32 and u8
+  struct block {                                          // `rows` runs of `length` elements
+    std::int64_t rows = 0, length = 0, from_offset = 0, from_stride = 0, to_offset = 0, to_stride = 0;
+  };
+  virtual void copy_block(const block& b, const tensor& from, tensor& to) = 0;
+
+  // --- linear algebra and sums
+  virtual void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) = 0;
+  virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // y += a x
+  virtual void scale(double a, tensor& x) = 0;                  // x *= a
+  virtual void apply(binary op, const tensor& x, const tensor& y, tensor& out) = 0;
+  virtual void add_bias(std::int64_t outer, std::int64_t channels, std::int64_t inner, const tensor& bias, tensor& y) = 0;  // adds
+  // out[mid] = sum over outer and inner of x[outer, mid, inner]: rows, columns and bias gradients.
+  virtual void reduce_sum(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& out) = 0;
+  virtual double sum_squares(const tensor& x) = 0;  // accumulated in f64; NaN or infinite when an element is
+
+  // --- maps
+  virtual void map(unary f, double parameter, const tensor& x, tensor& y) = 0;
+  // dx = dy f'(x), given both x and y = f(x); a function that needs only one of them ignores the other (which may be empty).
+  virtual void map_backward(unary f, double parameter, const tensor& x, const tensor& y, const tensor& dy, tensor& dx) = 0;
+  static bool needs_input(unary f);  // else map_backward works from y
+  // dx = dy where x is the maximum, for eltwise max: dx = (x == y) ? dy : 0.
+  virtual void select_equal(const tensor& x, const tensor& y, const tensor& dy, tensor& dx) = 0;
+
+  // --- convolution. The defaults compose im2col, gemm and col2im (the reference); a device may know better.
+  virtual void im2col(const conv_geometry& g, std::int64_t image, std::int64_t group, const tensor& x, tensor& col) = 0;
+  virtual void col2im(const conv_geometry& g, std::int64_t image, std::int64_t group, const tensor& col, tensor& dx) = 0;  // adds
+  virtual void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y);
+  virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
+  virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw);
+
+  // --- pooling and normalisation
+  // index: i32, the winner's position in its plane; the first in row order wins a tie, a NaN wins over everything.
+  virtual void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) = 0;
+  virtual void max_pool_backward(const pool_geometry& g, const tensor& dy, const tensor& index, tensor& dx) = 0;
+  virtual void avg_pool(const pool_geometry& g, const tensor& x, tensor& y) = 0;
+  virtual void avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) = 0;
+  virtual void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) = 0;
+  virtual void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) = 0;
+
+  // --- classification. x [rows, classes], labels [rows] i32; a row whose label is negative is padding.
+  // loss: one element, the mean of -log probability[label] over the valid rows (0 when there are none).
+  virtual void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) = 0;
+  // dx = dloss (probability - onehot) / valid rows; 0 on padding. `dloss` is one element.
+  virtual void softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) = 0;
+  // out: the share of valid rows whose label is among the k largest; an equal score at a lower class counts as larger.
+  virtual void top_k(std::int64_t k, const tensor& x, const tensor& labels, tensor& out) = 0;
+
+  // --- random numbers
+  // y = x mask / (1 - ratio). Row r of x (dimension 0) is example first_example + r, and element j of it draws number j of that
+  // example's stream, so the mask does not depend on how a batch is cut. The same call maps dy to dx.
+  virtual void dropout(const rng_stream& s, std::uint64_t first_example, double ratio, const tensor& x, tensor& y) = 0;
+  virtual void fill_uniform(const rng_stream& s, double low, double high, tensor& t) = 0;
+  virtual void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) = 0;
+
+  // --- update, one pass over memory. With momentum: v' = m v + (g + decay w); w' = w - lr (nesterov ? g + decay w + m v' : v').
+  // Without (momentum 0), velocity tensors may be empty: w' = w - lr (g + decay w). Outputs may be the inputs.
+  virtual void sgd_update(const sgd_spec& s, const tensor& w, const tensor& g, const tensor& v, tensor& w_out, tensor& v_out) = 0;
+};
+
+// The CPU device: one thread per call, OpenBLAS single-threaded. `isa` names the kernels: "" = the best that this machine has,
+// or "x86-64-v4", "x86-64-v3", "baseline" to pin them, so that unlike machines give like bits. Null when it is not available.
+std::unique_ptr<device> make_cpu_device(const std::string& isa = "");
+
+// ops/cuda, or ops/cuda_none where the toolkit is absent. make_cuda_device() is null when it cannot; cuda_reason() says why.
+bool cuda_available();
+std::string cuda_reason();
+std::unique_ptr<device> make_cuda_device(int index);
+
+}  // namespace troupe

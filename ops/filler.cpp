@@ -1,0 +1,65 @@
+#include "ops/filler.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/device.hpp"
+#include "ops/option_specs.hpp"
+
+namespace troupe {
+
+std::vector<std::string> filler_kinds() { return {"constant", "uniform", "gaussian", "xavier", "msra"}; }
+
+option_specs filler_options(const std::string& kind) {
+  if (kind == "constant") return {real_option("value", 0.0, "every element")};
+  if (kind == "uniform") return {real_option("min", 0.0, "lower end"), real_option("max", 1.0, "upper end")};
+  if (kind == "gaussian") return {real_option("mean", 0.0, "mean"), real_option("std", 1.0, "standard deviation", 0.0)};
+  return {choice_option("norm", {"fan_in", "fan_out", "average"}, "what the variance is divided by")};
+}
+
+filler_spec filler_from(const options& table, const std::string& fallback) {
+  filler_spec spec;
+  spec.kind = fallback;
+  options rest = table;
+  if (auto i = rest.values.find("kind"); i != rest.values.end()) {
+    option_spec kind = choice_option("kind", filler_kinds(), "");
+    spec.kind = check_options(options{{{"kind", i->second}}}, {kind}).text("kind");
+    rest.values.erase(i);
+  }
+  spec.values = check_options(rest, filler_options(spec.kind));
+  return spec;
+}
+
+namespace {
+
+double fan(const param_spec& p, const options& values) {
+  const auto count = static_cast<double>(p.dims.count());
+  const double in = p.dims.rank() > 0 ? count / static_cast<double>(p.dims[0]) : 1.0;
+  const double out = p.dims.rank() > 1 ? count / static_cast<double>(p.dims[1]) : in;
+  const std::string& norm = values.text("norm");
+  return norm == "fan_in" ? in : norm == "fan_out" ? out : (in + out) / 2;
+}
+
+}  // namespace
+
+void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_t layer, std::uint32_t param, tensor& t) {
+  t.back(d);
+  const std::string& kind = p.filler.kind;
+  const options v = check_options(p.filler.values, filler_options(kind));
+  // Dropout streams have b = layer index; the top bit keeps fillers apart from them.
+  const rng_stream stream{.key = seed, .a = layer, .b = 0x80000000U | param};
+  if (kind == "constant") {
+    d.fill(v.real("value"), t);
+  } else if (kind == "uniform") {
+    d.fill_uniform(stream, v.real("min"), v.real("max"), t);
+  } else if (kind == "gaussian") {
+    d.fill_gaussian(stream, v.real("mean"), v.real("std"), t);
+  } else if (kind == "xavier") {
+    const double s = std::sqrt(3.0 / fan(p, v));
+    d.fill_uniform(stream, -s, s, t);
+  } else {
+    d.fill_gaussian(stream, 0.0, std::sqrt(2.0 / fan(p, v)), t);
+  }
+}
+
+}  // namespace troupe

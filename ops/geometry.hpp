@@ -1,0 +1,56 @@
+// Plain descriptions of what a primitive is to do (device.hpp). Values without invariants of their own: a layer fills them in
+// infer() and prepare(), where it has checked the extents.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe {
+
+struct gemm_spec {
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;  // c[m, n] = alpha op(a)[m, k] op(b)[k, n] + beta c
+  double alpha = 1.0, beta = 0.0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // row strides in elements; 0 = dense
+};
+
+// A two-dimensional convolution: x [batch, channels, height, width] -> y [batch, outputs, out_height, out_width],
+// w [outputs, channels / groups, kernel_h, kernel_w]. Also the geometry of im2col.
+struct conv_geometry {
+  std::int64_t batch = 1, channels = 1, height = 1, width = 1, outputs = 1;
+  std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1;
+  std::int64_t groups = 1;
+  std::int64_t out_h() const { return (height + 2 * pad_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
+  std::int64_t out_w() const { return (width + 2 * pad_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
+  std::int64_t group_channels() const { return channels / groups; }
+  std::int64_t group_outputs() const { return outputs / groups; }
+  std::int64_t patch() const { return group_channels() * kernel_h * kernel_w; }  // rows of the column matrix of one group
+  std::int64_t pixels() const { return out_h() * out_w(); }                      // its columns, for one image
+};
+
+// Pooling over `planes` = batch * channels images. Out extents are given: rounding is the layer's matter.
+struct pool_geometry {
+  std::int64_t planes = 1, height = 1, width = 1, out_h = 1, out_w = 1;
+  std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  bool count_padding = true;  // avg: the divisor counts padding (but nothing beyond it)
+};
+
+// scale = k + alpha / |window| * sum of x^2 over the window; y = x * scale^-beta.
+struct lrn_geometry {
+  std::int64_t batch = 1, channels = 1, height = 1, width = 1, size = 5;
+  bool across_channels = true;  // else the window is size x size pixels of one channel
+  double alpha = 1.0, beta = 0.75, k = 1.0;
+};
+
+// A counter-based stream: element i depends on (key, a, b, i) only. Philox 4x32-10, Salmon et al. 2011.
+struct rng_stream {
+  std::uint64_t key = 0;
+  std::uint32_t a = 0, b = 0;
+};
+
+struct sgd_spec {
+  double lr = 0.0, momentum = 0.0, decay = 0.0;
+  double grad_scale = 1.0;  // on the gradient: 1 / packets, for a sum over packets
+  bool nesterov = false;
+};
+
+}  // namespace troupe

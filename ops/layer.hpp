@@ -1,0 +1,117 @@
+// The layer contract (docs/ARCHITECTURE.md, "A layer"). A layer is const: it holds its options and nothing of a pass, so any
+// number of packets may be in flight through one layer. What a pass needs lives in `plan` (one per stage, sub-solver, device
+// and phase: packed weights, workspace, library descriptors) and in `saved` (one per packet: what backward wants back).
+//
+// Conventions:
+//   * dimension 0 of every activation is the example axis, and infer() is called with a packet's shapes.
+//   * forward() and backward() find outputs / gradients declared with the inferred shapes and back them (tensor::back) before
+//     writing; they may instead alias an input (flatten: outputs[0] = inputs[0].reshaped(...)).
+//   * backward(): grad_in[i] / grad_params[i] is empty when nobody wants it: skip that work. Everything wanted is ASSIGNED,
+//     or added to what is there when `accumulate` (grad_params only).
+//   * params are read-only, shared by all sub-solvers of a node, and frozen.
+// Errors: infer() throws shape_error with both shapes in the message; the caller adds the layer's name. Others assert.
+// Threads: all members const; two threads may call forward at the same time with different plans.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ops/options.hpp"
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+class device;
+
+enum class phase : std::uint8_t { train, test };
+
+struct shape_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// How a tensor lies over several workers. `partial` is a sum still to be taken; gradient duals: broadcast <-> partial.
+enum class distribution : std::uint8_t { split_0, split_1, broadcast, partial };
+struct signature {
+  std::vector<distribution> inputs, params, outputs;
+};
+using signatures = std::vector<signature>;
+
+struct filler_spec {
+  std::string kind = "constant";  // constant | uniform | gaussian | xavier | msra  (ops/filler.hpp)
+  options values;
+};
+struct param_spec {
+  std::string name;  // "weight", "bias"
+  shape dims;
+  filler_spec filler;
+  double lr_multiplier = 1.0;
+  double decay_multiplier = 1.0;
+  bool trainable = true;  // false: a buffer, folded from stats_out
+  int slice_axis = 0;     // the axis a split(1) partition cuts; -1: whole on every worker
+};
+using param_specs = std::vector<param_spec>;
+
+// A recurrent state: produced at step t, consumed at t+1, keyed by lane (example position), zeroed on reset.
+struct carry_spec {
+  std::string name;
+  shape dims;
+};
+using carry_specs = std::vector<carry_spec>;
+
+struct backward_needs {
+  bool inputs = true;
+  bool outputs = false;
+  std::int64_t saved_bytes = 0;  // beyond inputs and outputs, for one packet
+};
+
+// What forward leaves for backward of the same packet.
+struct saved {
+  tensors inputs;   // kept by the host when backward_needs().inputs
+  tensors outputs;  // kept by the host when backward_needs().outputs
+  tensors extra;    // the layer's own (masks, argmax, scale)
+};
+
+struct plan {
+  virtual ~plan() = default;
+};
+
+struct context {
+  device& dev;
+  phase ph = phase::train;
+  std::uint64_t seed = 0;   // of the job
+  std::uint32_t layer = 0;  // index in the model, stable under placement
+  std::uint64_t step = 0;
+  std::uint64_t first_example = 0;  // index in the step's global batch of the packet's first example
+  std::uint32_t packet = 0;
+  std::uint32_t packets = 1;
+  tensors* stats_out = nullptr;  // running statistics for the shard to fold, in packet order
+};
+
+struct layer {
+  virtual ~layer() = default;
+
+  // Output shapes for these input shapes. Throws shape_error.
+  virtual shapes infer(const shapes& in) const = 0;
+  virtual signatures supported() const = 0;
+  virtual param_specs params(const shapes& in) const { return (void)in, param_specs{}; }
+  virtual carry_specs carries(const shapes& in) const { return (void)in, carry_specs{}; }
+  virtual struct backward_needs backward_needs(const shapes& in) const { return (void)in, troupe::backward_needs{}; }
+
+  virtual bool is_loss() const { return false; }    // output 0 is a scalar to minimise, mean over the packet's examples
+  virtual bool is_metric() const { return false; }  // output 0 is a scalar to report; no gradient flows back
+  virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
+  virtual bool test_phase_only() const { return false; }
+
+  // Multiply-adds x 2 of forward for one packet; 0 when negligible. For plans and simulation.
+  virtual double flops(const shapes& in) const { return (void)in, 0.0; }
+
+  virtual std::unique_ptr<plan> prepare(device& d, const shapes& in, phase ph, dtype t) const;
+  virtual void forward(context& c, plan& p, const tensors& in, const tensors& params, tensors& out, saved& s) const = 0;
+  virtual void backward(context& c, plan& p, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                        tensors& grad_params, bool accumulate) const = 0;
+};
+
+}  // namespace troupe

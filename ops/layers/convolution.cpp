@@ -1,0 +1,126 @@
+// convolution: y[n, o] = bias[o] + sum over c of w[o, c] cross-correlated with x[n, c].
+//   shapes  x [N, C, H, W] -> y [N, outputs, OH, OW], OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1 rounded down;
+//           w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
+//   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
+//   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct convolution final : layer {
+  conv_geometry base;  // without batch, channels and extents
+  bool bias;
+  filler_spec weight_filler, bias_filler;
+
+  explicit convolution(const options& o) {
+    base.outputs = o.integer("outputs");
+    const std::int64_t kernel = o.integer("kernel");
+    base.kernel_h = o.integer("kernel_h") > 0 ? o.integer("kernel_h") : kernel;
+    base.kernel_w = o.integer("kernel_w") > 0 ? o.integer("kernel_w") : kernel;
+    if (base.kernel_h <= 0 || base.kernel_w <= 0) throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w'");
+    base.stride_h = base.stride_w = o.integer("stride");
+    base.pad_h = base.pad_w = o.integer("pad");
+    base.dilation_h = base.dilation_w = o.integer("dilation");
+    base.groups = o.integer("groups");
+    if (base.outputs % base.groups != 0) throw option_error("groups", "'outputs' must be a multiple of 'groups'");
+    bias = o.flag("bias");
+    weight_filler = filler_from(o.table("weight_filler"), "xavier");
+    bias_filler = filler_from(o.table("bias_filler"), "constant");
+  }
+
+  conv_geometry geometry(const shape& x) const {
+    conv_geometry g = base;
+    g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
+    return g;
+  }
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+    const conv_geometry g = geometry(in[0]);
+    want(g.channels % g.groups == 0, "channels in a multiple of groups = " + std::to_string(g.groups), in);
+    const shape kernel{g.dilation_h * (g.kernel_h - 1) + 1, g.dilation_w * (g.kernel_w - 1) + 1};
+    want(g.height + 2 * g.pad_h >= kernel[0] && g.width + 2 * g.pad_w >= kernel[1],
+         "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + std::to_string(g.pad_h) + ")", in);
+    return {shape{g.batch, g.outputs, g.out_h(), g.out_w()}};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    signatures s = alike({split_0, broadcast}, 1, bias ? 2 : 1);
+    if (base.groups == 1) {
+      s.push_back({{broadcast}, bias ? std::vector{split_0, split_0} : std::vector{split_0}, {split_1}});
+      s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
+    }
+    return s;
+  }
+  param_specs params(const shapes& in) const override {
+    const conv_geometry g = geometry(in[0]);
+    param_specs p(1);
+    p[0] = {.name = "weight", .dims = shape{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}, .filler = weight_filler};
+    if (bias) p.push_back({.name = "bias", .dims = shape{g.outputs}, .filler = bias_filler});
+    return p;
+  }
+  double flops(const shapes& in) const override {
+    const conv_geometry g = geometry(in[0]);
+    return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
+    c.dev.conv_forward(geometry(in[0].dims()), in[0], params[0], bias ? params[1] : tensor(), backed(c.dev, out[0]));
+  }
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override {
+    const conv_geometry g = geometry(s.inputs[0].dims());
+    if (wanted(grad_in, 0)) c.dev.conv_backward_data(g, grad_out[0], params[0], backed(c.dev, grad_in[0]));
+    assign_or_add(c.dev, grad_params[0], accumulate,
+                  [&](tensor& dw) { c.dev.conv_backward_weights(g, s.inputs[0], grad_out[0], dw); });
+    if (!bias) return;
+    assign_or_add(c.dev, grad_params[1], accumulate,
+                  [&](tensor& db) { c.dev.reduce_sum(g.batch, g.outputs, g.pixels(), grad_out[0], db); });
+  }
+};
+
+options with(std::int64_t outputs, std::int64_t kernel, std::map<std::string, option_value, std::less<>> more = {}) {
+  more["outputs"] = outputs;
+  more["kernel"] = kernel;
+  return {std::move(more)};
+}
+
+std::vector<layer_case> cases() {
+  using i = std::int64_t;
+  return {
+      example("plain", with(3, 3), {{2, 2, 6, 7}}),
+      example("stride 2, pad 1", with(4, 3, {{"stride", i{2}}, {"pad", i{1}}}), {{3, 2, 7, 5}}),
+      example("stride 3 over the border", with(2, 2, {{"stride", i{3}}}), {{2, 1, 9, 8}}),
+      example("groups", with(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
+      example("depthwise", with(3, 3, {{"groups", i{3}}}), {{2, 3, 5, 5}}),
+      example("dilation", with(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 6, 6}}),
+      example("oblong kernel, no bias", with(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}), {{2, 2, 3, 6}}),
+      example("1x1 on 1x1", with(5, 1), {{3, 4, 1, 1}}),
+      example("kernel covers the image", with(3, 4), {{5, 2, 4, 4}}),
+      example("stride beyond the kernel, size-1 axes", with(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
+      example("several panels", with(17, 5, {{"pad", i{2}}}), {{3, 2, 13, 11}}),
+  };
+}
+
+}  // namespace
+
+layer_type convolution_layer() {
+  return {.name = "convolution",
+          .doc =
+              "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], "
+              "OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1. weight [outputs, C / groups, kernel_h, kernel_w], bias "
+              "[outputs]. LeCun et al. 1998.",
+          .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
+                    integer_option("kernel_h", 0, "its height, where they differ"),
+                    integer_option("kernel_w", 0, "its width, where they differ"),
+                    integer_option("stride", 1, "step between windows", 1), integer_option("pad", 0, "zeros around the image"),
+                    integer_option("dilation", 1, "step between kernel elements", 1),
+                    integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
+                    flag_option("bias", true, "add a bias to each output channel"),
+                    table_option("weight_filler", "initial weights, xavier by default"),
+                    table_option("bias_filler", "initial bias, zero by default")},
+          .make = [](const options& o) { return std::make_unique<convolution>(o); },
+          .cases = cases()};
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// dropout: in training y = x mask / (1 - ratio), mask = 0 with probability ratio; in testing y = x.  dx = dy mask / (1 - ratio).
+//   shapes  [N, ...] -> same. The mask is drawn by (seed, layer, step, example index), again in backward: packets and workers
+//   do not change it, and nothing is kept.  Srivastava et al. 2014.
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct dropout final : layer {
+  double ratio;
+  explicit dropout(const options& o) : ratio(o.real("ratio")) {
+    if (ratio >= 1.0) throw option_error("ratio", "'ratio' must be below 1");
+  }
+
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() >= 1, "one input [N, ...]", in);
+    return in;
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return alike({split_0, broadcast}, 1);
+  }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = false};
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    mask(c, in[0], out[0]);
+  }
+  void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    if (wanted(grad_in, 0)) mask(c, grad_out[0], grad_in[0]);
+  }
+  void mask(context& c, const tensor& x, tensor& y) const {
+    if (c.ph == phase::test || ratio == 0.0) {
+      y = x;
+      return;
+    }
+    const rng_stream stream{.key = c.seed, .a = static_cast<std::uint32_t>(c.step), .b = c.layer};
+    c.dev.dropout(stream, c.first_example, ratio, x, backed(c.dev, y));
+  }
+};
+
+}  // namespace
+
+layer_type dropout_layer() {
+  return {
+      .name = "dropout",
+      .doc = "In training y = x mask / (1 - ratio), in testing y = x; the mask is drawn by example index. Srivastava et al. 2014.",
+      .specs = {real_option("ratio", 0.5, "share of elements that are dropped", 0.0, 1.0)},
+      .make = [](const options& o) { return std::make_unique<dropout>(o); },
+      .cases = {example("half", {}, {{4, 10}}), example("image", {{{"ratio", 0.3}}}, {{2, 3, 4, 5}}),
+                example("nothing dropped", {{{"ratio", 0.0}}}, {{3, 5}}),
+                example("more than one block", {{{"ratio", 0.9}}}, {{2, 150}}), example("one element", {}, {{1, 1}}),
+                example("a vector of examples", {}, {{9}})}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+// eltwise: element by element, over one or more inputs of one shape:
+//   sum   y = sum of coeffs[i] x[i]     dx[i] = coeffs[i] dy
+//   prod  y = product of x[i]           dx[i] = dy times the product of the others
+//   max   y = max of x[i]               dx[i] = dy where x[i] is the maximum; the first input wins a tie
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct eltwise final : layer {
+  enum class operation : std::uint8_t { sum, prod, max } op;
+  std::vector<double> coeffs;
+
+  explicit eltwise(const options& o) : coeffs(o.get<std::vector<double>>("coeffs")) {
+    const std::string& word = o.text("operation");
+    op = word == "sum" ? operation::sum : word == "prod" ? operation::prod : operation::max;
+    if (op != operation::sum && !coeffs.empty()) throw option_error("coeffs", "'coeffs' go with operation = \"sum\" only");
+  }
+  double coeff(std::size_t i) const { return coeffs.empty() ? 1.0 : coeffs[i]; }
+
+  shapes infer(const shapes& in) const override {
+    want(!in.empty(), "an input", in);
+    for (const auto& s : in) want(s == in[0], "inputs of one shape", in);
+    want(coeffs.empty() || coeffs.size() == in.size(), "as many inputs as coeffs (" + std::to_string(coeffs.size()) + ")", in);
+    return {in[0]};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    signatures s = alike({split_0, split_1, broadcast}, 2);
+    if (op == operation::sum) s.push_back(alike({partial}, 2).front());
+    return s;
+  }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = op != operation::sum, .outputs = op == operation::max};
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    tensor& y = backed(c.dev, out[0]);
+    c.dev.copy(in[0], y);
+    if (coeff(0) != 1.0) c.dev.scale(coeff(0), y);
+    for (std::size_t i = 1; i < in.size(); ++i) {
+      if (op == operation::sum)
+        c.dev.axpy(coeff(i), in[i], y);
+      else
+        c.dev.apply(op == operation::prod ? binary::multiply : binary::maximum, y, in[i], y);
+    }
+  }
+  void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    if (op == operation::max) return backward_max(c, s, grad_out[0], grad_in);
+    for (std::size_t i = 0; i < grad_in.size(); ++i) {
+      if (!wanted(grad_in, i)) continue;
+      tensor& dx = backed(c.dev, grad_in[i]);
+      c.dev.copy(grad_out[0], dx);
+      if (op == operation::sum && coeff(i) != 1.0) c.dev.scale(coeff(i), dx);
+      if (op == operation::prod)
+        for (std::size_t j = 0; j < s.inputs.size(); ++j)
+          if (j != i) c.dev.apply(binary::multiply, dx, s.inputs[j], dx);
+    }
+  }
+  // What one input takes, the later ones no longer find.
+  void backward_max(context& c, const saved& s, const tensor& dy, tensors& grad_in) const {
+    tensor left = tensor::allocate(c.dev, dy.dims(), dy.type());
+    c.dev.copy(dy, left);
+    for (std::size_t i = 0; i < grad_in.size(); ++i) {
+      tensor taken = grad_in[i] ? grad_in[i] : tensor::declare(dy.dims(), dy.type());
+      c.dev.select_equal(s.inputs[i], s.outputs[0], left, backed(c.dev, taken));
+      c.dev.apply(binary::subtract, left, taken, left);
+      if (grad_in[i]) grad_in[i] = taken;
+    }
+  }
+};
+
+}  // namespace
+
+layer_type eltwise_layer() {
+  const auto with = [](const char* operation) { return options{{{"operation", std::string(operation)}}}; };
+  return {.name = "eltwise",
+          .doc = "Sum (with coeffs), product or maximum of inputs of one shape, element by element.",
+          .specs = {choice_option("operation", {"sum", "prod", "max"}, "what is done"),
+                    option_of("coeffs", option_kind::reals, std::vector<double>{}, "one for each input of a sum; 1 by default")},
+          .make = [](const options& o) { return std::make_unique<eltwise>(o); },
+          .cases = {example("sum", {}, {{2, 3, 2}, {2, 3, 2}}),
+                    example("difference", {{{"coeffs", std::vector<double>{1.0, -2.5}}}}, {{3, 4}, {3, 4}}),
+                    example("product of three", with("prod"), {{2, 5}, {2, 5}, {2, 5}}),
+                    example("max", with("max"), {{2, 3, 3}, {2, 3, 3}, {2, 3, 3}}), example("one input", with("prod"), {{1, 1}}),
+                    example("scaled", {{{"coeffs", std::vector<double>{0.5}}}}, {{4}})},
+          .min_inputs = 1,
+          .max_inputs = 64};
+}
+
+}  // namespace troupe

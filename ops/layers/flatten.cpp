@@ -1,0 +1,40 @@
+// flatten: [N, ...] -> [N, D], the same memory.  dx = dy in the old shape.
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct flatten final : layer {
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() >= 1, "one input [N, ...]", in);
+    return {shape{in[0][0], in[0].count_from(1)}};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return alike({split_0, split_1, broadcast}, 1);
+  }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = false};
+  }
+  void forward(context&, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    out[0] = in[0].reshaped(out[0].dims());
+  }
+  void backward(context&, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    if (wanted(grad_in, 0)) grad_in[0] = grad_out[0].reshaped(grad_in[0].dims());
+  }
+};
+
+}  // namespace
+
+layer_type flatten_layer() {
+  return {.name = "flatten",
+          .doc = "[N, ...] -> [N, D], the same memory.",
+          .specs = {},
+          .make = [](const options&) { return std::make_unique<flatten>(); },
+          .cases = {example("image", {}, {{2, 3, 4, 5}}), example("matrix", {}, {{3, 4}}), example("vector", {}, {{6}}),
+                    example("one example", {}, {{1, 2, 2}}), example("size-1 axes", {}, {{2, 1, 1, 1}})}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+// What max_pool and avg_pool share: options and geometry. Extents of the output follow Caffe: rounded up by default, and a last
+// window that would start beyond image and padding is dropped.
+#pragma once
+
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+struct pooling : layer {
+  explicit pooling(const options& o);
+  pool_geometry geometry(const shape& x) const;
+  shapes infer(const shapes& in) const override;
+  signatures supported() const override;
+
+ private:
+  std::int64_t kernel_h_, kernel_w_, stride_, pad_;
+  bool ceil_, count_padding_;
+};
+
+option_specs pooling_options();
+std::vector<layer_case> pooling_cases();
+
+}  // namespace troupe

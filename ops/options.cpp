@@ -1,0 +1,153 @@
+#include "ops/options.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe {
+
+namespace {
+
+const char* kind_name(option_kind k) {
+  switch (k) {
+    case option_kind::boolean: return "true or false";
+    case option_kind::integer: return "an integer";
+    case option_kind::real: return "a number";
+    case option_kind::text: return "a text";
+    case option_kind::integers: return "a list of integers";
+    case option_kind::reals: return "a list of numbers";
+    case option_kind::texts: return "a list of texts";
+    case option_kind::table: return "a table";
+  }
+  return "?";
+}
+
+std::string number_text(double v) {
+  std::string s = std::to_string(v);
+  s.erase(s.find_last_not_of('0') + 1);
+  if (!s.empty() && s.back() == '.') s.pop_back();
+  return s;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string s;
+  for (const auto& w : words) s += (s.empty() ? "" : ", ") + w;
+  return s;
+}
+
+// The value as `kind`, an integer widened where a number is asked for; empty when the kinds do not agree.
+std::optional<option_value> converted(const option_value& v, option_kind kind) {
+  const auto index = static_cast<option_kind>(v.index());  // the variant lists its alternatives in the order of option_kind
+  if (index == kind) return v;
+  if (kind == option_kind::real && index == option_kind::integer) return static_cast<double>(std::get<std::int64_t>(v));
+  if (kind == option_kind::reals && index == option_kind::integers) {
+    const auto& from = std::get<std::vector<std::int64_t>>(v);
+    return std::vector<double>(from.begin(), from.end());
+  }
+  const bool empty_list = (index == option_kind::integers && std::get<std::vector<std::int64_t>>(v).empty()) ||
+                          (index == option_kind::reals && std::get<std::vector<double>>(v).empty()) ||
+                          (index == option_kind::texts && std::get<std::vector<std::string>>(v).empty());
+  if (empty_list && kind == option_kind::integers) return std::vector<std::int64_t>{};
+  if (empty_list && kind == option_kind::reals) return std::vector<double>{};
+  if (empty_list && kind == option_kind::texts) return std::vector<std::string>{};
+  return std::nullopt;
+}
+
+void check_range(const option_spec& s, double v) {
+  if (v >= s.min && v <= s.max) return;
+  std::string allowed;
+  if (s.min > -1e300) allowed += " at least " + number_text(s.min);
+  if (s.max < 1e300) allowed += (allowed.empty() ? " at most " : " and at most ") + number_text(s.max);
+  if (allowed.empty()) allowed = " finite";
+  throw option_error(s.name, "option '" + s.name + "' must be" + allowed + ", not " + number_text(v));
+}
+
+void check_choice(const option_spec& s, const std::string& word) {
+  if (s.choices.empty() || std::find(s.choices.begin(), s.choices.end(), word) != s.choices.end()) return;
+  const std::string near = nearest_word(word, s.choices);
+  throw option_error(s.name, "option '" + s.name + "' must be one of " + joined(s.choices) + ", not '" + word + "'" +
+                                 (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+void check_value(const option_spec& s, const option_value& v) {
+  switch (s.kind) {
+    case option_kind::integer: check_range(s, static_cast<double>(std::get<std::int64_t>(v))); break;
+    case option_kind::real: check_range(s, std::get<double>(v)); break;
+    case option_kind::text: check_choice(s, std::get<std::string>(v)); break;
+    case option_kind::integers:
+      for (auto i : std::get<std::vector<std::int64_t>>(v)) check_range(s, static_cast<double>(i));
+      break;
+    case option_kind::reals:
+      for (auto d : std::get<std::vector<double>>(v)) check_range(s, d);
+      break;
+    case option_kind::texts:
+      for (const auto& t : std::get<std::vector<std::string>>(v)) check_choice(s, t);
+      break;
+    case option_kind::boolean:
+    case option_kind::table: break;
+  }
+}
+
+void check_known(const options& given, const option_specs& specs) {
+  for (const auto& [key, value] : given.values) {
+    auto known = [&k = key](const option_spec& s) { return s.name == k; };
+    if (std::any_of(specs.begin(), specs.end(), known)) continue;
+    std::vector<std::string> names;
+    for (const auto& s : specs) names.push_back(s.name);
+    const std::string near = nearest_word(key, names);
+    std::string message = "unknown option '" + key + "'";
+    if (!near.empty())
+      message += "; did you mean '" + near + "'?";
+    else
+      message += names.empty() ? "; there are none here" : "; known: " + joined(names);
+    throw option_error(key, message);
+  }
+}
+
+}  // namespace
+
+options check_options(const options& given, const option_specs& specs) {
+  check_known(given, specs);
+  options checked;
+  for (const auto& s : specs) {
+    auto i = given.values.find(s.name);
+    if (i == given.values.end()) {
+      if (!s.fallback) throw option_error(s.name, "option '" + s.name + "' is missing; it must be " + kind_name(s.kind));
+      auto fallback = converted(*s.fallback, s.kind);
+      if (!fallback) throw option_error(s.name, "the default of option '" + s.name + "' is not " + kind_name(s.kind));
+      checked.values[s.name] = *fallback;
+      continue;
+    }
+    auto value = converted(i->second, s.kind);
+    if (!value) throw option_error(s.name, "option '" + s.name + "' must be " + kind_name(s.kind));
+    check_value(s, *value);
+    checked.values[s.name] = std::move(*value);
+  }
+  return checked;
+}
+
+std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(1, (word.size() + 1) / 3) + 1;
+  for (const auto& c : candidates) {
+    // Optimal string alignment distance: insert, delete, replace, swap neighbours.
+    std::vector<std::vector<std::size_t>> d(word.size() + 1, std::vector<std::size_t>(c.size() + 1));
+    for (std::size_t i = 0; i <= word.size(); ++i) {
+      for (std::size_t j = 0; j <= c.size(); ++j) {
+        if (i == 0 || j == 0) {
+          d[i][j] = i + j;
+          continue;
+        }
+        const bool same = word[i - 1] == c[j - 1];
+        d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
+        if (i > 1 && j > 1 && word[i - 1] == c[j - 2] && word[i - 2] == c[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+    if (d[word.size()][c.size()] < best_distance) {
+      best_distance = d[word.size()][c.size()];
+      best = c;
+    }
+  }
+  return best;
+}
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+// Tensor: a shape and dtype over reference-counted storage that comes from a device's pool. Copying a tensor copies the handle.
+// Three states:
+//   empty     no shape, no storage; `!t`
+//   declared  shape and dtype, no storage: what a role hands on before (or, with `--maths none`, without) the maths
+//   backed    storage present
+// Once a tensor has been sent it is immutable: `freeze()` marks the storage, and mutable access to frozen storage asserts.
+// Threads: handles are values; storage may be read by many threads, written by one before it is sent.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "ops/dtype.hpp"
+#include "ops/shape.hpp"
+
+namespace troupe {
+
+class device;
+
+// One block of memory. Returned to its owner's pool when the last handle drops.
+struct storage {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  bool frozen = false;
+};
+
+class tensor {
+ public:
+  tensor() = default;
+
+  // Shape and dtype without memory.
+  static tensor declare(shape s, dtype t) {
+    tensor x;
+    x.shape_ = s;
+    x.dtype_ = t;
+    x.present_ = true;
+    return x;
+  }
+  // Uninitialised memory from the device's pool (defined in device.cpp).
+  static tensor allocate(device& d, shape s, dtype t);
+  // A view of memory the caller owns and keeps alive (ops as a library, mapped files).
+  static tensor borrow(void* data, shape s, dtype t);
+  // A frozen view of memory that lives as long as `owner` does (a received frame, a file in memory); any handle keeps it alive.
+  static tensor adopt(std::shared_ptr<const void> owner, const void* data, shape s, dtype t) {
+    struct held final : storage {
+      std::shared_ptr<const void> owner;
+    };
+    tensor x = declare(s, t);
+    auto view = std::make_shared<held>();
+    view->data = static_cast<std::byte*>(const_cast<void*>(data));  // never written: frozen
+    view->bytes = x.bytes();
+    view->frozen = true;
+    view->owner = std::move(owner);
+    x.storage_ = std::move(view);
+    return x;
+  }
+  // Keeps the memory alive without the tensor (a payload on its way to a socket). Null when not backed.
+  std::shared_ptr<const void> owner() const { return storage_; }
+
+  explicit operator bool() const { return present_; }
+  bool backed() const { return storage_ != nullptr; }
+  const shape& dims() const { return shape_; }
+  dtype type() const { return dtype_; }
+  std::int64_t count() const { return shape_.count(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(count()) * size_of(dtype_); }
+
+  // Gives a declared tensor its memory; keeps memory it already has.
+  void back(device& d);
+
+  const void* raw() const {
+    assert(storage_ != nullptr);
+    return storage_->data + offset_;
+  }
+  void* raw_mutable() {
+    assert(storage_ != nullptr && !storage_->frozen);
+    return storage_->data + offset_;
+  }
+  template <class T>
+  const T* data() const {
+    assert(dtype_of<T> == dtype_);
+    return static_cast<const T*>(raw());
+  }
+  template <class T>
+  T* mutable_data() {
+    assert(dtype_of<T> == dtype_);
+    return static_cast<T*>(raw_mutable());
+  }
+
+  // Same memory, other shape of equal count.
+  tensor reshaped(shape s) const {
+    assert(s.count() == count());
+    tensor x = *this;
+    x.shape_ = s;
+    return x;
+  }
+  // Same memory: elements [begin, begin + s.count()) of the flattened tensor as shape s.
+  tensor slice(std::int64_t begin, shape s) const {
+    assert(begin >= 0 && begin + s.count() <= count());
+    tensor x = *this;
+    x.shape_ = s;
+    x.offset_ += static_cast<std::size_t>(begin) * size_of(dtype_);
+    return x;
+  }
+
+  void freeze() {
+    if (storage_) storage_->frozen = true;
+  }
+  bool frozen() const { return storage_ && storage_->frozen; }
+  bool same_storage(const tensor& o) const { return storage_ == o.storage_; }
+
+ private:
+  std::shared_ptr<storage> storage_;
+  std::size_t offset_ = 0;  // bytes
+  shape shape_;
+  dtype dtype_ = dtype::f32;
+  bool present_ = false;
+};
+
+using tensors = std::vector<tensor>;
+
+}  // namespace troupe

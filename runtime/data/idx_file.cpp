@@ -1,0 +1,216 @@
+#include "runtime/data/idx_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint64_t max_elements = std::uint64_t{1} << 36;  // 64 GiB: more cannot be meant to be kept in memory
+constexpr std::size_t inflate_step = std::size_t{4} << 20;
+constexpr std::uint64_t deflate_ratio = 1032;  // deflate cannot pack better (zlib's technical notes)
+
+struct idx_header {
+  std::vector<std::int64_t> extents;
+  std::uint64_t elements = 1;
+  std::size_t bytes = 0;
+};
+
+std::string hex(unsigned value) {
+  constexpr char digits[] = "0123456789abcdef";
+  return {'0', 'x', digits[(value >> 4) & 15], digits[value & 15]};
+}
+
+// Reads the header at `p`; empty message when it is sound.
+std::string parse_header(const std::uint8_t* p, std::size_t n, int min_rank, int max_rank, idx_header& out) {
+  if (n < 4) return "truncated: " + std::to_string(n) + " bytes, an IDX header has at least 4";
+  if (p[0] != 0 || p[1] != 0) return "bad magic: an IDX file begins with two zero bytes, here " + hex(p[0]) + " " + hex(p[1]);
+  if (p[2] != 0x08) return "bad magic: element type " + hex(p[2]) + ", only unsigned bytes (0x08) are supported";
+  const int rank = p[3];
+  if (rank < min_rank || rank > max_rank)
+    return "bad magic: " + std::to_string(rank) + " dimensions, expected " + std::to_string(min_rank) +
+           (max_rank > min_rank ? " to " + std::to_string(max_rank) : "");
+  out.bytes = 4 + 4 * static_cast<std::size_t>(rank);
+  if (n < out.bytes) return "truncated: the header ends after " + std::to_string(n) + " of " + std::to_string(out.bytes) + " bytes";
+  for (int i = 0; i < rank; ++i) {
+    const auto* d = p + 4 + 4 * i;
+    const auto extent = (std::uint32_t{d[0]} << 24) | (std::uint32_t{d[1]} << 16) | (std::uint32_t{d[2]} << 8) | d[3];
+    if (extent == 0) return "dimension " + std::to_string(i) + " is 0";
+    if (extent > max_elements / out.elements) return "absurd header: more than 2^36 elements up to dimension " + std::to_string(i);
+    out.elements *= extent;
+    out.extents.push_back(extent);
+  }
+  return {};
+}
+
+std::string check_length(const idx_header& h, std::uint64_t payload) {
+  if (payload < h.elements)
+    return "truncated: the header promises " + std::to_string(h.elements) + " elements, the file holds " + std::to_string(payload);
+  if (payload > h.elements) return "trailing garbage: " + std::to_string(payload - h.elements) + " bytes after the last element";
+  return {};
+}
+
+bool is_gzip(const bytes& b) { return b.size() >= 2 && b[0] == 0x1f && b[1] == 0x8b; }
+
+// One inflate stream over memory; several gzip members in a row count as one file, as gzip has it.
+class gunzip {
+ public:
+  explicit gunzip(const bytes& packed) : packed_(packed) { ready_ = inflateInit2(&z_, 15 + 16) == Z_OK; }
+  ~gunzip() {
+    if (ready_) inflateEnd(&z_);
+  }
+  gunzip(const gunzip&) = delete;
+  gunzip& operator=(const gunzip&) = delete;
+
+  // Fills out[0, n) as far as there is data; `got` tells how far. Returns a message when the stream is broken.
+  std::string read(std::uint8_t* out, std::size_t n, std::size_t& got) {
+    got = 0;
+    if (!ready_) return "zlib cannot start";
+    while (got < n && !done_) {
+      feed();
+      const auto room = static_cast<uInt>(std::min<std::size_t>(n - got, std::numeric_limits<uInt>::max()));
+      z_.next_out = out + got;
+      z_.avail_out = room;
+      const int rc = inflate(&z_, Z_NO_FLUSH);
+      got += room - z_.avail_out;
+      if (rc == Z_STREAM_END) {
+        if (auto e = end_member(); !e.empty()) return e;
+      } else if (rc == Z_BUF_ERROR || (rc == Z_OK && z_.avail_in == 0 && taken_ == packed_.size() && z_.avail_out > 0)) {
+        return "truncated: the gzip stream ends after " + std::to_string(packed_.size()) + " bytes";
+      } else if (rc != Z_OK) {
+        return std::string("damaged gzip stream: ") + (z_.msg ? z_.msg : "unknown error");
+      }
+    }
+    return {};
+  }
+  bool done() const { return done_; }
+
+ private:
+  void feed() {
+    if (z_.avail_in > 0) return;
+    const auto n = std::min<std::size_t>(packed_.size() - taken_, std::size_t{1} << 30);
+    z_.next_in = const_cast<Bytef*>(packed_.data() + taken_);  // zlib's next_in is not const, but it only reads
+    z_.avail_in = static_cast<uInt>(n);
+    taken_ += n;
+  }
+  std::string end_member() {
+    const std::size_t left = z_.avail_in + (packed_.size() - taken_);
+    if (left == 0) {
+      done_ = true;
+      return {};
+    }
+    const auto* next = packed_.data() + (packed_.size() - left);
+    if (left < 2 || next[0] != 0x1f || next[1] != 0x8b)
+      return "trailing garbage: " + std::to_string(left) + " bytes after the gzip stream";
+    inflateReset(&z_);
+    return {};
+  }
+
+  const bytes& packed_;
+  z_stream z_{};
+  std::size_t taken_ = 0;
+  bool ready_ = false;
+  bool done_ = false;
+};
+
+idx_result parse_packed(const bytes& packed, int min_rank, int max_rank) {
+  gunzip in(packed);
+  idx_array out;
+  out.bytes.resize(4 + 4 * static_cast<std::size_t>(max_rank));
+  std::size_t got = 0;
+  // The header first and by its own length: what follows it is allocated only after its promise has been checked.
+  if (auto e = in.read(out.bytes.data(), 4, got); !e.empty()) return e;
+  idx_header h;
+  if (got == 4 && out.bytes[3] <= max_rank) {
+    std::size_t more = 0;
+    if (auto e = in.read(out.bytes.data() + 4, 4 * std::size_t{out.bytes[3]}, more); !e.empty()) return e;
+    got += more;
+  }
+  if (auto e = parse_header(out.bytes.data(), got, min_rank, max_rank, h); !e.empty()) return e;
+  if (h.elements / deflate_ratio > packed.size())
+    return "absurd header: " + std::to_string(h.elements) + " elements cannot come out of " + std::to_string(packed.size()) +
+           " compressed bytes";
+  out.extents = std::move(h.extents);
+  out.offset = h.bytes;
+  const std::size_t total = h.bytes + static_cast<std::size_t>(h.elements);
+  out.bytes.reserve(total);  // address space; pages are touched only as data arrives
+  out.bytes.resize(h.bytes);
+  while (out.bytes.size() < total && !in.done()) {
+    const auto at = out.bytes.size();
+    out.bytes.resize(std::min(total, at + inflate_step));
+    if (auto e = in.read(out.bytes.data() + at, out.bytes.size() - at, got); !e.empty()) return e;
+    out.bytes.resize(at + got);
+  }
+  std::uint8_t extra = 0;
+  got = 0;
+  if (!in.done())
+    if (auto e = in.read(&extra, 1, got); !e.empty()) return e;
+  if (auto e = check_length(h, out.bytes.size() - out.offset + got); !e.empty()) return e;
+  return out;
+}
+
+idx_result parse_plain(bytes file, int min_rank, int max_rank) {
+  idx_header h;
+  if (auto e = parse_header(file.data(), file.size(), min_rank, max_rank, h); !e.empty()) return e;
+  if (auto e = check_length(h, file.size() - h.bytes); !e.empty()) return e;
+  return idx_array{std::move(h.extents), std::move(file), h.bytes};
+}
+
+struct descriptor {
+  int fd = -1;
+  ~descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+
+// Whole regular file into memory, bounded by its size at opening.
+std::string slurp(const std::string& path, bytes& out) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
+  descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (d.fd < 0) return system_error("cannot open");
+  struct stat st {};
+  if (::fstat(d.fd, &st) != 0) return system_error("cannot stat");
+  if (!S_ISREG(st.st_mode)) return "not a regular file";
+  out.resize(static_cast<std::size_t>(st.st_size));
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const auto n = ::read(d.fd, out.data() + got, out.size() - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("cannot read");
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  out.resize(got);
+  return {};
+}
+
+}  // namespace
+
+idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank) {
+  return is_gzip(file) ? parse_packed(file, min_rank, max_rank) : parse_plain(std::move(file), min_rank, max_rank);
+}
+
+idx_result read_idx(const std::string& path, int min_rank, int max_rank) {
+  try {
+    bytes file;
+    if (auto e = slurp(path, file); !e.empty()) return e;
+    return parse_idx(std::move(file), min_rank, max_rank);
+  } catch (const std::bad_alloc&) {
+    return std::string("does not fit into memory");
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// Where examples come from. A source is read-only after it has been opened and may be read by several loaders at once.
+// Errors: open functions throw option_error (key names the option) for a missing, truncated or malformed file: found before
+// anything starts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/options.hpp"
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+enum class split : std::uint8_t { train, test };
+
+class source {
+ public:
+  virtual ~source() = default;
+  virtual shape example() const = 0;          // e.g. 1x28x28
+  virtual std::int64_t classes() const = 0;   // 0: no labels
+  virtual std::int64_t size(split s) const = 0;
+  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64, backed, [n, example...]), labels as i32 [n].
+  // An index < 0 is padding: zeros and label -1.
+  virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
+};
+
+struct source_type {
+  std::string name;
+  std::string doc;
+  option_specs specs;
+  std::function<std::shared_ptr<const source>(const options&, std::uint64_t seed)> open;
+};
+class source_registry {
+ public:
+  void add(source_type t);
+  const source_type* find(std::string_view name) const;
+  std::vector<std::string> names() const;
+
+ private:
+  std::map<std::string, source_type, std::less<>> types_;
+};
+void add_stock_sources(source_registry& r);  // idx, synthetic
+
+}  // namespace troupe

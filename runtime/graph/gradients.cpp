@@ -1,0 +1,67 @@
+#include "runtime/graph/gradients.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+// Per layer: does a gradient of its outputs lead to anything that is trained?
+std::vector<bool> trains(const model_graph& graph) {
+  std::vector<bool> found(graph.layers.size(), false);
+  for (const auto& g : graph.layers) {
+    bool t = has_trainable(graph, g);
+    for (std::size_t k = 0; k < g.inputs.size(); ++k)
+      t = t || (g.inputs[k].layer >= 0 && g.maths->differentiable(k) && found[static_cast<std::size_t>(g.inputs[k].layer)]);
+    found[g.index] = t;
+  }
+  return found;
+}
+
+// Per layer: does a loss in training depend on it?
+std::vector<bool> reaches_loss(const model_graph& graph) {
+  std::vector<bool> found(graph.layers.size(), false);
+  for (auto g = graph.layers.rbegin(); g != graph.layers.rend(); ++g) {
+    if (!g->in_train) continue;
+    if (g->maths->is_loss()) found[g->index] = true;
+    if (!found[g->index]) continue;
+    for (std::size_t k = 0; k < g->inputs.size(); ++k)
+      if (g->inputs[k].layer >= 0 && g->maths->differentiable(k)) found[static_cast<std::size_t>(g->inputs[k].layer)] = true;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool has_trainable(const model_graph& graph, const graph_layer& layer) {
+  return std::any_of(layer.params.begin(), layer.params.end(), [&](auto p) { return graph.params[p].spec.trainable; });
+}
+
+void mark_gradients(model_graph& graph) {
+  const auto trained = trains(graph), lossy = reaches_loss(graph);
+  for (auto& g : graph.layers) {
+    g.wants_backward = trained[g.index] && lossy[g.index];
+    g.grad_in_wanted.clear();
+    for (std::size_t k = 0; k < g.inputs.size(); ++k) {
+      const auto from = g.inputs[k].layer;
+      g.grad_in_wanted.push_back(g.wants_backward && from >= 0 && g.maths->differentiable(k) &&
+                                 trained[static_cast<std::size_t>(from)]);
+    }
+  }
+}
+
+std::vector<tensor_ref> model_graph::consumers(tensor_ref t) const {
+  std::vector<tensor_ref> found;
+  for (const auto& g : layers)
+    for (std::size_t k = 0; k < g.inputs.size(); ++k)
+      if (g.inputs[k] == t) found.push_back({static_cast<std::int32_t>(g.index), static_cast<std::uint16_t>(k)});
+  return found;
+}
+
+double model_graph::flops_per_packet() const {
+  double sum = 0;
+  for (const auto& g : layers)
+    if (g.in_train) sum += g.maths->flops(g.in);
+  return sum;
+}
+
+}  // namespace troupe

@@ -1,0 +1,395 @@
+// From a job's list of layers to a model_graph: names resolved, layers sorted, shapes inferred, parameters numbered, and the
+// question answered which gradients have to flow. Every stage goes on with what is still sound, so that one run reports as many
+// mistakes as possible without reporting the consequences of one mistake as others.
+#include "runtime/graph/graph.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "runtime/graph/gradients.hpp"
+#include "runtime/graph/order.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+// Sizes beyond these are mistakes, not models; they also keep every later product inside 64 bits.
+constexpr std::int64_t max_elements = std::int64_t{1} << 40;
+constexpr std::int64_t max_packets = 65535;  // header::packet has 16 bits
+
+source_position position_of(const layer_spec& spec, const std::string& key) { return position_of(spec.key_at, key, spec.at); }
+
+// True when every extent is positive and the product stays sane.
+bool sane(const shape& s) {
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank(); ++i) {
+    if (s[i] <= 0 || s[i] > max_elements || n > max_elements / s[i]) return false;
+    n *= s[i];
+  }
+  return true;
+}
+
+constexpr std::int32_t unresolved = -2;
+
+// A layer on its way into the graph; indices are positions in the file until sort() has run.
+struct draft {
+  const layer_spec* spec = nullptr;
+  const layer_type* type = nullptr;
+  std::shared_ptr<const layer> maths;
+  std::vector<tensor_ref> inputs;
+  bool sound = false;  // type known, options accepted, inputs resolved
+};
+
+class builder {
+ public:
+  builder(const job_spec& job, const layer_registry& registry, const shape& example, std::int64_t classes)
+      : job_(job), registry_(registry), example_(example) {
+    graph_.classes = classes;
+  }
+
+  std::variant<model_graph, diagnostics> build() {
+    check_batch();
+    make_drafts();
+    resolve_inputs();
+    sort();
+    if (graph_.packet_examples > 0) {
+      infer();
+      check_phases();
+      check_ends();
+      if (errors_.empty()) {
+        mark_gradients(graph_);
+        check_trained();
+      }
+    }
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(graph_);
+  }
+
+ private:
+  void error(source_position at, std::string message) { errors_.push_back({std::move(at), std::move(message)}); }
+  void layer_error(const layer_spec& s, const std::string& key, const std::string& message) {
+    error(position_of(s, key), "layer " + in_quotes(s.name) + ": " + message);
+  }
+
+  void check_batch() {
+    const auto batch = job_.data.batch, packets = job_.pipeline.packets;
+    const auto batch_at = position_of(job_.data.key_at, "batch", job_.data.at);
+    const auto packets_at = position_of(job_.pipeline.key_at, "packets", job_.pipeline.at);
+    if (batch < 1 || batch > std::numeric_limits<std::int32_t>::max()) {
+      error(batch_at, "batch must be between 1 and 2147483647, it is " + std::to_string(batch));
+    } else if (packets < 1 || packets > max_packets) {
+      error(packets_at, "packets must be between 1 and " + std::to_string(max_packets) + ", it is " + std::to_string(packets));
+    } else if (batch % packets != 0) {
+      error(packets_at, "packets must divide the batch: " + std::to_string(batch) + " examples cannot travel as " +
+                            std::to_string(packets) + " equal packets");
+    } else if (example_.rank() >= shape::max_rank || !sane(example_)) {
+      error(job_.data.at, "the source's examples have the shape " + example_.to_string() + ", which cannot be batched");
+    } else {
+      graph_.packet_examples = batch / packets;
+      graph_.label = shape{graph_.packet_examples};
+      graph_.data = shape{graph_.packet_examples};
+      for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
+    }
+  }
+
+  void check_name(const layer_spec& s) {
+    const auto at = position_of(s, "name");
+    if (s.name.empty()) return error(at, "a layer needs a name");
+    if (s.name == "data" || s.name == "label")
+      return error(at, "a layer cannot be called " + in_quotes(s.name) + ": the source is");
+    const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ' ' || c == '.' || c == '/'; };
+    if (std::any_of(s.name.begin(), s.name.end(), bad))
+      return error(at, "the layer name " + in_quotes(s.name) + " has a space, '.', '/' or control character in it");
+  }
+
+  void make_drafts() {
+    if (job_.layers.empty()) error(job_.at, "the job has no layers: add [[layer]] tables");
+    for (std::size_t i = 0; i < job_.layers.size(); ++i) {
+      const auto& s = job_.layers[i];
+      check_name(s);
+      const auto [first, fresh] = by_name_.try_emplace(s.name, static_cast<std::int32_t>(i));
+      if (!fresh && !s.name.empty()) {
+        const auto& other = job_.layers[static_cast<std::size_t>(first->second)];
+        error(position_of(s, "name"), "there are two layers called " + in_quotes(s.name) + "; the other one is at " +
+                                          position_of(other, "name").to_string());
+      }
+      drafts_.push_back(make_draft(s));
+    }
+  }
+
+  draft make_draft(const layer_spec& s) {
+    draft d;
+    d.spec = &s;
+    d.type = registry_.find(s.type);
+    if (!d.type) {
+      layer_error(s, "type", "unknown layer type " + in_quotes(s.type) + did_you_mean(s.type, registry_.names()));
+      return d;
+    }
+    try {
+      // The job file's reader has filled in every option; a table made by hand has not been looked at yet.
+      const auto present = [&](const option_spec& o) { return s.values.has(o.name); };
+      const bool checked =
+          s.values.values.size() == d.type->specs.size() && std::all_of(d.type->specs.begin(), d.type->specs.end(), present);
+      d.maths = d.type->make(checked ? s.values : check_options(s.values, d.type->specs));
+      d.sound = d.maths != nullptr;
+    } catch (const option_error& e) {
+      layer_error(s, e.key, e.what());
+    }
+    return d;
+  }
+
+  // "ip1", "slice1.1", "data", "label"; layer == unresolved when there is no such thing.
+  tensor_ref resolve(const std::string& input) const {
+    if (input == "data") return {from_data, 0};
+    if (input == "label") return {from_data, 1};
+    if (auto i = by_name_.find(input); i != by_name_.end()) return {i->second, 0};
+    const auto dot = input.rfind('.');
+    if (dot == std::string::npos) return {unresolved, 0};
+    const auto number = input.substr(dot + 1);
+    auto i = by_name_.find(input.substr(0, dot));
+    const auto digit = [](unsigned char c) { return c >= '0' && c <= '9'; };
+    if (i == by_name_.end() || number.empty() || number.size() > 4 || !std::all_of(number.begin(), number.end(), digit))
+      return {unresolved, 0};
+    return {i->second, static_cast<std::uint16_t>(std::stoi(number))};
+  }
+
+  void resolve_inputs() {
+    std::vector<std::string> known{"data", "label"};
+    for (const auto& s : job_.layers) known.push_back(s.name);
+    for (auto& d : drafts_) {
+      const auto& s = *d.spec;
+      for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+        const auto key = "inputs." + std::to_string(k);
+        const auto ref = resolve(s.inputs[k]);
+        if (ref.layer == unresolved) {
+          layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + did_you_mean(s.inputs[k], known));
+          names_resolved_ = d.sound = false;
+        } else if (ref == tensor_ref{from_data, 1} && graph_.classes <= 0) {
+          layer_error(s, key, "the source " + in_quotes(job_.data.source) + " has no labels");
+          d.sound = false;
+        }
+        d.inputs.push_back(ref);
+      }
+      if (d.type) check_input_count(d);
+    }
+  }
+
+  void check_input_count(draft& d) {
+    const auto& s = *d.spec;
+    const auto n = static_cast<int>(s.inputs.size());
+    if (n >= d.type->min_inputs && (d.type->max_inputs < 0 || n <= d.type->max_inputs)) return;
+    d.sound = false;
+    if (n == 0) {
+      names_resolved_ = false;  // somebody's output is probably meant to come here
+      return layer_error(s, "inputs",
+                         "it has no inputs: say where its values come from, as in inputs = [\"" + likely_input(s) + "\"]");
+    }
+    auto wanted = std::to_string(d.type->min_inputs);
+    if (d.type->max_inputs < 0)
+      wanted += " or more";
+    else if (d.type->max_inputs != d.type->min_inputs)
+      wanted += " to " + std::to_string(d.type->max_inputs);
+    layer_error(s, "inputs",
+                "a " + s.type + " layer takes " + wanted + " input" + (wanted == "1" ? "" : "s") + ", not " + std::to_string(n) +
+                    " (" + joined(s.inputs) + ")");
+  }
+
+  std::string likely_input(const layer_spec& s) const { return &s == job_.layers.data() ? "data" : (&s - 1)->name; }
+
+  void sort() {
+    std::vector<std::vector<std::size_t>> inputs(drafts_.size());
+    for (std::size_t i = 0; i < drafts_.size(); ++i)
+      for (const auto& r : drafts_[i].inputs)
+        if (r.layer >= 0) inputs[i].push_back(static_cast<std::size_t>(r.layer));
+    order_ = topological_order(inputs);
+    place_.assign(drafts_.size(), unresolved);
+    for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<std::int32_t>(k);
+    const auto cycle = find_cycle(inputs, order_);
+    if (cycle.empty()) return;
+    names_resolved_ = false;
+    std::vector<std::string> names;
+    for (auto i : cycle) names.push_back(drafts_[i].spec->name);
+    names.push_back(names.front());
+    layer_error(*drafts_[cycle.front()].spec, "inputs", "the layers form a cycle: " + joined(names, " -> "));
+  }
+
+  const shape* shape_of(tensor_ref r) const {
+    if (r.layer == from_data) return r.output == 0 ? &graph_.data : &graph_.label;
+    const auto& out = graph_.layers[static_cast<std::size_t>(r.layer)].out;
+    return r.output < out.size() ? &out[r.output] : nullptr;
+  }
+
+  void infer() {
+    for (auto i : order_) {
+      auto& d = drafts_[i];
+      graph_layer g;
+      g.index = static_cast<std::uint32_t>(graph_.layers.size());
+      g.name = d.spec->name;
+      g.type = d.spec->type;
+      g.maths = d.maths;
+      g.spec = d.spec;
+      for (auto r : d.inputs) {
+        if (r.layer >= 0) r.layer = place_[static_cast<std::size_t>(r.layer)];
+        g.inputs.push_back(r);
+      }
+      g.in_train = d.spec->phase != "test";
+      g.in_test = d.spec->phase != "train";
+      if (d.maths) {
+        if (d.maths->test_phase_only()) g.in_train = false;
+        g.loss_weight = d.maths->is_loss() ? 1.0 : 0.0;
+      }
+      if (d.sound && gather(d, g)) infer_one(g);
+      graph_.layers.push_back(std::move(g));
+    }
+  }
+
+  // Input shapes; false when one of them is not known because of a mistake that has been or is now reported.
+  bool gather(const draft& d, graph_layer& g) {
+    for (std::size_t k = 0; k < g.inputs.size(); ++k) {
+      const auto r = g.inputs[k];
+      const auto* s = shape_of(r);
+      if (!s) {
+        const auto& from = graph_.layers[static_cast<std::size_t>(r.layer)];
+        names_resolved_ = false;
+        if (!from.out.empty())
+          layer_error(*d.spec, "inputs." + std::to_string(k),
+                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size()) +
+                          " output(s), there is no output " + std::to_string(r.output));
+        return false;
+      }
+      if (r == tensor_ref{from_data, 1} && g.maths->differentiable(k)) {
+        layer_error(*d.spec, "inputs." + std::to_string(k),
+                    "input " + std::to_string(k) + " of a " + g.type + " layer takes values, but 'label' (" + s->to_string() +
+                        ") holds class numbers");
+        return false;
+      }
+      g.in.push_back(*s);
+    }
+    return true;
+  }
+
+  void infer_one(graph_layer& g) {
+    try {
+      auto out = g.maths->infer(g.in);
+      for (const auto& s : out)
+        if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
+      add_params(g);
+      check_classes(g);
+      g.out = std::move(out);
+    } catch (const shape_error& e) {
+      layer_error(*g.spec, "", e.what());
+    } catch (const option_error& e) {
+      layer_error(*g.spec, e.key, e.what());
+    }
+  }
+
+  bool check_scales(const graph_layer& g, const char* key, const std::vector<double>& list, std::size_t params) {
+    if (list.empty() || list.size() == params) return true;
+    layer_error(*g.spec, key,
+                std::string(key) + " lists " + std::to_string(list.size()) + " factors, but a " + g.type + " layer has " +
+                    std::to_string(params) + " parameters here");
+    return false;
+  }
+
+  void add_params(graph_layer& g) {
+    auto specs = g.maths->params(g.in);
+    if (!check_scales(g, "lr_scale", g.spec->lr_scales, specs.size()) ||
+        !check_scales(g, "decay_scale", g.spec->decay_scales, specs.size()))
+      return;
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+      graph_param p;
+      p.layer = g.index;
+      p.index_in_layer = static_cast<std::uint32_t>(k);
+      p.spec = std::move(specs[k]);
+      if (!sane(p.spec.dims))
+        throw shape_error("its parameter '" + p.spec.name + "' " + p.spec.dims.to_string() + " would be empty or too large");
+      p.spec.lr_multiplier *= g.spec->lr_scales.empty() ? g.spec->lr_scale : g.spec->lr_scales[k];
+      p.spec.decay_multiplier *= g.spec->decay_scales.empty() ? g.spec->decay_scale : g.spec->decay_scales[k];
+      p.full_name = g.name + "." + p.spec.name;
+      p.offset = graph_.parameter_count;
+      graph_.parameter_count += p.spec.dims.count();
+      if (graph_.parameter_count > max_elements) throw shape_error("the model has more than 2^40 parameters from here on");
+      g.params.push_back(static_cast<std::uint32_t>(graph_.params.size()));
+      graph_.params.push_back(std::move(p));
+    }
+  }
+
+  // A class number beyond the scores would be read outside the tensor: found here, not in step 1. One score is a yes or no.
+  void check_classes(const graph_layer& g) {
+    const bool labelled = std::any_of(g.inputs.begin(), g.inputs.end(), [](tensor_ref r) { return r == tensor_ref{from_data, 1}; });
+    if (!labelled || g.in.size() != 2 || g.in[0].rank() < 2 || !(g.maths->is_loss() || g.maths->is_metric())) return;
+    const auto scores = g.in[0].count_from(1);
+    if (scores > 1 && scores < graph_.classes)
+      layer_error(*g.spec, "inputs.0",
+                  "its input " + in_quotes(g.spec->inputs[0]) + " (" + g.in[0].to_string() + ") has " + std::to_string(scores) +
+                      " scores an example, but the data has " + std::to_string(graph_.classes) + " classes");
+  }
+
+  void check_phases() {
+    for (const auto& g : graph_.layers)
+      for (std::size_t k = 0; k < g.inputs.size(); ++k) {
+        if (g.inputs[k].layer < 0) continue;
+        const auto& from = graph_.layers[static_cast<std::size_t>(g.inputs[k].layer)];
+        const auto key = "inputs." + std::to_string(k);
+        if (g.in_train && !from.in_train)
+          layer_error(*g.spec, key, "it runs in training, but its input " + in_quotes(from.name) + " only in tests");
+        if (g.in_test && !from.in_test)
+          layer_error(*g.spec, key, "it runs in tests, but its input " + in_quotes(from.name) + " only in training");
+      }
+  }
+
+  // What nobody reads was a mistake, and somebody has to say what is to be minimised.
+  void check_ends() {
+    if (!names_resolved_ || graph_.layers.empty()) return;
+    bool unknown = false, loss = false;
+    for (const auto& g : graph_.layers) {
+      unknown = unknown || !g.maths;
+      loss = loss || (g.maths && g.maths->is_loss() && g.in_train);
+    }
+    if (unknown) return;
+    if (!loss)
+      error(job_.at, "no layer is a loss in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
+                         job_.layers.back().name + "\", \"label\"]");
+    for (const auto& g : graph_.layers) {
+      if (g.maths->is_loss() || g.maths->is_metric()) continue;
+      for (std::size_t o = 0; o < std::max<std::size_t>(g.out.size(), 1); ++o) {
+        if (!graph_.consumers({static_cast<std::int32_t>(g.index), static_cast<std::uint16_t>(o)}).empty()) continue;
+        layer_error(*g.spec, "",
+                    (g.out.size() > 1 ? "its output " + std::to_string(o) : std::string("its output")) +
+                        " is used by no layer, and it is neither a loss nor a metric");
+      }
+    }
+  }
+
+  // Parameters that no gradient ever reaches would leave the worker waiting for them.
+  void check_trained() {
+    const auto learns = [this](const graph_layer& g) { return has_trainable(graph_, g); };
+    if (std::none_of(graph_.layers.begin(), graph_.layers.end(), learns))
+      error(job_.at, "the model has nothing to train: no layer has parameters");
+    for (const auto& g : graph_.layers)
+      if (!g.wants_backward && has_trainable(graph_, g))
+        layer_error(*g.spec, "", "it has parameters, but no loss in training depends on it");
+  }
+
+  const job_spec& job_;
+  const layer_registry& registry_;
+  shape example_;
+  model_graph graph_;
+  diagnostics errors_;
+  std::map<std::string, std::int32_t, std::less<>> by_name_;
+  std::vector<draft> drafts_;        // as in the file
+  std::vector<std::size_t> order_;   // topological order -> position in the file
+  std::vector<std::int32_t> place_;  // position in the file -> topological order
+  bool names_resolved_ = true;       // false: "unused output" would only repeat another mistake
+};
+
+}  // namespace
+
+std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
+                                                   std::int64_t classes) {
+  return builder(job, layers, example, classes).build();
+}
+
+}  // namespace troupe

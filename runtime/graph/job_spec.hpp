@@ -1,0 +1,134 @@
+// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by runtime/node/job_file (the only reader
+// of TOML), or by hand in tests. Positions are kept so that later checks (shapes, cycles) still name file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/dtype.hpp"
+#include "ops/options.hpp"
+#include "runtime/graph/diagnostic.hpp"
+
+namespace troupe {
+
+// A table `{ kind = "...", ... }`: the word that names a row of a registry, and that row's checked options.
+struct choice {
+  std::string kind;
+  options values;
+  source_position at;
+};
+
+struct layer_spec {
+  std::string name;
+  std::string type;
+  std::vector<std::string> inputs;  // names of layers, "data", "label", or "slice1.1" for output 1 of slice1
+  options values;                   // the type's own options, checked
+  double lr_scale = 1.0;
+  double decay_scale = 1.0;
+  std::vector<double> lr_scales, decay_scales;  // written as a list: one factor a parameter, in the layer's order (weight, bias)
+  std::string partition = "batch";              // batch | feature | none
+  std::vector<double> fraction;
+  std::string place;      // "n2/cpu:1"
+  std::string algorithm;  // of this layer's maths, empty = auto
+  bool recompute = false;
+  std::string phase;  // "train", "test" or empty for both
+  source_position at;
+  std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
+};
+
+struct data_spec {
+  std::string source;  // idx | synthetic | <plugin>
+  options values;      // the source's own options (path, ...), checked
+  std::int64_t batch = 64;
+  choice sampler{"shuffle", {}, {}};  // from [train]
+  source_position at;
+  std::map<std::string, source_position> key_at;
+};
+
+struct finish_spec {
+  std::optional<std::int64_t> epochs;
+  std::optional<std::int64_t> steps;
+  std::optional<double> target_accuracy;
+  std::optional<std::int64_t> patience;  // evaluations without a better accuracy
+  std::optional<double> seconds;         // from time = "10min"
+  std::string who = "all";
+};
+
+struct train_spec {
+  choice rule{"sgd", {}, {}};  // dynamics.rule and the rule's options (momentum, ...)
+  double lr = 0.01;
+  double decay = 0.0;
+  choice schedule{"fixed", {}, {}};
+  std::string algorithm = "bp";
+  choice sync{"bsp", {}, {}};
+  std::string reducer = "server";
+  std::string compress = "none";
+  finish_spec finish;
+  bool deterministic = true;
+  source_position at;
+  std::map<std::string, source_position> key_at;  // "dynamics.lr", "finish.epochs", ...
+};
+
+struct eval_spec {
+  std::int64_t every = 0;  // steps; 0: only at the end
+  std::int64_t batch = 0;  // 0: the training batch
+  source_position at;
+};
+
+struct pipeline_spec {
+  std::int64_t packets = 1;
+  std::int64_t sub_solvers = 1;
+  std::string fuse = "none";      // none | auto
+  std::string weights = "drain";  // drain | latest | stash
+  source_position at;
+  std::map<std::string, source_position> key_at;
+};
+
+struct topology_spec {
+  std::int64_t worker_groups = 1;
+  std::int64_t workers_per_group = 1;
+  std::int64_t server_groups = 1;
+  std::int64_t servers_per_group = 1;
+  bool colocated = true;
+  source_position at;
+  std::map<std::string, source_position> key_at;
+};
+
+struct job_spec {
+  std::string file;                  // as the user named it
+  std::vector<std::string> plugins;  // resolved paths
+  std::string name;
+  std::uint64_t seed = 1;
+  std::vector<std::string> devices{"cpu:0"};
+  std::string precision = "fp32";  // fp32 | f64
+  dtype type() const { return precision == "f64" ? dtype::f64 : dtype::f32; }
+  source_position at;
+  data_spec data;
+  std::vector<layer_spec> layers;
+  train_spec train;
+  eval_spec eval;
+  pipeline_spec pipeline;
+  topology_spec topology;
+};
+
+// One node of a cluster file.
+struct node_spec {
+  std::string name;
+  std::string address;  // host:port; the data plane's port is told at join
+  std::vector<std::string> devices{"cpu:0"};
+  std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
+  std::int64_t memory_limit = 0;  // bytes, 0: none
+  source_position at;
+};
+struct cluster_spec {
+  std::string file;
+  std::string name;
+  std::string tls_dir;  // resolved against the file's folder
+  std::vector<std::string> plugins;
+  std::vector<node_spec> nodes;
+};
+
+}  // namespace troupe

@@ -1,0 +1,303 @@
+// Placement of a data-parallel job: every worker is a loader, the stages of the whole model and the worker half of the sync mode,
+// all on one node; the parameters are cut evenly over the shards. Pure and deterministic: every node computes the same plan.
+#include "runtime/graph/plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t cut_multiple = 16;  // elements: a cut inside a parameter falls on a cache line of f32
+
+std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const std::string& role) {
+  std::vector<std::uint32_t> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (std::find(nodes[i].roles.begin(), nodes[i].roles.end(), role) != nodes[i].roles.end())
+      found.push_back(static_cast<std::uint32_t>(i));
+  return found;
+}
+
+// Layers of each stage: consecutive runs of the topological order, so that tensors between stages only go forward and the stage
+// graph cannot have a cycle.
+class fuser {
+ public:
+  fuser(const model_graph& g, const std::set<std::string>& own_stage) : g_(g), own_(own_stage) {}
+
+  std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
+    std::vector<std::vector<std::uint32_t>> out;
+    for (const auto& l : g_.layers) {
+      const bool joins = fuse && !out.empty() && !own_.count(l.type) && !own_.count(g_.layers[out.back().back()].type) &&
+                         keeps_order(l, out.back().front());
+      if (!joins) out.emplace_back();
+      out.back().push_back(l.index);
+    }
+    return out;
+  }
+
+ private:
+  // Gradients of a tensor's consumers are added in layer order. A stage adds its own consumers first, so with three or more of them
+  // it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
+  bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      if (!l.grad_in_wanted[k]) continue;
+      std::vector<std::uint32_t> takers;
+      for (const auto& c : g_.consumers(l.inputs[k]))
+        if (g_.layers[static_cast<std::size_t>(c.layer)].grad_in_wanted[c.output])
+          takers.push_back(static_cast<std::uint32_t>(c.layer));
+      if (takers.size() < 3 || takers.front() >= first_in_group) continue;
+      if (std::any_of(takers.begin(), takers.end(), [&](auto t) { return t >= first_in_group && t < l.index; })) return false;
+    }
+    return true;
+  }
+
+  const model_graph& g_;
+  const std::set<std::string>& own_;
+};
+
+class planner {
+ public:
+  planner(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes) : job_(job), g_(g), nodes_(nodes) {
+    for (const auto& n : nodes) plan_.nodes.push_back({n.name, n.devices});
+  }
+
+  std::variant<job_plan, diagnostics> make(const std::set<std::string>& own_stage) {
+    check();
+    if (!errors_.empty()) return std::move(errors_);
+    plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
+    plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
+    groups_ = fuser(g_, own_stage).groups(job_.pipeline.fuse == "auto");
+    add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
+    for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, worker_nodes_[w % worker_nodes_.size()]);
+    cut_ranges();
+    add_shards();
+    cut_parameters();
+    check_memory();
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(plan_);
+  }
+
+ private:
+  void error(source_position at, std::string message) { errors_.push_back({std::move(at), std::move(message)}); }
+
+  void need_role(const char* role) {
+    if (nodes_with(nodes_, role).empty())
+      error(nodes_.empty() ? job_.at : nodes_.front().at, std::string("no node has the role \"") + role + "\"");
+  }
+
+  std::int64_t positive(const char* key, std::int64_t value) {
+    if (value >= 1 && value <= 65535) return value;
+    error(position_of(job_.topology.key_at, key, job_.topology.at),
+          std::string(key) + " must be between 1 and 65535, it is " + std::to_string(value));
+    return 1;
+  }
+
+  void check() {
+    for (auto role : {"coordinator", "worker", "server"}) need_role(role);
+    const auto& t = job_.topology;
+    workers_ =
+        static_cast<std::uint64_t>(positive("worker_groups", t.worker_groups) * positive("workers_per_group", t.workers_per_group));
+    shards_ =
+        static_cast<std::uint64_t>(positive("server_groups", t.server_groups) * positive("servers_per_group", t.servers_per_group));
+    if (shards_ > 65535) error(t.at, "more than 65535 parameter shards");
+    const auto& p = job_.pipeline;
+    const auto packets_at = position_of(p.key_at, "packets", p.at);
+    if (p.packets < 1 || p.packets > 65535)
+      error(packets_at, "packets must be between 1 and 65535, it is " + std::to_string(p.packets));
+    else if (static_cast<std::uint64_t>(p.packets) < workers_)
+      error(packets_at, "fewer packets than workers: " + std::to_string(p.packets) + " for " + std::to_string(workers_) +
+                            "; every worker needs at least one packet of a step");
+    if (p.sub_solvers < 1 || p.sub_solvers > 65535)
+      error(position_of(p.key_at, "sub_solvers", p.at),
+            "sub_solvers must be between 1 and 65535, it is " + std::to_string(p.sub_solvers));
+    worker_nodes_ = nodes_with(nodes_, "worker");
+  }
+
+  role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0) {
+    role_plan r;
+    r.id = role_id{static_cast<std::uint32_t>(plan_.roles.size())};
+    r.kind = kind;
+    r.name = std::move(name);
+    r.node = node;
+    r.worker = worker;
+    plan_.roles.push_back(std::move(r));
+    return plan_.roles.back();
+  }
+
+  std::string stage_name(const std::vector<std::uint32_t>& layers) const {
+    const auto& first = g_.layers[layers.front()].name;
+    return layers.size() == 1 ? first : first + ".." + g_.layers[layers.back()].name;
+  }
+
+  void add_worker(std::uint32_t w, std::uint32_t node) {
+    const auto prefix = "worker" + std::to_string(w);
+    const auto loader = add_role(role_kind::loader, prefix + "/loader", node, w).id;
+    plan_.loaders.push_back(loader);
+    plan_.stages.emplace_back();
+    std::vector<role_id> stage_of(g_.layers.size(), no_role);
+    for (const auto& layers : groups_) {
+      auto& r = add_role(role_kind::stage, prefix + "/" + stage_name(layers), node, w);
+      r.layers = layers;
+      plan_.stages.back().push_back(r.id);
+      for (auto l : layers) stage_of[l] = r.id;
+    }
+    plan_.workers.push_back(add_role(role_kind::worker, prefix, node, w).id);
+    for (auto s : plan_.stages.back()) add_edges(s, loader, stage_of);
+  }
+
+  // One edge per tensor that stage `s` needs from elsewhere, in the order its layers ask for them.
+  void add_edges(role_id s, role_id loader, const std::vector<role_id>& stage_of) {
+    auto& stage = plan_.roles[index_of(s)];
+    for (auto l : stage.layers) {
+      const auto& layer = g_.layers[l];
+      for (std::size_t k = 0; k < layer.inputs.size(); ++k) {
+        const auto what = layer.inputs[k];
+        const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
+        const auto from = producer ? stage_of[producer->index] : loader;
+        if (from == s) continue;
+        auto& e = edge(what, from, stage);
+        e.grad_back = e.grad_back || layer.grad_in_wanted[k];
+        e.in_train = e.in_train || (layer.in_train && (!producer || producer->in_train));
+        e.in_test = e.in_test || (layer.in_test && (!producer || producer->in_test));
+      }
+    }
+  }
+
+  plan_edge& edge(tensor_ref what, role_id from, role_plan& to) {
+    for (auto i : to.in_edges)
+      if (plan_.edges[i].what == what) return plan_.edges[i];
+    auto& out = plan_.roles[index_of(from)].out_edges;
+    plan_edge e;
+    e.from = from;
+    e.to = to.id;
+    e.from_port = static_cast<std::uint16_t>(out.size());
+    e.to_port = static_cast<std::uint16_t>(to.in_edges.size());
+    e.what = what;
+    e.in_train = e.in_test = false;
+    const auto number = static_cast<std::uint32_t>(plan_.edges.size());
+    out.push_back(number);
+    to.in_edges.push_back(number);
+    plan_.edges.push_back(e);
+    return plan_.edges.back();
+  }
+
+  void cut_ranges() {
+    const auto n = static_cast<std::uint32_t>(workers_);
+    std::uint32_t first = 0;
+    for (std::uint32_t w = 0; w < n; ++w) {
+      const std::uint32_t count = plan_.packets / n + (w < plan_.packets % n ? 1 : 0);
+      plan_.ranges.push_back({first, count});
+      first += count;
+    }
+  }
+
+  // Separate servers go to nodes without a worker as long as there are any.
+  void add_shards() {
+    auto hosts = nodes_with(nodes_, "server");
+    if (!job_.topology.colocated) {
+      auto apart = hosts;
+      const auto works = [&](std::uint32_t n) {
+        return std::any_of(plan_.workers.begin(), plan_.workers.end(), [&](role_id w) { return plan_[w].node == n; });
+      };
+      apart.erase(std::remove_if(apart.begin(), apart.end(), works), apart.end());
+      if (!apart.empty()) hosts = apart;
+    }
+    for (std::uint32_t s = 0; s < shards_; ++s) {
+      auto& r = add_role(role_kind::shard, "shard" + std::to_string(s), hosts[s % hosts.size()]);
+      r.index = s;
+      plan_.shards.push_back(r.id);
+    }
+  }
+
+  // The end of shard s's part of the trainable elements, as (parameter, element in it): s = shards - 1 ends behind everything.
+  std::vector<std::pair<std::uint32_t, std::int64_t>> cuts() const {
+    std::int64_t total = 0;
+    for (const auto& p : g_.params) total += p.spec.trainable ? p.spec.dims.count() : 0;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> ends;
+    const auto n = static_cast<std::int64_t>(shards_);
+    std::uint32_t p = 0;
+    std::int64_t before = 0;  // trainable elements ahead of parameter p
+    for (std::int64_t s = 1; s < n; ++s) {
+      const auto target = total / n * s + total % n * s / n;
+      for (; p < g_.params.size(); ++p) {
+        const auto count = g_.params[p].spec.trainable ? g_.params[p].spec.dims.count() : 0;
+        if (before + count > target) break;
+        before += count;
+      }
+      const auto room = p < g_.params.size() ? g_.params[p].spec.dims.count() : 0;
+      ends.emplace_back(p, std::min((target - before + cut_multiple / 2) / cut_multiple * cut_multiple, room));
+    }
+    ends.emplace_back(static_cast<std::uint32_t>(g_.params.size()), 0);
+    return ends;
+  }
+
+  void cut_parameters() {
+    const auto ends = cuts();
+    std::size_t s = 0;
+    std::map<std::uint32_t, role_id> first_of_layer;
+    std::vector<param_block> buffers;
+    for (std::uint32_t p = 0; p < g_.params.size(); ++p) {
+      const auto& param = g_.params[p];
+      if (!param.spec.trainable) {
+        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s]});
+        continue;
+      }
+      for (std::int64_t begin = 0; begin < param.spec.dims.count();) {
+        while (ends[s] <= std::pair(p, begin)) ++s;
+        const auto end = ends[s].first == p ? ends[s].second : param.spec.dims.count();
+        plan_.blocks.push_back({0, p, begin, end - begin, plan_.shards[s]});
+        first_of_layer.try_emplace(param.layer, plan_.shards[s]);
+        begin = end;
+      }
+    }
+    for (auto& b : buffers) {
+      if (auto i = first_of_layer.find(g_.params[b.param].layer); i != first_of_layer.end()) b.shard = i->second;
+      plan_.blocks.push_back(b);
+    }
+    std::sort(plan_.blocks.begin(), plan_.blocks.end(),
+              [](const param_block& a, const param_block& b) { return std::pair(a.param, a.begin) < std::pair(b.param, b.begin); });
+    for (std::size_t i = 0; i < plan_.blocks.size(); ++i) plan_.blocks[i].id = static_cast<std::uint32_t>(i);
+  }
+
+  void check_memory() {
+    if (std::all_of(nodes_.begin(), nodes_.end(), [](const node_spec& n) { return n.memory_limit <= 0; })) return;
+    const auto costs = cost_of(plan_, g_, job_);
+    for (const auto& n : nodes_) {
+      const auto i = costs.memory.find(n.name);
+      if (n.memory_limit <= 0 || i == costs.memory.end() || i->second <= static_cast<double>(n.memory_limit)) continue;
+      error(n.at, "over budget: node '" + n.name + "' would hold about " + std::to_string(static_cast<std::int64_t>(i->second)) +
+                      " bytes of this job, its memory_limit is " + std::to_string(n.memory_limit));
+    }
+  }
+
+  const job_spec& job_;
+  const model_graph& g_;
+  const std::vector<node_spec>& nodes_;
+  job_plan plan_;
+  diagnostics errors_;
+  std::uint64_t workers_ = 1, shards_ = 1;
+  std::vector<std::uint32_t> worker_nodes_;
+  std::vector<std::vector<std::uint32_t>> groups_;  // layers of each stage
+};
+
+}  // namespace
+
+const char* name_of(role_kind k) {
+  switch (k) {
+    case role_kind::coordinator: return "coordinator";
+    case role_kind::loader: return "loader";
+    case role_kind::stage: return "stage";
+    case role_kind::worker: return "worker";
+    case role_kind::shard: return "shard";
+  }
+  return "?";
+}
+
+std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
+                                              const std::set<std::string>& own_stage) {
+  return planner(job, graph, nodes).make(own_stage);
+}
+
+}  // namespace troupe

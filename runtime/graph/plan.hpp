@@ -1,0 +1,91 @@
+// The plan: which roles there are, on which node each lives, which edges join them and which shard owns which slice. Pure data,
+// computed alike on every node from the job, the graph and the list of nodes. The coordinator is always role 0.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/graph/graph.hpp"
+#include "runtime/messages/ids.hpp"
+
+namespace troupe {
+
+enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard };
+const char* name_of(role_kind k);
+
+// One tensor from a producer (loader or stage) to a consumer stage. `region` intersections make split edges; data-parallel
+// edges are whole.
+struct plan_edge {
+  role_id from = no_role, to = no_role;
+  std::uint16_t from_port = 0;  // index in the producer's out_edges
+  std::uint16_t to_port = 0;    // index in the consumer's in_edges
+  tensor_ref what;
+  bool grad_back = false;  // a backward travels the other way in training
+  bool in_train = true, in_test = true;
+};
+
+// The slice of one parameter that one shard owns.
+struct param_block {
+  std::uint32_t id = 0;
+  std::uint32_t param = 0;  // index in model_graph::params
+  std::int64_t begin = 0, count = 0;
+  role_id shard = no_role;
+};
+
+struct packet_range {
+  std::uint32_t first = 0, count = 0;
+};
+
+struct role_plan {
+  role_id id = no_role;
+  role_kind kind = role_kind::stage;
+  std::string name;                      // "worker0/conv1", "shard1", "coordinator"
+  std::uint32_t node = 0;                // index in job_plan::nodes
+  std::uint32_t worker = 0;              // which worker it belongs to (loader, stage, worker)
+  std::uint32_t index = 0;               // which shard
+  std::vector<std::uint32_t> layers;     // stage: the layers it hosts, in topological order
+  std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
+  std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
+};
+
+struct plan_node {
+  std::string name;
+  std::vector<std::string> devices;
+};
+
+struct job_plan {
+  std::vector<plan_node> nodes;
+  std::vector<role_plan> roles;  // by role_id
+  std::vector<plan_edge> edges;
+  std::vector<param_block> blocks;
+  std::vector<packet_range> ranges;  // per worker: contiguous, counts differ by at most one
+  std::vector<role_id> loaders, workers, shards;
+  std::vector<std::vector<role_id>> stages;  // per worker
+  std::uint32_t packets = 1, sub_solvers = 1;
+
+  const role_plan& operator[](role_id r) const { return roles[index_of(r)]; }
+};
+
+// `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over nodes with role "worker", shards
+// over nodes with role "server". `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
+// `own_stage` (actor-based layers): those always have a stage to themselves.
+std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
+                                              const std::set<std::string>& own_stage = {});
+
+// The maximal aligned blocks of the fixed binary tree over `packets` packets that make up `r`, in packet order: what a worker with
+// these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.
+std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
+
+// Bytes every node sends to other nodes per training step (sums pushed, weights sent back, split edges; no headers), and an
+// estimate of the bytes of weights, activations and gradients it holds.
+struct plan_costs {
+  std::map<std::string, double> bytes_per_step;
+  std::map<std::string, double> memory;
+};
+plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job);
+
+}  // namespace troupe

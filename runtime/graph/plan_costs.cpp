@@ -1,0 +1,112 @@
+// What a plan costs: bytes between nodes per training step, and memory. Estimates for people and for placement; nothing is
+// allocated by them.
+#include <algorithm>
+
+#include "runtime/graph/plan.hpp"
+
+namespace troupe {
+namespace {
+
+double bytes_of(std::int64_t elements, dtype t) { return static_cast<double>(elements) * static_cast<double>(size_of(t)); }
+
+double total_bytes(const shapes& list, dtype t) {
+  double sum = 0;
+  for (const auto& s : list) sum += bytes_of(s.count(), t);
+  return sum;
+}
+
+const shape& shape_of(const model_graph& g, tensor_ref r) {
+  if (r.layer == from_data) return r.output == 0 ? g.data : g.label;
+  return g.layers[static_cast<std::size_t>(r.layer)].out[r.output];
+}
+
+// Sums go up once per tree block (running statistics once per packet: they are folded one by one), weights come back once.
+void add_exchange(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+  for (std::size_t w = 0; w < p.workers.size(); ++w) {
+    const auto here = p[p.workers[w]].node;
+    const auto sums = static_cast<double>(tree_cover(p.ranges[w], p.packets).size());
+    for (const auto& b : p.blocks) {
+      const auto there = p[b.shard].node;
+      if (here == there) continue;
+      const bool trainable = g.params[b.param].spec.trainable;
+      sent[p.nodes[here].name] += bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(p.ranges[w].count));
+      sent[p.nodes[there].name] += bytes_of(b.count, t);
+    }
+  }
+}
+
+void add_edges(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+  for (const auto& e : p.edges) {
+    const auto from = p[e.from].node, to = p[e.to].node;
+    if (from == to || !e.in_train) continue;
+    const auto type = e.what == tensor_ref{from_data, 1} ? dtype::i32 : t;
+    const auto bytes = bytes_of(shape_of(g, e.what).count(), type) * static_cast<double>(p.ranges[p[e.to].worker].count);
+    sent[p.nodes[from].name] += bytes;
+    if (e.grad_back) sent[p.nodes[to].name] += bytes;
+  }
+}
+
+// One packet on its way through `layers`: outputs, what backward saves, and the gradients of both outputs and parameters.
+double packet_bytes(const model_graph& g, const std::vector<std::uint32_t>& layers, dtype t) {
+  double sum = 0;
+  for (auto i : layers) {
+    const auto& l = g.layers[i];
+    sum += total_bytes(l.out, t);
+    if (!l.wants_backward) continue;
+    sum += total_bytes(l.out, t) + static_cast<double>(l.maths->backward_needs(l.in).saved_bytes);
+    for (auto q : l.params) sum += bytes_of(g.params[q].spec.dims.count(), t);
+  }
+  return sum;
+}
+
+double weight_bytes(const model_graph& g, const std::vector<std::uint32_t>& layers, dtype t) {
+  double sum = 0;
+  for (auto i : layers)
+    for (auto q : g.layers[i].params) sum += bytes_of(g.params[q].spec.dims.count(), t);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets) {
+  std::vector<packet_range> out;
+  const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{r.first} + r.count, packets);
+  for (std::uint64_t at = r.first; at < end;) {
+    std::uint64_t size = 1;
+    // Twice the size is allowed while it stays aligned and has no packet beyond our end (there are none beyond `packets`).
+    while (size < packets && at % (2 * size) == 0 && (at + 2 * size <= end || end == packets)) size *= 2;
+    const auto stop = std::min(at + size, end);
+    out.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(stop - at)});
+    at = stop;
+  }
+  return out;
+}
+
+plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job) {
+  plan_costs c;
+  const auto t = job.type();
+  for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.memory[n.name] = 0;
+  add_exchange(p, g, t, c.bytes_per_step);
+  add_edges(p, g, t, c.bytes_per_step);
+  for (const auto& r : p.roles) {
+    auto& held = c.memory[p.nodes[r.node].name];
+    const auto in_flight = static_cast<double>(p.sub_solvers);
+    switch (r.kind) {
+      case role_kind::coordinator: break;
+      case role_kind::loader:
+        held += (bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32)) * (in_flight + 1);
+        break;
+      case role_kind::stage: held += weight_bytes(g, r.layers, t) + packet_bytes(g, r.layers, t) * in_flight; break;
+      case role_kind::worker:  // sums that wait for their neighbour in the tree
+        for (const auto& b : p.blocks) held += bytes_of(b.count, t);
+        break;
+      case role_kind::shard:  // weights, one state of the rule, the sum of the step
+        for (const auto& b : p.blocks)
+          if (b.shard == r.id) held += 3 * bytes_of(b.count, t);
+        break;
+    }
+  }
+  return c;
+}
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+// A job made ready on one node: specification, opened data, graph, plan; and from these any of the plan's roles. Every node makes the
+// same job from the same job_spec and node list, so only the specification travels.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/graph/graph.hpp"
+#include "runtime/graph/job_spec.hpp"
+#include "runtime/graph/plan.hpp"
+#include "runtime/job/tables.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+struct prepared_job {
+  std::uint32_t id = 0;  // names the job in every message header; set before make_role
+  job_spec spec;
+  std::shared_ptr<const tables> all;
+  std::shared_ptr<const source> data;
+  model_graph graph;
+  job_plan plan;
+  std::uint64_t steps_per_epoch = 0;
+  std::uint64_t last_step = 0;  // training ends after this many steps at the latest (0: no such limit)
+  // Weights (and, for a resume, rule states "<param>@<k>") to begin from instead of the fillers; full parameter shapes.
+  std::vector<std::pair<std::string, tensor>> initial;
+  std::uint64_t first_step = 0;
+};
+
+// Opens the data, builds graph and plan. Nodes: one named "local" when embedded.
+std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
+                                                                     const std::vector<node_spec>& nodes);
+
+// The role value `r` of the plan, ready to be hosted.
+std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r);
+
+// Initial weights by name, in layer order, as the shards will have them.
+std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d);
+
+// Checks that `named` has every parameter with its shape; else a message naming the tensor and both shapes.
+std::string check_weights(const model_graph& g, const std::vector<std::pair<std::string, tensor>>& named);
+
+}  // namespace troupe

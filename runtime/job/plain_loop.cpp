@@ -1,0 +1,288 @@
+#include "runtime/job/plain_loop.hpp"
+
+#include <cassert>
+#include <chrono>
+#include <map>
+
+#include "ops/device.hpp"
+#include "runtime/reduce/packet_tree.hpp"
+
+namespace troupe {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// Adds the time from its making to its end to a number, if there is one.
+class stopwatch {
+ public:
+  explicit stopwatch(double* into) : into_(into) {
+    if (into_) begin_ = clock::now();
+  }
+  ~stopwatch() {
+    if (into_) *into_ += std::chrono::duration<double>(clock::now() - begin_).count();
+  }
+  stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
+
+ private:
+  double* into_;
+  clock::time_point begin_;
+};
+
+}  // namespace
+
+struct plain_loop::impl {
+  // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
+  struct pass {
+    tensors in, out, grad_out, grad_in, grad_params;
+    saved kept;
+    std::unique_ptr<plan> made;
+    // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
+    std::vector<std::vector<tensor_ref>> takers;
+  };
+  struct parameter {
+    tensor value;
+    tensors rule;
+    bool trained = false;
+  };
+
+  impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d);
+  void fill_parameters();
+  void load(std::uint32_t packet);
+  void forward(std::uint32_t packet, plain_times* times);
+  void backward(std::uint32_t packet, plain_times* times);
+  tensor gradient_of(const pass& p, std::size_t output);
+  void collect(std::uint32_t packet);
+  void update();
+  context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
+  tensors params_of(const graph_layer& l) const;
+  tensor tensor_of(tensor_ref t) const {
+    return t.layer == from_data ? (t.output == 0 ? data : label) : passes[static_cast<std::size_t>(t.layer)].out[t.output];
+  }
+
+  std::shared_ptr<const prepared_job> j;
+  std::shared_ptr<device> dev;
+  std::unique_ptr<sampler> order;
+  std::unique_ptr<rule> dynamics;
+  std::unique_ptr<schedule> rate;
+  std::uint64_t at = 0;
+  std::vector<pass> passes;                 // by layer
+  std::vector<parameter> parameters;        // by index in the graph
+  std::vector<packet_tree<tensors>> trees;  // by layer
+  tensor data, label;
+  tensors stats;
+  std::map<std::uint32_t, std::pair<double, double>> losses;  // by layer: weighted sum, weight
+};
+
+plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d)
+    : j(std::move(job)), dev(std::move(d)), at(j->first_step) {
+  const auto& spec = j->spec;
+  sampler_config c;
+  c.seed = spec.seed;
+  c.examples = j->data->size(split::train);
+  c.batch = spec.data.batch;
+  order = j->all->samplers.find(spec.data.sampler.kind)->make(spec.data.sampler.values, c);
+  dynamics = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
+  rate = j->all->schedules.find(spec.train.schedule.kind)->make(spec.train.schedule.values);
+  passes.resize(j->graph.layers.size());
+  for (const auto& l : j->graph.layers) {
+    auto& p = passes[l.index];
+    p.takers.resize(l.out.size());
+    for (std::uint16_t o = 0; o < l.out.size(); ++o)
+      for (const auto& t : j->graph.consumers({static_cast<std::int32_t>(l.index), o})) {
+        const auto& taker = j->graph.layers[static_cast<std::size_t>(t.layer)];
+        if (taker.in_train && taker.grad_in_wanted[t.output]) p.takers[o].push_back(t);
+      }
+  }
+  fill_parameters();
+}
+
+void plain_loop::impl::fill_parameters() {
+  const auto states = dynamics->states();
+  const auto values = initial_weights(*j, *dev);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto& p = j->graph.params[i];
+    parameter mine;
+    mine.value = values[i].second;
+    mine.trained = p.spec.trainable && j->graph.layers[p.layer].wants_backward && j->graph.layers[p.layer].in_train;
+    for (const auto& s : states) {
+      auto t = tensor::allocate(*dev, p.spec.dims, j->spec.type());
+      const tensor* given = nullptr;
+      for (const auto& [name, value] : j->initial)
+        if (name == p.full_name + "@" + s) given = &value;
+      if (given)
+        dev->copy(*given, t);
+      else
+        dev->fill(0, t);
+      mine.rule.push_back(std::move(t));
+    }
+    parameters.push_back(std::move(mine));
+  }
+}
+
+void plain_loop::impl::load(std::uint32_t packet) {
+  const auto n = j->graph.packet_examples;
+  const auto indices = order->indices(at, packet * n, n);
+  data = tensor::allocate(*dev, j->graph.data, j->spec.type());
+  label = tensor::allocate(*dev, {n}, dtype::i32);
+  j->data->read(split::train, indices, data, label);
+}
+
+context plain_loop::impl::context_of(const graph_layer& l, std::uint32_t packet, tensors* s) const {
+  const auto first = static_cast<std::uint64_t>(packet) * static_cast<std::uint64_t>(j->graph.packet_examples);
+  return context{*dev, phase::train, j->spec.seed, l.index, at, first, packet, j->plan.packets, s};
+}
+
+tensors plain_loop::impl::params_of(const graph_layer& l) const {
+  tensors list;
+  for (auto p : l.params) list.push_back(parameters[p].value);
+  return list;
+}
+
+void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
+  const auto valid = static_cast<double>(j->graph.packet_examples);
+  for (const auto& l : j->graph.layers) {
+    if (!l.in_train) continue;
+    const stopwatch time(times ? &times->layers[l.index].forward : nullptr);
+    auto& p = passes[l.index];
+    p.in.clear();
+    for (const auto& t : l.inputs) p.in.push_back(tensor_of(t));
+    p.out.clear();
+    for (const auto& s : l.out) p.out.push_back(tensor::declare(s, j->spec.type()));
+    if (!p.made) p.made = l.maths->prepare(*dev, l.in, phase::train, j->spec.type());
+    auto c = context_of(l, packet, &stats);
+    l.maths->forward(c, *p.made, p.in, params_of(l), p.out, p.kept);
+    if (l.wants_backward) {
+      const auto needs = l.maths->backward_needs(l.in);
+      if (needs.inputs) p.kept.inputs = p.in;
+      if (needs.outputs) p.kept.outputs = p.out;
+    }
+    if (!l.maths->is_loss()) continue;
+    auto& sum = losses[l.index];
+    sum.first += dev->scalar(p.out[0]) * valid;
+    sum.second += valid;
+  }
+}
+
+// The first addend as it is; from the second on the sum has memory of its own, since the first may be a layer's view of another.
+tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
+  tensor sum;
+  bool own = false;
+  for (const auto& t : p.takers[output]) {
+    const auto& part = passes[static_cast<std::size_t>(t.layer)].grad_in[t.output];
+    if (!part) continue;
+    if (!sum) {
+      sum = part;
+    } else if (own) {
+      dev->axpy(1.0, part, sum);
+    } else {
+      auto both = tensor::allocate(*dev, sum.dims(), sum.type());
+      dev->apply(binary::add, sum, part, both);
+      sum = both;
+      own = true;
+    }
+  }
+  return sum;
+}
+
+void plain_loop::impl::backward(std::uint32_t packet, plain_times* times) {
+  for (std::size_t i = j->graph.layers.size(); i-- > 0;) {
+    const auto& l = j->graph.layers[i];
+    if (!l.in_train || !l.wants_backward) continue;
+    const stopwatch time(times ? &times->layers[i].backward : nullptr);
+    auto& p = passes[i];
+    p.grad_out.clear();
+    for (std::size_t o = 0; o < l.out.size(); ++o) {
+      auto g = gradient_of(p, o);
+      if (!g) {
+        g = tensor::allocate(*dev, p.out[o].dims(), j->spec.type());
+        dev->fill(o == 0 ? l.loss_weight : 0.0, g);
+      }
+      p.grad_out.push_back(std::move(g));
+    }
+    p.grad_in.assign(l.in.size(), tensor{});
+    for (std::size_t k = 0; k < l.in.size(); ++k)
+      if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->spec.type());
+    p.grad_params.assign(l.params.size(), tensor{});
+    for (std::size_t k = 0; k < l.params.size(); ++k)
+      if (parameters[l.params[k]].trained)
+        p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
+    auto c = context_of(l, packet, &stats);
+    l.maths->backward(c, *p.made, p.kept, params_of(l), p.grad_out, p.grad_in, p.grad_params, false);
+    p.kept = {};
+  }
+}
+
+// Gradients of one packet into the fixed tree; what is in the tree is ours, so sums are made in place.
+void plain_loop::impl::collect(std::uint32_t packet) {
+  if (trees.empty()) trees.assign(passes.size(), packet_tree<tensors>(j->plan.packets));
+  for (const auto& l : j->graph.layers) {
+    auto& p = passes[l.index];
+    if (l.params.empty() || p.grad_params.empty()) continue;
+    trees[l.index].add({packet, 1}, std::move(p.grad_params), {}, [this](tensors a, const tensors& b) {
+      for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i]) dev->apply(binary::add, a[i], b[i], a[i]);
+      return a;
+    });
+    p.grad_params.clear();
+  }
+}
+
+void plain_loop::impl::update() {
+  const auto& train = j->spec.train;
+  for (const auto& l : j->graph.layers) {
+    const auto* sum = trees[l.index].find(root_of(j->plan.packets));
+    if (!sum) continue;
+    for (std::size_t k = 0; k < l.params.size(); ++k) {
+      auto& mine = parameters[l.params[k]];
+      if (!mine.trained) continue;
+      const auto& spec = j->graph.params[l.params[k]].spec;
+      rule_step in;
+      in.step = at;
+      in.grad_scale = 1.0 / j->plan.packets;
+      in.lr = rate->lr(train.lr, at) * spec.lr_multiplier;
+      in.decay = train.decay * spec.decay_multiplier;
+      dynamics->update(*dev, in, mine.value, (*sum)[k], mine.value, mine.rule, mine.rule);
+    }
+  }
+  trees.clear();
+}
+
+plain_loop::plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d)
+    : impl_(std::make_unique<impl>(std::move(j), std::move(d))) {}
+plain_loop::~plain_loop() = default;
+
+double plain_loop::step(plain_times* times) {
+  auto& me = *impl_;
+  if (times) *times = plain_times{std::vector<plain_times::row>(me.passes.size()), 0, 0, 0};
+  me.losses.clear();
+  for (std::uint32_t packet = 0; packet < me.j->plan.packets; ++packet) {
+    {
+      const stopwatch time(times ? &times->load : nullptr);
+      me.load(packet);
+    }
+    me.forward(packet, times);
+    me.backward(packet, times);
+    const stopwatch time(times ? &times->sum : nullptr);
+    me.collect(packet);
+  }
+  {
+    const stopwatch time(times ? &times->update : nullptr);
+    me.update();
+  }
+  ++me.at;
+  double loss = 0;
+  for (const auto& [layer, sum] : me.losses) loss += me.j->graph.layers[layer].loss_weight * sum.first / sum.second;
+  return loss;
+}
+
+std::uint64_t plain_loop::steps() const { return impl_->at; }
+
+std::vector<std::pair<std::string, tensor>> plain_loop::weights() const {
+  std::vector<std::pair<std::string, tensor>> list;
+  for (std::size_t i = 0; i < impl_->parameters.size(); ++i)
+    list.emplace_back(impl_->j->graph.params[i].full_name, impl_->parameters[i].value);
+  return list;
+}
+
+}  // namespace troupe

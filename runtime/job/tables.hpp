@@ -1,0 +1,26 @@
+// Every registry a job may name, in one object that main builds and passes on. Plugins add rows to the same tables.
+#pragma once
+
+#include "ops/registry.hpp"
+#include "ops/rule.hpp"
+#include "ops/schedule.hpp"
+#include "runtime/data/sampler.hpp"
+#include "runtime/data/source.hpp"
+#include "runtime/pipeline/stage_factory.hpp"
+#include "runtime/sync/mode.hpp"
+
+namespace troupe {
+
+struct tables {
+  layer_registry layers;
+  rule_registry rules;
+  schedule_registry schedules;
+  source_registry sources;
+  sampler_registry samplers;
+  mode_registry modes;
+  stage_registry stages;  // actor-based layers: layer types whose stage has a will of its own
+};
+
+tables stock_tables();
+
+}  // namespace troupe

@@ -1,0 +1,84 @@
+// The coordinator's words, what roles report to it, and what a host says to its own roles.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+struct start {};  // every role is in place: begin
+
+// Coordinator -> loaders: steps [.., until) may be loaded. Never shrinks.
+struct grant {
+  std::uint64_t until = 0;
+};
+
+// Coordinator -> shards: from step `from` on, `key` (as in the job file, e.g. "train.dynamics.lr") is `value`.
+struct set_value {
+  std::string key;
+  double value = 0;
+  std::uint64_t from = 0;
+};
+
+// Coordinator -> loaders: run evaluation round `round` over the test set with the weights of step header.version.
+struct evaluate {
+  std::uint64_t round = 0;
+};
+
+// Stage -> coordinator: the scalar outputs (losses, metrics) of packet header.packet of header.step.
+struct report {
+  std::vector<std::pair<std::string, double>> values;
+  std::uint32_t valid = 0;  // examples behind the means
+};
+
+// Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at version header.version.
+struct collect {
+  std::uint64_t request = 0;
+  bool with_state = false;
+};
+struct state {
+  std::uint64_t request = 0;
+  std::uint32_t block = 0;
+  tensor value;
+  tensors rule;  // momentum and the like
+};
+// Coordinator -> shards: continue from here (resume). Same content as `state`.
+struct restore_state {
+  std::uint32_t block = 0;
+  tensor value;
+  tensors rule;
+};
+
+struct halt {};  // finish what runs, send nothing new
+
+// Host -> coordinator, for a person: pause, resume, stop, checkpoint, eval, set (key, value). Answered by events.
+struct command {
+  std::string name;
+  std::string key;
+  double value = 0;
+};
+
+// A role's own message (plugins: CAF fixes its type table at start, so plugin messages travel inside this one).
+struct user {
+  std::uint32_t type = 0;
+  std::string bytes;
+  tensors values;
+};
+
+// Host -> role.
+struct finished {
+  std::uint64_t token = 0;
+};
+struct timer_fired {
+  std::uint64_t timer = 0;
+};
+struct peer_down {
+  std::string node;
+  std::string reason;
+};
+
+}  // namespace troupe

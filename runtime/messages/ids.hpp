@@ -1,0 +1,25 @@
+// Strong names for the numbers that travel. All are handed out by the plan (roles) or counted by their origin (messages).
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace troupe {
+
+enum class role_id : std::uint32_t {};  // position in the plan's list of roles; the same on every node
+constexpr role_id no_role{0xffffffffu};
+constexpr std::uint32_t index_of(role_id r) { return static_cast<std::uint32_t>(r); }
+
+// origin << 32 | counter, constant along the path of one packet (PROTOCOLS: dynamic per-message pipelines).
+enum class msg_id : std::uint64_t {};
+constexpr msg_id make_msg_id(role_id origin, std::uint32_t counter) {
+  return msg_id{(static_cast<std::uint64_t>(origin) << 32) | counter};
+}
+
+// Time as a role sees it: since the job's start, by the host's clock (real or virtual). Never the wall clock.
+using duration = std::chrono::nanoseconds;
+using time_point = std::chrono::nanoseconds;
+
+}  // namespace troupe

@@ -1,0 +1,65 @@
+// What roles say to each other: a 64-byte header and one of the bodies in dataflow.hpp, param.hpp, control.hpp.
+// Bodies are plain structs; tensors in them are handles. Order is kept per (source, destination) and no further.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <variant>
+
+#include "runtime/messages/control.hpp"
+#include "runtime/messages/dataflow.hpp"
+#include "runtime/messages/ids.hpp"
+#include "runtime/messages/param.hpp"
+
+namespace troupe {
+
+struct header {
+  std::uint32_t job = 0;
+  role_id src = no_role;
+  role_id dst = no_role;
+  std::uint32_t incarnation = 0;  // of the sender; messages of an older one are dropped and counted
+  msg_id id{};                    // one packet's path; a re-send keeps it and raises `attempt`
+  std::uint64_t step = 0;         // training step, or index of the evaluation round
+  std::uint64_t version = 0;      // of the weights in use
+  std::uint32_t clock = 0;        // worker's clock (bounded-staleness modes)
+  std::uint32_t packet = 0;       // index of the packet in its step, and how many there are
+  std::uint32_t packets = 1;
+  std::uint16_t port = 0;         // which edge of the destination (its in-edges for forward, out-edges for backward)
+  std::uint8_t attempt = 0;
+  std::uint8_t phase = 0;         // troupe::phase
+  std::uint16_t region = 0;       // which part of a split tensor
+  std::uint16_t flags = 0;
+  std::uint32_t trace = 0;
+};
+static_assert(sizeof(header) == 64);
+
+using message = std::variant<
+    // dataflow
+    forward, backward, credit,
+    // parameters
+    gradient, push, weights, layer_weights, ready,
+    // control
+    start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
+    // from the host itself
+    finished, timer_fired, peer_down>;
+
+struct envelope {
+  header h;
+  message body;
+};
+
+// Every tensor in a body, for hosts: freezing what is sent, counting bytes.
+void for_each_tensor(message& m, const std::function<void(tensor&)>& f);
+void freeze(envelope& e);                  // what has been sent is immutable
+std::size_t tensor_bytes(const message& m);
+
+// For std::visit(overloaded{...}, e.body).
+template <class... F> struct overloaded : F... {
+  using F::operator()...;
+};
+template <class... F> overloaded(F...) -> overloaded<F...>;
+
+const char* name_of(const message& m);  // "forward", "push", ...
+
+}  // namespace troupe

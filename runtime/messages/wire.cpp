@@ -1,0 +1,349 @@
+#include "runtime/messages/wire.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// The fields of every struct that travels, once for both directions. A structured binding names all fields, so a field added to a
+// message does not compile until it is added here.
+template <class M, class T>
+concept is = std::same_as<std::remove_const_t<M>, T>;
+
+void fields(auto& a, is<header> auto& h) {
+  auto& [job, src, dst, incarnation, id, step, version, clock, packet, packets, port, attempt, phase, region, flags, trace] = h;
+  a(job, src, dst, incarnation, id, step, version, clock, packet, packets, port, attempt, phase, region, flags, trace);
+}
+
+template <class M>
+concept without_fields = std::is_empty_v<M>;
+void fields(auto&, without_fields auto&) {}
+
+void fields(auto& a, is<forward> auto& m) {
+  auto& [value, valid, first_example] = m;
+  a(value, valid, first_example);
+}
+void fields(auto& a, is<backward> auto& m) {
+  auto& [grad] = m;
+  a(grad);
+}
+void fields(auto& a, is<credit> auto& m) {
+  auto& [count] = m;
+  a(count);
+}
+void fields(auto& a, is<gradient> auto& m) {
+  auto& [layer, grads, stats] = m;
+  a(layer, grads, stats);
+}
+void fields(auto& a, is<push> auto& m) {
+  auto& [block, first, span, sum] = m;
+  a(block, first, span, sum);
+}
+void fields(auto& a, is<weights> auto& m) {
+  auto& [block, value] = m;
+  a(block, value);
+}
+void fields(auto& a, is<layer_weights> auto& m) {
+  auto& [layer, values] = m;
+  a(layer, values);
+}
+void fields(auto& a, is<grant> auto& m) {
+  auto& [until] = m;
+  a(until);
+}
+void fields(auto& a, is<set_value> auto& m) {
+  auto& [key, value, from] = m;
+  a(key, value, from);
+}
+void fields(auto& a, is<evaluate> auto& m) {
+  auto& [round] = m;
+  a(round);
+}
+void fields(auto& a, is<report> auto& m) {
+  auto& [values, valid] = m;
+  a(values, valid);
+}
+void fields(auto& a, is<collect> auto& m) {
+  auto& [request, with_state] = m;
+  a(request, with_state);
+}
+void fields(auto& a, is<state> auto& m) {
+  auto& [request, block, value, rule] = m;
+  a(request, block, value, rule);
+}
+void fields(auto& a, is<restore_state> auto& m) {
+  auto& [block, value, rule] = m;
+  a(block, value, rule);
+}
+void fields(auto& a, is<command> auto& m) {
+  auto& [name, key, value] = m;
+  a(name, key, value);
+}
+void fields(auto& a, is<user> auto& m) {
+  auto& [type, bytes, values] = m;
+  a(type, bytes, values);
+}
+void fields(auto& a, is<peer_down> auto& m) {
+  auto& [node, reason] = m;
+  a(node, reason);
+}
+
+template <class M>
+constexpr bool stays_home = std::same_as<M, finished> || std::same_as<M, timer_fired>;
+
+enum tensor_state : std::uint8_t { state_empty, state_declared, state_backed };
+constexpr std::size_t tensor_fixed_bytes = 4;
+
+constexpr std::size_t aligned(std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; }
+
+template <class T>
+concept number = std::integral<T> || std::is_enum_v<T>;
+
+class writer {
+ public:
+  template <class... F>
+  void operator()(const F&... f) {
+    (put(f), ...);
+  }
+
+  void put(number auto v) {
+    auto n = static_cast<std::uint64_t>(v);
+    for (std::size_t i = 0; i < sizeof(v); ++i, n >>= 8) out.push_back(static_cast<std::uint8_t>(n));
+  }
+  void put(double v) { put(std::bit_cast<std::uint64_t>(v)); }
+  void put(const std::string& s) {
+    put(static_cast<std::uint32_t>(s.size()));
+    out.insert(out.end(), s.begin(), s.end());
+  }
+  void put(const tensor& t) {
+    put(static_cast<std::uint8_t>(!t ? state_empty : t.backed() ? state_backed : state_declared));
+    put(static_cast<std::uint8_t>(t ? t.type() : dtype::f32));
+    put(static_cast<std::uint8_t>(t.dims().rank()));
+    put(std::uint8_t{0});
+    for (int i = 0; i < t.dims().rank(); ++i) put(t.dims()[i]);
+    if (t.backed() && t.bytes() > 0) payloads.push_back(&t);
+  }
+  void put(const std::pair<std::string, double>& p) { (*this)(p.first, p.second); }
+  template <class T>
+  void put(const std::vector<T>& list) {
+    put(static_cast<std::uint32_t>(list.size()));
+    for (const auto& x : list) put(x);
+  }
+
+  std::vector<std::uint8_t> out;
+  std::vector<const tensor*> payloads;
+};
+
+// Reads fields from [pos, end_) and payloads behind them. After the first mistake `error` is set and every read yields nothing.
+class reader {
+ public:
+  reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner)
+      : data_(data), bytes_(bytes), pos_(begin), end_(end), payload_end_(end), owner_(std::move(owner)) {}
+
+  template <class... F>
+  void operator()(F&... f) {
+    (get(f), ...);
+  }
+
+  void get(number auto& v) {
+    using raw = std::remove_reference_t<decltype(v)>;
+    std::uint64_t n = 0;
+    if (!need(sizeof(raw))) return;
+    for (std::size_t i = 0; i < sizeof(raw); ++i) n |= std::uint64_t{data_[pos_ + i]} << (8 * i);
+    pos_ += sizeof(raw);
+    v = static_cast<raw>(n);
+  }
+  void get(bool& v) {
+    std::uint8_t n = 0;
+    get(n);
+    if (n > 1) fail("a bool is neither 0 nor 1");
+    v = n == 1;
+  }
+  void get(double& v) {
+    std::uint64_t n = 0;
+    get(n);
+    v = std::bit_cast<double>(n);
+  }
+  void get(std::string& s) {
+    const auto n = count(1, std::numeric_limits<std::uint32_t>::max(), "a string is longer than the message");
+    if (!error.empty()) return;
+    s.assign(reinterpret_cast<const char*>(data_ + pos_), n);
+    pos_ += n;
+  }
+  void get(std::pair<std::string, double>& p) { (*this)(p.first, p.second); }
+  void get(tensors& list) { get_list(list, tensor_fixed_bytes, wire_max_tensors, "a list claims more tensors than allowed"); }
+  void get(std::vector<std::pair<std::string, double>>& list) {
+    get_list(list, 12, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+  }
+  void get(tensor& t) {
+    std::uint8_t state = 0, type = 0, rank = 0, zero = 0;
+    (*this)(state, type, rank, zero);
+    if (!error.empty()) return;
+    if (state > state_backed) return fail("unknown tensor state");
+    if (type > static_cast<std::uint8_t>(dtype::u8)) return fail("unknown dtype");
+    if (rank > shape::max_rank) return fail("a tensor's rank is " + std::to_string(rank));
+    if (zero != 0) return fail("a reserved byte is not zero");
+    if (state == state_empty && (rank != 0 || type != 0)) return fail("an empty tensor has a shape");
+    const auto t_type = static_cast<dtype>(type);
+    shape dims;
+    if (!get_dims(rank, size_of(t_type), dims) || state == state_empty) return;
+    t = state == state_declared ? tensor::declare(dims, t_type) : view(dims, t_type);
+  }
+
+  // Everything must have been used up, fields and payloads.
+  void end() {
+    if (error.empty() && pos_ != end_) fail("trailing bytes after the fields");
+    if (error.empty() && payload_end_ != bytes_) fail("trailing bytes after the payload");
+  }
+
+  std::string error;
+
+ private:
+  void fail(std::string what) {
+    if (error.empty()) error = std::move(what);
+  }
+  bool need(std::size_t n) {
+    if (error.empty() && end_ - pos_ < n) fail("the fields end early");
+    return error.empty();
+  }
+  // A count whose elements take at least `each` bytes, checked before anything is allocated for them.
+  std::size_t count(std::size_t each, std::uint32_t most, const char* too_many) {
+    std::uint32_t n = 0;
+    get(n);
+    if (n > most || n > (end_ - pos_) / each) fail(too_many);
+    return error.empty() ? n : 0;
+  }
+  template <class T>
+  void get_list(std::vector<T>& list, std::size_t each, std::uint32_t most, const char* too_many) {
+    const auto n = count(each, most, too_many);
+    list.reserve(n);
+    for (std::size_t i = 0; i < n && error.empty(); ++i) get(list.emplace_back());
+  }
+  bool get_dims(int rank, std::size_t element, shape& dims) {
+    // Zeros are counted as ones, so that no partial product overflows in shape's own arithmetic either.
+    auto bytes = static_cast<std::int64_t>(element);
+    for (int i = 0; i < rank; ++i) {
+      std::int64_t d = 0;
+      get(d);
+      if (!error.empty()) return false;
+      if (d < 0) return fail("a tensor's extent is negative"), false;
+      if (__builtin_mul_overflow(bytes, std::max<std::int64_t>(d, 1), &bytes)) return fail("a tensor's size overflows"), false;
+      dims.push_back(d);
+    }
+    return true;
+  }
+  tensor view(const shape& dims, dtype type) {
+    const auto n = static_cast<std::size_t>(dims.count()) * size_of(type);
+    if (n == 0) return tensor::adopt(owner_, data_, dims, type);
+    const auto begin = aligned(payload_end_);
+    if (begin > bytes_ || n > bytes_ - begin) return fail("a tensor's payload ends early"), tensor{};
+    if (reinterpret_cast<std::uintptr_t>(data_) % wire_alignment != 0) return fail("the buffer is not aligned"), tensor{};
+    for (auto i = payload_end_; i < begin; ++i)
+      if (data_[i] != 0) return fail("padding is not zero"), tensor{};
+    payload_end_ = begin + n;
+    return tensor::adopt(owner_, data_ + begin, dims, type);
+  }
+
+  const std::uint8_t* data_;
+  std::size_t bytes_;
+  std::size_t pos_;
+  std::size_t end_;
+  std::size_t payload_end_;  // of the last payload so far
+  std::shared_ptr<const void> owner_;
+};
+
+template <class M>
+message read_body(reader& r) {
+  M body;
+  if constexpr (!stays_home<M>) fields(r, body);
+  return body;
+}
+
+struct body_codec {
+  message (*read)(reader&);
+  bool stays_home;
+};
+constexpr std::size_t bodies = std::variant_size_v<message>;
+static_assert(bodies <= 255);
+
+template <std::size_t... I>
+constexpr std::array<body_codec, bodies> make_codecs(std::index_sequence<I...>) {
+  return {body_codec{read_body<std::variant_alternative_t<I, message>>, stays_home<std::variant_alternative_t<I, message>>}...};
+}
+constexpr auto codecs = make_codecs(std::make_index_sequence<bodies>{});
+
+constexpr std::array<std::uint8_t, wire_alignment> zeros{};
+
+}  // namespace
+
+bool host_only(const message& m) { return codecs[m.index()].stays_home; }
+
+std::vector<wire_part> encode(const envelope& e) {
+  if (host_only(e.body)) return {};
+  writer w;
+  fields(w, e.h);
+  w(wire_version, static_cast<std::uint8_t>(e.body.index()), std::uint16_t{0}, std::uint32_t{0});
+  std::visit(
+      [&]<class M>(const M& body) {
+        if constexpr (!stays_home<M>) fields(w, body);
+      },
+      e.body);
+  auto length = w.out.size() - wire_prefix_bytes;
+  for (std::size_t i = 0; i < 4; ++i, length >>= 8) w.out[wire_prefix_bytes - 4 + i] = static_cast<std::uint8_t>(length);
+  if (!w.payloads.empty()) w.out.resize(aligned(w.out.size()));
+
+  std::vector<wire_part> parts;
+  parts.reserve(2 * w.payloads.size() + 1);
+  const auto head = std::make_shared<const std::vector<std::uint8_t>>(std::move(w.out));
+  parts.push_back({head->data(), head->size(), head});
+  for (const auto* t : w.payloads) {
+    const auto before = parts.back().bytes;  // parts begin aligned
+    if (const auto gap = aligned(before) - before; gap > 0) parts.push_back({zeros.data(), gap, nullptr});
+    parts.push_back({t->raw(), t->bytes(), t->owner()});
+  }
+  return parts;
+}
+
+std::size_t total_bytes(const std::vector<wire_part>& parts) {
+  std::size_t n = 0;
+  for (const auto& p : parts) n += p.bytes;
+  return n;
+}
+
+bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error) {
+  const auto refuse = [&](std::string what) {
+    error = std::move(what);
+    return false;
+  };
+  if (bytes < wire_prefix_bytes) return refuse("shorter than a message's prefix");
+  const auto* p = static_cast<const std::uint8_t*>(data);
+  envelope e;
+  reader prefix(p, wire_prefix_bytes, 0, wire_prefix_bytes, nullptr);
+  fields(prefix, e.h);
+  std::uint8_t version = 0, index = 0;
+  std::uint16_t zero = 0;
+  std::uint32_t length = 0;
+  prefix(version, index, zero, length);
+  if (version != wire_version)
+    return refuse("wire version " + std::to_string(version) + ", this node speaks " + std::to_string(wire_version));
+  if (index >= bodies) return refuse("unknown body " + std::to_string(index));
+  if (codecs[index].stays_home) return refuse("a host's own message came over the network");
+  if (zero != 0) return refuse("a reserved byte is not zero");
+  if (e.h.phase > 1) return refuse("unknown phase " + std::to_string(e.h.phase));
+  if (length > bytes - wire_prefix_bytes) return refuse("the fields are longer than the message");
+  reader body(p, bytes, wire_prefix_bytes, wire_prefix_bytes + length, std::move(owner));
+  e.body = codecs[index].read(body);
+  body.end();
+  if (!body.error.empty()) return refuse(name_of(e.body) + (": " + body.error));
+  out = std::move(e);
+  return true;
+}
+
+}  // namespace troupe

@@ -1,0 +1,15 @@
+// Cluster files: TOML -> cluster_spec. Errors: diagnostics with file, line and column, as many as can be found; nothing is opened,
+// resolved or connected to here (missing certificates are the daemon's error).
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "runtime/graph/job_spec.hpp"
+
+namespace troupe {
+
+std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file);
+std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path);
+
+}  // namespace troupe

@@ -1,0 +1,122 @@
+// One TLS connection: handshake, greeting, then frames, credit and heartbeats. It knows the protocol of tcp_transport.hpp but not
+// the other connections: what a greeting means is its owner's decision. All members but send() and the counters run on the I/O
+// thread.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/node/net/buffer_pool.hpp"
+#include "runtime/node/net/frame.hpp"
+#include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/send_queue.hpp"
+#include "runtime/node/net/tcp_transport.hpp"
+#include "runtime/node/net/tls.hpp"
+
+namespace troupe::net {
+
+// Per peer, over all its connections.
+struct peer_counters {
+  std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0};
+};
+
+class connection;
+
+struct connection_owner {
+  virtual ~connection_owner() = default;
+  // Answers with bless(), refuse(), or nothing to wait for the peer's welcome. `h.node` is proved by the certificate.
+  virtual void on_hello(const std::shared_ptr<connection>& c, const hello& h) = 0;
+  virtual void on_welcome(const std::shared_ptr<connection>& c) = 0;
+  virtual void on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
+  virtual void on_closed(const std::shared_ptr<connection>& c, const error& reason) = 0;  // once
+};
+
+// What all connections of a transport share.
+struct connection_setting {
+  boost::asio::io_context& io;
+  const tcp_options& options;
+  std::shared_ptr<tls_context> tls;
+  std::shared_ptr<buffer_pool> pool;
+  connection_owner& owner;
+};
+
+class connection : public std::enable_shared_from_this<connection> {
+ public:
+  connection(const connection_setting& setting, boost::asio::ip::tcp::socket&& socket, bool dialed, std::string wanted);
+
+  void start();
+  void bless();                                         // sends welcome; go_up() follows
+  void refuse(const error& why);                        // tells the peer, then closes
+  void go_up(std::shared_ptr<peer_counters> counters);  // data may flow
+  void say_goodbye();                                   // lets the queue out for `linger`, then closes
+  void close(const error& reason);                      // at once
+
+  bool send(outgoing_frame&& f, std::uint64_t payload_bytes);  // any thread
+
+  bool dialed() const { return dialed_; }                // by us
+  const std::string& wanted() const { return wanted_; }  // whom we dialled; empty: whoever answers
+  const std::string& remote() const { return remote_; }  // address, for logs
+  const hello& peer() const { return peer_; }
+  std::uint64_t queued() const { return queued_; }
+  std::uint64_t outstanding() const { return outstanding_; }
+  std::uint64_t held() const { return account_->held(); }
+
+ private:
+  enum class state { handshaking, greeting, waiting, up, leaving, closed };
+
+  template <class F>
+  void guard(F&& f) noexcept;
+  void on_handshake(const boost::system::error_code& ec);
+  void read_next();
+  void on_read(const boost::system::error_code& ec, std::size_t n);
+  void on_control(const frame& f);
+  void on_hello(const frame& f);
+  expected<std::shared_ptr<std::byte>> admit(std::size_t bytes);
+  void pump();
+  void on_written(const boost::system::error_code& ec);
+  void return_credit();
+  void arm(std::chrono::milliseconds delay);
+  void on_timer();
+
+  boost::asio::io_context& io_;
+  const tcp_options& options_;
+  const std::shared_ptr<buffer_pool> pool_;
+  connection_owner& owner_;
+  const bool dialed_;
+  const std::string wanted_;
+  std::string remote_;
+  tls_stream stream_;
+  boost::asio::steady_timer timer_;
+  state state_ = state::handshaking;
+  hello peer_;
+
+  frame_parser parser_;
+  std::vector<std::byte> staging_;
+  bool reading_direct_ = false;
+  int silent_ticks_ = 0;
+  const std::shared_ptr<credit_account> account_;
+  std::uint64_t granted_out_ = 0;  // received and not yet reported as returned: what the peer must count, at the least
+
+  send_queue queue_;
+  bool writing_ = false, write_failed_ = false;
+  error parting_;  // why we close once the queue is out
+  bool goodbye_owed_ = false;
+  std::shared_ptr<peer_counters> counters_;
+
+  std::mutex inbox_mutex_;
+  struct posted {
+    outgoing_frame f;
+    std::uint64_t bytes;
+  };
+  std::vector<posted> inbox_, taken_;
+  bool open_ = false, wake_posted_ = false;
+  std::atomic<std::uint64_t> queued_{0}, outstanding_{0};
+};
+
+}  // namespace troupe::net

@@ -1,0 +1,94 @@
+#include "runtime/node/net/dialer.hpp"
+
+#include <algorithm>
+#include <boost/asio/connect.hpp>
+#include <utility>
+
+namespace troupe::net {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+constexpr std::chrono::milliseconds longest_pause{500};
+}
+
+dialer::dialer(asio::io_context& io, address where, std::chrono::milliseconds within, std::chrono::milliseconds per_attempt,
+               events on)
+    : io_(io),
+      where_(std::move(where)),
+      deadline_(std::chrono::steady_clock::now() + within),
+      per_attempt_(per_attempt),
+      on_(std::move(on)),
+      overall_(io),
+      step_(io),
+      resolver_(io) {}
+
+void dialer::start() {
+  overall_.expires_at(deadline_);
+  overall_.async_wait([self = shared_from_this()](const error_code& ec) {
+    if (ec || self->stopped_) return;
+    const auto gave_up = std::move(self->on_.gave_up);
+    self->stop();
+    gave_up({"connect_deadline", "[net] " + to_string(self->where_) + " not reached in time, at last: " + self->last_.message});
+  });
+  attempt();
+}
+
+void dialer::stop() {
+  stopped_ = true;
+  overall_.cancel();
+  step_.cancel();
+  resolver_.cancel();
+  socket_.reset();
+  on_ = {};  // they may hold their owner
+}
+
+void dialer::attempt() {
+  if (stopped_) return;
+  error_code ec;
+  const auto numeric = asio::ip::make_address(where_.host, ec);
+  if (!ec) return connect_to(tcp::resolver::results_type::create(tcp::endpoint(numeric, where_.port), where_.host, ""));
+  resolver_.async_resolve(where_.host, std::to_string(where_.port),
+                          [self = shared_from_this()](const error_code& e, const tcp::resolver::results_type& found) {
+                            if (self->stopped_) return;
+                            if (e) return self->failed(e);
+                            self->connect_to(found);
+                          });
+}
+
+void dialer::connect_to(const tcp::resolver::results_type& where) {
+  socket_.emplace(io_);
+  // A packet lost on the way in is sent again after 1, 3, 7 s: a fresh attempt is quicker.
+  step_.expires_after(per_attempt_);
+  step_.async_wait([self = shared_from_this()](const error_code& ec) {
+    error_code ignored;
+    if (!ec && self->socket_) self->socket_->close(ignored);
+  });
+  asio::async_connect(*socket_, where, [self = shared_from_this()](const error_code& ec, const tcp::endpoint&) {
+    if (self->stopped_) return;
+    self->step_.cancel();
+    if (ec) return self->failed(ec);
+    socket ready = std::move(*self->socket_);
+    self->socket_.reset();
+    self->on_.connected(std::move(ready));
+  });
+}
+
+void dialer::failed(const error_code& ec) {
+  socket_.reset();
+  again({"connect_failed", ec.message()});
+}
+
+void dialer::again(const error& why) {
+  if (stopped_) return;
+  last_ = why;
+  step_.expires_after(pause_);
+  pause_ = std::min(pause_ * 2, longest_pause);
+  step_.async_wait([self = shared_from_this()](const error_code& ec) {
+    if (!ec) self->attempt();
+  });
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,168 @@
+#include "runtime/node/net/frame.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <string>
+
+namespace troupe::net {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "headers are written as they lie in memory");
+
+template <class T>
+void put(std::byte* at, T v) {
+  std::memcpy(at, &v, sizeof v);
+}
+template <class T>
+T get(const std::byte* at) {
+  T v;
+  std::memcpy(&v, at, sizeof v);
+  return v;
+}
+
+constexpr std::size_t crc_at = 12;
+constexpr std::size_t direct_from = 4096;  // below that, a copy is cheaper than a read of its own
+
+std::uint32_t header_crc(header_block raw) {
+  put(raw.data() + crc_at, std::uint32_t{0});
+  return crc32c(0, raw.data(), raw.size());
+}
+
+}  // namespace
+
+void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out) {
+  put(out.data(), frame_magic);
+  put(out.data() + 2, frame_version);
+  put(out.data() + 4, h.type);
+  put(out.data() + 6, h.flags);
+  put(out.data() + 8, h.destination);
+  put(out.data() + crc_at, h.crc);
+  put(out.data() + 16, h.id);
+  put(out.data() + 24, h.length);
+}
+
+expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in) {
+  if (get<std::uint16_t>(in.data()) != frame_magic)
+    return error{"bad_magic", "[frame] the header does not start with the magic number"};
+  const auto version = get<std::uint16_t>(in.data() + 2);
+  if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not ours"};
+  frame_header h;
+  h.type = get<std::uint16_t>(in.data() + 4);
+  h.flags = get<std::uint16_t>(in.data() + 6);
+  h.destination = get<std::uint32_t>(in.data() + 8);
+  h.crc = get<std::uint32_t>(in.data() + crc_at);
+  h.id = get<std::uint64_t>(in.data() + 16);
+  h.length = get<std::uint64_t>(in.data() + 24);
+  return h;
+}
+
+frame_parser::frame_parser(std::uint64_t max_frame, allocator allocate) : max_frame_(max_frame), allocate_(std::move(allocate)) {}
+
+bool frame_parser::fail(std::string code, std::string message) {
+  failure_ = {std::move(code), std::move(message)};
+  data_ = {};
+  control_ = {};
+  return false;
+}
+
+// Everything a header can get wrong is found here, before memory is spent on it.
+bool frame_parser::accept_header() {
+  auto decoded = decode_header(raw_);
+  if (!decoded) return fail(decoded.error().code, decoded.error().message);
+  const frame_header& h = *decoded;
+  if (h.control()) {
+    if (h.length > max_control)
+      return fail("frame_too_large", "[frame] a control frame claims " + std::to_string(h.length) + " bytes");
+    if (!begin(control_, h)) return false;
+  } else if (!data_allowed_) {
+    return fail("unexpected_frame", "[frame] data before the peer was accepted");
+  } else if (data_open_) {
+    const frame_header& first = data_.header;
+    if (h.type != first.type || h.flags != first.flags || h.destination != first.destination || h.id != first.id ||
+        h.length != first.length - data_.filled)
+      return fail("bad_chunk", "[frame] a chunk does not continue the frame begun before it");
+  } else {
+    if (h.length > max_frame_)
+      return fail("frame_too_large",
+                  "[frame] " + std::to_string(h.length) + " bytes claimed, the limit is " + std::to_string(max_frame_));
+    if (!begin(data_, h)) return false;
+    data_open_ = true;
+  }
+  chunk_header_ = h;
+  chunk_left_ = h.chunk();
+  crc_ = header_crc(raw_);
+  return true;
+}
+
+bool frame_parser::begin(assembly& a, const frame_header& h) {
+  a.header = h;
+  a.filled = 0;
+  try {
+    if (h.control()) {
+      a.payload = std::shared_ptr<std::byte>(new std::byte[static_cast<std::size_t>(h.length)], std::default_delete<std::byte[]>());
+      return true;
+    }
+    auto block = allocate_(static_cast<std::size_t>(h.length));
+    if (!block) return fail(block.error().code, block.error().message);
+    a.payload = std::move(*block);
+  } catch (const std::bad_alloc&) {
+    a.payload = nullptr;
+  }
+  return a.payload != nullptr || fail("out_of_memory", "[frame] no memory for a payload of " + std::to_string(h.length) + " bytes");
+}
+
+bool frame_parser::finish_chunk() {
+  have_ = 0;
+  return crc_ == chunk_header_.crc || fail("bad_crc", "[frame] a chunk's CRC32C does not match");
+}
+
+void frame_parser::deliver(frame& out) {
+  const bool control = chunk_header_.control();
+  assembly& a = control ? control_ : data_;
+  if (!control) data_open_ = false;
+  const frame_header& h = a.header;
+  out = {h.type, h.flags, h.destination, h.id, static_cast<std::size_t>(h.length), std::move(a.payload)};
+}
+
+frame_parser::result frame_parser::next(std::span<const std::byte>& in, frame& out) {
+  if (!failure_.code.empty()) return result::failed;
+  while (true) {
+    if (have_ < header_bytes) {
+      const std::size_t n = std::min(in.size(), header_bytes - have_);
+      std::copy_n(in.begin(), n, raw_.begin() + static_cast<std::ptrdiff_t>(have_));
+      have_ += n;
+      in = in.subspan(n);
+      if (have_ < header_bytes) return result::need_more;
+      if (!accept_header()) return result::failed;
+    }
+    assembly& a = chunk_header_.control() ? control_ : data_;
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(in.size(), chunk_left_));
+    if (n > 0) {
+      std::memcpy(a.payload.get() + a.filled, in.data(), n);
+      in = in.subspan(n);
+      commit(n);
+    }
+    if (chunk_left_ > 0) return result::need_more;
+    if (!finish_chunk()) return result::failed;
+    if (a.filled == a.header.length) {
+      deliver(out);
+      return result::complete;
+    }
+  }
+}
+
+std::span<std::byte> frame_parser::window() {
+  if (have_ < header_bytes || chunk_header_.control() || chunk_left_ < direct_from || !failure_.code.empty()) return {};
+  return {data_.payload.get() + data_.filled, static_cast<std::size_t>(chunk_left_)};
+}
+
+void frame_parser::commit(std::size_t n) {
+  assembly& a = chunk_header_.control() ? control_ : data_;
+  crc_ = crc32c(crc_, a.payload.get() + a.filled, n);
+  a.filled += n;
+  chunk_left_ -= n;
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,107 @@
+#include "runtime/node/net/hello.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/node/certificates.hpp"
+
+namespace troupe::net {
+namespace {
+
+// (resize and copy: GCC 12 sees an overflow in vector::insert that is not there)
+void append(std::vector<std::byte>& out, const void* data, std::size_t bytes) {
+  const std::size_t at = out.size();
+  out.resize(at + bytes);
+  if (bytes > 0) std::memcpy(out.data() + at, data, bytes);
+}
+template <class T>
+void put(std::vector<std::byte>& out, T v) {
+  append(out, &v, sizeof v);
+}
+void put(std::vector<std::byte>& out, const std::string& s) {
+  put(out, static_cast<std::uint16_t>(s.size()));
+  append(out, s.data(), s.size());
+}
+
+// Reads from the front; after the first shortage everything reads as nothing and ok stays false.
+struct reader {
+  std::span<const std::byte> left;
+  bool ok = true;
+
+  template <class T>
+  T number() {
+    T v{};
+    if (!take(sizeof v)) return v;
+    std::memcpy(&v, left.data() - sizeof v, sizeof v);
+    return v;
+  }
+  std::string text() {
+    const auto n = number<std::uint16_t>();
+    if (!take(n)) return {};
+    return {reinterpret_cast<const char*>(left.data() - n), n};
+  }
+  bool take(std::size_t n) {
+    ok = ok && n <= left.size();
+    if (ok) left = left.subspan(n);
+    return ok;
+  }
+};
+
+}  // namespace
+
+bool valid_node_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() < 64 && name[0] != '.' && name[0] != '-' && std::all_of(name.begin(), name.end(), fits);
+}
+
+bool is_operator(std::string_view name) {
+  return name == client_name || (name.starts_with(client_name) && name.substr(client_name.size()).starts_with('.'));
+}
+
+std::vector<std::byte> encode_hello(const hello& h) {
+  std::vector<std::byte> out;
+  put(out, h.protocol);
+  put(out, h.incarnation);
+  put(out, h.window);
+  put(out, h.max_frame);
+  put(out, h.cluster);
+  put(out, h.node);
+  put(out, h.wanted);
+  return out;
+}
+
+expected<hello> decode_hello(std::span<const std::byte> bytes) {
+  reader r{bytes};
+  hello h;
+  h.protocol = r.number<std::uint16_t>();
+  // First of all: another version may lay out the rest differently.
+  if (r.ok && h.protocol != protocol_version)
+    return error{"protocol_version", "[hello] the peer speaks protocol " + std::to_string(h.protocol) + ", this node speaks " +
+                                         std::to_string(protocol_version)};
+  h.incarnation = r.number<std::uint64_t>();
+  h.window = r.number<std::uint64_t>();
+  h.max_frame = r.number<std::uint64_t>();
+  h.cluster = r.text();
+  h.node = r.text();
+  h.wanted = r.text();
+  if (!r.ok || !r.left.empty() || !valid_node_name(h.node) || h.window == 0) return error{"bad_hello", "[hello] malformed"};
+  return h;
+}
+
+std::vector<std::byte> encode_refusal(const error& e) {
+  const std::string text = (e.code + "\n" + e.message).substr(0, 1024);
+  const auto* p = reinterpret_cast<const std::byte*>(text.data());
+  return {p, p + text.size()};
+}
+
+error decode_refusal(std::span<const std::byte> bytes) {
+  std::string text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 1024));
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (i != end && (text[i] < ' ' || text[i] > '~')) text[i] = '?';
+  return {text.substr(0, end), end < text.size() ? text.substr(end + 1) : std::string()};
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,49 @@
+// What two nodes tell each other before anything else, and the transport's own frame types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/node/net/error.hpp"
+#include "runtime/node/net/transport.hpp"
+
+namespace troupe::net {
+
+enum class control_type : std::uint16_t {
+  hello = first_reserved_type,  // payload: a hello
+  welcome,                      // the judge's yes
+  refuse,                       // payload: code, newline, message; the sender closes after it
+  heartbeat,
+  credit,   // id: bytes given back
+  goodbye,  // the sender closes after it, on purpose
+};
+
+inline constexpr std::uint16_t protocol_version = 1;
+
+struct hello {
+  std::uint16_t protocol = protocol_version;
+  std::uint64_t incarnation = 0;
+  std::uint64_t window = 0;     // what this node lets the other have outstanding
+  std::uint64_t max_frame = 0;  // what this node accepts as one payload
+  std::string cluster, node;
+  std::string wanted;  // whom the sender has dialled; empty from the side that was dialled
+};
+
+// 1 to 63 of [A-Za-z0-9._-], not starting with '.' or '-': fits a certificate's common name, a file name and a log line.
+bool valid_node_name(std::string_view name);
+
+// Operators share one certificate ("client"); each of their sessions calls itself "client.<word>", so that several may be up at
+// once.
+bool is_operator(std::string_view name);
+
+std::vector<std::byte> encode_hello(const hello& h);
+expected<hello> decode_hello(std::span<const std::byte> bytes);  // "bad_hello", "protocol_version"
+
+std::vector<std::byte> encode_refusal(const error& e);
+error decode_refusal(std::span<const std::byte> bytes);  // control characters are replaced: the text may be logged
+
+}  // namespace troupe::net

@@ -1,0 +1,99 @@
+#include "runtime/node/net/send_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/node/net/buffer_pool.hpp"
+
+namespace troupe::net {
+namespace {
+constexpr std::size_t max_headers = 128;
+}
+
+send_queue::send_queue() { headers_.reserve(max_headers); }
+
+void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) { waiting_.push_back({std::move(f), payload_bytes}); }
+
+void send_queue::push_control(control_type type, std::uint64_t id, std::vector<std::byte> payload) {
+  frame_header h;
+  h.type = static_cast<std::uint16_t>(type);
+  h.id = id;
+  h.length = payload.size();
+  controls_.push_back({h, std::move(payload)});
+}
+
+bool send_queue::credit(std::uint64_t bytes) {
+  if (bytes > outstanding_) return false;
+  outstanding_ -= bytes;
+  return true;
+}
+
+bool send_queue::full() const { return batch_bytes_ >= max_chunk || headers_.size() == max_headers; }
+
+std::span<std::byte, header_bytes> send_queue::new_header() {
+  auto& h = headers_.emplace_back();
+  pieces_.emplace_back(h.data(), h.size());
+  batch_bytes_ += header_bytes;
+  return h;
+}
+
+void send_queue::add_controls() {
+  while (!controls_.empty() && !full()) {
+    control c = std::move(controls_.front());
+    controls_.pop_front();
+    const boost::asio::const_buffer payload(c.payload.data(), c.payload.size());
+    seal_header(c.header, std::span(&payload, 1), new_header());
+    if (payload.size() > 0) pieces_.push_back(payload);
+    batch_bytes_ += payload.size();
+    sent_controls_.push_back(std::move(c));
+  }
+}
+
+void send_queue::add_chunk(entry& e) {
+  frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left};
+  const std::uint64_t size = h.chunk();
+  const auto head = new_header();
+  const std::size_t first = pieces_.size();
+  for (std::uint64_t missing = size; missing > 0;) {
+    const const_part& p = e.f.parts[e.part];
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(p.bytes - e.offset, missing));
+    if (n > 0) pieces_.emplace_back(static_cast<const std::byte*>(p.data) + e.offset, n);
+    missing -= n;
+    e.offset += n;
+    if (e.offset == p.bytes) ++e.part, e.offset = 0;
+  }
+  seal_header(h, std::span(pieces_).subspan(first), head);
+  e.left -= size;
+  batch_bytes_ += size;
+  tally_.bytes += size + header_bytes;
+  tally_.payload += size;
+}
+
+std::span<const boost::asio::const_buffer> send_queue::next_batch() {
+  headers_.clear();
+  pieces_.clear();
+  batch_bytes_ = 0;
+  add_controls();
+  while (!full()) {
+    if (!current_) {
+      if (waiting_.empty() || outstanding_ >= window_) break;
+      current_ = std::move(waiting_.front());
+      waiting_.pop_front();
+      outstanding_ += frame_cost(current_->left);
+    }
+    add_chunk(*current_);
+    if (current_->left > 0) continue;
+    ++tally_.frames;
+    sent_.push_back(std::move(*current_));
+    current_.reset();
+  }
+  return pieces_;
+}
+
+send_queue::tally send_queue::written() {
+  sent_controls_.clear();
+  sent_.clear();
+  return std::exchange(tally_, {});
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,42 @@
+// Transport over TCP with mutual TLS 1.3, one connection per pair of nodes, one I/O thread. There is no plain mode.
+//
+// A connection's life
+//   handshake   TLS; both certificates must come from the cluster's CA
+//   greeting    both send hello{protocol, cluster, node, incarnation, window}; the node must be the certificate's common name
+//   blessing    the node whose name is smaller decides: welcome, or refuse{duplicate}. One judge, so two nodes that dial each
+//               other at the same moment agree on the one connection that stays, before either sends data over it.
+//   up          data, credit, heartbeats; any byte counts as life, so a slow large frame is never taken for a death (promise 3)
+// Handshake, greeting and blessing together have 5 s (promise 17).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "runtime/node/net/transport.hpp"
+
+namespace troupe::net {
+
+struct tcp_options {
+  std::string cluster;
+  std::string node;               // must be the certificate's common name, or "client.<word>" with the operators' certificate
+  std::uint64_t incarnation = 1;  // grows with each start of the node: lower ones are refused
+  std::filesystem::path ca, certificate, key;
+
+  std::uint64_t max_frame = std::uint64_t{1} << 30;  // a header that claims more closes the connection before anything is allocated
+  std::uint64_t window = std::uint64_t{64} << 20;    // what a peer may have here, undropped
+  std::uint64_t pool_keep = std::uint64_t{256} << 20;
+  std::chrono::milliseconds heartbeat{500};
+  std::chrono::milliseconds silence{2000};  // without any byte: the peer is down
+  std::chrono::milliseconds handshake{5000};
+  std::chrono::milliseconds linger{250};  // for close() to let queued frames out
+  bool operators = false;                 // are operators' sessions (certificate "client") let in? Never on the data plane
+  std::size_t max_pending = 256;          // unauthenticated inbound connections; one more closes the oldest
+};
+
+// Errors: those of check_certificate() (certificates.hpp), "name_mismatch", "bad_option".
+expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, callbacks events);
+
+}  // namespace troupe::net

@@ -1,0 +1,127 @@
+#include "runtime/node/net/tls.hpp"
+
+#include <openssl/ssl.h>
+#include <openssl/sslerr.h>
+#include <openssl/x509.h>
+
+#include <array>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
+#include <utility>
+
+namespace troupe::net {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// Asio's default is 64 KiB a call.
+constexpr std::size_t bytes_per_call = std::size_t{8} << 20;
+constexpr long max_certificate_chain = 16 << 10;  // an unauthenticated peer may make us buffer no more (promise 17)
+
+// A copyable view: async_write copies its buffer sequence, and a vector would be copied with its memory.
+struct buffer_view {
+  using value_type = asio::const_buffer;
+  using const_iterator = const asio::const_buffer*;
+  const_iterator first, last;
+  const_iterator begin() const { return first; }
+  const_iterator end() const { return last; }
+};
+
+}  // namespace
+
+struct tls_context::impl {
+  asio::ssl::context context{asio::ssl::context::tls};
+};
+
+tls_context::tls_context(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
+tls_context::~tls_context() = default;
+
+expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
+                                                         const std::filesystem::path& key) {
+  auto made = std::make_unique<impl>();
+  auto& c = made->context;
+  SSL_CTX* raw = c.native_handle();
+  boost::system::error_code ec;
+  const auto failed = [&](const std::filesystem::path& file) {
+    return error{"certificate_unreadable", "[tls] " + file.string() + ": " + ec.message()};
+  };
+  if (c.load_verify_file(ca.string(), ec)) return failed(ca);
+  if (c.use_certificate_chain_file(certificate.string(), ec)) return failed(certificate);
+  if (c.use_private_key_file(key.string(), asio::ssl::context::pem, ec)) return failed(key);
+  // AES-128 first: the fastest where the CPU has AES, and strong enough.
+  if (SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION) != 1 || SSL_CTX_check_private_key(raw) != 1 ||
+      SSL_CTX_set_ciphersuites(raw, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") != 1)
+    return error{"key_mismatch", "[tls] " + key.string() + " is not the key of " + certificate.string()};
+  // Sessions are never resumed: every connection proves its certificate anew.
+  SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(raw, 0);
+  SSL_CTX_set_max_cert_list(raw, max_certificate_chain);
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return std::make_shared<tls_context>(std::move(made));
+}
+
+struct tls_stream::impl {
+  std::shared_ptr<tls_context> context;
+  asio::ssl::stream<asio::ip::tcp::socket> stream;
+};
+
+tls_stream::tls_stream(asio::ip::tcp::socket&& socket, std::shared_ptr<tls_context> context)
+    : impl_(new impl{context, asio::ssl::stream<asio::ip::tcp::socket>(std::move(socket), context->get().context)}) {}
+tls_stream::~tls_stream() = default;
+
+void tls_stream::handshake(bool as_server, handler done) {
+  impl_->stream.async_handshake(as_server ? asio::ssl::stream_base::server : asio::ssl::stream_base::client,
+                                [done = std::move(done)](const error_code& ec) { done(ec, 0); });
+}
+
+void tls_stream::read_some(std::span<std::byte> into, handler done) {
+  impl_->stream.async_read_some(asio::buffer(into.data(), into.size()), std::move(done));
+}
+
+void tls_stream::write(std::span<const asio::const_buffer> buffers, handler done) {
+  const auto whole = [](const error_code& ec, std::size_t) { return ec ? 0 : bytes_per_call; };
+  asio::async_write(impl_->stream, buffer_view{buffers.data(), buffers.data() + buffers.size()}, whole, std::move(done));
+}
+
+void tls_stream::close() {
+  boost::system::error_code ignored;
+  auto& socket = impl_->stream.next_layer();
+  socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket.close(ignored);
+}
+
+std::string tls_stream::peer_common_name() const {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(impl_->stream.native_handle()),
+                                                                X509_free);
+  if (!certificate) return {};
+  const X509_NAME* subject = X509_get_subject_name(certificate.get());
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0) return {};  // exactly one
+  const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)), static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+error tls_stream::describe(const error_code& ec) const {
+  if (ec == asio::error::eof || ec == asio::ssl::error::stream_truncated || ec == asio::error::connection_reset ||
+      ec == asio::error::broken_pipe)
+    return {"connection_lost", "[tls] the peer closed the connection: " + ec.message()};
+  if (ec.category() != asio::error::get_ssl_category()) return {"connection_lost", "[tls] " + ec.message()};
+  switch (ERR_GET_REASON(static_cast<unsigned long>(ec.value()))) {
+    case SSL_R_CERTIFICATE_VERIFY_FAILED: {
+      const long why = SSL_get_verify_result(impl_->stream.native_handle());
+      return {"certificate_refused", std::string("[tls] the peer's certificate: ") + X509_verify_cert_error_string(why)};
+    }
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return {"certificate_refused", "[tls] the peer showed no certificate"};
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+      return {"certificate_rejected", "[tls] the peer does not accept our certificate: " + ec.message()};
+    default: return {"tls_error", "[tls] " + ec.message()};
+  }
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,55 @@
+// The only place that knows asio::ssl (its templates are slow to compile): a TLS 1.3 stream behind plain function callbacks.
+// Everything here runs on the I/O thread.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/node/net/error.hpp"
+
+namespace troupe::net {
+
+// Certificate, key and CA, loaded once for all connections.
+class tls_context {
+ public:
+  struct impl;
+  static expected<std::shared_ptr<tls_context>> load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
+                                                     const std::filesystem::path& key);
+  explicit tls_context(std::unique_ptr<impl> p);
+  ~tls_context();
+  impl& get() { return *impl_; }
+
+ private:
+  std::unique_ptr<impl> impl_;
+};
+
+class tls_stream {
+ public:
+  using error_code = boost::system::error_code;
+  using handler = std::function<void(const error_code&, std::size_t)>;
+
+  tls_stream(boost::asio::ip::tcp::socket&& socket, std::shared_ptr<tls_context> context);
+  ~tls_stream();
+
+  // Handlers keep their owner alive; none runs inside the call that starts the operation.
+  void handshake(bool as_server, handler done);
+  void read_some(std::span<std::byte> into, handler done);
+  // Writes all; the span of buffers, too, must live until `done`.
+  void write(std::span<const boost::asio::const_buffer> buffers, handler done);
+  void close();  // pending operations complete with an error
+
+  std::string peer_common_name() const;
+  error describe(const error_code& ec) const;  // turns TLS reasons into named errors
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe::net

@@ -1,0 +1,122 @@
+// The data plane: frames between named nodes. One interface, several transports (tcp here; local and shm follow it); chosen per
+// peer.
+//
+// Invariants
+//  - Frames from one node to another arrive whole, once and in the order of send(), until on_peer_down; what was queued then is
+//  lost.
+//  - on_peer_up(p) comes before the first on_frame(p), on_peer_down(p) after the last. Callbacks run one at a time, on the
+//  transport's
+//    own I/O thread: keep them short, never wait in them, never call close() in them. None comes after close() has returned.
+//  - A receiver grants each peer a window of bytes. A frame takes its bytes out of it when it starts and gives them back when the
+//    last handle of its payload drops. A frame starts while any of the window is left, so a receiver holds at most window + one
+//    frame per peer, and a frame larger than the window still travels.
+//  - No exception crosses this interface.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/node/net/error.hpp"
+
+namespace troupe::net {
+
+// Bytes to send, and what keeps them alive and unchanged until they are written.
+struct const_part {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+
+// Types from here up belong to the transport itself; send() refuses them.
+inline constexpr std::uint16_t first_reserved_type = 0xff00;
+
+struct outgoing_frame {
+  std::uint16_t type = 0;
+  std::uint16_t flags = 0;
+  std::uint32_t destination = 0;  // the actor on the peer
+  std::uint64_t id = 0;
+  std::vector<const_part> parts;  // sent one after another as one payload
+};
+
+// A received frame: the payload is one block, aligned to 64 bytes, from a pool. `payload` is never null, even for zero bytes,
+// because it also carries the frame's credit; it may outlive the transport. Writing to it is allowed: nobody else sees it.
+struct frame {
+  std::uint16_t type = 0;
+  std::uint16_t flags = 0;
+  std::uint32_t destination = 0;
+  std::uint64_t id = 0;
+  std::size_t bytes = 0;
+  std::shared_ptr<std::byte> payload;
+};
+
+// Returns the frame's bytes to its sender now, while the memory lives on. For a receiver whose own protocol already bounds what it
+// keeps (activations held until the backward comes): otherwise the backward could wait for credit that only the backward frees.
+// Any copy of the payload's shared_ptr will do, aliased ones too; the second call does nothing.
+void release_credit(const std::shared_ptr<const void>& payload);
+
+struct address {
+  std::string host;  // a numeric address or a host name
+  std::uint16_t port = 0;
+};
+expected<address> parse_address(std::string_view text);  // "10.0.0.1:4000", "[::1]:4000", "host:4000"
+std::string to_string(const address& a);
+
+struct callbacks {
+  std::function<void(const std::string& peer, frame&&)> on_frame;
+  std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
+  // Also the answer to a connect() that failed: code "connect_deadline", or at once what no retry can mend ("certificate_refused").
+  std::function<void(const std::string& peer, const error& reason)> on_peer_down;
+  std::function<void(const std::string& line)> log;  // refusals and the like, for operators; may be empty
+};
+
+// Counters grow over reconnections; bytes are those of data frames, headers included, without heartbeats and credit.
+struct peer_stats {
+  std::string peer;
+  std::uint64_t incarnation = 0;
+  bool up = false;
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::uint64_t frames_in = 0, frames_out = 0;
+  std::uint64_t queued_bytes = 0;  // accepted by send(), not yet written
+  std::uint64_t unreturned = 0;    // written, credit not yet returned by the peer
+  std::uint64_t held = 0;          // received, handles not yet dropped
+};
+
+struct transport_stats {
+  std::vector<peer_stats> peers;
+  std::uint64_t refused = 0;       // connections closed before they were authenticated
+  std::uint64_t pending = 0;       // not yet authenticated now
+  std::uint64_t pooled_bytes = 0;  // free blocks kept for reuse
+};
+
+class transport {
+ public:
+  virtual ~transport() = default;
+
+  // Binds that address only and returns the bound port (given 0, the system picks one). Errors: "address_in_use",
+  // "address_unavailable", "bad_address", "wildcard_address", "already_listening", "closed".
+  virtual expected<std::uint16_t> listen(const address& where) = 0;
+
+  // Dials until the peer is up or `within` has passed, then gives up with on_peer_down. Returns at once. Nothing happens if the
+  // peer is up; a connection that is lost later is not dialled again by itself. An empty name reaches whoever answers there.
+  virtual void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) = 0;
+
+  // Never blocks: queues. False if the peer is not up (or, logged, if the type is reserved or the payload exceeds the peer's
+  // limit). The queue has no bound of its own, the protocols above have (principle 3): stats() shows it.
+  virtual bool send(std::string_view peer, outgoing_frame&& f) = 0;
+
+  // Ends the connection; on_peer_down follows with code "disconnected".
+  virtual void disconnect(const std::string& peer) = 0;
+
+  virtual transport_stats stats() const = 0;
+
+  // Says goodbye, lets queued frames out for a short while, drops the rest and joins every thread. Idempotent.
+  virtual void close() = 0;
+};
+
+}  // namespace troupe::net

@@ -1,0 +1,332 @@
+#include "runtime/pipeline/stage.hpp"
+
+#include <cassert>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;
+std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
+
+}  // namespace
+
+stage::stage(stage_config c) : config_(std::move(c)) {
+  const auto& me = self();
+  for (std::uint32_t i = 0; i < config_.slots; ++i) {
+    auto s = std::make_unique<slot>();
+    s->index = i;
+    s->passes.resize(me.layers.size());
+    slots_.push_back(std::move(s));
+  }
+  credit_.assign(me.out_edges.size(), config_.plan->sub_solvers);
+  params_.resize(me.layers.size());
+  version_.assign(me.layers.size(), 0);
+  has_weights_.assign(me.layers.size(), false);
+  out_grads_.resize(me.layers.size());
+  for (std::size_t p = 0; p < me.layers.size(); ++p) {
+    const auto& l = hosted(p);
+    has_weights_[p] = l.params.empty();
+    const bool scalar = l.maths->is_loss() || l.maths->is_metric();
+    reports_[0] = reports_[0] || (scalar && l.in_train);
+    reports_[1] = reports_[1] || (scalar && l.in_test);
+    wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
+    forward_cost_.flops += l.maths->flops(l.in);
+    for (std::uint16_t o = 0; o < l.out.size(); ++o)
+      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}));
+  }
+  for (std::size_t e = 0; e < me.in_edges.size(); ++e) in_grads_.push_back(contributions_of(in_edge(e).what));
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e)
+    if (out_edge(e).grad_back && out_edge(e).in_train) ++backwards_expected_;
+  forward_cost_.kind = "forward";
+  backward_cost_ = {2 * forward_cost_.flops, 0, "backward"};
+}
+
+stage::~stage() = default;
+
+int stage::position_of(std::int32_t layer) const {
+  const auto& mine = self().layers;
+  for (std::size_t p = 0; p < mine.size(); ++p)
+    if (static_cast<std::int32_t>(mine[p]) == layer) return static_cast<int>(p);
+  return -1;
+}
+
+stage::contributions stage::contributions_of(tensor_ref t) const {
+  contributions list;
+  std::vector<bool> taken(self().out_edges.size(), false);
+  for (const auto& c : config_.graph->consumers(t)) {
+    const auto& consumer = config_.graph->layers[static_cast<std::size_t>(c.layer)];
+    if (!consumer.in_train || !consumer.grad_in_wanted[c.output]) continue;
+    if (int p = position_of(c.layer); p >= 0) {
+      list.push_back({true, static_cast<std::size_t>(p), c.output});
+      continue;
+    }
+    for (std::size_t e = 0; e < taken.size(); ++e) {
+      const auto& edge = out_edge(e);
+      if (taken[e] || !edge.grad_back || !(edge.what == t)) continue;
+      const auto& there = (*config_.plan)[edge.to].layers;
+      bool hosts = false;
+      for (auto l : there) hosts = hosts || l == consumer.index;
+      if (!hosts) continue;
+      taken[e] = true;
+      list.push_back({false, e, 0});
+    }
+  }
+  return list;
+}
+
+header stage::reply(const slot& s, role_id to) const {
+  header h = s.h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = to;
+  h.port = 0;
+  return h;
+}
+
+bool stage::edge_used(const plan_edge& e, std::uint8_t ph) const {
+  return ph == static_cast<std::uint8_t>(phase::train) ? e.in_train : e.in_test;
+}
+
+void stage::on(const envelope& e, time_point, effects& out) {
+  std::visit(overloaded{
+                 [&](const forward&) { take_forward(e); },
+                 [&](const backward&) { take_backward(e); },
+                 [&](const layer_weights&) { take_weights(e); },
+                 [&](const credit& c) { credit_[e.h.port] += c.count; },
+                 [&](const user&) { on_user(e, out); },
+                 [&](const halt&) { pending_.clear(), out.stop(); },
+                 [&](const finished& f) { take_finished(f, out); },
+                 [&](const auto&) { ++dropped_; },
+             },
+             e.body);
+  pump(out);
+}
+
+void stage::take_finished(const finished& f, effects& out) {
+  auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
+  const auto kind = static_cast<std::uint32_t>(f.token);
+  if (kind == kind_forward)
+    forward_done(s, out);
+  else if (kind == kind_backward)
+    backward_done(s, out);
+  else
+    on_job(s, kind - kind_own, out);
+}
+
+void stage::take_forward(const envelope& e) {
+  const auto& f = std::get<forward>(e.body);
+  const auto port = e.h.port;
+  if (port >= self().in_edges.size() || slot_of(e.h.id)) return void(++dropped_);
+  auto& p = pending_[e.h.id];
+  if (p.inputs.empty()) {
+    p.inputs.resize(self().in_edges.size());
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h.phase) ? 1u : 0u;
+  }
+  if (p.inputs[port]) return void(++dropped_);  // a duplicate
+  p.h = e.h;
+  p.valid = f.valid;
+  p.first_example = f.first_example;
+  p.inputs[port] = f.value;
+  --p.missing;
+}
+
+void stage::take_backward(const envelope& e) {
+  auto* s = slot_of(e.h.id);
+  if (!s || e.h.port >= s->arriving.size() || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
+  s->arriving[e.h.port] = std::get<backward>(e.body).grad;
+  --s->missing;
+}
+
+void stage::take_weights(const envelope& e) {
+  const auto& w = std::get<layer_weights>(e.body);
+  const int p = position_of(static_cast<std::int32_t>(w.layer));
+  if (p < 0) return void(++dropped_);
+  const auto at = static_cast<std::size_t>(p);
+  if (has_weights_[at] && e.h.version < version_[at]) return void(++dropped_);
+  params_[at] = w.values;
+  version_[at] = e.h.version;
+  has_weights_[at] = true;
+}
+
+stage::slot* stage::slot_of(msg_id id) {
+  for (auto& s : slots_)
+    if (s->at != slot::stage_of::free && s->h.id == id) return s.get();
+  return nullptr;
+}
+
+bool stage::weights_ready(const header& h) const {
+  for (std::size_t p = 0; p < params_.size(); ++p)
+    if (!has_weights_[p] || (!hosted(p).params.empty() && version_[p] != h.version)) return false;
+  return true;
+}
+
+// Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
+void stage::pump(effects& out) {
+  for (auto& s : slots_) {
+    if (s->at == slot::stage_of::sending) send_outputs(*s, out);
+    if (s->at == slot::stage_of::waiting && s->missing == 0) {
+      s->at = slot::stage_of::backward;
+      begin_backward(*s, out);
+    }
+  }
+  for (auto& s : slots_) {
+    if (s->at != slot::stage_of::free) continue;
+    auto next = pending_.begin();
+    while (next != pending_.end() && (next->second.missing > 0 || !weights_ready(next->second.h))) ++next;
+    if (next == pending_.end()) return;
+    bind(*s, std::move(next->second));
+    pending_.erase(next);
+    begin_forward(*s, out);
+  }
+}
+
+shape stage::sized(const shape& s, std::int64_t examples) const {
+  shape r = s;
+  if (r.rank() > 0 && r[0] == config_.graph->packet_examples) r.set(0, examples);
+  return r;
+}
+
+void stage::bind(slot& s, pending&& p) {
+  s.at = slot::stage_of::forward;
+  s.h = p.h;
+  s.valid = p.valid;
+  s.first_example = p.first_example;
+  s.inputs = std::move(p.inputs);
+  s.examples = config_.graph->packet_examples;
+  for (const auto& t : s.inputs)
+    if (t && t.dims().rank() > 0) s.examples = t.dims()[0];
+  s.arriving.assign(self().out_edges.size(), tensor{});
+  s.sent.assign(self().out_edges.size(), false);
+  s.missing = training(s) ? backwards_expected_ : 0;
+  s.scalars.clear();
+  declare(s);
+}
+
+// Every tensor of the pass by shape only; the maths, where there is any, gives them memory.
+void stage::declare(slot& s) {
+  for (std::size_t p = 0; p < s.passes.size(); ++p) {
+    const auto& l = hosted(p);
+    auto& pass = s.passes[p];
+    pass.params = params_[p];
+    pass.out.clear();
+    for (const auto& d : l.out) pass.out.push_back(tensor::declare(sized(d, s.examples), config_.type));
+    pass.grad_in.assign(l.in.size(), tensor{});
+    pass.grad_out.assign(l.out.size(), tensor{});
+    pass.grad_params.assign(l.params.size(), tensor{});
+    pass.stats.clear();
+    if (!training(s) || !l.wants_backward) continue;
+    for (std::size_t i = 0; i < l.in.size(); ++i)
+      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.type);
+    for (std::size_t i = 0; i < l.params.size(); ++i) {
+      const auto& spec = config_.graph->params[l.params[i]].spec;
+      if (spec.trainable) pass.grad_params[i] = tensor::declare(spec.dims, config_.type);
+    }
+  }
+}
+
+void stage::run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out) {
+  out.run(std::move(work), cost, token_of(s.index, kind + kind_own), s.index);
+}
+
+void stage::begin_forward(slot& s, effects& out) {
+  out.run([this, &s](job_context& c) { run_forward(s, c.dev); }, forward_cost_, token_of(s.index, kind_forward), s.index);
+}
+
+void stage::begin_backward(slot& s, effects& out) {
+  out.run([this, &s](job_context& c) { run_backward(s, c.dev); }, backward_cost_, token_of(s.index, kind_backward), s.index);
+}
+
+void stage::forward_done(slot& s, effects& out) {
+  if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), report{s.scalars, s.valid}});
+  s.at = slot::stage_of::sending;
+  send_outputs(s, out);
+}
+
+// What credit allows now; true when nothing is left to send, and the slot has moved on.
+bool stage::send_outputs(slot& s, effects& out) {
+  bool all = true;
+  for (std::size_t e = 0; e < s.sent.size(); ++e) {
+    const auto& edge = out_edge(e);
+    if (s.sent[e] || !edge_used(edge, s.h.phase)) continue;
+    if (credit_[e] == 0) {
+      all = false;
+      continue;
+    }
+    --credit_[e];
+    s.sent[e] = true;
+    auto h = reply(s, edge.to);
+    h.port = edge.to_port;
+    const int p = position_of(edge.what.layer);
+    assert(p >= 0);
+    out.send({h, forward{s.passes[static_cast<std::size_t>(p)].out[edge.what.output], s.valid, s.first_example}});
+  }
+  if (!all) return false;
+  if (!training(s) || !wants_backward_) {
+    release(s, out);
+  } else {
+    s.at = slot::stage_of::waiting;
+    if (s.missing == 0) {
+      s.at = slot::stage_of::backward;
+      begin_backward(s, out);
+    }
+  }
+  return true;
+}
+
+void stage::backward_done(slot& s, effects& out) {
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
+    const auto& edge = in_edge(e);
+    if (!edge.grad_back || !edge.in_train) continue;
+    auto h = reply(s, edge.from);
+    h.port = edge.from_port;
+    out.send({h, backward{s.inputs[e]}});  // run_backward left the gradient in place of the input
+  }
+  for (std::size_t p = s.passes.size(); p-- > 0;) {
+    const auto& l = hosted(p);
+    if (l.params.empty() || !l.in_train) continue;
+    out.send({reply(s, config_.worker), gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
+  }
+  release(s, out);
+}
+
+void stage::release(slot& s, effects& out) {
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
+    const auto& edge = in_edge(e);
+    if (!edge_used(edge, s.h.phase)) continue;
+    auto h = reply(s, edge.from);
+    h.port = edge.from_port;
+    out.send({h, credit{1}});
+  }
+  s.at = slot::stage_of::free;
+  s.inputs.clear();
+  s.arriving.clear();
+  for (auto& pass : s.passes) {
+    pass.in.clear(), pass.out.clear(), pass.params.clear();
+    pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
+    pass.kept = {};
+  }
+}
+
+role_status stage::status() const {
+  role_status st;
+  st.queued = static_cast<std::uint32_t>(pending_.size());
+  for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
+  st.credit = credit_.empty() ? 0 : credit_[0];
+  for (std::size_t p = 0; p < version_.size(); ++p) st.version = version_[p] > st.version ? version_[p] : st.version;
+  for (const auto& [id, p] : pending_) {
+    st.step = p.h.step;
+    if (p.missing > 0) st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
+    else if (!weights_ready(p.h)) st.waits_for = "weights of version " + std::to_string(p.h.version);
+    else st.waits_for = "a free sub-solver";
+    return st;
+  }
+  for (const auto& s : slots_) {
+    if (s->at == slot::stage_of::free) continue;
+    st.step = s->h.step;
+    if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
+    if (s->at == slot::stage_of::waiting) st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
+  }
+  return st;
+}
+
+}  // namespace troupe

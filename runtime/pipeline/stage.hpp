@@ -1,0 +1,159 @@
+// A stage hosts one layer (or a fused run of layers) of one worker and owns a pool of sub-solvers. A packet finds a free sub-solver on
+// arrival and is bound to it by msg_id; its backward finds the bound sub-solver by the same msg_id, runs and frees it. A pipeline is
+// nothing but the set of bindings that share a msg_id.
+//
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, user
+// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), user
+//
+// Invariants:
+//   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
+//   * a forward runs only when all its inputs are there and, for layers with parameters, at exactly the weights of its step
+//     (weight rule "drain": staleness 0);
+//   * a backward never waits for credit: its forward reserved it;
+//   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
+//
+// An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
+// own to its peers and call forward_done / backward_done when it has its result.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/layer.hpp"
+#include "runtime/graph/graph.hpp"
+#include "runtime/graph/plan.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+struct stage_config {
+  std::uint32_t job = 0;
+  role_id self = no_role;
+  role_id worker = no_role;       // takes gradients, gives weights
+  role_id coordinator{0};         // takes reports
+  std::vector<role_id> peers;     // the same stage on every worker, by worker index (actor-based layers)
+  std::shared_ptr<const model_graph> graph;
+  std::shared_ptr<const job_plan> plan;
+  std::uint32_t slots = 1;
+  dtype type = dtype::f32;
+  std::uint64_t seed = 1;
+};
+
+class stage : public role {
+ public:
+  explicit stage(stage_config c);
+  ~stage() override;
+  void on(const envelope& e, time_point now, effects& out) override;
+  role_status status() const override;
+
+ protected:
+  // What one hosted layer holds of one packet.
+  struct layer_pass {
+    tensors in, out, params;
+    tensors grad_out, grad_in, grad_params;
+    tensors stats;
+    saved kept;
+    std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
+    std::int64_t planned_examples[2] = {0, 0};
+  };
+  // A sub-solver.
+  struct slot {
+    enum class stage_of { free, forward, sending, waiting, backward } at = stage_of::free;
+    std::uint32_t index = 0;
+    header h;                      // of the packet's forward
+    std::uint32_t valid = 0, first_example = 0;
+    std::vector<layer_pass> passes;  // by position in role_plan::layers
+    std::int64_t examples = 0;
+    tensors inputs;                // by in-edge
+    tensors arriving;              // gradients, by out-edge
+    std::uint32_t missing = 0;     // gradients still to come
+    std::vector<bool> sent;        // by out-edge
+    std::vector<std::pair<std::string, double>> scalars;
+  };
+
+  virtual void begin_forward(slot& s, effects& out);
+  virtual void begin_backward(slot& s, effects& out);
+  virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
+  // A job of the derived stage has finished: it was run with run_own(s, kind, ...).
+  virtual void on_job(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
+  void run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out);
+
+  // To be called once per begun forward / backward.
+  void forward_done(slot& s, effects& out);
+  void backward_done(slot& s, effects& out);
+
+  // The maths of one hosted layer; for jobs only (they touch nothing but the slot).
+  void layer_forward(slot& s, std::size_t position, device& d) const;
+  void layer_backward(slot& s, std::size_t position, device& d) const;
+  // Their parts, for layers that put something between them: inputs in place, gradients of the outputs in place, and (last) the
+  // gradients of the stage's inputs where backward_done finds them.
+  void gather(slot& s, std::size_t position) const;
+  void fill_grad_out(slot& s, std::size_t position, device& d) const;
+  void hand_back(slot& s, device& d) const;
+  void run_forward(slot& s, device& d) const;
+  void run_backward(slot& s, device& d) const;
+
+  slot* slot_of(msg_id id);
+  slot& slot_at(std::uint32_t index) { return *slots_[index]; }
+  header reply(const slot& s, role_id to) const;
+  bool training(const slot& s) const { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
+
+  const stage_config& config() const { return config_; }
+  const role_plan& self() const { return (*config_.plan)[config_.self]; }
+  const graph_layer& hosted(std::size_t position) const { return config_.graph->layers[self().layers[position]]; }
+
+ private:
+  struct pending {
+    header h;
+    std::uint32_t valid = 0, first_example = 0;
+    tensors inputs;  // by in-edge
+    std::uint32_t missing = 0;
+  };
+
+  void take_forward(const envelope& e);
+  void take_backward(const envelope& e);
+  void take_weights(const envelope& e);
+  void take_finished(const finished& f, effects& out);
+  void pump(effects& out);
+  bool weights_ready(const header& h) const;
+  void bind(slot& s, pending&& p);
+  void declare(slot& s);
+  bool send_outputs(slot& s, effects& out);
+  void release(slot& s, effects& out);
+  bool edge_used(const plan_edge& e, std::uint8_t ph) const;
+  const plan_edge& in_edge(std::size_t port) const { return config_.plan->edges[self().in_edges[port]]; }
+  const plan_edge& out_edge(std::size_t port) const { return config_.plan->edges[self().out_edges[port]]; }
+  int position_of(std::int32_t layer) const;
+  shape sized(const shape& s, std::int64_t examples) const;
+
+  // Who adds to the gradient of a tensor, in the consumers' fixed order: a hosted layer's input, or an out-edge.
+  struct contribution {
+    bool hosted = true;
+    std::size_t at = 0;    // position, or out-edge
+    std::size_t port = 0;  // the hosted layer's input
+  };
+  using contributions = std::vector<contribution>;
+  contributions contributions_of(tensor_ref t) const;
+  tensor add_up(const slot& s, const contributions& from, device& d) const;
+
+  stage_config config_;
+  std::vector<std::unique_ptr<slot>> slots_;
+  std::map<msg_id, pending> pending_;
+  std::vector<std::uint32_t> credit_;  // by out-edge
+  std::vector<tensors> params_;        // by position
+  std::vector<std::uint64_t> version_;
+  std::vector<bool> has_weights_;
+  std::uint64_t dropped_ = 0;
+  std::vector<std::vector<contributions>> out_grads_;  // by position, output
+  std::vector<contributions> in_grads_;                // by in-edge
+  std::uint32_t backwards_expected_ = 0;
+  bool wants_backward_ = false;
+  bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
+  job_cost forward_cost_, backward_cost_;
+};
+
+}  // namespace troupe

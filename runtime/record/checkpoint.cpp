@@ -1,0 +1,194 @@
+#include "runtime/record/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "runtime/record/file_io.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string name_start = "checkpoint-";
+const std::string name_end = ".safetensors";
+const std::string key_start = "troupe.";
+const std::string format = "1";
+
+template <class T>
+bool parse_number(const std::string& s, T& out) {
+  const auto r = std::from_chars(s.data(), s.data() + s.size(), out);
+  return !s.empty() && r.ec == std::errc{} && r.ptr == s.data() + s.size();
+}
+
+// The number n of "checkpoint-<n>-step-<step>.safetensors".
+std::optional<std::uint64_t> sequence_of(const std::string& name) {
+  if (name.rfind(name_start, 0) != 0 || name.size() < name_end.size() ||
+      name.compare(name.size() - name_end.size(), name_end.size(), name_end) != 0)
+    return std::nullopt;
+  const auto end = name.find('-', name_start.size());
+  std::uint64_t n = 0;
+  if (end == std::string::npos || !parse_number(name.substr(name_start.size(), end - name_start.size()), n)) return std::nullopt;
+  return n;
+}
+
+struct numbered {
+  std::uint64_t sequence = 0;
+  std::string path;
+};
+
+std::vector<numbered> list(const std::string& folder) {
+  std::vector<numbered> out;
+  std::error_code ec;
+  for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec))
+    if (auto n = sequence_of(i->path().filename().string())) out.push_back({*n, i->path().string()});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
+  return out;
+}
+
+std::string file_name(std::uint64_t sequence, std::uint64_t step) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%06llu", static_cast<unsigned long long>(sequence));
+  return name_start + digits + "-step-" + std::to_string(step) + name_end;
+}
+
+metadata_map metadata_of(const checkpoint& c) {
+  metadata_map m;
+  for (const auto& [key, value] : c.extra) m["extra." + key] = value;
+  m[key_start + "checkpoint"] = format;
+  m[key_start + "job"] = c.job;
+  m[key_start + "step"] = std::to_string(c.step);
+  m[key_start + "seed"] = std::to_string(c.seed);
+  m[key_start + "packets"] = std::to_string(c.packets);
+  m[key_start + "numerics"] = c.numerics;
+  m[key_start + "sampler_position"] = std::to_string(c.sampler_position);
+  return m;
+}
+
+// Moves the fields out of a file's metadata; on a missing or malformed one its key comes back.
+class metadata_reader {
+ public:
+  explicit metadata_reader(metadata_map& m) : m_(m) {}
+  metadata_reader& text(const char* key, std::string& out) {
+    const auto i = m_.find(key_start + key);
+    if (i == m_.end())
+      blame(key);
+    else
+      out = i->second;
+    return *this;
+  }
+  template <class T>
+  metadata_reader& number(const char* key, T& out) {
+    const auto i = m_.find(key_start + key);
+    if (i == m_.end() || !parse_number(i->second, out)) blame(key);
+    return *this;
+  }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  void blame(const char* key) {
+    if (wrong_.empty()) wrong_ = key_start + key;
+  }
+  metadata_map& m_;
+  std::string wrong_;
+};
+
+void remove_quietly(const std::string& path) {
+  std::error_code ignored;  // an old file too many does no harm, and the next save tries again
+  fs::remove(path, ignored);
+}
+
+// All but the newest ones, and what a killed writer left.
+void remove_old(const std::string& folder) {
+  const auto files = list(folder);
+  for (std::size_t i = checkpoints_kept; i < files.size(); ++i) remove_quietly(files[i].path);
+  std::vector<std::string> left_over;
+  std::error_code ec;
+  for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
+    const auto name = i->path().filename().string();
+    const auto dot = name.rfind(temporary_suffix);
+    if (dot != std::string::npos && sequence_of(name.substr(0, dot))) left_over.push_back(i->path().string());
+  }
+  for (const auto& path : left_over) remove_quietly(path);
+}
+
+}  // namespace
+
+std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
+  // Beside its place first: what is there may be the only good one.
+  const auto fresh = file + ".new";
+  if (auto e = write_safetensors(fresh, c.named, metadata_of(c))) return e;
+  auto written = load_checkpoint(fresh);
+  if (auto* e = std::get_if<record_error>(&written)) {
+    remove_quietly(fresh);
+    e->message = "does not verify after writing: " + e->message;
+    return std::move(*e);
+  }
+  std::error_code ec;
+  fs::rename(fresh, file, ec);
+  if (!ec) return std::nullopt;
+  remove_quietly(fresh);
+  return record_error{file, {}, "cannot be replaced: " + ec.message()};
+}
+
+std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c) {
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) return record_error{folder, {}, std::string("cannot create: ") + ec.message()};
+  const auto before = list(folder);
+  const auto path = folder + "/" + file_name(before.empty() ? 1 : before.front().sequence + 1, c.step);
+  if (auto e = write_safetensors(path, c.named, metadata_of(c))) return e;
+  auto written = load_checkpoint(path);
+  if (auto* e = std::get_if<record_error>(&written)) {
+    remove_quietly(path);
+    e->message = "does not verify after writing: " + e->message;
+    return std::move(*e);
+  }
+  remove_old(folder);
+  return std::nullopt;
+}
+
+std::variant<checkpoint, record_error> load_checkpoint(const std::string& file) {
+  auto r = read_safetensors(file, integrity::required);
+  if (auto* e = std::get_if<record_error>(&r)) return std::move(*e);
+  auto& content = std::get<safetensors_content>(r);
+  checkpoint c;
+  std::string version;
+  metadata_reader m(content.metadata);
+  m.text("checkpoint", version).text("job", c.job).number("step", c.step).number("seed", c.seed).number("packets", c.packets);
+  m.text("numerics", c.numerics).number("sampler_position", c.sampler_position);
+  if (version.empty()) return record_error{file, {}, "not a checkpoint"};
+  if (version != format) return record_error{file, {}, "unknown checkpoint format: " + version};
+  if (!m.wrong().empty()) return record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"};
+  const std::string extra = "extra.";
+  for (const auto& [key, value] : content.metadata)
+    if (key.rfind(extra, 0) == 0) c.extra[key.substr(extra.size())] = value;
+  c.named = std::move(content.named);
+  return c;
+}
+
+found_checkpoint load_newest_checkpoint(const std::string& folder) {
+  found_checkpoint out;
+  for (const auto& f : list(folder)) {
+    auto r = load_checkpoint(f.path);
+    if (auto* c = std::get_if<checkpoint>(&r)) {
+      out.newest = std::move(*c);
+      out.file = f.path;
+      break;
+    }
+    out.refused.push_back(std::move(std::get<record_error>(r)));
+  }
+  return out;
+}
+
+std::vector<std::string> checkpoint_files(const std::string& folder) {
+  std::vector<std::string> out;
+  for (auto& f : list(folder)) out.push_back(std::move(f.path));
+  return out;
+}
+
+}  // namespace troupe

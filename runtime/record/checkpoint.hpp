@@ -1,0 +1,54 @@
+// Checkpoints: everything needed to go on as if nothing had happened, in safetensors files that other tools can read.
+// A folder holds one job's: checkpoint-<n>-step-<step>.safetensors, n counting up, so that "newest" means written last even when a
+// job was taken back to an earlier step.
+//
+// Invariants: a file under such a name was complete when it got it (temp file, fsync, rename, fsync of the folder); it is read back
+// and verified before an older one goes; the last two are kept. A failed save leaves the older ones as they were.
+// States of an update rule are tensors named "<parameter>@<state>", e.g. "conv1.weight@momentum".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/record/safetensors.hpp"
+
+namespace troupe {
+
+struct checkpoint {
+  std::string job;         // name
+  std::uint64_t step = 0;  // steps done: training continues with this one
+  std::uint64_t seed = 0;
+  std::uint32_t packets = 1;
+  std::string numerics;                // numerics id (PROTOCOLS.md 7)
+  std::uint64_t sampler_position = 0;  // step the sampler is asked for next
+  named_tensors named;                 // weights and rule states, in layer order
+  metadata_map extra;                  // the caller's own
+};
+
+constexpr std::size_t checkpoints_kept = 2;
+
+// Writes the next one and, once it has verified, removes all but the last two. Nothing: done.
+// The error names the new file; checkpoint_files() then still lists the older ones.
+std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c);
+
+// One file at a place of the caller's choice: written, read back and verified; a failure leaves what was there as it was.
+std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c);
+
+// One file; its checksums are required and checked.
+std::variant<checkpoint, record_error> load_checkpoint(const std::string& file);
+
+struct found_checkpoint {
+  std::optional<checkpoint> newest;  // nothing: no file, or none that verifies
+  std::string file;
+  std::vector<record_error> refused;  // newer than `newest`, damaged
+};
+found_checkpoint load_newest_checkpoint(const std::string& folder);
+
+// Paths, newest first, unverified.
+std::vector<std::string> checkpoint_files(const std::string& folder);
+
+}  // namespace troupe

@@ -1,0 +1,104 @@
+#include "runtime/record/file_io.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace troupe {
+namespace {
+
+constexpr std::align_val_t alignment{64};
+
+class descriptor {
+ public:
+  explicit descriptor(int fd) : fd_(fd) {}
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  int get() const { return fd_; }
+  // For writers: some file systems report a failed write only here.
+  int close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd);
+  }
+
+ private:
+  int fd_;
+};
+
+std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+
+std::string write_all(int fd, const file_part& part) {
+  const auto* p = static_cast<const char*>(part.data);
+  for (std::size_t done = 0; done < part.bytes;) {
+    const auto n = ::write(fd, p + done, part.bytes - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("cannot write");
+    done += static_cast<std::size_t>(n);
+  }
+  return {};
+}
+
+std::string write_temporary(const std::string& path, const std::vector<file_part>& parts) {
+  descriptor d(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (d.get() < 0) return system_error("cannot create");
+  for (const auto& p : parts)
+    if (auto e = write_all(d.get(), p); !e.empty()) return e;
+  if (::fsync(d.get()) != 0) return system_error("cannot sync");
+  if (d.close() != 0) return system_error("cannot close");
+  return {};
+}
+
+std::string sync_folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const auto folder = slash == std::string::npos ? std::string(".") : slash == 0 ? std::string("/") : path.substr(0, slash);
+  descriptor d(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (d.get() < 0) return system_error("cannot open the folder");
+  // EINVAL: a file system that has no such operation for folders.
+  if (::fsync(d.get()) != 0 && errno != EINVAL) return system_error("cannot sync the folder");
+  return {};
+}
+
+}  // namespace
+
+std::variant<file_bytes, std::string> read_file(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
+  descriptor d(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (d.get() < 0) return system_error("cannot open");
+  struct stat st {};
+  if (::fstat(d.get(), &st) != 0) return system_error("cannot stat");
+  if (!S_ISREG(st.st_mode)) return std::string("not a regular file");
+  const auto size = static_cast<std::size_t>(st.st_size);
+  auto* memory = static_cast<char*>(::operator new(size > 0 ? size : 1, alignment, std::nothrow));
+  if (!memory) return "its " + std::to_string(size) + " bytes do not fit into memory";
+  const std::shared_ptr<void> owner(memory, [](void* p) { ::operator delete(p, alignment); });
+  std::size_t got = 0;
+  while (got < size) {
+    const auto n = ::read(d.get(), memory + got, size - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("cannot read");
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  return file_bytes{owner, got};
+}
+
+std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts) {
+  const auto temporary = path + temporary_suffix;
+  auto error = write_temporary(temporary, parts);
+  if (error.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) error = system_error("cannot rename");
+  if (!error.empty()) {
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  return sync_folder_of(path);
+}
+
+}  // namespace troupe

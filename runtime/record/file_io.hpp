@@ -1,0 +1,31 @@
+// Whole files, durably. Errors are messages that do not name the file; nothing throws but for lack of memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+struct file_bytes {
+  std::shared_ptr<const void> data;  // 64-byte aligned
+  std::size_t bytes = 0;
+};
+
+struct file_part {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+// A regular file as it is now.
+std::variant<file_bytes, std::string> read_file(const std::string& path);
+
+// Replaces `path` by the parts in order, or leaves it as it was: PATH.tmp is written, synced and renamed, then the folder is
+// synced. Empty when all of that succeeded. After a crash PATH is the old or the new file, and PATH.tmp may be left behind.
+std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts);
+
+constexpr const char* temporary_suffix = ".tmp";
+
+}  // namespace troupe

@@ -1,0 +1,235 @@
+#include "runtime/record/safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "runtime/record/file_io.hpp"
+#include "runtime/record/safetensors_header.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t length_bytes = 8;
+constexpr std::size_t max_header = 100'000'000;  // the convention's own bound
+constexpr std::size_t header_alignment = 64;     // the convention asks for 8
+constexpr std::string_view sealed_start = R"({"__metadata__":{"sha256":")";
+constexpr std::size_t digest_digits = 64;
+constexpr const char* header_key = "sha256";
+const std::string tensor_prefix = "sha256/";
+
+using entry = detail::safetensors_entry;
+using error = std::optional<record_error>;
+
+error wrong(std::string tensor, std::string message) { return record_error{{}, std::move(tensor), std::move(message)}; }
+
+// Positions of `named` in the order of their data: wide elements first, so that every tensor is aligned to its own.
+std::vector<std::size_t> data_order(const named_tensors& named) {
+  std::vector<std::size_t> order(named.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return size_of(named[a].second.type()) > size_of(named[b].second.type()); });
+  return order;
+}
+
+error check_writable(const named_tensors& named, const metadata_map& metadata) {
+  std::set<std::string_view> seen;
+  for (const auto& [name, t] : named) {
+    if (!t.backed()) return wrong(name, "has no data");
+    if (!detail::printable(name)) return wrong({}, "a tensor's name holds control characters");
+    if (name == "__metadata__") return wrong(name, "the name is reserved");
+    if (!seen.insert(name).second) return wrong(name, "the name is given twice");
+  }
+  for (const auto& [key, value] : metadata)
+    if (key == header_key || key.rfind(tensor_prefix, 0) == 0) return wrong({}, "metadata '" + key + "' is reserved");
+  return {};
+}
+
+std::string entry_text(const tensor& t, std::size_t begin) {
+  std::string s = R"({"dtype":")" + std::string(detail::safetensors_name(t.type())) + R"(","shape":[)";
+  for (int i = 0; i < t.dims().rank(); ++i) {
+    if (i > 0) s += ',';
+    s += std::to_string(t.dims()[i]);
+  }
+  return s + R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(begin + t.bytes()) + "]}";
+}
+
+void write_length(std::string& file_start, std::size_t n) {
+  for (std::size_t i = 0; i < length_bytes; ++i, n >>= 8) file_start[i] = static_cast<char>(n & 255);
+}
+
+// Length and header, sealed by the digest at its start.
+std::variant<std::string, record_error> header_text(const named_tensors& named, const metadata_map& metadata) {
+  std::vector<std::size_t> begin(named.size());
+  std::size_t at = 0;
+  for (auto i : data_order(named)) {
+    begin[i] = at;
+    at += named[i].second.bytes();
+  }
+  std::string meta, entries;
+  for (const auto& [key, value] : metadata) {
+    const auto k = detail::quoted(key), v = detail::quoted(value);
+    if (!k || !v) return *wrong({}, "a key or value of the metadata is not UTF-8");
+    meta += "," + *k + ":" + *v;
+  }
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const auto& [name, t] = named[i];
+    const auto key = detail::quoted(name), sum_key = detail::quoted(tensor_prefix + name);
+    if (!key) return *wrong(name, "the name is not UTF-8");
+    meta += "," + *sum_key + ":\"" + sha256_hex(t.raw(), t.bytes()) + "\"";
+    entries += "," + *key + ":" + entry_text(t, begin[i]);
+  }
+  std::string text(length_bytes, '\0');
+  text += sealed_start;
+  text += std::string(digest_digits, '0') + "\"" + meta + "}" + entries + "}";
+  while (text.size() % header_alignment != 0) text += ' ';
+  const auto n = text.size() - length_bytes;
+  if (n > max_header) return *wrong({}, "the header would take " + std::to_string(n) + " bytes, allowed are 100,000,000");
+  write_length(text, n);
+  const auto digest = sha256_hex(text.data() + length_bytes, n);
+  std::memcpy(text.data() + length_bytes + sealed_start.size(), digest.data(), digest_digits);
+  return text;
+}
+
+// Checks the header's own digest where there is one.
+error check_seal(std::string_view text, integrity check) {
+  if (text.substr(0, sealed_start.size()) != sealed_start || text.size() < sealed_start.size() + digest_digits) {
+    if (check == integrity::required) return wrong({}, "the header has no checksum");
+    return {};
+  }
+  const auto stored = text.substr(sealed_start.size(), digest_digits);
+  const std::string zeros(digest_digits, '0');
+  sha256 h;
+  h.update(text.data(), sealed_start.size());
+  h.update(zeros.data(), zeros.size());
+  const auto rest = text.substr(sealed_start.size() + digest_digits);
+  h.update(rest.data(), rest.size());
+  const auto digest = h.finish();
+  if (hex_of(digest.data(), digest.size()) != stored) return wrong({}, "the header is damaged: its checksum differs");
+  return {};
+}
+
+// Bytes of an entry by its shape, or nothing when that overflows.
+std::optional<std::uint64_t> bytes_of(const entry& e) {
+  auto n = static_cast<std::int64_t>(size_of(*e.type));
+  bool none = false;
+  for (int i = 0; i < e.dims->rank(); ++i) {
+    none = none || (*e.dims)[i] == 0;  // the other extents must not overflow even so
+    if (__builtin_mul_overflow(n, std::max<std::int64_t>((*e.dims)[i], 1), &n)) return std::nullopt;
+  }
+  return none ? 0 : static_cast<std::uint64_t>(n);
+}
+
+// Each tensor's range fits its shape, and together they cover [0, data_bytes) exactly.
+error check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) {
+  std::vector<const entry*> order;
+  for (const auto& e : entries) {
+    const auto n = bytes_of(e);
+    if (!n) return wrong(e.name, "its size overflows");
+    if (e.offsets[1] < e.offsets[0]) return wrong(e.name, "data_offsets run backwards");
+    if (e.offsets[1] - e.offsets[0] != *n)
+      return wrong(e.name, "data_offsets span " + std::to_string(e.offsets[1] - e.offsets[0]) + " bytes, its shape needs " +
+                               std::to_string(*n));
+    order.push_back(&e);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->offsets < b->offsets; });
+  std::uint64_t end = 0;
+  for (const auto* e : order) {
+    if (e->offsets[0] < end) return wrong(e->name, "overlaps the tensor before it");
+    if (e->offsets[0] > end) return wrong(e->name, std::to_string(e->offsets[0] - end) + " unused bytes before it");
+    if (e->offsets[1] > data_bytes)
+      return wrong(e->name, "truncated: its data ends at byte " + std::to_string(e->offsets[1]) + ", the file's at " +
+                                std::to_string(data_bytes));
+    end = e->offsets[1];
+  }
+  if (end < data_bytes) return wrong({}, std::to_string(data_bytes - end) + " bytes after the last tensor");
+  return {};
+}
+
+error check_sum(const entry& e, const std::uint8_t* data, const metadata_map& metadata, integrity check) {
+  const auto stored = metadata.find(tensor_prefix + e.name);
+  if (stored == metadata.end()) {
+    if (check == integrity::required) return wrong(e.name, "has no checksum");
+    return {};
+  }
+  if (sha256_hex(data, e.offsets[1] - e.offsets[0]) != stored->second) return wrong(e.name, "damaged: its checksum differs");
+  return {};
+}
+
+tensor view_of(const entry& e, const std::uint8_t* data, const std::shared_ptr<const void>& owner) {
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(*e.type) == 0) return tensor::adopt(owner, data, *e.dims, *e.type);
+  // Only in files of tools that do not order by element size.
+  const auto n = static_cast<std::size_t>(e.offsets[1] - e.offsets[0]);
+  const auto copy = std::make_shared<std::vector<double>>(n / sizeof(double) + 1);
+  std::memcpy(copy->data(), data, n);
+  return tensor::adopt(copy, copy->data(), *e.dims, *e.type);
+}
+
+error parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, std::size_t bytes, integrity check,
+            safetensors_content& out) {
+  if (bytes < length_bytes)
+    return wrong({}, "truncated: " + std::to_string(bytes) + " bytes, the length of the header alone takes 8");
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) n |= std::uint64_t{data[i]} << (8 * i);
+  if (n > max_header) return wrong({}, "a header of " + std::to_string(n) + " bytes, allowed are 100,000,000");
+  if (n > bytes - length_bytes)
+    return wrong(
+        {}, "truncated: the header takes " + std::to_string(n) + " bytes, the file has " + std::to_string(bytes - length_bytes));
+  const auto header_bytes = static_cast<std::size_t>(n);
+  const std::string_view text(reinterpret_cast<const char*>(data) + length_bytes, header_bytes);
+  if (auto e = check_seal(text, check)) return e;
+  detail::safetensors_header h;
+  if (record_error e; !detail::parse_header(text.data(), text.size(), h, e)) return e;
+  const auto* values = data + length_bytes + header_bytes;
+  if (auto e = check_ranges(h.entries, bytes - length_bytes - header_bytes)) return e;
+  for (const auto& e : h.entries)
+    if (auto bad = check_sum(e, values + e.offsets[0], h.metadata, check)) return bad;
+  for (const auto& e : h.entries) out.named.emplace_back(e.name, view_of(e, values + e.offsets[0], owner));
+  std::erase_if(h.metadata, [](const auto& kv) { return kv.first == header_key || kv.first.rfind(tensor_prefix, 0) == 0; });
+  out.metadata = std::move(h.metadata);
+  return {};
+}
+
+}  // namespace
+
+std::string record_error::to_string() const {
+  std::string s = file;
+  if (!tensor.empty()) s += (s.empty() ? "tensor '" : ": tensor '") + tensor + "'";
+  return s.empty() ? message : s + ": " + message;
+}
+
+std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata) {
+  const auto located = [&](record_error e) {
+    e.file = path;
+    return e;
+  };
+  if (auto e = check_writable(named, metadata)) return located(std::move(*e));
+  auto head = header_text(named, metadata);
+  if (auto* e = std::get_if<record_error>(&head)) return located(std::move(*e));
+  const auto& text = std::get<std::string>(head);
+  std::vector<file_part> parts{{text.data(), text.size()}};
+  for (auto i : data_order(named)) parts.push_back({named[i].second.raw(), named[i].second.bytes()});
+  if (auto e = write_file_atomically(path, parts); !e.empty()) return record_error{path, {}, std::move(e)};
+  return {};
+}
+
+std::variant<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
+                                                                  std::size_t bytes, integrity check) {
+  safetensors_content out;
+  if (auto e = parse(owner, static_cast<const std::uint8_t*>(data), bytes, check, out)) return std::move(*e);
+  return out;
+}
+
+std::variant<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check) {
+  auto file = read_file(path);
+  if (auto* e = std::get_if<std::string>(&file)) return record_error{path, {}, std::move(*e)};
+  const auto& f = std::get<file_bytes>(file);
+  auto r = parse_safetensors(f.data, f.data.get(), f.bytes, check);
+  if (auto* e = std::get_if<record_error>(&r)) e->file = path;
+  return r;
+}
+
+}  // namespace troupe

@@ -1,0 +1,32 @@
+#include "runtime/reduce/summing.hpp"
+
+#include "ops/device.hpp"
+
+namespace troupe {
+
+sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due) {
+  auto out = std::make_shared<tensors>();
+  for (const auto& t : *left) out->push_back(t ? tensor::declare(t.dims(), t.type()) : tensor{});
+  due.push_back({left, right, out});
+  return out;
+}
+
+void run_additions(const additions& due, device& d) {
+  for (const auto& a : due) {
+    for (std::size_t i = 0; i < a.out->size(); ++i) {
+      auto& sum = (*a.out)[i];
+      if (!sum) continue;
+      sum.back(d);
+      d.apply(binary::add, (*a.left)[i], (*a.right)[i], sum);
+    }
+  }
+}
+
+job_cost cost_of(const additions& due) {
+  job_cost c{0, 0, "add"};
+  for (const auto& a : due)
+    for (const auto& t : *a.out) c.bytes += t ? 3.0 * static_cast<double>(t.bytes()) : 0.0;
+  return c;
+}
+
+}  // namespace troupe

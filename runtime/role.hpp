@@ -1,0 +1,116 @@
+// A role decides; a host runs. A role is a value that reacts to one message at a time and says what should happen: its effects.
+// It has no thread, lock, clock, socket or file, so the same code runs as a CAF actor, in sim::world, and in a test.
+//
+// Invariants a host keeps:
+//   * on() is never called concurrently for one role, and messages of one source arrive in the order they were sent;
+//   * every run() is answered by exactly one `finished` with its token, after the job has run; jobs of one role with the same
+//     slot never overlap, jobs with different slots may;
+//   * effects take place after on() returns, in the order they were appended.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/messages/message.hpp"
+
+namespace troupe {
+
+class device;
+
+// What the host lends to a job while it runs.
+struct job_context {
+  device& dev;
+};
+using job_work = std::function<void(job_context&)>;
+
+// What a job costs, for hosts that do not run it: forward multiply-adds x 2, and bytes moved.
+struct job_cost {
+  double flops = 0;
+  double bytes = 0;
+  const char* kind = "job";  // names the row of the compute model and the span in a trace
+};
+
+struct send_effect {
+  envelope e;
+};
+struct run_effect {
+  job_work work;
+  job_cost cost;
+  std::uint64_t token = 0;
+  std::uint32_t slot = 0;  // sub-solver
+};
+struct timer_effect {
+  std::uint64_t timer = 0;
+  duration after{};
+};
+struct cancel_effect {
+  std::uint64_t timer = 0;
+};
+// Something for people and files: a step, an evaluation, an error. The host prints, records, forwards.
+struct event_effect {
+  std::string kind;  // "step", "eval", "done", "error", ...
+  std::uint64_t step = 0;
+  std::vector<std::pair<std::string, double>> values;
+  std::string text;
+};
+// Named tensors for the record (checkpoint, final weights).
+struct store_effect {
+  std::string what;  // "checkpoint", "weights"
+  std::uint64_t step = 0;
+  std::vector<std::pair<std::string, tensor>> named;
+};
+struct stop_effect {};  // this role is done and wants no more messages
+
+using effect = std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect, stop_effect>;
+
+// The reused sink.
+class effects {
+ public:
+  void send(envelope e) { list_.emplace_back(send_effect{std::move(e)}); }
+  void run(job_work work, job_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
+    list_.emplace_back(run_effect{std::move(work), cost, token, slot});
+  }
+  void set_timer(std::uint64_t timer, duration after) { list_.emplace_back(timer_effect{timer, after}); }
+  void cancel_timer(std::uint64_t timer) { list_.emplace_back(cancel_effect{timer}); }
+  void event(event_effect e) { list_.emplace_back(std::move(e)); }
+  void store(store_effect e) { list_.emplace_back(std::move(e)); }
+  void stop() { list_.emplace_back(stop_effect{}); }
+
+  std::vector<effect>& list() { return list_; }
+  void clear() { list_.clear(); }
+
+ private:
+  std::vector<effect> list_;
+};
+
+// For `queues` and `waits`: published by the host, never asked of a role that computes.
+struct role_status {
+  std::uint64_t step = 0;
+  std::uint64_t version = 0;
+  std::uint32_t queued = 0;      // messages held
+  std::uint32_t in_flight = 0;   // packets bound to sub-solvers
+  std::uint32_t credit = 0;      // free slots granted to us by consumers
+  std::string waits_for;         // "weights version 12 from worker0", empty when it waits for nothing
+};
+
+// What a snapshot carries: bytes for the counters, tensors for the rest.
+struct role_snapshot {
+  std::string bytes;
+  std::vector<std::pair<std::string, tensor>> named;
+};
+
+class role {
+ public:
+  virtual ~role() = default;
+  virtual void on(const envelope& e, time_point now, effects& out) = 0;
+  virtual role_status status() const { return {}; }
+  virtual role_snapshot snapshot() const { return {}; }
+  virtual void restore(const role_snapshot& s) { (void)s; }
+};
+
+}  // namespace troupe

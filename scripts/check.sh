@@ -1,0 +1,53 @@
+#!/bin/bash
+# check.sh [--fix] [--all] [--base COMMIT] [--build DIR] [--only NAME]...: what CI checks without running a test.
+#   arrows   includes point the right way        headers  each header compiles alone
+#   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
+#   purity   troupe_core carries no CAF or TLS   length   no file over 600 lines
+# One line per check, what is wrong above it. purity and tidy look at DIR (default build/release) as it was last built.
+set -uo pipefail
+source "$(dirname "$0")/lib/common.sh"
+
+build=build/release only=() tidy=() fix=no
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --fix) fix=yes ;;
+    --all) tidy+=(--all) ;;
+    --base) tidy+=(--base "${2:?check.sh: --base needs a commit}"); shift ;;
+    --build) build=${2:?check.sh: --build needs a folder}; shift ;;
+    --only) only+=("${2:?check.sh: --only needs a check}"); shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "check.sh: unknown option '$1' (try --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+format() {
+  local list bad
+  list=$(git ls-files -co --exclude-standard '*.hpp' '*.cpp' '*.inl' '*.cu' '*.cuh' | while read -r f; do [[ ! -f $f ]] || echo "$f"; done)
+  [[ -n $list ]] || { echo "0 files"; return 0; }
+  [[ $fix == no ]] || xargs clang-format -i <<<"$list"
+  bad=$(xargs clang-format --dry-run -Werror 2>&1 <<<"$list" | grep -o '^[^ :]*:[0-9]*:[0-9]*: error' | cut -d: -f1,2 | sort -u -t: -k1,1)
+  [[ -z $bad ]] || head -n 20 <<<"$bad" | sed 's/$/: clang-format would change this (check.sh --fix)/'
+  echo "$(wc -l <<<"$list") files, $(grep -c . <<<"$bad") not as clang-format writes them"
+  [[ -z $bad ]]
+}
+
+failed=0
+check() {
+  local name=$1 begin=$SECONDS rc=0 out
+  shift
+  if [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $name "* ]]; then return; fi
+  out=$("$@" 2>&1) || rc=$?
+  [[ $(wc -l <<<"$out") == 1 ]] || sed '$d; s/^/    /' <<<"$out" | grep -v '^ *$'
+  [[ $rc == 0 ]] || failed=$((failed + 1))
+  printf '%-4s %-8s %s (%d s)\n' "$([[ $rc == 0 ]] && echo ok || echo FAIL)" "$name" "$(tail -n 1 <<<"$out")" $((SECONDS - begin))
+}
+
+lib=scripts/lib
+check arrows python3 $lib/check_arrows.py
+check format format
+check length python3 $lib/check_length.py
+check purity python3 $lib/check_purity.py "$build"
+check headers python3 $lib/check_headers.py --jobs "$jobs"
+check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${tidy[@]}"
+exit $((failed > 0))

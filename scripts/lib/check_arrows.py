@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""check_arrows.py: every #include against the house's arrows.
+
+  ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
+Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares. Third-party libraries stay in the boxes named in
+LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
+"""
+import re
+import sys
+
+import tree
+
+LEVELS = [("ops/", 0), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("examples/", 5)]
+
+# Library headers, and the places that may include them.
+FREE = ("tests/", "bench/", "examples/")
+LIBRARIES = [
+    (re.compile(r"caf/"), "CAF", ("actors/",)),
+    (re.compile(r"toml(\+\+|plusplus)?/|toml\.hpp$"), "TOML++", ("runtime/node/",)),
+    (re.compile(r"boost/"), "Boost", ("runtime/node/",)),
+    (re.compile(r"openssl/"), "OpenSSL", ("runtime/node/",)),
+]
+
+THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
+CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
+DECIDES = ("runtime/messages/", "runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/", "runtime/sim/", "runtime/role.hpp")
+WORDS = [
+    (re.compile(r"#[ \t]*pragma[ \t]+omp|<omp\.h>"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
+    (THREADS, "threads belong to the shell, not to a pure box", ("ops/",) + DECIDES),
+    (CLOCKS, "what decides is pure: no clock, lock or random device", DECIDES),
+]
+
+
+def level(name):
+    return next((l for prefix, l in LEVELS if name.startswith(prefix)), None)
+
+
+def runtime_boxes():
+    """{folder: folders it may include from}, as runtime/CMakeLists.txt declares; folder '.' is runtime/ itself."""
+    dirs, deps = {}, {}
+    for name, body in re.findall(r"troupe_box\(\s*(\w+)([^)]*)\)", tree.text("runtime/CMakeLists.txt")):
+        words = {"DIRS": [], "DEPS": [], "PRIVATE": []}
+        key = "DIRS"
+        for word in body.split():
+            if word in words:
+                key = word
+            else:
+                words[key].append(word)
+        dirs[name], deps[name] = words["DIRS"], words["DEPS"] + words["PRIVATE"]
+    allowed = {}
+    for name in dirs:
+        reached, todo = set(), [name]
+        while todo:
+            n = todo.pop()
+            if n in dirs and n not in reached:
+                reached.add(n)
+                todo += deps[n]
+        for d in dirs[name]:
+            allowed[d] = {e for n in reached for e in dirs[n]}
+    return allowed
+
+
+def runtime_folder(name):
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 else "."
+
+
+def main():
+    problems, boxes, count = [], runtime_boxes(), 0
+    for name in tree.sources():
+        mine = level(name)
+        for line, kind, what in tree.includes(name):
+            count += 1
+            where = f"{name}:{line}"
+            for pattern, library, homes in LIBRARIES:
+                if pattern.match(what) and not name.startswith(homes + FREE):
+                    problems.append(f"{where}: {library} is included only in {', '.join(homes)}: {what}")
+            if kind == "<":
+                if level(what) is not None and tree.resolve("", what):
+                    problems.append(f"{where}: write \"{what}\", it is ours")
+                continue
+            target = tree.resolve(name, what)
+            if target is None:
+                if not (what.startswith("generated/") or what.endswith(".pb.h")):
+                    problems.append(f"{where}: \"{what}\" is not in the tree (system headers take <>)")
+                continue
+            theirs = level(target)
+            if mine is None or theirs is None:
+                continue
+            if theirs > mine:
+                problems.append(f"{where}: arrow points the wrong way: {name.split('/')[0]} includes {target}")
+            elif mine == theirs == 1:
+                a, b = runtime_folder(name), runtime_folder(target)
+                if a == "sim" and b in ("sync", "reduce"):
+                    problems.append(f"{where}: sim/ hosts every protocol and knows none: {target}")
+                elif a in boxes and b not in boxes[a]:
+                    problems.append(f"{where}: runtime/{a} does not depend on runtime/{b} (runtime/CMakeLists.txt): {target}")
+        for pattern, why, homes in WORDS:
+            if name.startswith(homes) and not name.startswith("runtime/node/"):
+                source = tree.code(name)
+                for m in pattern.finditer(source):
+                    problems.append(f"{name}:{source.count(chr(10), 0, m.start()) + 1}: {why}: {m.group(0).strip()}")
+    print("\n".join(problems[:60]))
+    print(f"{count} includes, {len(problems)} wrong")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

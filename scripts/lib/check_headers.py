@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""check_headers.py [--jobs N]: each header compiles alone, twice over, with the tree's warnings. Unchanged ones are not compiled again."""
+import argparse
+import concurrent.futures
+import glob
+import subprocess
+import sys
+
+import tree
+
+FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only", "-I" + tree.TOP]
+SYSTEM = [f for d in glob.glob("/usr/include/*/openblas-openmp") for f in ("-isystem", d)]
+
+
+def compile_alone(name):
+    twice = f'#include "{name}"\n#include "{name}"\n'
+    run = subprocess.run(["g++", *FLAGS, *SYSTEM, "-x", "c++", "-"], input=twice, text=True, capture_output=True, cwd=tree.TOP)
+    return run.returncode == 0, run.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    version = subprocess.run(["g++", "-dumpfullversion"], text=True, capture_output=True).stdout
+    good = tree.found_good("headers")
+    names = [n for n in tree.headers() if n.endswith(".hpp") and not n.startswith("ops/cuda/")]
+    marks = {n: tree.fingerprint(n, version, FLAGS, SYSTEM) for n in names}
+    todo = [n for n in names if (n, marks[n]) not in good]
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for name, (fine, message) in zip(todo, pool.map(compile_alone, todo)):
+            if fine:
+                good.add(name, marks[name])
+            else:
+                failed.append(name)
+                print(f"{name} does not compile alone:\n{message[:1500]}")
+    good.save()
+    heavy = sum(any(what.startswith("caf/") for n in tree.closure(h) for _, _, what in tree.includes(n)) for h in names)
+    print(f"{len(names)} headers, {len(todo)} compiled, {heavy} pull in CAF, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""check_tidy.py [--all] [--base COMMIT] [--build DIR] [--jobs N] [--seconds N]
+
+clang-tidy over the .cpp files that changed since the base (origin/main if HEAD is ahead of it, else HEAD~1) or whose includes
+did (one includer for each header). Files found clean before are not looked at again. What the time does not suffice for is
+said; what clang 14 cannot parse although g++ does is counted, not failed.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import tree
+
+
+def git(*words):
+    run = subprocess.run(["git", *words], cwd=tree.TOP, text=True, capture_output=True)
+    return run.stdout.split("\n") if run.returncode == 0 else None
+
+
+def changed(base):
+    """Files of the tree that differ from the base, or None where there is no base."""
+    if base is None:
+        main, head = git("merge-base", "HEAD", "origin/main"), git("rev-parse", "HEAD")
+        base = main[0] if main and head and main[0] != head[0] else "HEAD~1"
+    differ = git("diff", "--name-only", base)
+    return None if differ is None else set(differ) | set(git("ls-files", "-o", "--exclude-standard") or [])
+
+
+def choose(compiled, names):
+    """The compiled files to look at for a set of changed names."""
+    picked = {n for n in compiled if n in names}
+    for header in sorted(n for n in names if n.endswith(".hpp")):
+        users = [c for c in compiled if header in tree.closure(c)]
+        if users and not picked.intersection(users):
+            picked.add(min(users, key=lambda c: (len(tree.closure(c)), c)))
+    return sorted(picked)
+
+
+def tidy(name, build, deadline):
+    left = deadline - time.monotonic()
+    if left < 5:
+        return "late", ""
+    try:
+        run = subprocess.run(["clang-tidy", "--quiet", "-p", build, "--extra-arg=-Wno-error", "--extra-arg=-Wno-unknown-warning-option", name],
+                             cwd=tree.TOP, text=True, capture_output=True, timeout=left)
+    except subprocess.TimeoutExpired:
+        return "late", ""
+    if "[clang-diagnostic-error]" in run.stdout:
+        return "unparsed", run.stdout
+    return ("bad" if re.search(r": (?:warning|error): .*\[", run.stdout) else "fine"), run.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--base")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=600)
+    args = parser.parse_args()
+
+    try:
+        with open(os.path.join(tree.TOP, args.build, "compile_commands.json")) as f:
+            commands = {os.path.relpath(c["file"], tree.TOP): c["command"] for c in json.load(f)}
+    except OSError:
+        print(f"skipped: {args.build} is not configured")
+        return 1 if os.environ.get("CI") == "true" else 0
+    compiled = sorted(n for n in commands if n.endswith(".cpp") and not n.startswith(("..", "build/")))
+    names = None if args.all else changed(args.base)
+    picked = compiled if names is None else choose(compiled, names)
+
+    good = tree.found_good("tidy")
+    marks = {n: tree.fingerprint(n, tree.text(".clang-tidy")) for n in picked}
+    todo = [n for n in picked if (n, marks[n]) not in good]
+    deadline = time.monotonic() + args.seconds
+    count = {"fine": 0, "bad": 0, "unparsed": 0, "late": 0}
+    said = set()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for name, (outcome, output) in zip(todo, pool.map(lambda n: tidy(n, args.build, deadline), todo)):
+            count[outcome] += 1
+            if outcome == "fine":
+                good.add(name, marks[name])
+            elif outcome == "bad":
+                for line in output.splitlines():  # a header's finding shows up in every file that includes it
+                    if re.search(r": (?:warning|error): .*\[", line) and line not in said:
+                        said.add(line)
+                        print(line.replace(tree.TOP + "/", ""))
+            elif outcome == "unparsed":
+                print(f"clang cannot parse {name}: " + next(l for l in output.splitlines() if "clang-diagnostic-error" in l).replace(tree.TOP + "/", ""))
+    good.save()
+    print(f"{len(picked)} files, {len(todo)} looked at, {count['bad']} with findings, {count['unparsed']} not parsed by clang, "
+          f"{count['late']} left out for time")
+    return 1 if count["bad"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

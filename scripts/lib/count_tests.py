@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""count_tests.py [--ci | --strict] [--also NAME=pass|fail]... FILE...
+
+Adds up ctest's JUnit files and prints, as its last line, `N passed, N failed` (and `, N skipped` if any).
+With --ci a skipped test counts as failed, unless its name says that it needs what a CI machine lacks.
+With --strict every skipped test does.
+"""
+import argparse
+import sys
+import xml.etree.ElementTree as tree
+
+MAY_SKIP = ("GPU", "SHARED_DATA")
+
+
+def outcomes(path):
+    """Yields (name, 'pass' | 'fail' | 'skip', why) for each test case of one file."""
+    for case in tree.parse(path).getroot().iter("testcase"):
+        name, failure, skipped = case.get("name"), case.find("failure"), case.find("skipped")
+        if case.get("status") == "disabled":
+            yield name, "skip", "disabled"
+        elif skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+            yield name, "skip", "skipped"
+        elif case.get("status") == "run" and failure is None:
+            yield name, "pass", ""
+        else:
+            note = failure if failure is not None else skipped
+            yield name, "fail", note.get("message", "") if note is not None else "not run"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ci", action="store_true")
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--also", action="append", default=[])
+    parser.add_argument("files", nargs="*")
+    args = parser.parse_args()
+
+    results = [(n, o, "") for n, o in (pair.rsplit("=", 1) for pair in args.also)]
+    for path in args.files:
+        try:
+            found = list(outcomes(path))
+        except (OSError, tree.ParseError) as e:
+            found = [(path, "fail", f"no readable results: {e}")]
+        results += found or [(path, "fail", "no tests were found")]
+
+    count = {"pass": 0, "fail": 0, "skip": 0}
+    for name, outcome, why in results:
+        excused = args.ci and any(word in name for word in MAY_SKIP)
+        if outcome == "skip" and (args.ci or args.strict) and not excused:
+            outcome, why = "fail", f"{why}, which counts as a failure here"
+        count[outcome] += 1
+        if outcome == "fail":
+            print(f"FAILED  {name}  {why}".rstrip())
+        elif outcome == "skip":
+            print(f"skipped {name}")
+    skipped = f", {count['skip']} skipped" if count["skip"] else ""
+    print(f"{count['pass']} passed, {count['fail']} failed{skipped}")
+    return 1 if count["fail"] or not count["pass"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+# Sourced after common.sh: running test suites and counting them together.
+results=() also=()
+count_options=()   # for count_tests.py
+[[ ${CI:-} != true ]] || count_options=(--ci)
+test_timeout=300   # seconds, for a test that names no time of its own
+
+# suite PRESET NAME CTEST-OPTIONS...: builds the preset and runs its tests. A build that fails counts as one failed test, and what
+# could be built is still run.
+suite() {
+  local preset=$1 name=$2 junit=$top/build/$1/junit-$2.xml
+  shift 2
+  phase "build $preset" scripts/build "$preset" || also+=("build_$preset=fail")
+  if [[ ! -f build/$preset/CTestTestfile.cmake ]]; then also+=("configure_$preset=fail"); return; fi
+  rm -f "$junit"
+  phase "test $preset ($name)" run_ctest "build/$preset" "$junit" "$@" || true
+  results+=("$junit")
+}
+
+# run_ctest DIR JUNIT OPTIONS...: lines of tests that merely start are left out.
+run_ctest() {
+  local dir=$1 junit=$2
+  shift 2
+  ctest --test-dir "$dir" --output-on-failure --timeout "$test_timeout" --parallel "$jobs" --output-junit "$junit" "$@" |
+    sed -u '/^ *Start  *[0-9]*: /d'
+}
+
+# The examples are what a user's own tree looks like: each is built against the installed package, and tested.
+examples() {
+  local prefix=$top/build/package list dir name
+  list=$(ls examples/*/CMakeLists.txt 2>/dev/null || true)
+  [[ -n $list ]] || return 0
+  rm -rf "$prefix"
+  if ! phase "install package" cmake --install build/release --prefix "$prefix" >/dev/null; then also+=("install=fail"); return 0; fi
+  for dir in $list; do
+    dir=$(dirname "$dir") name=example_$(basename "$dir")
+    if phase "$name" example "$dir" "build/$name" "$prefix"; then also+=("$name=pass"); else also+=("$name=fail"); fi
+  done
+}
+example() {
+  rm -rf "$2"
+  cmake -G Ninja -S "$1" -B "$2" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$3" >/dev/null &&
+    cmake --build "$2" --parallel "$jobs" -- --quiet &&
+    ctest --test-dir "$2" --output-on-failure --timeout 300 >"$2/ctest.log" 2>&1 || { tail -n 40 "$2/ctest.log" 2>/dev/null; return 1; }
+}
+
+# Prints the phases and, last, the totals; returns non-zero when anything failed.
+totals() {
+  local options=("${count_options[@]}") a
+  for a in "${also[@]}"; do options+=(--also "$a"); done
+  print_phases
+  python3 scripts/lib/count_tests.py "${options[@]}" "${results[@]}"
+}

@@ -1,0 +1,101 @@
+"""What the checks know about the tree: its files, its boxes, who includes whom, and what was already found good."""
+import functools
+import hashlib
+import json
+import os
+import re
+import subprocess
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CACHE = os.path.join(TOP, "build", "check")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+
+
+def files(*endings):
+    """Tracked and untracked files that git does not ignore, by how their names end; all when none is given."""
+    listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TOP, check=True, capture_output=True)
+    names = sorted(set(listing.stdout.decode().split("\0")) - {""})
+    return [n for n in names if (not endings or n.endswith(endings)) and os.path.isfile(os.path.join(TOP, n))]
+
+
+def headers():
+    return files(".hpp", ".cuh")
+
+
+def sources():
+    return files(".hpp", ".cpp", ".inl", ".cu", ".cuh")
+
+
+@functools.lru_cache(maxsize=None)
+def text(name):
+    try:
+        with open(os.path.join(TOP, name), encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(maxsize=None)
+def code(name):
+    """The file's text with comments blanked, lines kept."""
+    blank = lambda m: m.group(0) if m.group(0)[0] in "\"'" else re.sub(r"[^\n]", " ", m.group(0))
+    return re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'", blank, text(name), flags=re.S)
+
+
+def includes(name):
+    """(line, '<' or '"', what) for each include of a file."""
+    source = code(name)
+    return [(source.count("\n", 0, m.start()) + 1, m.group(1), m.group(2)) for m in INCLUDE.finditer(source)]
+
+
+def resolve(name, what):
+    """The file of the tree that `#include "what"` in `name` means, or None."""
+    for candidate in (what, os.path.normpath(os.path.join(os.path.dirname(name), what))):
+        if os.path.isfile(os.path.join(TOP, candidate)):
+            return candidate
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def closure(name):
+    """The file and everything of the tree that it includes, however indirectly."""
+    seen, todo = set(), [name]
+    while todo:
+        n = todo.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        todo += [r for _, kind, what in includes(n) if kind == '"' and (r := resolve(n, what))]
+    return frozenset(seen)
+
+
+def fingerprint(name, *more):
+    """Changes when the file, anything it includes from the tree, or `more` does."""
+    h = hashlib.sha256(repr(more).encode())
+    for n in sorted(closure(name)):
+        h.update(n.encode() + b"\0" + text(n).encode() + b"\0")
+    return h.hexdigest()
+
+
+class found_good:
+    """Fingerprints of what passed a check before, kept in build/check."""
+
+    def __init__(self, check):
+        self.path = os.path.join(CACHE, check + ".json")
+        try:
+            with open(self.path) as f:
+                self.known = json.load(f)
+        except (OSError, ValueError):
+            self.known = {}
+
+    def __contains__(self, pair):
+        return self.known.get(pair[0]) == pair[1]
+
+    def add(self, name, mark):
+        self.known[name] = mark
+
+    def save(self):
+        os.makedirs(CACHE, exist_ok=True)
+        with open(self.path + ".new", "w") as f:
+            json.dump(self.known, f, indent=0, sort_keys=True)
+        os.replace(self.path + ".new", self.path)

@@ -1,0 +1,151 @@
+// An embedded run as a program sees it: it ends with a result, always, and says what happened on the way.
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include <unistd.h>
+
+#include "runtime/pipeline/stage.hpp"
+#include "tests/actors/embedded_support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+std::vector<std::string> kinds_but_steps(const std::shared_ptr<prepared_job>& j) {
+  std::vector<std::string> kinds;
+  embedded_options o;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind != "step") kinds.push_back(e.kind);
+  };
+  EXPECT_TRUE(embedded(j, std::move(o)).ok);
+  return kinds;
+}
+
+TEST(embedded_run, tells_steps_evaluations_and_the_end_in_order) {
+  const auto kinds = kinds_but_steps(job_of(lenet_like(), {"eval.every=8"}));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"eval", "eval", "eval", "done"}));
+}
+
+TEST(embedded_run, hands_over_the_final_weights_in_layer_order) {
+  const auto j = job_of(lenet_like());
+  const auto r = embedded(j);
+  ASSERT_EQ(r.weights.size(), j->graph.params.size());
+  for (std::size_t i = 0; i < r.weights.size(); ++i) EXPECT_EQ(r.weights[i].first, j->graph.params[i].full_name);
+  EXPECT_EQ(check_weights(j->graph, r.weights), "");
+  EXPECT_EQ(weights_sha256(r.weights), r.weights_sha256);
+}
+
+// PROMISES 13, in memory: stop anywhere, go on from the checkpoint, same bits.
+TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
+  const auto unbroken = embedded(job_of(lenet_like(), {"train.finish.steps=40"})).weights_sha256;
+  for (std::uint64_t at : {1u, 7u, 20u}) {
+    store_effect kept;
+    embedded_options o;
+    o.threads = 2;
+    embedded_run* self = nullptr;
+    o.on_event = [&](const event_effect& e) {
+      if (e.kind == "step" && e.step == at) self->stop();
+    };
+    o.on_store = [&](const store_effect& s) {
+      if (s.what == "checkpoint") kept = s;
+    };
+    embedded_run first(job_of(lenet_like(), {"train.finish.steps=40"}), std::move(o));
+    self = &first;
+    const auto broken = first.run();
+    ASSERT_TRUE(broken.ok && broken.stopped);
+    ASSERT_LT(broken.step, 40u);
+    ASSERT_EQ(kept.step, broken.step);
+    const auto j = job_of(lenet_like(), {"train.finish.steps=40", "topology.workers_per_group=2"});
+    j->initial = kept.named;
+    j->first_step = kept.step;
+    EXPECT_EQ(embedded(j).weights_sha256, unbroken) << "stopped at step " << kept.step;
+  }
+}
+
+TEST(embedded_run, a_stop_before_the_first_step_stops) {
+  const auto j = job_of(lenet_like(), {"train.finish.steps=1000000"});
+  embedded_run run(j, {.threads = 2});
+  run.stop();
+  const auto r = run.run();
+  EXPECT_TRUE(r.ok && r.stopped);
+  EXPECT_LT(r.step, 20u);
+}
+
+TEST(embedded_run, two_at_a_time_do_not_meet) {
+  const auto expected = plain_hash(job_of(lenet_like()), 20);
+  std::string other;
+  std::thread t([&] { other = embedded(job_of(lenet_like())).weights_sha256; });
+  EXPECT_EQ(embedded(job_of(lenet_like())).weights_sha256, expected);
+  t.join();
+  EXPECT_EQ(other, expected);
+}
+
+// A layer whose stage is a role of its own, and what goes wrong in it.
+template <class Role>
+std::shared_ptr<prepared_job> job_with(const char* type) {
+  const auto j = job_of(lenet_like());
+  auto all = std::make_shared<tables>(stock_tables());
+  all->stages.add(type, [](stage_config c) { return std::make_unique<Role>(std::move(c)); });
+  j->all = all;
+  return j;
+}
+
+struct throwing_stage final : stage {
+  using stage::stage;
+  void begin_forward(slot& s, effects& out) override {
+    if (s.h.step == 3) throw std::runtime_error("out of luck");
+    stage::begin_forward(s, out);
+  }
+};
+
+TEST(embedded_run, an_exception_in_a_role_ends_the_job_with_an_error_that_names_it) {
+  const auto r = embedded(job_with<throwing_stage>("dropout"));
+  EXPECT_FALSE(r.ok);
+  EXPECT_EQ(r.where, "worker0/drop1");
+  EXPECT_EQ(r.error, "out of luck");
+}
+
+struct silent_stage final : stage {
+  using stage::stage;
+  void begin_forward(slot&, effects&) override {}
+};
+
+TEST(embedded_run, a_job_in_which_nothing_happens_any_more_ends_and_says_who_waits) {
+  embedded_options o;
+  o.stall_after = std::chrono::seconds(2);
+  const auto r = embedded(job_with<silent_stage>("dropout"), std::move(o));
+  EXPECT_FALSE(r.ok);
+  EXPECT_NE(r.error.find("no role handled a message for 2 s"), std::string::npos) << r.error;
+  EXPECT_NE(r.error.find("coordinator waits for losses of step 0"), std::string::npos) << r.error;
+}
+
+TEST(embedded_run, weights_that_blow_up_are_an_error_and_not_a_result) {
+  const auto r = embedded(job_of(lenet_like(), {"train.dynamics.lr=1e20"}));
+  EXPECT_FALSE(r.ok);
+  EXPECT_NE(r.error.find("not finite"), std::string::npos) << r.error;
+}
+
+double resident_mib() {
+  std::ifstream f("/proc/self/statm");
+  double total = 0, resident = 0;
+  f >> total >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024.0 * 1024.0);
+}
+
+TEST(embedded_run, memory_stays_flat_between_step_500_and_5000) {
+  double early = 0, late = 0;
+  embedded_options o;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind != "step") return;
+    if (e.step == 500) early = resident_mib();
+    if (e.step == 5000) late = resident_mib();
+  };
+  const overrides set{"train.finish.steps=5000", "data.batch=8", "topology.workers_per_group=2", "pipeline.sub_solvers=2"};
+  ASSERT_TRUE(embedded(job_of(lenet_like(), set), std::move(o)).ok);
+  EXPECT_LT(late, early + 8) << early << " MiB at step 500, " << late << " MiB at step 5000";
+}
+
+}  // namespace
+}  // namespace troupe

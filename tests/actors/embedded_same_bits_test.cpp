@@ -1,0 +1,95 @@
+// Determinism (PROTOCOLS 7): whatever the number of workers, shards, sub-solvers and stages, and with no actors at all, the weights
+// after k steps have the same bits.
+#include <filesystem>
+#include <ostream>
+
+#include "tests/actors/embedded_support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+struct company {
+  int workers = 1, shards = 1, sub_solvers = 1;
+  const char* fuse = "none";
+  overrides set() const {
+    return {"topology.workers_per_group=" + std::to_string(workers), "topology.servers_per_group=" + std::to_string(shards),
+            "pipeline.sub_solvers=" + std::to_string(sub_solvers), std::string("pipeline.fuse=") + fuse};
+  }
+  friend std::ostream& operator<<(std::ostream& o, const company& c) {
+    return o << c.workers << "_workers_" << c.shards << "_shards_" << c.sub_solvers << "_solvers_" << c.fuse;
+  }
+};
+
+class any_company : public testing::TestWithParam<company> {};
+
+TEST_P(any_company, has_the_bits_of_the_plain_loop) {
+  static const std::string expected = plain_hash(job_of(lenet_like()), 20);
+  const auto r = embedded(job_of(lenet_like(), GetParam().set()));
+  ASSERT_TRUE(r.ok) << r.where << ": " << r.error;
+  EXPECT_EQ(r.step, 20u);
+  EXPECT_EQ(r.weights_sha256, expected);
+}
+
+std::vector<company> companies() {
+  std::vector<company> list;
+  for (int workers : {1, 2, 3, 4})
+    for (int shards : {1, 2, 3})
+      for (int solvers : {1, 2})
+        for (const char* fuse : {"none", "auto"}) list.push_back({workers, shards, solvers, fuse});
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](const auto& i) {
+  std::ostringstream s;
+  s << i.param;
+  return s.str();
+});
+
+// Packet counts that are no power of two have a tree with a missing branch.
+TEST(embedded_same_bits, packets_that_are_no_power_of_two) {
+  for (const char* packets : {"pipeline.packets=3", "pipeline.packets=6"}) {
+    const auto expected = plain_hash(job_of(lenet_like(), {packets}), 20);
+    for (const auto& c : {company{2, 1, 1, "none"}, company{3, 2, 2, "auto"}}) {
+      auto set = c.set();
+      set.emplace_back(packets);
+      EXPECT_EQ(embedded(job_of(lenet_like(), set)).weights_sha256, expected) << packets << " " << c;
+    }
+  }
+}
+
+TEST(embedded_same_bits, the_loss_of_every_step_is_the_plain_loops) {
+  std::vector<double> losses;
+  embedded_options o;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind == "step") losses.push_back(e.values.at(0).second);
+  };
+  ASSERT_TRUE(embedded(job_of(lenet_like(), {"topology.workers_per_group=2"}), std::move(o)).ok);
+  plain_loop loop(job_of(lenet_like()), make_cpu_device());
+  ASSERT_EQ(losses.size(), 20u);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(losses[i], loop.step()) << "step " << i;
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST(embedded_same_bits, double_precision) {
+  const auto expected = plain_hash(job_of(lenet_like(), {"job.precision=f64"}), 20);
+  EXPECT_EQ(embedded(job_of(lenet_like(), {"job.precision=f64", "topology.workers_per_group=2"})).weights_sha256, expected);
+}
+
+// The real thing, where the data is installed.
+TEST(embedded_same_bits, lenet_on_fashion_mnist_for_200_steps) {
+  const std::string file = std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/lenet_fashion.toml";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not written yet";
+  const overrides base{"train.finish.epochs=100", "train.finish.steps=200", "eval.every=0"};
+  const auto job = [&](overrides more) {
+    more.insert(more.end(), base.begin(), base.end());
+    return take(read_job_file(file, stock_tables(), more));
+  };
+  const auto expected = plain_hash(job({}), 200);
+  const auto r = embedded(job({"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.sub_solvers=2"}));
+  ASSERT_TRUE(r.ok) << r.error;
+  EXPECT_EQ(r.weights_sha256, expected);
+}
+
+}  // namespace
+}  // namespace troupe

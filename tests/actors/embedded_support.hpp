@@ -1,0 +1,129 @@
+// Jobs as text, prepared, for the tests of embedded runs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "actors/embedded.hpp"
+#include "ops/device.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/job/plain_loop.hpp"
+#include "runtime/node/job_file.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe::testing_embedded {
+
+// LeNet in small: the same kinds of layers, a branch and a join besides, in a net that does 20 steps in well under a second.
+inline const char* lenet_like() {
+  return R"(
+[job]
+name = "small"
+seed = 7
+[data]
+source = "synthetic"
+shape = [1, 12, 12]
+classes = 5
+examples = 600
+test_examples = 90
+batch = 24
+[[layer]]
+name = "conv1"
+type = "convolution"
+inputs = ["data"]
+outputs = 6
+kernel = 3
+[[layer]]
+name = "pool1"
+type = "max_pool"
+inputs = ["conv1"]
+kernel = 2
+stride = 2
+[[layer]]
+name = "left"
+type = "convolution"
+inputs = ["pool1"]
+outputs = 6
+kernel = 3
+pad = 1
+[[layer]]
+name = "right"
+type = "relu"
+inputs = ["pool1"]
+[[layer]]
+name = "join"
+type = "eltwise"
+inputs = ["left", "right"]
+[[layer]]
+name = "ip1"
+type = "linear"
+inputs = ["join"]
+outputs = 20
+[[layer]]
+name = "relu1"
+type = "relu"
+inputs = ["ip1"]
+[[layer]]
+name = "drop1"
+type = "dropout"
+inputs = ["relu1"]
+ratio = 0.25
+[[layer]]
+name = "ip2"
+type = "linear"
+inputs = ["drop1"]
+outputs = 5
+[[layer]]
+name = "loss"
+type = "softmax_loss"
+inputs = ["ip2", "label"]
+[[layer]]
+name = "accuracy"
+type = "accuracy"
+inputs = ["ip2", "label"]
+phase = "test"
+[train]
+dynamics = { rule = "momentum", lr = 0.05, momentum = 0.9, decay = 5e-4, schedule = { kind = "step", every = 8, factor = 0.5 } }
+finish = { steps = 20 }
+[pipeline]
+packets = 4
+)";
+}
+
+using overrides = std::vector<std::string>;
+
+inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec) {
+  if (auto* bad = std::get_if<diagnostics>(&spec)) {
+    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+    return nullptr;
+  }
+  auto all = std::make_shared<const tables>(stock_tables());
+  auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {node_spec{.name = "local"}});
+  if (auto* bad = std::get_if<diagnostics>(&j)) {
+    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(j);
+}
+
+inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {}) {
+  return take(parse_job(text, "job.toml", stock_tables(), set));
+}
+
+inline std::string plain_hash(const std::shared_ptr<prepared_job>& j, std::uint64_t steps) {
+  plain_loop loop(j, make_cpu_device());
+  while (loop.steps() < steps) loop.step();
+  return weights_sha256(loop.weights());
+}
+
+inline embedded_result embedded(const std::shared_ptr<prepared_job>& j, embedded_options o = {}) {
+  if (o.threads == 0) o.threads = 2;
+  embedded_run run(j, std::move(o));
+  return run.run();
+}
+
+}  // namespace troupe::testing_embedded

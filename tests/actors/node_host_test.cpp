@@ -1,0 +1,317 @@
+// The host: jobs that come and go, messages from outside, the monitor. Promises 4 (fencing) and 7 (no silent hang) in the small.
+#include "actors/node_host.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "actors/node_host_caf.hpp"
+#include "tests/actors/helpers.hpp"
+
+namespace troupe::testing_actors {
+namespace {
+
+using ::testing::ElementsAre;
+using clock = std::chrono::steady_clock;
+
+template <class F>
+bool eventually(F holds) {
+  for (const auto until = clock::now() + patience; clock::now() < until; std::this_thread::sleep_for(1ms)) {
+    if (holds()) return true;
+  }
+  return false;
+}
+
+TEST(node_host, drops_and_counts_what_nobody_here_waits_for) {
+  written_host w;
+  w.host.spawn(3, seats(make_seat(1, [](const envelope&, time_point, effects& out) { out.send(make_envelope(3, 0, credit{1})); })),
+               {1, 0}, 0);
+  w.host.deliver(make_envelope(9, 0, start{}));  // no such job
+  w.host.deliver(make_envelope(3, 0, start{}));  // that role lives on node 1
+  w.host.deliver(make_envelope(3, 7, start{}));  // no such role
+  w.host.command(3, command{"pause", "", 0});    // the coordinator is not here
+  w.host.deliver(make_envelope(3, 1, start{}));  // sends to node 1, and nobody carries messages there
+  EXPECT_TRUE(eventually([&] { return w.host.counts().unknown_role == 4; }));
+  EXPECT_EQ(w.host.counts().unknown_job, 1u);
+  w.host.end(3);
+  w.host.deliver(make_envelope(3, 1, start{}));
+  EXPECT_EQ(w.host.counts().unknown_job, 2u);
+  w.host.end(3);
+  w.host.end(77);
+}
+
+TEST(node_host, refuses_seats_without_a_place) {
+  node_host h({});
+  const auto silent = [](const envelope&, time_point, effects&) {};
+  EXPECT_THROW(h.spawn(1, seats(make_seat(2, silent)), {0, 0}, 0), std::invalid_argument);
+  EXPECT_THROW(h.spawn(1, seats(make_seat(1, silent)), {0, 1}, 0), std::invalid_argument);
+  EXPECT_THROW(h.spawn(1, seats(make_seat(0, silent), make_seat(0, silent)), {0, 0}, 0), std::invalid_argument);
+  EXPECT_TRUE(h.published().empty());
+  h.spawn(1, seats(make_seat(0, silent)), {0}, 0);
+  EXPECT_THROW(h.spawn(1, seats(make_seat(0, silent)), {0}, 0), std::invalid_argument);
+}
+
+TEST(node_host, envelopes_for_other_nodes_go_to_on_remote_in_order) {
+  journal carried;
+  host_config c;
+  c.callbacks.on_remote = [&](std::uint32_t node, envelope e) {
+    carried.add(std::to_string(node) + " job " + std::to_string(e.h.job) + " from " + std::to_string(index_of(e.h.src)) + "." +
+                std::to_string(e.h.incarnation) + " step " + std::to_string(e.h.step));
+  };
+  written_host w(2, std::move(c));
+  auto s = make_seat(0, [](const envelope&, time_point, effects& out) {
+    for (std::uint32_t i = 1; i < 4; ++i) out.send(make_envelope(0, 1 + i % 2, credit{1}, i));
+  });
+  s.incarnation = 5;
+  w.host.spawn(4, seats(std::move(s)), {0, 1, 2}, 0);
+  w.host.deliver(make_envelope(4, 0, start{}));
+  ASSERT_TRUE(carried.wait_for(3));
+  EXPECT_THAT(carried.lines(), ElementsAre("2 job 4 from 0.5 step 1", "1 job 4 from 0.5 step 2", "2 job 4 from 0.5 step 3"));
+}
+
+TEST(node_host, older_incarnations_are_fenced) {
+  written_host w;
+  w.host.spawn(
+      1, seats(make_seat(0, [](const envelope& e, time_point, effects& out) { out.event(note(std::to_string(e.h.incarnation))); })),
+      {0, 1}, 0);
+  const auto from_1 = [&](std::uint32_t incarnation) {
+    envelope e = make_envelope(1, 0, credit{1});
+    e.h.src = role_id{1};
+    e.h.incarnation = incarnation;
+    w.host.deliver(std::move(e));
+  };
+  for (const std::uint32_t i : {0u, 2u, 1u, 2u}) from_1(i);
+  ASSERT_TRUE(w.events.wait_for(3));
+  w.host.fence(1, role_id{1}, 4);
+  for (const std::uint32_t i : {3u, 2u, 4u}) from_1(i);
+  ASSERT_TRUE(w.events.wait_for(4));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note 0", "note 2", "note 2", "note 4"));
+  EXPECT_EQ(w.host.counts().old_incarnation, 3u);
+}
+
+TEST(node_host, foreign_threads_deliver_and_each_keeps_its_order) {
+  written_host w;
+  constexpr std::uint32_t threads = 4, each = 5000;
+  std::vector<std::uint64_t> last(threads + 1, 0);  // touched by the role only
+  std::uint64_t heard = 0, disorder = 0;
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope& e, time_point, effects& out) {
+                                 auto& previous = last[index_of(e.h.src)];
+                                 if (e.h.step != previous + 1) ++disorder;
+                                 previous = e.h.step;
+                                 if (++heard == threads * each) out.event(note("disorder " + std::to_string(disorder)));
+                               })),
+               std::vector<std::uint32_t>{0, 1, 1, 1, 1}, 0);
+  std::vector<std::thread> all;
+  for (std::uint32_t t = 1; t <= threads; ++t) {
+    all.emplace_back([&w, t] {
+      for (std::uint32_t i = 1; i <= each; ++i) {
+        envelope e = make_envelope(1, 0, credit{1}, i);
+        e.h.src = role_id{t};
+        w.host.deliver(std::move(e));
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  ASSERT_TRUE(w.events.wait_for(1));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note disorder 0"));
+}
+
+// Ends a job while `jobs` of its jobs run; the role must live until they are over.
+void end_while_running(std::uint32_t slots, int jobs) {
+  written_host w(2);
+  gate running(jobs), let_go, ended;
+  auto witness = std::make_shared<int>();
+  std::atomic<long> owners_seen{0};
+  const std::weak_ptr<int> watch = witness;
+  w.host.spawn(1,
+               seats(make_seat(
+                   0,
+                   [&, watch](const envelope& e, time_point, effects& out) {
+                     if (std::holds_alternative<finished>(e.body)) return out.event(note("finished"));
+                     for (std::uint32_t i = 0; i < 6; ++i) {
+                       out.run(
+                           [&, watch](job_context&) {
+                             running.arrive();
+                             let_go.wait();
+                             if (watch.use_count() > 0) ++owners_seen;
+                           },
+                           {}, i, i);
+                     }
+                   },
+                   slots, std::move(witness))),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(running.wait());
+  std::thread ender([&] {
+    w.host.end(1);
+    ended.arrive();
+  });
+  EXPECT_FALSE(ended.wait(20ms));  // a job runs: end() has to wait for it
+  let_go.arrive();
+  EXPECT_TRUE(ended.wait());
+  ender.join();
+  EXPECT_TRUE(watch.expired());
+  EXPECT_EQ(owners_seen, jobs);  // what waited was not started
+}
+TEST(node_host, end_waits_for_the_inline_job_that_runs) { end_while_running(1, 1); }
+TEST(node_host, end_waits_for_the_sub_solvers_that_run) { end_while_running(2, 2); }
+
+TEST(node_host, destructor_ends_jobs_that_still_talk) {
+  auto witness = std::make_shared<int>();
+  gate talking(1000);
+  {
+    node_host h({2, {}, nullptr, nullptr});
+    const auto echo = [&](std::uint32_t me, std::uint32_t other) {
+      return make_seat(
+          me,
+          [&, other](const envelope&, time_point, effects& out) {
+            talking.arrive();
+            out.set_timer(other, 10s);
+            out.send(make_envelope(1, other, credit{1}));
+          },
+          2, witness);
+    };
+    h.spawn(1, seats(echo(0, 1), echo(1, 0)), {0, 0}, 0);
+    h.deliver(make_envelope(1, 0, start{}));
+    ASSERT_TRUE(talking.wait());
+  }
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
+std::size_t resident_kib() {
+  std::ifstream f("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  f >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+TEST(node_host, fifty_jobs_one_after_the_other_leave_nothing) {
+  written_host w;
+  auto witness = std::make_shared<int>();
+  std::size_t after_ten = 0;
+  for (std::uint32_t n = 0; n < 50; ++n) {
+    std::vector<seat> all;
+    for (std::uint32_t r = 0; r < 8; ++r) {
+      auto state = std::make_shared<std::vector<double>>(100'000, 1.0);  // 800 kB a role
+      all.push_back(make_seat(
+          r,
+          [state, r](const envelope& e, time_point, effects& out) {
+            if (e.h.step == 24) return out.event(note("round"));
+            out.set_timer(r, 1h);  // left behind
+            out.run([state](job_context&) { (*state)[0] += 1; }, {}, 1, r);
+            if (!std::holds_alternative<finished>(e.body)) out.send(make_envelope(0, (r + 1) % 8, credit{1}, e.h.step + 1));
+          },
+          1 + r % 3, witness));
+    }
+    // Timers of 1 h and jobs that beget jobs: end() cuts them off.
+    w.host.spawn(n, std::move(all), std::vector<std::uint32_t>(8, 0), 0);
+    w.host.deliver(make_envelope(n, 0, start{}));
+    ASSERT_TRUE(w.events.wait_for(n + 1));
+    w.host.end(n);
+    ASSERT_EQ(witness.use_count(), 1) << "job " << n;
+    if (n == 10) after_ten = resident_kib();
+  }
+  EXPECT_EQ(w.host.system().registry().running(), 0u);
+  EXPECT_TRUE(w.host.published().empty());
+  const std::size_t at_end = resident_kib();
+  std::cout << "RSS after 10 jobs " << after_ten << " KiB, after 50 " << at_end << " KiB\n";
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
+  EXPECT_LT(at_end, after_ten + 8 * 1024);
+#endif
+}
+
+TEST(node_host, monitor_answers_while_every_scheduler_thread_computes) {
+  written_host w(2);
+  gate blocked(2), let_go;
+  const auto blocker = [&](std::uint32_t id) {
+    return make_seat(id, [&](const envelope& e, time_point, effects& out) {
+      if (!std::holds_alternative<start>(e.body)) return;
+      out.run(
+          [&](job_context&) {
+            blocked.arrive();
+            let_go.wait();
+          },
+          {}, 1);
+    });
+  };
+  w.host.spawn(1, seats(blocker(0), blocker(1), blocker(2)), {0, 0, 0}, 0);
+  for (std::uint32_t r = 0; r < 3; ++r) w.host.deliver(make_envelope(1, r, start{}));
+  ASSERT_TRUE(blocked.wait());
+  std::vector<double> took;
+  for (int i = 0; i < 2000; ++i) {
+    const auto begin = clock::now();
+    const auto rows = w.host.published();
+    took.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
+    ASSERT_EQ(rows.size(), 3u);
+    ASSERT_EQ(rows[1].name, "role1");
+  }
+  let_go.arrive();
+  std::sort(took.begin(), took.end());
+  std::cout << "published(): p50 " << took[1000] << " ms, p99 " << took[1980] << " ms, max " << took.back() << " ms\n";
+  EXPECT_LT(took[1980], 5.0);
+  EXPECT_LT(took.back(), 100.0);
+}
+
+TEST(node_host, a_role_that_falls_silent_still_publishes_its_last_state) {
+  written_host w;
+  w.host.spawn(1, seats(make_seat(0, [](const envelope&, time_point, effects&) {})), {0}, 0);
+  for (int i = 0; i < 10; ++i) w.host.deliver(make_envelope(1, 0, credit{1}));
+  EXPECT_TRUE(eventually([&] {
+    const auto p = w.host.published().at(0);
+    return p.messages == 10 && p.status.step == 10;
+  }));
+}
+
+TEST(node_host, trace_sees_every_job_until_it_is_taken_away) {
+  for (const std::uint32_t slots : {1u, 2u}) {
+    written_host w;
+    journal spans;
+    w.host.spawn(1,
+                 seats(make_seat(
+                     0,
+                     [](const envelope& e, time_point, effects& out) {
+                       if (std::holds_alternative<finished>(e.body)) return out.event(note("finished"));
+                       out.run([](job_context&) {}, {0, 0, "forward"}, 1, 1);
+                     },
+                     slots)),
+                 {0}, 0);
+    w.host.trace([&](const job_span& s) {
+      spans.add(std::string(s.name) + " " + s.kind + " " + std::to_string(s.slot) + (s.end < s.begin ? " backwards" : ""));
+    });
+    w.host.deliver(make_envelope(1, 0, start{}));
+    ASSERT_TRUE(w.events.wait_for(1));
+    w.host.trace({});
+    w.host.deliver(make_envelope(1, 0, start{}));
+    ASSERT_TRUE(w.events.wait_for(2));
+    w.host.end(1);
+    EXPECT_THAT(spans.lines(), ElementsAre("role0 forward 1"));
+  }
+}
+
+TEST(node_host, stores_reach_the_callback) {
+  journal stored;
+  host_config c;
+  c.callbacks.on_store = [&](std::uint32_t job_id, const store_effect& s) { stored.add(std::to_string(job_id) + " " + s.what); };
+  written_host w(1, std::move(c));
+  w.host.spawn(6,
+               seats(make_seat(0,
+                               [](const envelope& e, time_point, effects& out) {
+                                 out.store({std::get<command>(e.body).name, 3, {{"w", tensor::declare(shape{2}, dtype::f32)}}});
+                               })),
+               {0}, 0);
+  w.host.command(6, command{"checkpoint", "", 0});
+  ASSERT_TRUE(stored.wait_for(1));
+  EXPECT_THAT(stored.lines(), ElementsAre("6 checkpoint"));
+}
+
+}  // namespace
+}  // namespace troupe::testing_actors

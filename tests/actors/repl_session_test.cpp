@@ -1,0 +1,160 @@
+// The REPL's commands on a backend of words: what they say, what they do, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "actors/repl.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+using nlohmann::json;
+
+struct fake_backend final : repl_backend {
+  repl_view v;
+  std::vector<std::pair<std::uint32_t, command>> told;
+  std::vector<repl_submission> submitted;
+  std::string refusal;
+  std::uint32_t next_job = 5;
+
+  fake_backend() {
+    v.cluster = "lab";
+    v.node = v.coordinator = "n1";
+    v.up_seconds = 3;
+    v.nodes = {{"n1", "127.0.0.1:1", "127.0.0.1:2", "up", 1, 10, 20, 3}, {"n2", "127.0.0.1:3", "", "absent", 0, 0, 0, 0}};
+    repl_job over{1, "old", "done", 10, 10, 0.5, 0.75, 100, "", "abc"};
+    repl_job runs{2, "new", "running", 4, 100, 1.5, -1, 200, "", ""};
+    v.jobs = {over, runs};
+    repl_role r;
+    r.node = "n1";
+    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
+    v.roles = {r};
+  }
+  repl_view view() const override { return v; }
+  std::string tell(std::uint32_t job, const command& c) override {
+    told.emplace_back(job, c);
+    return refusal;
+  }
+  std::string submit(const repl_submission& s, std::uint32_t& job) override {
+    submitted.push_back(s);
+    job = next_job;
+    return refusal;
+  }
+};
+
+class repl_commands_test : public testing::Test {
+ protected:
+  repl_reply text(const std::string& line) { return repl_session(backend_, false).run(line); }
+  json object(const std::string& line) {
+    const auto r = repl_session(backend_, true).run(line);
+    auto o = json::parse(r.text, nullptr, false);
+    EXPECT_TRUE(o.is_object()) << line << ": " << r.text;
+    return o;
+  }
+  fake_backend backend_;
+};
+
+TEST_F(repl_commands_test, status_names_node_and_running_job) {
+  const auto t = text("status").text;
+  EXPECT_NE(t.find("node n1 of cluster lab"), std::string::npos) << t;
+  EXPECT_NE(t.find("1 of 2 nodes up"), std::string::npos) << t;
+  EXPECT_NE(t.find("job 2 (new) running, step 4 of 100, loss 1.5"), std::string::npos) << t;
+  const auto o = object("status");
+  EXPECT_EQ(o["job"]["job"], 2);
+  EXPECT_EQ(o["job"]["loss"], 1.5);
+}
+
+TEST_F(repl_commands_test, every_listing_is_text_and_json) {
+  for (const std::string c : {"status", "nodes", "roles", "queues", "waits", "jobs", "help"}) {
+    EXPECT_EQ(text(c).how, kind::ok) << c;
+    EXPECT_FALSE(text(c).text.empty()) << c;
+    EXPECT_EQ(object(c)["command"], c);
+  }
+  EXPECT_EQ(object("nodes")["nodes"][0]["tcp_out"], 20);
+  EXPECT_EQ(object("queues")["queues"][0]["in_flight"], 7);
+  EXPECT_EQ(object("waits")["waits"][0]["waits_for"], "weights of version 6");
+  EXPECT_EQ(object("jobs")["jobs"][0]["weights_sha256"], "abc");
+  EXPECT_EQ(object("roles n2")["roles"].size(), 0u);
+  EXPECT_EQ(text("roles n3").how, kind::usage);
+}
+
+TEST_F(repl_commands_test, words_to_a_job_go_to_the_one_that_runs_or_is_named) {
+  for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval"}) EXPECT_EQ(text(c).how, kind::ok) << c;
+  ASSERT_EQ(backend_.told.size(), 5u);
+  for (const auto& [job, c] : backend_.told) EXPECT_EQ(job, 2u) << c.name;
+  EXPECT_EQ(text("stop 1").how, kind::ok);
+  EXPECT_EQ(backend_.told.back().first, 1u);
+  EXPECT_EQ(text("stop 77").how, kind::failed);
+  EXPECT_EQ(text("stop -1").how, kind::failed);
+  EXPECT_EQ(text("stop 1 2").how, kind::usage);
+  backend_.v.jobs.pop_back();
+  EXPECT_EQ(text("pause").text, "no job runs");
+  backend_.refusal = "job 1 is over";
+  EXPECT_EQ(text("pause 1").text, "job 1 is over");
+}
+
+TEST_F(repl_commands_test, set_checks_key_and_value) {
+  EXPECT_EQ(text("set train.dynamics.lr 0.001").how, kind::ok);
+  EXPECT_EQ(backend_.told.back().second.key, "train.dynamics.lr");
+  EXPECT_EQ(backend_.told.back().second.value, 0.001);
+  EXPECT_NE(text("set train.dynamics.lrr 1").text.find("did you mean 'train.dynamics.lr'"), std::string::npos);
+  for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr x", "set train.dynamics.lr 1x",
+                          "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
+    EXPECT_EQ(text(bad).how, kind::usage) << bad;
+  EXPECT_EQ(backend_.told.size(), 1u);
+}
+
+TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_with_2) {
+  const auto r = text("statsu");
+  EXPECT_EQ(r.how, kind::usage);
+  EXPECT_NE(r.text.find("unknown command 'statsu'; did you mean 'status'?"), std::string::npos) << r.text;
+  EXPECT_EQ(object("statsu")["event"], "error");
+  EXPECT_EQ(text("help statsu").how, kind::usage);
+  EXPECT_EQ(text("").how, kind::ok);
+  EXPECT_EQ(text("  # remark").how, kind::ok);
+  EXPECT_EQ(text("exit").how, kind::quit);
+  repl_options o;
+  o.has_commands = true;
+  o.commands = "status; nonsense; stop";
+  const auto lines = [this](const std::string& l, const std::string*) { return text(l); };
+  EXPECT_EQ(run_repl(lines, o), 2);
+  EXPECT_TRUE(backend_.told.empty()) << "nothing behind a mistake is done";
+  o.commands = "stop 77";
+  EXPECT_EQ(run_repl(lines, o), 1);
+  o.commands = "status;;quit; nonsense";
+  EXPECT_EQ(run_repl(lines, o), 0);
+}
+
+TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
+  const std::string given = "[job]\n";
+  EXPECT_EQ(repl_session(backend_, false).run("submit a.toml train.finish.steps=1 \"job.name=two words\"", &given).text, "job 5 queued");
+  ASSERT_EQ(backend_.submitted.size(), 1u);
+  EXPECT_EQ(backend_.submitted[0].text, given);
+  EXPECT_EQ(backend_.submitted[0].overrides, (std::vector<std::string>{"train.finish.steps=1", "job.name=two words"}));
+  EXPECT_EQ(text("submit /nonexistent/file").how, kind::failed);
+  backend_.refusal = "a.toml:1:1: unknown table";
+  EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::usage);
+  backend_.refusal.clear();
+  backend_.next_job = 0;
+  EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::later);
+}
+
+TEST(repl_events, json_of_a_job_event_is_one_line_with_whole_numbers_whole) {
+  job_event e;
+  e.event = {"done", 7, {{"steps", 7}, {"seconds", 0.5}, {"tcp_bytes", 4294967297.0}}, "finished"};
+  e.texts = {{"weights_sha256", "ab"}};
+  const auto o = json::parse(to_json(e));
+  EXPECT_EQ(o["event"], "done");
+  EXPECT_TRUE(o["steps"].is_number_integer());
+  EXPECT_EQ(o["tcp_bytes"], 4294967297u);
+  EXPECT_EQ(o["weights_sha256"], "ab");
+  job_event bad;
+  bad.event = {"error", 3, {}, "node n3 is lost: \xff"};
+  bad.texts = {{"where", "n3"}};
+  EXPECT_EQ(json::parse(to_json(bad))["where"], "n3");
+}
+
+}  // namespace
+}  // namespace troupe

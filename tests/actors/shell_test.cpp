@@ -1,0 +1,253 @@
+// What the shell owes a role (runtime/role.hpp): order, jobs, timers, failures.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/actors/helpers.hpp"
+
+namespace troupe::testing_actors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class T>
+bool is(const envelope& e) {
+  return std::holds_alternative<T>(e.body);
+}
+std::uint64_t token_of(const envelope& e) { return std::get<finished>(e.body).token; }
+
+TEST(shell, ping_pong_across_actors_reaches_its_count) {
+  written_host w;
+  constexpr std::uint64_t rounds = 10000;
+  auto bounce = [](std::uint32_t me, std::uint32_t other) {
+    return make_seat(me, [other](const envelope& e, time_point, effects& out) {
+      if (e.h.step == rounds) return out.event(note("done from " + std::to_string(index_of(e.h.src))));
+      envelope next = make_envelope(0, other, credit{1}, e.h.step + 1);
+      out.send(std::move(next));
+    });
+  };
+  w.host.spawn(1, seats(bounce(0, 1), bounce(1, 0)), {0, 0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(1));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note done from 1"));  // src was filled in
+  EXPECT_EQ(w.host.counts().unknown_job + w.host.counts().unknown_role, 0u);
+}
+
+TEST(shell, effects_happen_in_order_and_jobs_after_them) {
+  written_host w(1);
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope& e, time_point, effects& out) {
+                                 if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
+                                 if (!is<start>(e)) return out.event(note("got self"));
+                                 out.event(note("a"));
+                                 out.run([&](job_context&) { w.events.add("job 7"); }, {}, 7);
+                                 out.event(note("b"));
+                                 out.run([&](job_context&) { w.events.add("job 8"); }, {}, 8);
+                                 out.send(make_envelope(1, 0, credit{1}));
+                                 out.event(note("c"));
+                               })),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(8));
+  // The message to itself was in the mailbox when job 7 ended, so it comes before `finished 7`; jobs keep their order.
+  EXPECT_THAT(w.events.lines(),
+              ElementsAre("note a", "note b", "note c", "job 7", "note got self", "note finished 7", "job 8", "note finished 8"));
+}
+
+TEST(shell, long_chain_of_inline_jobs_does_not_recurse_or_starve_others) {
+  written_host w(1);
+  constexpr std::uint64_t chain = 200000;
+  std::atomic<bool> other_spoke{false};
+  std::atomic<std::uint64_t> ran{0};
+  gate both_told;
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope& e, time_point, effects& out) {
+                                 const std::uint64_t n = is<finished>(e) ? token_of(e) + 1 : 0;
+                                 if (n == 0) both_told.wait();
+                                 if (n == chain) return out.event(note("end"));
+                                 out.run([&](job_context&) { ++ran; }, {}, n);
+                               }),
+                     make_seat(1,
+                               [&](const envelope&, time_point, effects& out) {
+                                 other_spoke = true;
+                                 out.event(note("other at " + std::to_string(ran < chain)));
+                               })),
+               {0, 0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  w.host.deliver(make_envelope(1, 1, start{}));
+  both_told.arrive();
+  ASSERT_TRUE(w.events.wait_for(2));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note other at 1", "note end"));
+  EXPECT_EQ(ran, chain);
+}
+
+TEST(shell, message_reaches_a_role_between_its_jobs) {
+  written_host w(1);
+  gate first_runs, message_sent;
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope& e, time_point, effects& out) {
+                                 if (is<halt>(e)) return out.event(note("halt"));
+                                 if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
+                                 for (std::uint64_t i = 0; i < 3; ++i) {
+                                   out.run(
+                                       [&](job_context&) {
+                                         first_runs.arrive();
+                                         message_sent.wait();
+                                       },
+                                       {}, i);
+                                 }
+                               })),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(first_runs.wait());
+  w.host.deliver(make_envelope(1, 0, halt{}));
+  message_sent.arrive();
+  ASSERT_TRUE(w.events.wait_for(4));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note halt", "note finished 0", "note finished 1", "note finished 2"));
+}
+
+TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
+  written_host w(2);
+  gate both(2);
+  std::atomic<int> in_slot[2] = {0, 0};
+  std::atomic<int> clashes{0};
+  w.host.spawn(1,
+               seats(make_seat(
+                   0,
+                   [&](const envelope& e, time_point, effects& out) {
+                     if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
+                     for (std::uint32_t i = 0; i < 8; ++i) {
+                       out.run(
+                           [&, i](job_context&) {
+                             if (++in_slot[i % 2] > 1) ++clashes;
+                             if (i < 2) {
+                               both.arrive();
+                               if (!both.wait()) ++clashes;  // the other slot never ran beside us
+                             }
+                             --in_slot[i % 2];
+                           },
+                           {}, i, i % 2);
+                     }
+                   },
+                   2)),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(8));
+  EXPECT_EQ(clashes, 0);
+}
+
+TEST(shell, timer_fires_once_and_cancelled_or_reset_ones_do_not) {
+  written_host w(1);
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope& e, time_point now, effects& out) {
+                                 if (is<start>(e)) {
+                                   out.set_timer(1, 20ms);
+                                   out.set_timer(2, 5ms);
+                                   out.cancel_timer(2);
+                                   out.set_timer(3, 1ms);
+                                   out.set_timer(3, 40ms);  // replaces
+                                   out.set_timer(4, 80ms);
+                                   return;
+                                 }
+                                 const auto t = std::get<timer_fired>(e.body).timer;
+                                 out.event(note("timer " + std::to_string(t) + (t == 3 && now < 40ms ? " early" : "")));
+                               })),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(3));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note timer 1", "note timer 3", "note timer 4"));
+}
+
+TEST(shell, exception_in_a_role_becomes_an_error_event_and_silence) {
+  written_host w;
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [](const envelope& e, time_point, effects& out) {
+                                 out.event(note("lost with the exception"));
+                                 if (is<start>(e)) throw std::runtime_error("no such weight");
+                               })),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  w.host.deliver(make_envelope(1, 0, credit{1}));
+  ASSERT_TRUE(w.events.wait_for(1));
+  for (auto until = std::chrono::steady_clock::now() + patience;
+       w.host.counts().to_failed == 0 && std::chrono::steady_clock::now() < until;) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(w.host.counts().to_failed, 1u);
+  EXPECT_THAT(w.events.lines(), ElementsAre("error role role0: no such weight"));
+  EXPECT_THAT(w.host.published().at(0).status.waits_for, HasSubstr("no such weight"));
+  w.host.end(1);
+}
+
+void throwing_job(std::uint32_t slots) {
+  written_host w;
+  w.host.spawn(1,
+               seats(make_seat(
+                   0,
+                   [](const envelope& e, time_point, effects& out) {
+                     if (is<finished>(e)) return out.event(note("finished"));
+                     out.run([](job_context&) { throw 7; }, {0, 0, "forward"}, 1);
+                     out.run([](job_context&) {}, {0, 0, "forward"}, 2);
+                   },
+                   slots)),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(1));
+  w.host.end(1);
+  EXPECT_THAT(w.events.lines(), ElementsAre("error role role0: forward: an exception that is no std::exception"));
+}
+TEST(shell, exception_in_an_inline_job_becomes_an_error_event) { throwing_job(1); }
+TEST(shell, exception_in_a_sub_solver_becomes_an_error_event) { throwing_job(3); }
+
+TEST(shell, stop_ends_the_role_after_its_jobs) {
+  written_host w;
+  auto witness = std::make_shared<int>();
+  w.host.spawn(1,
+               seats(make_seat(
+                   0,
+                   [&](const envelope&, time_point, effects& out) {
+                     out.run([&](job_context&) { w.events.add("job"); }, {}, 1);
+                     out.stop();
+                     out.event(note("stopping"));
+                   },
+                   1, witness)),
+               {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(2));
+  w.host.end(1);
+  EXPECT_THAT(w.events.lines(), ElementsAre("note stopping", "job"));
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
+TEST(shell, tensors_are_frozen_when_sent) {
+  written_host w;
+  std::vector<float> memory(4);
+  w.host.spawn(1,
+               seats(make_seat(0,
+                               [&](const envelope&, time_point, effects& out) {
+                                 tensor t = tensor::borrow(memory.data(), shape{4}, dtype::f32);
+                                 out.send(make_envelope(1, 1, forward{t, 0, 0}));
+                                 out.send(make_envelope(1, 1, user{1, "", {tensor::borrow(memory.data(), shape{4}, dtype::f32)}}));
+                               }),
+                     make_seat(1,
+                               [](const envelope& e, time_point, effects& out) {
+                                 const tensor& t =
+                                     is<forward>(e) ? std::get<forward>(e.body).value : std::get<user>(e.body).values[0];
+                                 out.event(note(t.frozen() ? "frozen" : "open"));
+                               })),
+               {0, 0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(2));
+  EXPECT_THAT(w.events.lines(), ElementsAre("note frozen", "note frozen"));
+}
+
+}  // namespace
+}  // namespace troupe::testing_actors

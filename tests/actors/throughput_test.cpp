@@ -1,0 +1,48 @@
+// What one hop costs: printed, never asserted (the machine may be busy). A hop is one on(), one send and one trip through CAF.
+#include <atomic>
+#include <iostream>
+
+#include "tests/actors/helpers.hpp"
+
+namespace troupe::testing_actors {
+namespace {
+
+// `balls` messages go round a ring of `roles` until `hops` hops are done; microseconds a hop.
+double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uint64_t hops, bool with_jobs) {
+  gate done(static_cast<int>(balls));
+  node_host h({threads, {}, nullptr, nullptr});
+  std::vector<seat> all;
+  for (std::uint32_t r = 0; r < roles; ++r) {
+    all.push_back(make_seat(r, [&, r](const envelope& e, time_point, effects& out) {
+      if (const auto* f = std::get_if<finished>(&e.body)) {
+        out.send(make_envelope(1, (r + 1) % roles, credit{1}, f->token + 1));
+      } else if (e.h.step >= hops / balls) {
+        done.arrive();
+      } else if (with_jobs) {
+        out.run([](job_context&) {}, {}, e.h.step);
+      } else {
+        out.send(make_envelope(1, (r + 1) % roles, credit{1}, e.h.step + 1));
+      }
+    }));
+  }
+  h.spawn(1, std::move(all), std::vector<std::uint32_t>(roles, 0), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint32_t b = 0; b < balls; ++b) h.deliver(make_envelope(1, b % roles, start{}));
+  EXPECT_TRUE(done.wait(120s));
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(hops);
+}
+
+TEST(throughput, microseconds_a_hop) {
+  for (const bool with_jobs : {false, true}) {
+    for (const unsigned threads : {1u, 2u}) {
+      for (const std::uint32_t balls : {1u, 8u, 64u}) {
+        const double us = ring(threads, 8, balls, 200'000, with_jobs);
+        std::cout << (with_jobs ? "send + inline job" : "send only") << ", 8 roles, " << threads << " threads, " << balls
+                  << " in flight: " << us << " us a hop, " << 1.0 / us << " M/s\n";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing_actors

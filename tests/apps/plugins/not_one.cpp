@@ -1,0 +1,2 @@
+// A shared library that is no plugin.
+extern "C" int unrelated() { return 1; }

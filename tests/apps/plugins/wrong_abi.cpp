@@ -1,0 +1,5 @@
+// Built for a Troupe that does not exist.
+#include "runtime/job/plugin_abi.hpp"
+
+std::uint32_t troupe_abi_version() { return 4000000000u; }
+void register_plugin(troupe::tables&) {}

@@ -1,0 +1,166 @@
+// `troupe train` and `troupe test` as scripts use them: events, exit codes, files, signals.
+#include <signal.h>
+
+#include <fstream>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class train_command : public command_test {
+ protected:
+  nlohmann::json last(const outcome& o) const {
+    const auto list = objects(o.out);
+    return list.empty() ? nlohmann::json() : list.back();
+  }
+  std::string hash_of(const outcome& o) const { return last(o).value("weights_sha256", "none"); }
+};
+
+TEST_F(train_command, json_tells_every_step_every_evaluation_and_done_last) {
+  const auto o = troupe({"train", write("job.toml", tiny_job()), "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "");
+  const auto all = objects(o.out);
+  const auto steps = of_kind(all, "step"), evals = of_kind(all, "eval");
+  ASSERT_EQ(steps.size(), 40u);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i]["step"], i + 1);
+    EXPECT_TRUE(steps[i]["loss"].is_number() && steps[i]["examples_per_s"].is_number()) << steps[i];
+  }
+  ASSERT_EQ(evals.size(), 2u);
+  for (const auto& e : evals) EXPECT_TRUE(e["accuracy"].is_number() && e["loss"].is_number() && e["step"].is_number()) << e;
+  const auto& done = all.back();
+  ASSERT_EQ(done["event"], "done");
+  EXPECT_EQ(done["steps"], 40);
+  EXPECT_EQ(done["epochs"], 2);
+  EXPECT_EQ(done["packets"], 2);
+  EXPECT_EQ(done["test_accuracy"], evals.back()["accuracy"]);
+  EXPECT_GT(done["seconds"], 0);
+  EXPECT_EQ(done["weights_sha256"].get<std::string>().size(), 64u);
+}
+
+TEST_F(train_command, plain_text_is_short_and_ends_with_the_result) {
+  const auto o = troupe({"train", write("job.toml", tiny_job())});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "");
+  EXPECT_NE(o.out.find("tiny: "), std::string::npos);
+  EXPECT_NE(o.out.find("evaluation: accuracy"), std::string::npos);
+  EXPECT_NE(o.out.find("done: 40 steps, 2.00 epochs, test accuracy"), std::string::npos) << o.out;
+  EXPECT_EQ(o.out.find('\r'), std::string::npos);
+  EXPECT_LT(std::count(o.out.begin(), o.out.end(), '\n'), 20);
+}
+
+TEST_F(train_command, the_same_job_gives_the_same_bits_and_the_seed_matters) {
+  const auto job = write("job.toml", tiny_job());
+  const auto a = hash_of(troupe({"train", job, "--json"}));
+  EXPECT_EQ(hash_of(troupe({"train", job, "--json", "--threads", "1", "--set", "topology.workers_per_group=2"})), a);
+  EXPECT_NE(hash_of(troupe({"train", job, "--json", "--set", "job.seed=4"})), a);
+}
+
+TEST_F(train_command, weights_written_by_train_test_alike) {
+  const auto job = write("job.toml", tiny_job());
+  const auto trained = troupe({"train", job, "--json", "--out", path("w.safetensors")});
+  ASSERT_EQ(trained.code, 0) << trained.out;
+  const auto tested = troupe({"test", job, "--json", "--weights", path("w.safetensors")});
+  ASSERT_EQ(tested.code, 0) << tested.out;
+  const auto all = objects(tested.out);
+  ASSERT_EQ(all.size(), 2u) << tested.out;
+  EXPECT_EQ(all[0]["event"], "eval");
+  EXPECT_EQ(all[1]["event"], "done");
+  EXPECT_EQ(all[1]["test_accuracy"], last(trained)["test_accuracy"]);
+  EXPECT_EQ(all[1]["weights_sha256"], last(trained)["weights_sha256"]);
+  EXPECT_EQ(all[1]["steps"], 40);
+}
+
+TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(troupe({"init", job, "--out", path("i.safetensors")}).code, 0);
+  const auto plain = hash_of(troupe({"train", job, "--json"}));
+  EXPECT_EQ(hash_of(troupe({"train", job, "--json", "--weights", path("i.safetensors")})), plain);
+  ASSERT_EQ(troupe({"init", job, "--out", path("j.safetensors"), "--set", "job.seed=9"}).code, 0);
+  EXPECT_NE(hash_of(troupe({"train", job, "--json", "--weights", path("j.safetensors")})), plain);
+}
+
+// PROMISES 13 and 23: a signal leaves a checkpoint, and the job goes on from it with the bits of an unbroken run.
+TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> set{"--set", "train.finish.steps=6000", "--set", "eval.every=0", "--json"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), set.begin(), set.end());
+    return words;
+  };
+  const auto unbroken = hash_of(troupe(with({"train", job})));
+  for (int signal : {SIGINT, SIGTERM}) {
+    child c(troupe_program(), with({"train", job, "--checkpoint", path("c.safetensors")}), folder_);
+    std::string line;
+    for (int i = 0; i < 25; ++i) ASSERT_TRUE(c.read_line(line)) << "no step " << i;
+    c.send(signal);
+    const auto stopped = c.wait();
+    ASSERT_EQ(stopped.code, 0) << stopped.err;
+    const auto done = last(stopped);
+    ASSERT_EQ(done["event"], "done") << done;
+    ASSERT_LT(done["steps"], 6000);
+    EXPECT_EQ(of_kind(objects(stopped.out), "checkpoint").at(0)["file"], path("c.safetensors"));
+    const auto kept = load_checkpoint(path("c.safetensors"));
+    ASSERT_TRUE(std::holds_alternative<checkpoint>(kept)) << std::get<record_error>(kept).to_string();
+    EXPECT_EQ(std::get<checkpoint>(kept).step, done["steps"].get<std::uint64_t>());
+    const auto resumed = troupe(with({"train", job, "--resume", path("c.safetensors"), "--set", "topology.workers_per_group=2"}));
+    ASSERT_EQ(resumed.code, 0) << resumed.out;
+    EXPECT_EQ(hash_of(resumed), unbroken);
+    EXPECT_EQ(objects(resumed.out).front()["step"], done["steps"].get<int>() + 1);
+  }
+}
+
+TEST_F(train_command, a_second_signal_ends_at_once) {
+  // One step that takes long: the first signal has to wait for its end.
+  auto text = tiny_job();
+  const auto at = text.find("[eval]");
+  text.replace(at, std::string("[eval]\nevery = 20\n").size(), "");
+  const auto job = write("job.toml", text);
+  child c(troupe_program(),
+          {"train", job, "--json", "--set", "train.finish.steps=100000000", "--set", "layer.ip1.outputs=60000", "--set",
+           "data.batch=256", "--set", "data.shape=[1,64,64]", "--set", "data.examples=512"},
+          folder_);
+  std::string line;
+  ASSERT_TRUE(c.read_line(line, std::chrono::seconds(110)));
+  c.send(SIGINT);
+  c.send(SIGINT);
+  c.send(SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto o = c.wait();
+  EXPECT_NE(o.code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST_F(train_command, what_cannot_be_continued_is_refused_and_says_why) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
+  const auto no_checkpoint = troupe({"train", job, "--resume", path("w.safetensors")});
+  EXPECT_EQ(no_checkpoint.code, 2);
+  EXPECT_NE(no_checkpoint.err.find("not a checkpoint"), std::string::npos) << no_checkpoint.err;
+  const auto missing = troupe({"train", job, "--weights", path("nothing.safetensors"), "--json"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_EQ(last(missing)["event"], "error");
+  EXPECT_EQ(last(missing)["where"], path("nothing.safetensors"));
+  const auto shape = troupe({"train", job, "--weights", path("w.safetensors"), "--set", "layer.ip1.outputs=8"});
+  EXPECT_EQ(shape.code, 2);
+  EXPECT_NE(shape.err.find("'ip1.weight' has shape 16x64, the model wants 8x64"), std::string::npos) << shape.err;
+}
+
+TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"train", job, "--json", "--set", "train.dynamics.lr=1e25"});
+  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(last(o)["event"], "error");
+  EXPECT_NE(last(o)["message"].get<std::string>().find("not finite"), std::string::npos) << o.out;
+  const auto unwritable = troupe({"train", job, "--json", "--out", path("no/such/folder/w.safetensors")});
+  EXPECT_EQ(unwritable.code, 1);
+  EXPECT_EQ(last(unwritable)["event"], "error");
+}
+
+}  // namespace
+}  // namespace troupe

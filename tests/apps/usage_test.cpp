@@ -1,0 +1,190 @@
+// Mistakes, and where they are told; and the commands that run nothing.
+#include <fstream>
+
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class usage : public command_test {};
+
+TEST_F(usage, wrong_command_lines_are_exit_2_with_a_hint_on_stderr) {
+  const std::vector<std::vector<std::string>> lines{{},
+                                                    {"trian", "job.toml"},
+                                                    {"train"},
+                                                    {"train", "a.toml", "--no-such-flag"},
+                                                    {"test", "a.toml"},
+                                                    {"time", "a.toml", "--steps", "many"}};
+  for (const auto& words : lines) {
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 2) << o.err;
+    EXPECT_EQ(o.out, "");
+    EXPECT_NE(o.err.find("try: troupe"), std::string::npos) << o.err;
+  }
+}
+
+TEST_F(usage, with_json_a_wrong_command_line_is_an_event) {
+  const auto o = troupe({"train", "--json"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, "");
+  const auto all = objects(o.out);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0]["event"], "error");
+  EXPECT_EQ(all[0]["where"], "command line");
+}
+
+TEST_F(usage, help_is_no_mistake_and_shows_examples) {
+  for (const char* name : {"train", "test", "time", "init", "plan", "check", "layers", "modes", "init-cluster"}) {
+    const auto o = troupe({name, "--help"});
+    EXPECT_EQ(o.code, 0);
+    EXPECT_EQ(o.err, "");
+    EXPECT_NE(o.out.find(std::string("troupe ") + name), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("--json"), std::string::npos) << o.out;
+  }
+  EXPECT_NE(troupe({"--help"}).out.find("init-cluster"), std::string::npos);
+}
+
+TEST_F(usage, all_mistakes_of_a_file_are_told_with_their_places) {
+  auto text = tiny_job("[pipline]\nx = 1\n");
+  text.replace(text.find("outputs = 16"), 12, "outputz = 16");
+  const auto job = write("job.toml", text);
+  const auto o = troupe({"train", job});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.out, "");
+  EXPECT_NE(o.err.find(job + ":15:1: "), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("did you mean 'outputs'?"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("did you mean 'pipeline'?"), std::string::npos) << o.err;
+  const auto j = troupe({"check", job, "--json"});
+  EXPECT_EQ(j.code, 2);
+  EXPECT_EQ(j.err, "");
+  const auto errors = of_kind(objects(j.out), "error");
+  EXPECT_GE(errors.size(), 2u);
+  for (const auto& e : errors) EXPECT_EQ(e["where"].get<std::string>().rfind(job + ":", 0), 0u) << e;
+}
+
+TEST_F(usage, an_override_that_is_no_key_says_what_was_meant) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"train", job, "--set", "train.dynamics.momentun=0.5"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("--set"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("did you mean 'momentum'?"), std::string::npos) << o.err;
+}
+
+TEST_F(usage, hostile_files_are_errors_and_not_crashes) {
+  const std::vector<std::string> texts{"",     std::string("a\0b = 1", 7), "x = \"\xff\xfe\"",
+                                       "[[[[", std::string(1 << 21, '#'),  "a = " + std::string(5000, '[')};
+  for (const auto& text : texts) {
+    const auto o = troupe({"check", write("bad.toml", text)});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_NE(o.err, "");
+  }
+  EXPECT_EQ(troupe({"check", path("missing.toml")}).code, 2);
+  EXPECT_EQ(troupe({"check", folder_.string()}).code, 2);
+}
+
+TEST_F(usage, check_takes_jobs_and_clusters_and_returns_the_worst) {
+  const auto job = write("job.toml", tiny_job());
+  const auto cluster = write("cluster.toml",
+                             "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\n"
+                             "address = \"127.0.0.1:7701\"\n[[node]]\nname = \"n2\"\naddress = \"127.0.0.1:7702\"\n");
+  const auto good = troupe({"check", job, cluster});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_NE(good.out.find("cluster lab of 2 nodes"), std::string::npos) << good.out;
+  EXPECT_EQ(troupe({"check", job, write("bad.toml", "x = 1")}).code, 2);
+
+  const auto made = troupe({"init-cluster", "--cluster", cluster});
+  EXPECT_EQ(made.code, 0) << made.err;
+  for (const char* f : {"certs/ca.pem", "certs/n1.pem", "certs/n2.key", "certs/client.pem"})
+    EXPECT_TRUE(std::filesystem::exists(folder_ / f)) << f;
+  EXPECT_EQ(troupe({"init-cluster", "--cluster", cluster}).code, 2);
+  EXPECT_EQ(troupe({"init-cluster", "--cluster", cluster, "--overwrite"}).code, 0);
+
+  const auto plan = troupe({"plan", job, "--cluster", cluster, "--set", "topology.workers_per_group=2", "--json"});
+  ASSERT_EQ(plan.code, 0) << plan.out;
+  const auto p = objects(plan.out).at(0);
+  EXPECT_EQ(p["event"], "plan");
+  EXPECT_GT(p["bytes_per_step"]["n2"].get<double>(), 0);
+  EXPECT_GT(p["memory"]["n1"].get<double>(), 0);
+  EXPECT_GT(p["placement"].size(), 8u);
+  EXPECT_GT(p["routes"].size(), 8u);
+}
+
+TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
+  const auto o = troupe({"plan", write("job.toml", tiny_job()), "--json"});
+  ASSERT_EQ(o.code, 0) << o.out;
+  EXPECT_EQ(objects(o.out).at(0)["bytes_per_step"]["local"], 0);
+  const auto text = troupe({"plan", path("job.toml")});
+  EXPECT_NE(text.out.find("worker0/ip1"), std::string::npos) << text.out;
+}
+
+TEST_F(usage, layers_and_modes_explain_themselves) {
+  for (const char* list : {"layers", "modes"}) {
+    const auto all = objects(troupe({list, "--json"}).out);
+    ASSERT_FALSE(all.empty());
+    for (const auto& o : all) {
+      EXPECT_FALSE(o["doc"].get<std::string>().empty()) << o;
+      for (const auto& option : o["options"]) EXPECT_FALSE(option["doc"].get<std::string>().empty()) << o["name"] << " " << option;
+      const auto page = troupe({list, o["name"].get<std::string>()});
+      EXPECT_EQ(page.code, 0);
+      EXPECT_NE(page.out.find(o["doc"].get<std::string>()), std::string::npos);
+    }
+  }
+  const auto o = troupe({"layers", "convolutoin"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("did you mean 'convolution'?"), std::string::npos) << o.err;
+  EXPECT_NE(troupe({"layers", "convolution"}).out.find("->"), std::string::npos);
+}
+
+TEST_F(usage, time_tells_both_ways_and_every_layer) {
+  const auto o = troupe({"time", write("job.toml", tiny_job()), "--steps", "10", "--json"});
+  ASSERT_EQ(o.code, 0) << o.out;
+  const auto all = objects(o.out);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0]["event"], "time");
+  EXPECT_GT(all[0]["plain_ms"], 0);
+  EXPECT_GT(all[0]["actors_ms"], 0);
+  ASSERT_EQ(all[0]["layers"].size(), 5u);
+  for (const auto& l : all[0]["layers"]) EXPECT_TRUE(l["forward_ms"].is_number() && l["backward_ms"].is_number()) << l;
+}
+
+TEST_F(usage, init_writes_what_training_begins_with) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"init", job, "--out", path("i.safetensors"), "--json"});
+  ASSERT_EQ(o.code, 0) << o.out;
+  const auto made = objects(o.out).at(0);
+  EXPECT_EQ(made["parameters"], 64 * 16 + 16 + 16 * 4 + 4);
+  const auto tested = objects(troupe({"test", job, "--weights", path("i.safetensors"), "--json"}).out);
+  EXPECT_EQ(tested.back()["weights_sha256"], made["weights_sha256"]);
+}
+
+class plugins : public command_test {
+ protected:
+  std::string job_with(const std::string& plugin) const {
+    auto text = tiny_job();
+    text.replace(text.find("\"relu\""), 6, "\"twice\"");
+    return write("job.toml", "plugins = [\"" + std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_" + plugin + ".so\"]\n" + text);
+  }
+};
+
+TEST_F(plugins, a_layer_from_outside_trains) {
+  const auto o = troupe({"train", job_with("good"), "--json"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  const auto page = troupe({"layers", "twice", "--plugin", std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_good.so"});
+  EXPECT_NE(page.out.find("y = 2 x"), std::string::npos) << page.out << page.err;
+}
+
+TEST_F(plugins, bad_ones_are_refused_by_name) {
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"wrong_abi", "built for ABI 4000000000"}, {"not_one", "does not export"}, {"missing", "there is no plugin"}};
+  for (const auto& [name, why] : bad) {
+    const auto o = troupe({"train", job_with(name)});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_NE(o.err.find(why), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("libtest_plugin_" + name + ".so"), std::string::npos) << o.err;
+  }
+}
+
+}  // namespace
+}  // namespace troupe

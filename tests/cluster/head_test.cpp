@@ -1,0 +1,271 @@
+// The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
+#include <gtest/gtest.h>
+
+#include "actors/control_plane_head.hpp"
+#include "actors/control_plane_member.hpp"
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class control_head : public testing::Test {
+ protected:
+  control_head() {
+    cluster_.name = "lab";
+    for (const char* n : {"n1", "n2", "n3"}) {
+      node_spec s;
+      s.name = n;
+      s.address = "127.0.0.1:1";
+      cluster_.nodes.push_back(s);
+    }
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+  }
+  void join_all() {
+    for (const char* n : {"n1", "n2", "n3"}) join_one(n);
+  }
+  void join_one(const std::string& n, const std::string& numerics = "same") {
+    h_->on(n, join{"127.0.0.1:2", numerics, protocol, abi_version, 1}, now_, out_);
+  }
+  template <class M>
+  std::vector<std::pair<std::string, M>> sent() {
+    std::vector<std::pair<std::string, M>> v;
+    for (const auto& o : out_)
+      if (const auto* p = std::get_if<to_peer>(&o))
+        if (const auto* m = std::get_if<M>(&p->what)) v.emplace_back(p->peer, *m);
+    return v;
+  }
+  template <class O>
+  std::size_t ordered() const {
+    std::size_t n = 0;
+    for (const auto& o : out_) n += std::holds_alternative<O>(o) ? 1 : 0;
+    return n;
+  }
+  std::uint32_t submit_one(std::vector<std::string> nodes) {
+    out_.clear();
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    const auto id = std::get<check_text>(out_.at(0)).job;
+    checked c;
+    c.name = "tiny";
+    c.plan_hash = "h";
+    c.nodes = std::move(nodes);
+    h_->on_checked(id, c, now_, out_);
+    return id;
+  }
+  std::uint32_t run_one(const std::vector<std::string>& nodes) {
+    const auto id = submit_one(nodes);
+    for (const auto& n : nodes) h_->on(n, prepared{id, {}}, now_, out_);
+    return id;
+  }
+  void end_all(std::uint32_t id, const std::vector<std::string>& nodes) {
+    for (const auto& n : nodes) h_->on(n, ended{id, 100}, now_, out_);
+  }
+  std::vector<said> told() {
+    std::vector<said> v;
+    for (auto& [to, m] : sent<said>()) v.push_back(m);
+    return v;
+  }
+
+  cluster_spec cluster_;
+  std::optional<head> h_;
+  orders out_;
+  instant now_ = instant{} + 1000s;
+};
+
+TEST_F(control_head, a_job_is_prepared_everywhere_then_begun_then_ended_everywhere) {
+  join_all();
+  const auto id = submit_one({"n1", "n3"});
+  EXPECT_EQ(sent<submitted>().at(0).second.job, id);
+  EXPECT_EQ(sent<prepare>().size(), 2u);
+  EXPECT_EQ(ordered<begin_job>(), 0u);
+  h_->on("n1", prepared{id, {}}, now_, out_);
+  EXPECT_EQ(ordered<begin_job>(), 0u);
+  h_->on("n3", prepared{id, {}}, now_, out_);
+  EXPECT_EQ(ordered<begin_job>(), 1u);
+  h_->on_event({id, {"step", 1, {{"loss", 2.0}}, {}}, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "the weights are still being written";
+  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  EXPECT_EQ(told().size(), 1u) << "done waits for the nodes";
+  end_all(id, {"n1", "n3"});
+  const auto all = told();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].kind, "done");
+  EXPECT_EQ(all[1].texts.at(0), (std::pair<std::string, std::string>{"weights_sha256", "abc"}));
+  EXPECT_EQ(all[1].values.back(), (std::pair<std::string, double>{"tcp_bytes", 200}));
+  EXPECT_EQ(h_->weights_of(id), "/w");
+  EXPECT_EQ(h_->active(), 0u);
+}
+
+TEST_F(control_head, a_lost_node_fails_the_job_and_the_next_one_begins) {
+  join_all();
+  const auto first = run_one({"n1", "n2"});
+  const auto second = submit_one({"n1"});
+  EXPECT_EQ(sent<prepare>().size(), 0u) << "one at a time";
+  out_.clear();
+  h_->on_peer_down("n2", "gone", now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 1u) << "nobody talks to the dead";
+  end_all(first, {"n1"});
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  EXPECT_EQ(sent<prepare>().at(0).second.job, second);
+}
+
+TEST_F(control_head, every_wait_has_a_deadline) {
+  join_one("n1");
+  const auto missing = submit_one({"n1", "n2"});
+  now_ += 9s;
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_NE(told()[0].text.find("n2"), std::string::npos);
+  join_all();
+  const auto slow = submit_one({"n1", "n2"});
+  EXPECT_NE(slow, missing);
+  now_ += 61s;
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  EXPECT_EQ(told().size(), 0u);
+  now_ += 6s;  // nobody says `ended`
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  const auto stuck = run_one({"n1"});
+  now_ += 121s;
+  h_->on_tick(now_, out_);
+  end_all(stuck, {"n1"});
+  EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
+}
+
+TEST_F(control_head, nodes_that_compute_other_numbers_are_refused_by_name) {
+  join_one("n1");
+  join_one("n2", "other");
+  submit_one({"n1", "n2"});
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_NE(told()[0].text.find("do not compute the same numbers"), std::string::npos);
+  EXPECT_EQ(sent<prepare>().size(), 0u);
+}
+
+TEST_F(control_head, a_stranger_and_another_build_do_not_join) {
+  h_->on("n9", join{"a", "b", protocol, abi_version, 1}, now_, out_);
+  h_->on("n2", join{"a", "b", protocol, abi_version + 1, 1}, now_, out_);
+  const auto answers = sent<joined>();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const auto& [to, a] : answers) EXPECT_FALSE(a.refusal.empty()) << to;
+}
+
+TEST_F(control_head, a_checkpoint_is_announced_when_it_is_on_disk) {
+  join_all();
+  const auto id = run_one({"n1"});
+  out_.clear();
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"step", 5, {}, {}}, {}}, now_, out_);
+  EXPECT_EQ(told().size(), 0u);
+  h_->on_stored({id, "checkpoint", "/c", {}, {}}, now_, out_);
+  ASSERT_EQ(told().size(), 2u);
+  EXPECT_EQ(told()[0].texts.at(0).second, "/c");
+  out_.clear();
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 6, {}, {}}, {}}, now_, out_);
+  h_->on_stored({id, "checkpoint", {}, {}, "no space left"}, now_, out_);
+  EXPECT_EQ(told().at(0).kind, "alert") << "and training goes on";
+}
+
+TEST_F(control_head, a_slow_client_misses_steps_and_nothing_else) {
+  join_all();
+  const auto id = run_one({"n1"});
+  out_.clear();
+  h_->slow("client.1", true);
+  h_->on_event({id, {"step", 1, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"eval", 1, {}, {}}, {}}, now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "eval");
+}
+
+TEST_F(control_head, draining_stops_what_runs_and_refuses_the_rest) {
+  join_all();
+  const auto id = run_one({"n1"});
+  submit_one({"n1"});
+  out_.clear();
+  h_->drain(now_, out_);
+  EXPECT_EQ(ordered<tell_job>(), 1u);
+  EXPECT_EQ(told().at(0).kind, "error") << "the one that waited";
+  EXPECT_FALSE(h_->drained());
+  h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
+  end_all(id, {"n1"});
+  EXPECT_TRUE(h_->drained());
+  out_.clear();
+  h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
+  EXPECT_EQ(sent<submitted>().at(0).second.job, 0u);
+}
+
+TEST_F(control_head, a_late_follower_gets_the_history_and_the_end_last) {
+  join_all();
+  const auto id = run_one({"n1"});
+  for (std::uint64_t s = 1; s <= 3; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"done", 3, {}, "finished"}, {}}, now_, out_);
+  end_all(id, {"n1"});
+  out_.clear();
+  h_->on("client.9", follow{number_of(id)}, now_, out_);
+  ASSERT_EQ(told().size(), 4u);
+  EXPECT_EQ(told().back().kind, "done");
+}
+
+// --- the member
+
+TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_connected) {
+  member m("n2", "n1");
+  member_orders out;
+  const instant now{};
+  m.introduce({"a", "b", 1, 1, 1});
+  m.on_coordinator_up(out);
+  m.on(joined{}, now, out);
+  EXPECT_TRUE(m.joined());
+  m.on_data_up("n3", 4, out);
+  out.clear();
+  m.on(prepare{9, {}, "h", {{"n1", "x:1", 1}, {"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  std::vector<std::string> dials;
+  for (const auto& o : out)
+    if (const auto* c = std::get_if<connect_data>(&o)) dials.push_back(c->peer);
+  EXPECT_EQ(dials, std::vector<std::string>{"n3"}) << "an old life of n3 does not count, and n1 dials us";
+  const auto answers = [&] {
+    std::vector<prepared> v;
+    for (const auto& o : out)
+      if (const auto* p = std::get_if<to_peer>(&o))
+        if (const auto* a = std::get_if<prepared>(&p->what)) v.push_back(*a);
+    return v;
+  };
+  m.on_made(9, {}, out);
+  m.on_data_up("n3", 5, out);
+  EXPECT_TRUE(answers().empty());
+  m.on_data_up("n1", 1, out);
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].error, "");
+  out.clear();
+  m.on_coordinator_down("gone", out);
+  EXPECT_TRUE(std::any_of(out.begin(), out.end(), [](const auto& o) { return std::holds_alternative<end_roles>(o); }));
+  EXPECT_FALSE(m.idle());
+  m.on_gone(9, 0, now, out);
+  EXPECT_TRUE(m.idle());
+}
+
+TEST(control_member, a_mesh_that_does_not_come_up_is_named_after_ten_seconds) {
+  member m("n2", "n1");
+  member_orders out;
+  instant now{};
+  m.on(prepare{9, {}, "h", {{"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  m.on_made(9, {}, out);
+  out.clear();
+  m.on_tick(now + 9s, out);
+  EXPECT_TRUE(out.empty());
+  m.on_tick(now + 11s, out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_NE(std::get<prepared>(std::get<to_peer>(out[0]).what).error.find("n3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::control

@@ -1,0 +1,172 @@
+// Daemons that are not there, die, come back, or are told to go: named errors within 10 s, and the others work on.
+#include <signal.h>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+class cluster_loss : public cluster_test {
+ protected:
+  void SetUp() override { make_cluster(3); }
+  static std::string first_message(const run_result& r) { return r.outcome.messages.empty() ? "" : r.outcome.messages.front(); }
+  // The only checkpoint folder of a node's state.
+  std::string checkpoint_folder() const {
+    for (const auto& e : std::filesystem::directory_iterator(folder_ / "state" / "n1"))
+      if (e.is_directory()) return e.path().string();
+    return {};
+  }
+};
+
+TEST_F(cluster_loss, a_daemon_that_is_not_there_is_named_within_ten_seconds) {
+  start("n1");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  const auto begun = clock::now();
+  const auto r = run(tiny_job(), workers(3, 1));
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(r.outcome.exit_code(), 1);
+  EXPECT_NE(first_message(r).find("n3"), std::string::npos) << first_message(r);
+  EXPECT_EQ(r.text("where"), "n3");
+  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "the others are healthy";
+}
+
+TEST_F(cluster_loss, a_coordinator_that_is_not_there_or_silent_is_named_within_ten_seconds) {
+  auto begun = clock::now();
+  const auto nobody = run(tiny_job());
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(nobody.outcome.exit_code(), 1);
+  EXPECT_NE(first_message(nobody).find("the daemon of node n1 does not answer at 127.0.0.1"), std::string::npos) << first_message(nobody);
+  start("n1");
+  daemon("n1").signal(SIGSTOP);  // accepts, and says nothing
+  begun = clock::now();
+  const auto silent = run(tiny_job());
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(silent.outcome.exit_code(), 1);
+  daemon("n1").signal(SIGCONT);
+}
+
+TEST_F(cluster_loss, kill_nine_in_the_middle_names_the_node_and_the_rest_goes_on) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 2)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  const auto begun = clock::now();
+  kill_hard("n3");
+  const auto r = b->join();
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(r.outcome.exit_code(), 1);
+  EXPECT_EQ(r.text("where"), "n3");
+  EXPECT_NE(first_message(r).find("n3 is lost"), std::string::npos) << first_message(r);
+  RecordProperty("ms_until_named", static_cast<int>(since(begun).count()));
+  std::printf("kill -9 named after %d ms\n", static_cast<int>(since(begun).count()));
+  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "without n3";
+  start("n3");
+  ASSERT_TRUE(joined("n3"));
+  const auto again = run(tiny_job(), workers(3, 2));
+  EXPECT_EQ(again.outcome.exit_code(), 0) << first_message(again);
+}
+
+TEST_F(cluster_loss, a_stopped_daemon_is_declared_lost_within_ten_seconds_and_fenced_when_it_wakes) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  const auto begun = clock::now();
+  daemon("n2").signal(SIGSTOP);
+  const auto r = b->join();
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(r.text("where"), "n2") << first_message(r);
+  std::printf("SIGSTOP named after %d ms\n", static_cast<int>(since(begun).count()));
+  daemon("n2").signal(SIGCONT);
+  ASSERT_TRUE(daemon("n1").wait_log("node n2 is lost", 10s));
+  ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
+  const auto next = run(tiny_job(), workers(3, 1));
+  EXPECT_EQ(next.outcome.exit_code(), 0) << first_message(next);
+}
+
+TEST_F(cluster_loss, the_coordinator_killed_and_restarted_finds_its_members_again) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  kill_hard("n1");
+  EXPECT_EQ(b->join().outcome.exit_code(), 1) << "the client learns it";
+  start("n1");
+  const auto r = run(tiny_job(), workers(3, 1));
+  EXPECT_EQ(r.outcome.exit_code(), 0) << first_message(r);
+}
+
+TEST_F(cluster_loss, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  const auto begun = clock::now();
+  daemon("n1").signal(SIGTERM);
+  const auto r = b->join();
+  EXPECT_EQ(daemon("n1").wait(25s), 0);
+  EXPECT_LT(since(begun), 25s);
+  ASSERT_FALSE(r.events.empty());
+  EXPECT_EQ(r.events.back().event.kind, "done");
+  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(r.count("checkpoint"), 1u);
+  const auto found = load_newest_checkpoint(checkpoint_folder());
+  ASSERT_TRUE(found.newest) << checkpoint_folder();
+  EXPECT_EQ(found.newest->step, r.events.back().event.step);
+  EXPECT_EQ(found.newest->job, "tiny");
+}
+
+TEST_F(cluster_loss, sigterm_of_a_member_stops_the_job_with_a_checkpoint) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  daemon("n2").signal(SIGTERM);
+  EXPECT_EQ(daemon("n2").wait(25s), 0);
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 0) << first_message(r);
+  EXPECT_EQ(r.count("checkpoint"), 1u);
+  EXPECT_TRUE(load_newest_checkpoint(checkpoint_folder()).newest);
+}
+
+TEST_F(cluster_loss, sighup_writes_a_checkpoint_and_training_goes_on) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("checkpoint", 10s));
+  const auto found = load_newest_checkpoint(checkpoint_folder());
+  ASSERT_TRUE(found.newest);
+  EXPECT_TRUE(b->wait_event("step", 20s, found.newest->step + 10));
+  // A second SIGTERM does not wait.
+  daemon("n1").signal(SIGTERM);
+  daemon("n1").signal(SIGINT);
+  EXPECT_GE(daemon("n1").wait(5s), 0);
+}
+
+TEST_F(cluster_loss, what_keeps_a_daemon_from_starting_is_said_at_once) {
+  const auto try_start = [&](std::vector<std::string> words, std::string& said) {
+    words.insert(words.begin(), std::string(TROUPE_BIN_DIR) + "/trouped");
+    process p(words, folder_);
+    const auto begun = clock::now();
+    const int code = p.wait(5s);
+    EXPECT_LT(since(begun), 1500ms);
+    said = p.log();
+    return code;
+  };
+  std::string said;
+  EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n1", "--check"}, said), 0) << said;
+  start("n1");
+  EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n1"}, said), 2);
+  EXPECT_NE(said.find("127.0.0.1:" + std::to_string(control_port("n1")) + " is taken"), std::string::npos) << said;
+  EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n11"}, said), 2);
+  EXPECT_NE(said.find("did you mean 'n1'"), std::string::npos) << said;
+  EXPECT_EQ(try_start({"--cluster", "none.toml", "--node", "n1"}, said), 2);
+  EXPECT_EQ(try_start({"--node", "n1"}, said), 2);
+  std::filesystem::remove(folder_ / "certs" / "n2.key");
+  EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n2"}, said), 2);
+  EXPECT_NE(said.find("n2.key"), std::string::npos) << said;
+  std::filesystem::rename(folder_ / "certs", folder_ / "hidden");
+  EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n3", "--check"}, said), 2);
+  EXPECT_NE(said.find("init-cluster"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

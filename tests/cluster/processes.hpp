@@ -1,0 +1,127 @@
+// Clusters of real daemons for the tests: a folder with a cluster file and certificates, processes with pipes, and lines waited for
+// with deadlines. Nothing sleeps to wait.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/cluster_client.hpp"
+#include "actors/repl.hpp"
+
+namespace troupe::testing_cluster {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+using millis = std::chrono::milliseconds;
+
+inline millis since(clock::time_point t) { return std::chrono::duration_cast<millis>(clock::now() - t); }
+
+// One child process. Both of its streams are read whenever somebody waits for something.
+class process {
+ public:
+  process(const std::vector<std::string>& words, const std::filesystem::path& where);
+  ~process();  // kills what is left
+  process(const process&) = delete;
+  process& operator=(const process&) = delete;
+
+  bool wait_out(const std::string& part, millis within);  // until stdout contains it
+  bool wait_log(const std::string& part, millis within);  // stderr
+  bool closed(millis within);                             // both streams have ended
+  int wait(millis within = 60s);                          // exit code; 128 + signal; -1 when it still ran
+  void signal(int number) const;
+  const std::string& out() const { return text_[0]; }
+  const std::string& log() const { return text_[1]; }
+  pid_t pid() const { return pid_; }
+  std::size_t descriptors() const;
+
+ private:
+  bool pump(clock::time_point until);
+  template <class F>
+  bool until(millis within, F done);
+
+  pid_t pid_ = -1;
+  int ends_[2] = {-1, -1};
+  std::string text_[2];
+};
+
+std::uint16_t free_port();
+
+// n1 (coordinator, worker, server, data), n2, n3, ... (worker, server).
+class cluster_test : public testing::Test {
+ protected:
+  cluster_test();
+  ~cluster_test() override;
+
+  void make_cluster(int nodes);
+  void start(const std::string& node);
+  void start_all();                                    // and waits until all have joined
+  bool joined(const std::string& node, millis within = 15s);
+  process& daemon(const std::string& node) { return *daemons_.at(node); }
+  void kill_hard(const std::string& node);             // SIGKILL, and reaps it
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const;
+  cluster_address coordinator() const;
+  cluster_address address_of(const std::string& node) const;
+  std::uint16_t control_port(const std::string& node) const { return ports_.at(node); }
+  std::uint16_t data_port(const std::string& node) const;  // as its `ready` line says
+
+  struct run_result {
+    cluster_outcome outcome;
+    std::vector<job_event> events;
+    std::string text(const char* name) const;     // of the last event
+    double value(const char* name) const;         // of the last event, -1 when it has none
+    std::size_t count(const std::string& kind) const;
+  };
+  run_result run(const std::string& text, const std::vector<std::string>& set = {}, const std::string& out = {});
+  // The same in the background of a test.
+  class background;
+  std::unique_ptr<background> begin(const std::string& text, const std::vector<std::string>& set = {});
+
+  repl_reply ask(const std::string& node, const std::string& line, bool json = false);
+
+  std::filesystem::path folder_;
+  std::vector<std::string> names_;
+  std::map<std::string, std::uint16_t> ports_;
+  std::map<std::string, std::unique_ptr<process>> daemons_;
+  std::map<std::string, int> starts_;
+};
+
+// A job that trains in a moment; with `steps=0` in the overrides it would not end, see `endless`.
+std::string tiny_job();
+std::vector<std::string> workers(int n, int shards);
+std::vector<std::string> endless(std::vector<std::string> set);
+
+}  // namespace troupe::testing_cluster
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace troupe::testing_cluster {
+
+class cluster_test::background {
+ public:
+  background(cluster_submission s);
+  ~background();
+  bool wait_event(const std::string& kind, millis within, std::uint64_t step = 0);  // one of at least that step
+  run_result join();  // waits for the end
+  void detach() { detach_ = true; }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  run_result result_;
+  std::atomic<bool> detach_{false};
+  std::thread thread_;
+};
+
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,152 @@
+// The REPL of a daemon from another process: what it tells and does, how soon it answers while all cores train, and `troupe repl`.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+using kind = repl_reply::kind;
+using nlohmann::json;
+
+class cluster_repl : public cluster_test {
+ protected:
+  void SetUp() override { make_cluster(2); }
+  json asked(const std::string& node, const std::string& line) { return json::parse(ask(node, line, true).text, nullptr, false); }
+};
+
+TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 10));
+  EXPECT_EQ(ask("n1", "pause").how, kind::ok);
+  ASSERT_TRUE(b->wait_event("paused", 10s));
+  const auto status = asked("n1", "status");
+  EXPECT_EQ(status["cluster"], "lab");
+  EXPECT_EQ(status["nodes_up"], 2);
+  EXPECT_GT(status["job"]["step"], 0) << status;
+  EXPECT_EQ(asked("n2", "jobs")["jobs"][0]["state"], "paused") << "n2 asks n1";
+  EXPECT_EQ(ask("n2", "set train.dynamics.lr 0.001").how, kind::ok);
+  ASSERT_TRUE(b->wait_event("set", 10s));
+  EXPECT_EQ(ask("n2", "resume").how, kind::ok);
+  ASSERT_TRUE(b->wait_event("resumed", 10s));
+  EXPECT_EQ(ask("n1", "checkpoint").how, kind::ok);
+  ASSERT_TRUE(b->wait_event("checkpoint", 10s));
+  EXPECT_EQ(ask("n1", "eval").how, kind::ok);
+  ASSERT_TRUE(b->wait_event("eval", 10s));
+  const auto nodes = asked("n1", "nodes")["nodes"];
+  ASSERT_EQ(nodes.size(), 2u);
+  for (const auto& n : nodes) {
+    EXPECT_EQ(n["state"], "up");
+    EXPECT_GT(n["tcp_out"], 1000) << n;
+  }
+  EXPECT_EQ(ask("n1", "stop").how, kind::ok);
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 0);
+  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(asked("n1", "jobs")["jobs"][0]["state"], "stopped");
+}
+
+TEST_F(cluster_repl, roles_of_all_nodes_are_listed_where_the_coordinator_is) {
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(2, 2)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 50));
+  std::set<std::string> nodes, names;
+  // n2's rows come with its next report, 250 ms apart.
+  for (const auto end = clock::now() + 5s; nodes.size() < 2 && clock::now() < end;)
+    for (const auto& r : asked("n1", "roles")["roles"]) {
+      nodes.insert(r["node"].get<std::string>());
+      names.insert(r["name"].get<std::string>());
+    }
+  EXPECT_EQ(nodes.size(), 2u);
+  EXPECT_TRUE(names.contains("coordinator") && names.contains("worker0/conv1") && names.contains("worker1/conv1"));
+  EXPECT_EQ(asked("n1", "queues")["command"], "queues");
+  EXPECT_EQ(asked("n1", "waits")["command"], "waits");
+  EXPECT_EQ(asked("n1", "roles n2")["roles"][0]["node"], "n2");
+}
+
+TEST_F(cluster_repl, submit_reads_the_file_here_and_mistakes_come_back) {
+  start_all();
+  const auto good = write("good.toml", tiny_job());
+  const auto bad = write("bad.toml", "[jub]\n");
+  EXPECT_EQ(asked("n1", "submit " + good)["job"], 1);
+  EXPECT_EQ(asked("n2", "submit " + good)["job"], 2) << "through n2";
+  const auto refused = ask("n1", "submit " + bad);
+  EXPECT_EQ(refused.how, kind::usage);
+  EXPECT_NE(refused.text.find("bad.toml:1:"), std::string::npos) << refused.text;
+  EXPECT_EQ(ask("n1", "submit " + path("none.toml")).how, kind::failed);
+  EXPECT_TRUE(daemon("n1").wait_log("job 2 (tiny) is over: done", 30s));
+}
+
+TEST_F(cluster_repl, answers_in_less_than_100_ms_while_all_cores_train) {
+  start("n1");
+  auto heavy = tiny_job();  // jobs of some 100 ms each, on every core
+  heavy.replace(heavy.find("outputs = 16"), 12, "outputs = 6144");
+  heavy.replace(heavy.find("batch = 24"), 10, "batch = 480");
+  auto b = begin(heavy, endless({"pipeline.sub_solvers=4"}));
+  ASSERT_TRUE(b->wait_event("step", 60s));
+  std::string error;
+  const auto lines = connect_repl(coordinator(), true, 5s, error);
+  ASSERT_TRUE(lines) << error;
+  std::vector<double> took;
+  for (const auto begun = clock::now(); since(begun) < 4s;) {
+    for (const char* line : {"status", "roles", "queues", "nodes"}) {
+      const auto at = clock::now();
+      EXPECT_EQ(lines(line, nullptr).how, kind::ok);
+      took.push_back(std::chrono::duration<double, std::milli>(clock::now() - at).count());
+    }
+  }
+  std::sort(took.begin(), took.end());
+  std::printf("REPL under load: %zu answers, median %.2f ms, p99 %.2f ms, worst %.2f ms\n", took.size(), took[took.size() / 2],
+              took[took.size() * 99 / 100], took.back());
+  EXPECT_LT(took[took.size() * 99 / 100], 100);
+  b->detach();
+}
+
+TEST_F(cluster_repl, a_coordinator_that_is_gone_is_said_by_the_others) {
+  start_all();
+  kill_hard("n1");
+  ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
+  EXPECT_EQ(ask("n2", "status").how, kind::ok) << "what n2 knows itself";
+  const auto begun = clock::now();
+  const auto r = ask("n2", "jobs");
+  EXPECT_EQ(r.how, kind::failed);
+  EXPECT_NE(r.text.find("n1"), std::string::npos) << r.text;
+  EXPECT_LT(since(begun), 10s);
+}
+
+// --- the program
+
+TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
+  const auto program = std::string(TROUPE_BIN_DIR) + "/troupe";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "no troupe program here";
+  start_all();
+  const auto address = "127.0.0.1:" + std::to_string(control_port("n2"));
+  process a({program, "repl", address, "--tls", path("certs"), "-c", "status; help pause"}, folder_);
+  EXPECT_EQ(a.wait(20s), 0) << a.log();
+  EXPECT_NE(a.out().find("node n2 of cluster lab"), std::string::npos) << a.out();
+  EXPECT_NE(a.out().find("boundary"), std::string::npos) << a.out();
+  process b({program, "repl", "--cluster", path("cluster.toml"), "--json", "-c", "nodes"}, folder_);
+  EXPECT_EQ(b.wait(20s), 0);
+  EXPECT_EQ(json::parse(b.out(), nullptr, false)["nodes"].size(), 2u) << b.out();
+  process c({program, "repl", "--cluster", path("cluster.toml"), "-c", "satus; nodes"}, folder_);
+  EXPECT_EQ(c.wait(20s), 2);
+  EXPECT_NE(c.log().find("did you mean 'status'"), std::string::npos) << c.log();
+  EXPECT_EQ(c.out(), "") << "stops at the first mistake";
+  process d({program, "repl", "--cluster", path("cluster.toml"), "-c", "pause"}, folder_);
+  EXPECT_EQ(d.wait(20s), 1) << "no job runs";
+  write("script", "# a remark\nnodes\n\njobs\nquit\nnonsense\n");
+  process e({"/bin/sh", "-c", program + " repl --cluster " + path("cluster.toml") + " < " + path("script")}, folder_);
+  EXPECT_EQ(e.wait(20s), 0) << e.log();
+  EXPECT_NE(e.out().find("no jobs"), std::string::npos) << e.out();
+  process f({program, "repl", "127.0.0.1:" + std::to_string(free_port()), "--tls", path("certs"), "-c", "status"}, folder_);
+  const auto begun = clock::now();
+  EXPECT_EQ(f.wait(20s), 1);
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_NE(f.log().find("no daemon answers at"), std::string::npos) << f.log();
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,90 @@
+// Jobs on three real daemons: the numbers of the embedded run, bytes that really travelled, one job after the other.
+#include "actors/embedded.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/node/job_file.hpp"
+#include "runtime/record/safetensors.hpp"
+#include "runtime/record/sha256.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+std::string embedded_hash(const std::string& text, const std::vector<std::string>& set) {
+  const auto all = std::make_shared<const tables>(stock_tables());
+  auto spec = parse_job(text, "job.toml", *all, set);
+  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {node_spec{.name = "local"}});
+  embedded_options o;
+  o.threads = 2;
+  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
+  return run.run().weights_sha256;
+}
+
+class cluster_run : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(3);
+    start_all();
+  }
+};
+
+TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
+  const auto alone = embedded_hash(tiny_job(), {});
+  for (const auto& set : {workers(3, 2), workers(2, 1), workers(1, 3)}) {
+    const auto r = run(tiny_job(), set, path("w.safetensors"));
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.outcome.exit_code(), 0);
+    ASSERT_FALSE(r.events.empty());
+    EXPECT_EQ(r.events.back().event.kind, "done");
+    EXPECT_EQ(r.text("weights_sha256"), alone);
+    EXPECT_GT(r.value("tcp_bytes"), 100000) << "roles lived on more than one node";
+    EXPECT_EQ(r.value("steps"), 40);
+    EXPECT_EQ(r.count("eval"), 2u);
+    EXPECT_EQ(r.count("step"), 40u) << "nobody was slow";
+    const auto file = read_safetensors(path("w.safetensors"));
+    ASSERT_TRUE(std::holds_alternative<safetensors_content>(file)) << std::get<record_error>(file).to_string();
+    EXPECT_EQ(weights_sha256(std::get<safetensors_content>(file).named), alone);
+  }
+}
+
+TEST_F(cluster_run, a_queue_of_jobs_runs_one_after_the_other) {
+  std::vector<std::unique_ptr<background>> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(begin(tiny_job(), workers(3, 1)));
+  std::set<std::string> hashes;
+  std::set<std::uint32_t> ids;
+  for (auto& j : jobs) {
+    const auto r = j->join();
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    hashes.insert(r.text("weights_sha256"));
+    ids.insert(r.outcome.job);
+  }
+  EXPECT_EQ(hashes.size(), 1u);
+  EXPECT_EQ(ids.size(), 4u);
+}
+
+TEST_F(cluster_run, a_mistake_in_the_job_comes_back_with_its_position) {
+  auto text = tiny_job();
+  text.replace(text.find("outputs = 16"), 12, "outpts = 16");
+  const auto r = run(text);
+  EXPECT_EQ(r.outcome.how, cluster_outcome::end::refused);
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+  ASSERT_FALSE(r.outcome.messages.empty());
+  EXPECT_TRUE(r.outcome.messages.front().starts_with("job.toml:19:")) << r.outcome.messages.front();
+  EXPECT_NE(r.outcome.messages.front().find("did you mean 'outputs'"), std::string::npos) << r.outcome.messages.front();
+  EXPECT_EQ(run(std::string("[job]\nname = \"\0\"", 16)).outcome.exit_code(), 2) << "a NUL byte";
+  EXPECT_EQ(run("[job]\nname = \"\xff\xfe\"\n").outcome.exit_code(), 2) << "bad UTF-8";
+  EXPECT_EQ(run(tiny_job(), workers(5, 1)).outcome.exit_code(), 2) << "more workers than packets";
+  EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
+}
+
+TEST_F(cluster_run, detaching_leaves_the_job_alone) {
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  b->detach();
+  EXPECT_EQ(b->join().outcome.how, cluster_outcome::end::detached);
+  EXPECT_NE(ask("n1", "status").text.find("running"), std::string::npos);
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  EXPECT_TRUE(daemon("n1").wait_log("is over: stopped", 20s));
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Every layer's forward and gradients against PyTorch, fp32, to 1e-5 relative.
+
+usage: layers_torch_test.py LAYER_DUMP_BINARY
+The dump covers every layer type in the registry and every case it ships; a type without an oracle below fails the test.
+"""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tensors
+
+BOUND = 1e-5
+
+
+class Options:
+    def __init__(self, meta):
+        self.raw = {k[4:]: v for k, v in meta.items() if k.startswith("opt.")}
+
+    def int(self, k):
+        return int(self.raw[k])
+
+    def real(self, k):
+        return float(self.raw[k])
+
+    def text(self, k):
+        return self.raw[k]
+
+    def flag(self, k):
+        return self.raw[k] == "true"
+
+    def ints(self, k):
+        return [int(x) for x in self.raw[k].split(",") if x]
+
+    def reals(self, k):
+        return [float(x) for x in self.raw[k].split(",") if x]
+
+    def pair(self, k, fallback=None):
+        """kernel or kernel_h, kernel_w; 0 in the pair means the common one."""
+        common = self.int(k) if k in self.raw else fallback
+        h = int(self.raw.get(k + "_h", 0)) or common
+        w = int(self.raw.get(k + "_w", 0)) or common
+        return h, w
+
+
+def convolution(o, x, w):
+    bias = w[1] if len(w) > 1 else None
+    return F.conv2d(x[0], w[0], bias, o.pair("stride", 1), o.pair("pad", 0), o.pair("dilation", 1), o.int("groups"))
+
+
+def pool_extent(size, kernel, stride, pad, ceil):
+    n = (size + 2 * pad - kernel + (stride - 1 if ceil else 0)) // stride + 1
+    if ceil and (n - 1) * stride >= size + pad:
+        n -= 1
+    return n
+
+
+def pooled(o, x, kind):
+    """Windows by hand: unfold the padded plane far enough for Caffe's rounding, then reduce what exists."""
+    kh, kw = o.pair("kernel")
+    kh, kw = kh or x.shape[2], kw or x.shape[3]
+    sh, sw = o.pair("stride", 1)
+    ph, pw = o.pair("pad", 0)
+    ceil = o.text("rounding") == "ceil"
+    n, c, h, w = x.shape
+    oh, ow = pool_extent(h, kh, sh, ph, ceil), pool_extent(w, kw, sw, pw, ceil)
+    right = max(0, (oh - 1) * sh + kh - h - ph), max(0, (ow - 1) * sw + kw - w - pw)
+    fill = float("-inf") if kind == "max" else 0.0
+    padded = F.pad(x, (pw, right[1], ph, right[0]), value=fill)
+    windows = padded.unfold(2, kh, sh).unfold(3, kw, sw)[:, :, :oh, :ow].reshape(n, c, oh, ow, kh * kw)
+    if kind == "max":
+        return windows.max(-1).values
+    ones = torch.ones(1, 1, h, w)
+    if o.flag("count_padding"):
+        ones = F.pad(ones, (pw, pw, ph, ph), value=1.0)
+        right = max(0, right[0] - ph), max(0, right[1] - pw)
+        counted = F.pad(ones, (0, right[1], 0, right[0]))
+    else:
+        counted = F.pad(ones, (pw, right[1], ph, right[0]))
+    counts = counted.unfold(2, kh, sh).unfold(3, kw, sw)[:, :, :oh, :ow].reshape(1, 1, oh, ow, kh * kw).sum(-1)
+    return windows.sum(-1) / counts
+
+
+def lrn(o, x, w):
+    x = x[0]
+    size, alpha, beta, k = o.int("size"), o.real("alpha"), o.real("beta"), o.real("k")
+    if o.text("region") == "across_channels":
+        return F.local_response_norm(x, size, alpha, beta, k)
+    return x * (k + alpha * F.avg_pool2d(x * x, size, 1, size // 2, count_include_pad=True)) ** -beta
+
+
+def eltwise(o, x, w):
+    op = o.text("operation")
+    if op == "sum":
+        c = o.reals("coeffs") or [1.0] * len(x)
+        return sum(a * b for a, b in zip(c, x))
+    y = x[0]
+    for b in x[1:]:
+        y = y * b if op == "prod" else torch.maximum(y, b)
+    return y
+
+
+def slices(o, x, w):
+    axis, points, size = o.int("axis"), o.ints("points"), x[0].shape[o.int("axis")]
+    if not points:
+        parts = o.int("parts")
+        points = [size // parts * i for i in range(1, parts)]
+    edges = [0] + points + [size]
+    return [x[0].narrow(axis, a, b - a) for a, b in zip(edges, edges[1:])]
+
+
+def softmax_loss(o, x, w):
+    keep = x[1] >= 0
+    return F.cross_entropy(x[0].reshape(x[0].shape[0], -1)[keep], x[1][keep].long())
+
+
+def accuracy(o, x, w):
+    scores, label = x[0].reshape(x[0].shape[0], -1), x[1].long()
+    best = scores.topk(o.int("top_k")).indices
+    keep = label >= 0
+    return (best == label[:, None]).any(1)[keep].float().mean()
+
+
+ORACLES = {
+    "convolution": convolution,
+    "max_pool": lambda o, x, w: pooled(o, x[0], "max"),
+    "avg_pool": lambda o, x, w: pooled(o, x[0], "avg"),
+    "relu": lambda o, x, w: F.leaky_relu(x[0], o.real("slope")),
+    "linear": lambda o, x, w: F.linear(x[0].reshape(x[0].shape[0], -1), w[0], w[1] if len(w) > 1 else None),
+    "flatten": lambda o, x, w: x[0].reshape(x[0].shape[0], -1),
+    "lrn": lrn,
+    "softmax_loss": softmax_loss,
+    "accuracy": accuracy,
+    "concat": lambda o, x, w: torch.cat(x, o.int("axis")),
+    "slice": slices,
+    "eltwise": eltwise,
+}
+
+
+def check_dropout(o, t):
+    ratio = o.real("ratio")
+    kept = t["out.0"] != 0
+    assert tensors.relative(t["out.0"][kept], t["in.0"][kept] / (1 - ratio)) <= BOUND
+    assert tensors.relative(t["grad_in.0"], t["grad_out.0"] * kept / (1 - ratio)) <= BOUND
+
+
+def check(path):
+    t, meta = tensors.load(path)
+    o, kind = Options(meta), meta["type"]
+    if kind == "dropout":
+        check_dropout(o, t)
+        return 0.0
+    many = lambda prefix: [torch.tensor(t[k]) for k in sorted((k for k in t if k.startswith(prefix + ".")), key=lambda k: int(k.split(".")[1]))]
+    x, w, g = many("in"), many("param"), many("grad_out")
+    leaves = {f"grad_in.{i}": v for i, v in enumerate(x) if v.is_floating_point()}
+    leaves.update({f"grad_param.{i}": v for i, v in enumerate(w)})
+    for v in leaves.values():
+        v.requires_grad_(True)
+    y = ORACLES[kind](o, x, w)
+    y = list(y) if isinstance(y, (list, tuple)) else [y]
+    worst = 0.0
+    for i, v in enumerate(y):
+        worst = max(worst, tensors.relative(t[f"out.{i}"].reshape(v.shape), v.detach().numpy()))
+    if g:
+        sum((a * b.reshape(a.shape)).sum() for a, b in zip(y, g)).backward()
+        for name, v in leaves.items():
+            if name not in t:
+                sys.exit(f"{path}: Troupe gave no {name}")
+            grad = v.grad if v.grad is not None else torch.zeros_like(v)
+            worst = max(worst, tensors.relative(t[name], grad.numpy()))
+    if not worst <= BOUND:
+        sys.exit(f"{os.path.basename(path)}: relative difference {worst:.3e} > {BOUND:.0e}  ({dict(o.raw)})")
+    return worst
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as tmp:
+        subprocess.run([sys.argv[1], tmp], check=True, stdout=subprocess.DEVNULL)
+        worst = {}
+        for path in sorted(glob.glob(os.path.join(tmp, "*.safetensors"))):
+            kind = os.path.basename(path).split(".")[0]
+            worst.setdefault(kind, []).append(check(path))
+        missing = set(ORACLES) - set(worst)
+        assert not missing, f"no cases for {sorted(missing)}"
+        for kind, values in worst.items():
+            print(f"{kind}: {len(values)} cases, worst relative difference {max(values):.2e}")

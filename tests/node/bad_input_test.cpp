@@ -1,0 +1,203 @@
+// Promise 21: every mistake names file, line and column, and says what is wrong. One row a mistake: what replaces which line of a
+// sound job (job_fixture.hpp), and where the first error must point.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace job_test;
+using ::testing::HasSubstr;
+
+struct row {
+  const char* what;
+  int line;  // that is replaced
+  std::string text;
+  const char* at;  // "line:column" of the first error
+  const char* message;
+};
+
+const row rows[] = {
+    {"syntax error", 3, "seed = ", "3:8", "expected value"},
+    {"unterminated string", 2, "name = \"small", "2:14", "Error while parsing string"},
+    {"duplicate key", 3, "name = \"again\"", "3:8", "cannot redefine"},
+    {"NUL byte", 3, std::string("seed = 7\0", 9), "3:9", "a NUL byte"},
+    {"bad UTF-8", 2, "name = \"sm\xff\"", "2:11", "a byte that is not UTF-8"},
+    {"a surrogate in UTF-8", 2, "name = \"\xed\xa0\x80\"", "2:9", "a byte that is not UTF-8"},
+    {"deep key", 3, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r = 1", "3:32", "a key of more than 16 parts"},
+    {"unknown table", 34, "[evall]", "34:2", "unknown key 'evall'; did you mean 'eval'?"},
+    {"unknown key of the job", 3, "sead = 7", "3:1", "[job]: unknown key 'sead'; did you mean 'seed'?"},
+    {"wrong type", 3, "seed = \"seven\"", "3:1", "'seed' must be an integer, it is a string"},
+    {"negative seed", 3, "seed = -1", "3:1", "'seed' must be between 0 and"},
+    {"a date", 3, "seed = 2020-01-01", "3:1", "it is a date or time"},
+    {"bad device", 4, "devices = [\"tpu:0\"]", "4:1", "bad device 'tpu:0'"},
+    {"precision that is not built", 4, "precision = \"bf16\"", "4:1", "precision = \"bf16\" is not built yet; there is: fp32, f64"},
+    {"unknown source", 6, "source = \"synthetik\"", "6:1", "unknown source 'synthetik'; did you mean 'synthetic'?"},
+    {"no source", 6, "", "5:2", "[data]: it needs a source"},
+    {"option of the source out of range", 7, "shape = [2, 8, 8]\nclasses = 0", "8:1", "'classes' must be at least 1"},
+    {"mixed list", 7, "shape = [2, \"x\"]", "7:9", "[data]: 'shape' is a list, which no option takes in this form"},
+    {"batch zero", 8, "batch = 0", "8:1", "'batch' must be between 1 and"},
+    {"batch that does not divide", 8, "batch = 10", "37:1", "packets must divide the batch: 10 examples"},
+    {"batch larger than the data", 7, "shape = [2, 8, 8]\nexamples = 4", "9:1", "larger than the training split of 4 examples"},
+    {"layer without a name", 10, "", "9:1", "a layer: it needs a name"},
+    {"duplicate layer", 17, "name = \"conv1\"", "17:1", "there are two layers called 'conv1'; the other one is at job.toml:10:1"},
+    {"reserved layer name", 10, "name = \"label\"", "10:1", "a layer cannot be called 'label'"},
+    {"unknown layer type", 11, "type = \"convolutoin\"", "11:1", "unknown layer type 'convolutoin'; did you mean 'convolution'?"},
+    {"layer without a type", 11, "", "9:1", "layer 'conv1': it needs a type"},
+    {"missing input", 19, "", "16:1", "layer 'ip1': it has no inputs: say where its values come from, as in inputs = [\"conv1\"]"},
+    {"unknown input", 19, "inputs = [\"data\",\n  \"con1\"]", "20:3", "layer 'ip1': unknown input 'con1'; did you mean 'conv1'?"},
+    {"inputs of a wrong type", 19, "inputs = [\"conv1\", 3]", "19:20", "'inputs' must be a list of strings, here is an integer"},
+    {"too many inputs", 19, "inputs = [\"conv1\", \"data\"]", "19:1", "a linear layer takes 1 input, not 2 (conv1, data)"},
+    {"cycle", 12, "inputs = [\"ip1\"]", "12:1", "layer 'conv1': the layers form a cycle: conv1 -> ip1 -> conv1"},
+    {"shapes that do not fit", 20,
+     "outputs = 10\n[[layer]]\nname = \"sum\"\ntype = \"eltwise\"\ninputs = [\"data\", \"conv1\"]\n[[layer]]\n"
+     "name = \"loss2\"\ntype = \"softmax_loss\"\ninputs = [\"sum\", \"label\"]",
+     "21:1", "layer 'sum': wants inputs of one shape, got 2x2x8x8, 2x4x6x6"},
+    {"an image layer behind a flat one", 16, "[[layer]]\nname = \"pool\"\ntype = \"max_pool\"\ninputs = [\"ip1\"]\n[[layer]]",
+     "16:1", "layer 'pool': wants one input [N, C, H, W], got 2x10"},
+    {"kernel 0", 14, "kernel = 0", "14:1", "layer 'conv1': give 'kernel'"},
+    {"no kernel", 14, "", "9:1", "layer 'conv1': give 'kernel'"},
+    {"kernel larger than the image", 14, "kernel = 9", "9:1",
+     "layer 'conv1': wants an image no smaller than the kernel's extent 9x9 (pad 0), got 2x2x8x8"},
+    {"outputs not in groups", 14, "kernel = 3\ngroups = 3", "15:1", "'outputs' must be a multiple of 'groups'"},
+    {"channels not in groups", 13, "outputs = 4\ngroups = 4", "9:1",
+     "layer 'conv1': wants channels in a multiple of groups = 4, got 2x2x8x8"},
+    {"option out of range", 14, "kernel = 3\nstride = 0", "15:1", "option 'stride' must be at least 1"},
+    {"required option missing", 20, "", "16:1", "layer 'ip1': option 'outputs' is missing"},
+    {"option of another type", 20, "outputs = 10\nkernel = 3", "21:1", "layer 'ip1': unknown key 'kernel'"},
+    {"unknown filler", 15, "weight_filler = { kind = \"gausian\", std = 0.1 }", "15:19", "did you mean 'gaussian'?"},
+    {"unknown key of a filler", 15, "weight_filler = { kind = \"gaussian\", sdt = 0.1 }", "15:38", "did you mean 'std'?"},
+    {"filler out of range", 15, "weight_filler = { kind = \"gaussian\", std = -1 }", "15:38", "option 'std' must be at least 0"},
+    {"filler that is no table", 15, "weight_filler = \"gaussian\"", "15:1", "option 'weight_filler' must be a table"},
+    {"NaN as a scale", 14, "kernel = 3\nlr_scale = nan", "15:1", "'lr_scale' must be finite and at least 0, it is nan"},
+    {"partition that is not built", 14, "kernel = 3\npartition = \"feature\"", "15:1",
+     "partition = \"feature\" is not built yet; there is: batch, none"},
+    {"placement that is not built", 14, "kernel = 3\nplace = \"n2/cpu:1\"", "15:1", "'place' is not built yet"},
+    {"bad phase", 14, "kernel = 3\nphase = \"tests\"", "15:1", "unknown phase 'tests'; did you mean 'test'?"},
+    {"label to a convolution", 12, "inputs = [\"label\"]", "12:11", "layer 'conv1': input 0 of a convolution layer takes values"},
+    {"too few scores", 20, "outputs = 9", "24:11",
+     "layer 'loss': its input 'ip1' (2x9) has 9 scores an example, but the data has 10 classes"},
+    {"unused layer", 20, "outputs = 10\n[[layer]]\nname = \"idle\"\ntype = \"relu\"\ninputs = [\"ip1\"]", "21:1",
+     "layer 'idle': its output is used by no layer"},
+    {"no loss", 23, "type = \"accuracy\"", "1:2", "no layer is a loss in training"},
+    {"a table where there is a list", 16, "[layer]", "16:1", "cannot redefine existing array 'layer' as table"},
+    {"NaN learning rate", 31, "lr = nan", "31:1", "[train.dynamics]: 'lr' must be finite and at least 0, it is nan"},
+    {"infinite learning rate", 31, "lr = inf", "31:1", "'lr' must be finite and at least 0, it is inf"},
+    {"negative learning rate", 31, "lr = -0.1", "31:1", "'lr' must be finite and at least 0, it is -0.1"},
+    {"unknown rule", 30, "rule = \"momentun\"", "30:1", "unknown update rule 'momentun'; did you mean 'momentum'?"},
+    {"no rule", 30, "", "29:8", "it needs a rule (there is: "},
+    {"option of another rule", 30, "rule = \"sgd\"", "32:1", "unknown key 'momentum'"},
+    {"NaN option of a rule", 32, "momentum = nan", "32:1", "option 'momentum' must be"},
+    {"unknown schedule", 33, "schedule = { kind = \"stepp\" }", "33:14", "unknown schedule 'stepp'; did you mean 'step'?"},
+    {"schedule without its option", 33, "schedule = { kind = \"step\" }", "33:1", "option 'every' is missing"},
+    {"unknown mode", 27, "sync = { mode = \"bzp\" }", "27:10", "unknown mode 'bzp'; did you mean 'bsp'? (there is: "},
+    {"mode as a word", 27, "sync = \"bsp\"", "27:1", "'sync' must be a table, it is a string"},
+    {"unknown sampler", 26, "sampler = { kind = \"shufle\" }", "26:13", "unknown sampler 'shufle'; did you mean 'shuffle'?"},
+    {"algorithm that is not built", 26, "algorithm = \"bptt\"", "26:1", "algorithm = \"bptt\" is not built yet; there is: bp"},
+    {"reducer that is not built", 26, "exchange = { reducer = \"ring\" }", "26:14",
+     "reducer = \"ring\" is not built yet; there is: server, auto"},
+    {"compression that is not built", 26, "exchange = { compress = \"fp16\" }", "26:14",
+     "compress = \"fp16\" is not built yet; there is: none"},
+    {"negative epochs", 28, "finish = { epochs = -1 }", "28:12", "'epochs' must be between 1 and"},
+    {"wrong unit", 28, "finish = { time = \"10parsecs\" }", "28:12", "'time' must be a time with a unit"},
+    {"time without a unit", 28, "finish = { time = 600 }", "28:12", "'time' must be a string, it is an integer"},
+    {"no end", 28, "finish = { who = \"all\" }", "28:1", "say when to stop"},
+    {"no finish", 28, "", "25:2", "it needs finish = { ... }"},
+    {"target without evaluations", 35, "every = 0", "28:24",
+     "[train.finish]: 'target_accuracy' needs evaluations: set [eval] every"},
+    {"target beyond 1", 28, "finish = { target_accuracy = 1.5 }", "28:12", "'target_accuracy' must be between 0 and 1, it is 1.5"},
+    {"unknown key of eval", 35, "evry = 50", "35:1", "[eval]: unknown key 'evry'; did you mean 'every'?"},
+    {"fewer packets than workers", 37, "packets = 1", "37:1", "fewer packets than workers: 1 for 2"},
+    {"packets beyond 16 bits", 37, "packets = 70000", "37:1", "'packets' must be between 1 and 65535, it is 70000"},
+    {"weights rule that is not built", 37, "packets = 4\nweights = \"stash\"", "38:1",
+     "weights = \"stash\" is not built yet; there is: drain"},
+    {"unknown fuse", 37, "packets = 4\nfuse = \"atuo\"", "38:1", "unknown fuse 'atuo'; did you mean 'auto'?"},
+    {"no workers", 39, "workers_per_group = 0", "39:1", "'workers_per_group' must be between 1 and 65535, it is 0"},
+    {"not a boolean", 39, "colocated = 1", "39:1", "'colocated' must be true or false, it is an integer"},
+    {"plugin that is not there", 1, "plugins = [\"libswish.so\"]\n[job]", "1:12",
+     "there is no plugin 'libswish.so' (looked for 'libswish.so')"},
+};
+
+TEST(bad_input, every_mistake_names_line_and_column) {
+  EXPECT_GE(std::size(rows), 30u);
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    auto lines = sound_lines();
+    lines[static_cast<std::size_t>(r.line) - 1] = r.text;
+    const auto e = mistakes_of(text_of(lines));
+    ASSERT_FALSE(e.empty());
+    const auto first = e.front().to_string();
+    EXPECT_EQ(first.rfind("job.toml:" + std::string(r.at) + ": ", 0), 0u) << shown(e);
+    EXPECT_THAT(first, HasSubstr(r.message)) << shown(e);
+  }
+}
+
+struct override_row {
+  const char* what;
+  std::string text;
+  const char* message;
+};
+const override_row override_rows[] = {
+    {"no value", "train.finish.epochs", "an override is written key=value"},
+    {"no key", "=3", "an override is written key=value"},
+    {"empty part", "train..epochs=3", "bad key 'train..epochs'"},
+    {"unknown key", "train.finish.epoch=1", "unknown key 'epoch'; did you mean 'epochs'?"},
+    {"unknown table", "trian.finish.epochs=1", "unknown key 'trian'; did you mean 'train'?"},
+    {"wrong value", "train.finish.epochs=-3", "'epochs' must be between 1 and"},
+    {"wrong type", "data.batch=[1, 2]", "'batch' must be an integer, it is a list"},
+    {"bad value", "data.batch=[1, 2", "bad value '[1, 2'"},
+    {"two values", "data.batch=1\nseed=2", "bad value '1\\x0aseed=2'"},
+    {"through a value", "data.batch.size=1", "'batch' is an integer, not a table"},
+    {"unknown layer", "layer.conv9.outputs=3", "there is no layer called 'conv9'"},
+    {"not finite", "train.dynamics.lr=nan", "'lr' must be finite and at least 0, it is nan"},
+};
+
+TEST(bad_input, every_bad_override_names_itself) {
+  for (const auto& r : override_rows) {
+    SCOPED_TRACE(r.what);
+    const auto e = mistakes_of(text_of(sound_lines()), {r.text});
+    ASSERT_FALSE(e.empty());
+    EXPECT_EQ(e.front().to_string().rfind("--set ", 0), 0u) << shown(e);
+    EXPECT_THAT(e.front().to_string(), HasSubstr(r.message));
+  }
+}
+
+TEST(bad_input, whole_files) {
+  const auto first = [](const std::string& text) {
+    const auto e = mistakes_of(text);
+    return e.empty() ? std::string("no error") : e.front().to_string();
+  };
+  EXPECT_EQ(first(""), "job.toml:1:1: there is no [data] table");
+  EXPECT_EQ(mistakes_of("").size(), 3u) << "data, layers, train";
+  EXPECT_EQ(first("\xff\xfe"), "job.toml:1:1: a byte that is not UTF-8");
+  EXPECT_EQ(first("= 3\n").rfind("job.toml:1:1: ", 0), 0u);
+}
+
+// The data's files: the error stands at the key that named them.
+TEST(bad_input, data_files) {
+  const auto folder = std::filesystem::temp_directory_path() / "troupe_bad_input_test";
+  std::filesystem::create_directories(folder);
+  auto lines = sound_lines();
+  lines[5] = "source = \"idx\"";
+  lines[6] = "path = \"" + folder.string() + "\"";
+  auto e = mistakes_of(text_of(lines));
+  ASSERT_EQ(e.size(), 1u);
+  EXPECT_EQ(e[0].to_string().rfind("job.toml:7:1: ", 0), 0u) << shown(e);
+  EXPECT_THAT(e[0].message, HasSubstr("train-images-idx3-ubyte"));
+  const std::string header("\0\0\x08\x03\0\0\0\x0a\0\0\0\x08\0\0\0\x08", 16);
+  std::ofstream(folder / "train-images-idx3-ubyte", std::ios::binary) << header << std::string(100, 'x');
+  e = mistakes_of(text_of(lines));
+  ASSERT_EQ(e.size(), 1u);
+  EXPECT_EQ(e[0].to_string().rfind("job.toml:7:1: ", 0), 0u) << shown(e);
+  lines[6] += "\ntrain_labels = 5";
+  EXPECT_THAT(shown(mistakes_of(text_of(lines))), HasSubstr("job.toml:8:1: [data]: option 'train_labels' must be a text"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,112 @@
+// Cluster files: what a sound one becomes, and where mistakes are found.
+#include "runtime/node/cluster_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> sound = {
+    /*  1 */ "[cluster]",
+    /*  2 */ "name = \"lab\"",
+    /*  3 */ "[cluster.tls]",
+    /*  4 */ "dir = \"certs\"",
+    /*  5 */ "[[node]]",
+    /*  6 */ "name = \"n1\"",
+    /*  7 */ "address = \"127.0.0.1:7701\"",
+    /*  8 */ "devices = [\"cpu:0\", \"cpu:1\"]",
+    /*  9 */ "roles = [\"coordinator\", \"server\"]",
+    /* 10 */ "[[node]]",
+    /* 11 */ "name = \"n2\"",
+    /* 12 */ "address = \"[::1]:7702\"",
+    /* 13 */ "roles = [\"worker\", \"server\", \"data\"]",
+    /* 14 */ "memory_limit = \"2GiB\"",
+};
+
+std::string with(int line, const std::string& text) {
+  std::string s;
+  for (std::size_t i = 0; i < sound.size(); ++i) s += (static_cast<int>(i) + 1 == line ? text : sound[i]) + "\n";
+  return s;
+}
+
+std::string first_error(const std::string& text) {
+  auto r = parse_cluster(text, "conf/c.toml");
+  auto* e = std::get_if<diagnostics>(&r);
+  return e && !e->empty() ? e->front().to_string() : "no error";
+}
+
+TEST(cluster_file, a_sound_file) {
+  auto r = parse_cluster(with(0, ""), "conf/c.toml");
+  ASSERT_TRUE(std::holds_alternative<cluster_spec>(r)) << first_error(with(0, ""));
+  const auto& c = std::get<cluster_spec>(r);
+  EXPECT_EQ(c.name, "lab");
+  EXPECT_EQ(c.tls_dir, "conf/certs") << "beside the file";
+  ASSERT_EQ(c.nodes.size(), 2u);
+  EXPECT_EQ(c.nodes[0].at.to_string(), "conf/c.toml:5:1");
+  EXPECT_THAT(c.nodes[0].devices, ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(c.nodes[1].devices, ElementsAre("cpu:0"));
+  EXPECT_THAT(c.nodes[1].roles, ElementsAre("worker", "server", "data"));
+  EXPECT_EQ(c.nodes[1].memory_limit, std::int64_t{2} << 30);
+}
+
+TEST(cluster_file, every_mistake_names_line_and_column) {
+  const struct {
+    const char* what;
+    int line;
+    std::string text;
+    const char* at;
+    const char* message;
+  } rows[] = {
+      {"unknown key", 2, "name = \"lab\"\nheartbeat = 3", "3:1", "[cluster]: unknown key 'heartbeat'"},
+      {"unknown table", 5, "[[nodes]]", "5:3", "unknown key 'nodes'; did you mean 'node'?"},
+      {"no name", 2, "", "1:2", "[cluster]: it needs a name"},
+      {"no tls", 3, "[other]", "1:2", "there is no [cluster.tls] table; nodes talk over TLS only"},
+      {"tls without dir", 4, "", "3:10", "[cluster.tls]: it needs dir"},
+      {"duplicate node", 11, "name = \"n1\"", "11:1", "node 'n1': the name 'n1' is taken already, at conf/c.toml:6:1"},
+      {"duplicate address", 12, "address = \"127.0.0.1:7701\"", "12:1",
+       "node 'n2': the address '127.0.0.1:7701' is taken already, at conf/c.toml:7:1"},
+      {"no address", 12, "", "10:1", "node 'n2': it needs an address"},
+      {"address without port", 7, "address = \"127.0.0.1\"", "7:1", "bad address '127.0.0.1'"},
+      {"port out of range", 7, "address = \"127.0.0.1:77010\"", "7:1", "bad address '127.0.0.1:77010'"},
+      {"negative port", 7, "address = \"127.0.0.1:-1\"", "7:1", "bad address"},
+      {"half an IPv4 address", 7, "address = \"127.0.0.256:1\"", "7:1", "bad address"},
+      {"bad host", 7, "address = \"no_host!:1\"", "7:1", "bad address"},
+      {"bare IPv6", 12, "address = \"::1:7702\"", "12:1", "bad address"},
+      {"every interface", 7, "address = \"0.0.0.0:7701\"", "7:1", "means every interface"},
+      {"unknown role", 9, "roles = [\"coordinator\", \"wroker\"]", "9:1", "unknown role 'wroker'; did you mean 'worker'?"},
+      {"no coordinator", 9, "roles = [\"server\"]", "5:3", "no node has the role 'coordinator'"},
+      {"no worker", 13, "roles = [\"server\"]", "5:3", "no node has the role 'worker'"},
+      {"no roles", 13, "roles = []", "5:3", "no node has the role 'worker'"},
+      {"bad device", 8, "devices = [\"cpu0\"]", "8:1", "bad device 'cpu0'"},
+      {"a device twice", 8, "devices = [\"cpu:0\", \"cpu:0\"]", "8:1", "the device 'cpu:0' is there twice"},
+      {"bad name", 6, "name = \"n 1\"", "6:1", "bad name 'n 1'"},
+      {"bad limit", 14, "memory_limit = \"2 Gigs\"", "14:1", "'memory_limit' must be a size"},
+      {"plugin", 1, "plugins = [\"libx.so\"]\n[cluster]", "1:12", "there is no plugin 'libx.so' (looked for 'conf/libx.so')"},
+      {"syntax", 6, "name = n1", "6:", "Error while parsing"},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    const auto e = first_error(with(r.line, r.text));
+    EXPECT_EQ(e.rfind("conf/c.toml:" + std::string(r.at), 0), 0u) << e;
+    EXPECT_THAT(e, HasSubstr(r.message));
+  }
+}
+
+TEST(cluster_file, nothing_at_all) {
+  auto r = parse_cluster("", "c.toml");
+  EXPECT_EQ(std::get<diagnostics>(r).size(), 2u);
+  EXPECT_EQ(first_error(""), "conf/c.toml:1:1: there is no [cluster] table");
+}
+
+TEST(cluster_file, port_zero_means_any_and_may_come_twice) {
+  auto text = with(7, "address = \"127.0.0.1:0\"");
+  text.replace(text.find("[::1]:7702"), 10, "127.0.0.1:0");
+  EXPECT_EQ(first_error(text), "no error");
+}
+
+}  // namespace
+}  // namespace troupe

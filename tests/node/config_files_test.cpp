@@ -1,0 +1,116 @@
+// Every file under configs/ is read, built and planned; so a key that changes its meaning is noticed here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "runtime/job/job.hpp"
+#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/job_file.hpp"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& e : std::filesystem::directory_iterator(std::string(TROUPE_SOURCE_DIR) + "/configs/" + folder))
+    if (e.path().extension() == ".toml") out.push_back(e.path().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string text_of(const diagnostics& list) {
+  std::string s;
+  for (const auto& d : list) s += d.to_string() + "\n";
+  return s;
+}
+
+std::shared_ptr<prepared_job> prepared(const std::string& name, const std::vector<node_spec>& nodes,
+                                       const std::vector<std::string>& overrides = {}) {
+  static std::map<std::string, std::shared_ptr<prepared_job>> kept;  // opening a data set takes a second
+  const auto key = name + (overrides.empty() ? "" : overrides.front()) + std::to_string(nodes.size());
+  if (auto i = kept.find(key); i != kept.end()) return i->second;
+  auto all = std::make_shared<const tables>(stock_tables());
+  auto spec = read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/" + name, *all, overrides);
+  if (auto* e = std::get_if<diagnostics>(&spec)) {
+    ADD_FAILURE() << text_of(*e);
+    return nullptr;
+  }
+  auto job = prepare_job(std::get<job_spec>(std::move(spec)), all, nodes);
+  if (auto* e = std::get_if<diagnostics>(&job)) {
+    ADD_FAILURE() << text_of(*e);
+    return nullptr;
+  }
+  return kept[key] = std::get<std::shared_ptr<prepared_job>>(std::move(job));
+}
+
+std::vector<node_spec> one_node() {
+  node_spec n;
+  n.name = "local";
+  return {n};
+}
+
+TEST(configs, every_job_is_read_built_and_planned) {
+  const auto files = files_in("jobs");
+  EXPECT_GE(files.size(), 4u);
+  for (const auto& f : files) {
+    SCOPED_TRACE(f);
+    const auto j = prepared(std::filesystem::path(f).filename().string(), one_node());
+    ASSERT_TRUE(j);
+    EXPECT_FALSE(j->plan.blocks.empty());
+  }
+}
+
+TEST(configs, every_cluster_is_read_and_carries_a_job) {
+  for (const auto& f : files_in("clusters")) {
+    SCOPED_TRACE(f);
+    auto c = read_cluster_file(f);
+    if (auto* e = std::get_if<diagnostics>(&c)) FAIL() << text_of(*e);
+    const auto& cluster = std::get<cluster_spec>(c);
+    const auto j =
+        prepared("lenet_synthetic.toml", cluster.nodes, {"topology.workers_per_group=" + std::to_string(cluster.nodes.size())});
+    ASSERT_TRUE(j);
+    std::set<std::uint32_t> used;
+    for (auto w : j->plan.workers) used.insert(j->plan[w].node);
+    EXPECT_EQ(used.size(), cluster.nodes.size());
+  }
+}
+
+TEST(configs, lenet_is_caffes) {
+  const auto j = prepared("lenet_fashion.toml", one_node());
+  ASSERT_TRUE(j);
+  EXPECT_EQ(j->graph.parameter_count, 431080);
+  EXPECT_EQ(j->graph.params[1].spec.lr_multiplier, 2);
+  EXPECT_EQ(j->steps_per_epoch, 937u);
+  EXPECT_EQ(j->spec.eval.every, 937);
+}
+
+TEST(configs, mlp_has_its_parameters) {
+  const auto j = prepared("mlp_fashion.toml", one_node());
+  ASSERT_TRUE(j);
+  EXPECT_EQ(j->graph.parameter_count, 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
+}
+
+TEST(configs, cifar10_full_is_caffes) {
+  const auto j = prepared("cifar10_full.toml", one_node());
+  ASSERT_TRUE(j);
+  EXPECT_EQ(j->graph.parameter_count, 89578);
+  const auto& bias = j->graph.params.back();
+  const auto& weight = j->graph.params[j->graph.params.size() - 2];
+  EXPECT_EQ(weight.full_name, "ip1.weight");
+  EXPECT_EQ(weight.spec.decay_multiplier, 250);
+  EXPECT_EQ(weight.spec.lr_multiplier, 1);
+  EXPECT_EQ(bias.spec.decay_multiplier, 0);
+  EXPECT_EQ(bias.spec.lr_multiplier, 2);
+}
+
+TEST(configs, fuse_makes_one_stage_of_lenet) {
+  const auto j = prepared("lenet_synthetic.toml", one_node(), {"pipeline.fuse=auto"});
+  ASSERT_TRUE(j);
+  EXPECT_EQ(j->plan.stages[0].size(), 1u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,208 @@
+// What a sound job file becomes, what --set does to it, and that mistakes are collected.
+#include "runtime/node/job_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/node/document.hpp"
+#include "runtime/node/table_reader.hpp"
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace job_test;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+job_spec spec_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  auto r = parse_job(text, "jobs/job.toml", *all_tables(), overrides);
+  if (auto* e = std::get_if<diagnostics>(&r)) {
+    ADD_FAILURE() << shown(*e);
+    return {};
+  }
+  return std::get<job_spec>(std::move(r));
+}
+
+TEST(job_file, a_sound_file_becomes_a_spec_with_positions) {
+  const auto j = spec_of(text_of(sound_lines()));
+  EXPECT_EQ(j.name, "small");
+  EXPECT_EQ(j.seed, 7u);
+  EXPECT_EQ(j.precision, "fp32");
+  EXPECT_EQ(j.data.source, "synthetic");
+  EXPECT_EQ(j.data.batch, 8);
+  EXPECT_EQ(j.data.values.get<std::vector<std::int64_t>>("shape"), (std::vector<std::int64_t>{2, 8, 8}));
+  EXPECT_EQ(j.data.values.integer("classes"), 10) << "the source's default";
+  ASSERT_EQ(j.layers.size(), 3u);
+  EXPECT_EQ(j.layers[0].values.integer("outputs"), 4);
+  EXPECT_EQ(j.layers[0].values.integer("stride"), 1);
+  EXPECT_EQ(j.layers[0].values.table("weight_filler").real("std"), 0.1);
+  EXPECT_EQ(j.layers[0].at.to_string(), "jobs/job.toml:9:1");
+  EXPECT_EQ(j.layers[0].key_at.at("weight_filler.std").to_string(), "jobs/job.toml:15:38");
+  EXPECT_EQ(j.layers[2].key_at.at("inputs.1").to_string(), "jobs/job.toml:24:18");
+  EXPECT_EQ(j.train.rule.kind, "momentum");
+  EXPECT_EQ(j.train.rule.values.real("momentum"), 0.9);
+  EXPECT_EQ(j.train.schedule.kind, "step");
+  EXPECT_EQ(j.train.schedule.values.integer("every"), 100);
+  EXPECT_EQ(j.train.lr, 0.01);
+  EXPECT_EQ(j.train.key_at.at("dynamics.lr").line, 31);
+  EXPECT_EQ(j.train.key_at.at("finish.epochs").line, 28);
+  EXPECT_EQ(*j.train.finish.epochs, 1);
+  EXPECT_EQ(j.train.reducer, "server");
+  EXPECT_EQ(j.eval.every, 50);
+  EXPECT_EQ(j.pipeline.packets, 4);
+  EXPECT_EQ(j.topology.workers_per_group, 2);
+  EXPECT_TRUE(j.topology.colocated);
+  EXPECT_EQ(shown(mistakes_of(text_of(sound_lines()))), "");
+}
+
+TEST(job_file, the_shortest_job) {
+  const auto j = spec_of(
+      "data = { source = \"synthetic\" }\n"
+      "train = { finish = { time = \"1.5 min\" }, dynamics = { rule = \"sgd\", lr = 1 } }\n"
+      "layer = [ { name = \"ip\", type = \"linear\", inputs = \"data\", outputs = 10 },\n"
+      "  { name = \"loss\", type = \"softmax_loss\", inputs = [\"ip\", \"label\"] } ]\n");
+  EXPECT_EQ(j.name, "job") << "the file's name";
+  EXPECT_EQ(*j.train.finish.seconds, 90);
+  EXPECT_EQ(j.train.lr, 1.0);
+  EXPECT_EQ(j.train.sync.kind, "bsp");
+  EXPECT_EQ(j.data.sampler.kind, "shuffle");
+  EXPECT_EQ(j.train.schedule.kind, "fixed");
+  EXPECT_EQ(j.layers[0].inputs, std::vector<std::string>{"data"});
+}
+
+TEST(job_file, set_overrides_any_key) {
+  const auto j = spec_of(text_of(sound_lines()), {"train.finish.epochs=3", "job.name=other-name", "layer.conv1.outputs=6",
+                                                  "pipeline.sub_solvers=2", "train.dynamics.schedule={ kind = \"fixed\" }",
+                                                  "train.finish.time=10min", "data.batch=16", "eval.batch = 32"});
+  EXPECT_EQ(*j.train.finish.epochs, 3);
+  EXPECT_EQ(*j.train.finish.seconds, 600);
+  EXPECT_EQ(j.name, "other-name");
+  EXPECT_EQ(j.layers[0].values.integer("outputs"), 6);
+  EXPECT_EQ(j.pipeline.sub_solvers, 2);
+  EXPECT_EQ(j.train.schedule.kind, "fixed");
+  EXPECT_EQ(j.data.batch, 16);
+  EXPECT_EQ(j.eval.batch, 32);
+  EXPECT_EQ(j.data.key_at.at("batch").to_string(), "--set data.batch=16");
+}
+
+TEST(job_file, scales_for_a_layer_or_for_each_parameter) {
+  auto lines = sound_lines();
+  lines[13] += "\nlr_scale = [1, 2]\ndecay_scale = 250";
+  const auto j = spec_of(text_of(lines));
+  EXPECT_THAT(j.layers[0].lr_scales, ElementsAre(1, 2));
+  EXPECT_EQ(j.layers[0].decay_scale, 250);
+  lines[13] += "\n#";
+  lines[19] += "\nlr_scale = [1, 2, 3]";
+  const auto e = mistakes_of(text_of(lines));
+  ASSERT_EQ(e.size(), 1u);
+  EXPECT_EQ(e[0].to_string(), "job.toml:24:1: layer 'ip1': lr_scale lists 3 factors, but a linear layer has 2 parameters here");
+}
+
+TEST(job_file, mistakes_are_collected_in_the_order_of_the_file) {
+  auto lines = sound_lines();
+  lines[1] = "nmae = \"x\"";
+  lines[7] = "batch = \"many\"";
+  lines[13] = "kernel = 3\nstride = 0\npad = -1\ncolour = 3";
+  lines[31] = "momentum = 1.5";
+  const auto e = mistakes_of(text_of(lines));
+  std::vector<std::string> list;
+  for (const auto& d : e) list.push_back(d.to_string());
+  EXPECT_THAT(list, ElementsAre("job.toml:2:1: [job]: unknown key 'nmae'; did you mean 'name'?",
+                                "job.toml:8:1: [data]: 'batch' must be an integer, it is a string",
+                                HasSubstr("job.toml:15:1: layer 'conv1': option 'stride' must be at least 1"),
+                                HasSubstr("job.toml:16:1: layer 'conv1': option 'pad' must be at least 0"),
+                                HasSubstr("job.toml:17:1: layer 'conv1': unknown key 'colour'"),
+                                HasSubstr("job.toml:35:1: [train.dynamics]: option 'momentum' must be at least 0 and at most 1")));
+}
+
+TEST(job_file, plugins_are_resolved_against_the_file) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("troupe_plugins_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()));
+  std::filesystem::create_directories(folder);
+  const auto plugin = (folder / "libswish.so").string();
+  std::ofstream(plugin) << "not loaded by anybody here";
+  const auto file = (folder / "job.toml").string();
+  auto r = read_plugins("plugins = [\"libswish.so\"]\n", file);
+  ASSERT_TRUE(std::holds_alternative<std::vector<std::string>>(r));
+  EXPECT_THAT(std::get<std::vector<std::string>>(r), ElementsAre(plugin));
+  r = read_plugins("# nothing\n", file);
+  EXPECT_TRUE(std::get<std::vector<std::string>>(r).empty());
+  r = read_plugins("plugins = [\"libswish.so\",\n  \"no.so\"]\n", file);
+  const auto& e = std::get<diagnostics>(r);
+  ASSERT_EQ(e.size(), 1u);
+  EXPECT_THAT(e[0].to_string(), HasSubstr("job.toml:2:3: there is no plugin 'no.so' (looked for"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(job_file, files_that_cannot_be_configurations) {
+  const auto folder = std::filesystem::temp_directory_path() / "troupe_job_file_test";
+  std::filesystem::create_directories(folder);
+  const auto message = [&](const std::string& path) {
+    auto r = read_job_file(path, *all_tables());
+    auto* e = std::get_if<diagnostics>(&r);
+    return e && !e->empty() ? e->front().to_string() : std::string();
+  };
+  EXPECT_EQ(message((folder / "no.toml").string()), (folder / "no.toml").string() + ": there is no such file");
+  EXPECT_THAT(message(folder.string()), HasSubstr("this is not a regular file"));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is not a regular file"));
+  const auto big = (folder / "big.toml").string();
+  std::ofstream(big) << std::string(max_document_bytes + 1, '#');
+  EXPECT_THAT(message(big), HasSubstr("the file is larger than 1 MiB"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(job_file, units) {
+  EXPECT_EQ(parse_time("200ms"), 0.2);
+  EXPECT_EQ(parse_time("10min"), 600);
+  EXPECT_EQ(parse_time("1.5 h"), 5400);
+  EXPECT_EQ(parse_time("2d"), 172800);
+  EXPECT_DOUBLE_EQ(*parse_time("30us"), 30e-6);
+  for (auto bad : {"", "10", "min", "-1s", "nan s", "1e999s", "10 parsecs", "1s2"}) EXPECT_FALSE(parse_time(bad)) << bad;
+  EXPECT_EQ(parse_bytes("512MiB"), 536870912);
+  EXPECT_EQ(parse_bytes("2 GB"), 2e9);
+  EXPECT_FALSE(parse_bytes("512"));
+}
+
+// Promise 20: no text may crash the reader. Every prefix, every byte replaced by a few others, and some monsters.
+TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
+  const auto text = text_of(sound_lines());
+  for (std::size_t n = 0; n < text.size(); n += 3) parse_job(text.substr(0, n), "t", *all_tables());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto t = text;
+    for (char c : {'\0', '"', '[', '\xff', '='}) {
+      t[i] = c;
+      if (c == '\0' || c == '\xff') {
+        const auto e = mistakes_of(t);
+        ASSERT_FALSE(e.empty());
+        EXPECT_GT(e[0].at.line, 0);
+      } else {
+        parse_job(t, "t", *all_tables());
+      }
+    }
+  }
+}
+
+TEST(job_file, monsters) {
+  std::string dots = "a";
+  for (int i = 0; i < 200000; ++i) dots += ".a";
+  const std::string open(200000, '['), braces = [] {
+    std::string s = "a = ";
+    for (int i = 0; i < 100000; ++i) s += "{a=";
+    return s;
+  }();
+  std::string keys;
+  for (int i = 0; i < 60000; ++i) keys += "k" + std::to_string(i) + " = 1\n";
+  for (const auto& t :
+       {dots + " = 1", "[" + dots + "]", "[[" + dots + "]]", "a = {" + dots + " = 1}", "\"x\"." + dots, "a = " + open, braces, keys,
+        "a = \"\"\"\\" + std::string(1000, '"'), std::string("'''"), std::string("\"\\"), std::string("a = '''x''''.a.a")}) {
+    auto r = parse_job(t, "t", *all_tables());
+    EXPECT_TRUE(std::holds_alternative<diagnostics>(r));
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,145 @@
+// The checker finds what it is there to find: one planted mistake for each promise of check_layer.hpp.
+#include "ops/check_layer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// y = w x^2 for one weight, right in every respect but the planted one.
+enum class mistake {
+  none,
+  gradient,
+  weight_gradient,
+  impure,
+  unwritten,
+  undeclared_need,
+  no_accumulate,
+  changes_input,
+  wrong_shape,
+  saves_more,
+  kink
+};
+
+struct planted final : layer {
+  mistake m;
+  mutable tensor remembered;  // what a layer must not have
+  explicit planted(mistake which) : m(which) {}
+
+  shapes infer(const shapes& in) const override { return in; }
+  signatures supported() const override { return alike({distribution::split_0}, 1, 1); }
+  param_specs params(const shapes&) const override { return {{.name = "weight", .dims = shape{1}, .filler = {}}}; }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = m != mistake::undeclared_need};
+  }
+
+  template <class T>
+  void run_forward(const tensors& in, const tensors& params, tensors& out) const {
+    const T w = params[0].data<T>()[0];
+    const std::int64_t n = out[0].count() - (m == mistake::unwritten ? 1 : 0);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T x = in[0].data<T>()[i];
+      out[0].mutable_data<T>()[i] = m == mistake::kink ? (x > 0 ? x : T(0)) * w : w * x * x;
+    }
+    if (m == mistake::changes_input) const_cast<T*>(in[0].data<T>())[0] += T(1);
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
+    if (m == mistake::wrong_shape) out[0] = tensor::allocate(c.dev, shape{in[0].count() + 1}, in[0].type());
+    out[0].back(c.dev);
+    in[0].type() == dtype::f64 ? run_forward<double>(in, params, out) : run_forward<float>(in, params, out);
+    if (m == mistake::impure) remembered = in[0];
+    if (m == mistake::saves_more) s.extra = {tensor::allocate(c.dev, in[0].dims(), in[0].type())};
+  }
+  template <class T>
+  void run_backward(const tensor& x, const tensors& params, const tensor& dy, tensors& grad_in, tensors& grad_params,
+                    bool accumulate) const {
+    T sum = 0;
+    for (std::int64_t i = 0; i < x.count(); ++i) {
+      const T v = x.data<T>()[i], d = dy.data<T>()[i];
+      const T factor = m == mistake::gradient ? T(2.01) : T(2);
+      if (grad_in[0]) grad_in[0].mutable_data<T>()[i] = params[0].data<T>()[0] * (m == mistake::kink ? T(v > 0) : factor * v) * d;
+      sum += (m == mistake::kink ? (v > 0 ? v : T(0)) : v * v) * d;
+    }
+    if (m == mistake::weight_gradient) sum = -sum;
+    if (grad_params[0])
+      grad_params[0].mutable_data<T>()[0] = sum + (accumulate && m != mistake::no_accumulate ? grad_params[0].data<T>()[0] : T(0));
+  }
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override {
+    const tensor& x = m == mistake::impure ? remembered : s.inputs[0];
+    if (grad_in[0]) grad_in[0].back(c.dev);
+    if (grad_params[0]) grad_params[0].back(c.dev);
+    x.type() == dtype::f64 ? run_backward<double>(x, params, grad_out[0], grad_in, grad_params, accumulate)
+                           : run_backward<float>(x, params, grad_out[0], grad_in, grad_params, accumulate);
+  }
+};
+
+std::vector<std::string> findings(mistake m) {
+  const layer_type type{.name = "planted",
+                        .doc = "y = w x^2",
+                        .specs = {},
+                        .make = [m](const options&) { return std::make_unique<planted>(m); },
+                        .cases = {}};
+  return check_layer(type, example("vector", {}, {shape{3, 4}}), *make_cpu_device());
+}
+
+TEST(check_layer, finds_nothing_where_nothing_is_wrong) { EXPECT_THAT(findings(mistake::none), IsEmpty()); }
+TEST(check_layer, finds_a_wrong_gradient_of_an_input) {
+  EXPECT_THAT(findings(mistake::gradient), Contains(HasSubstr("gradient of input 0")));
+}
+TEST(check_layer, finds_a_wrong_gradient_of_a_parameter) {
+  EXPECT_THAT(findings(mistake::weight_gradient), Contains(HasSubstr("gradient of parameter 'weight'")));
+}
+TEST(check_layer, finds_a_layer_that_keeps_something_of_a_pass) {
+  EXPECT_THAT(findings(mistake::impure), Contains(HasSubstr("impure")));
+}
+TEST(check_layer, finds_elements_that_are_not_written) {
+  EXPECT_THAT(findings(mistake::unwritten), Contains(HasSubstr("not written")));
+}
+TEST(check_layer, finds_use_of_what_was_not_asked_for) {
+  EXPECT_THAT(findings(mistake::undeclared_need), Contains(HasSubstr("backward_needs()")));
+}
+TEST(check_layer, finds_assignment_where_it_should_add) {
+  EXPECT_THAT(findings(mistake::no_accumulate), Contains(HasSubstr("accumulate")));
+}
+TEST(check_layer, finds_a_changed_input) {
+  EXPECT_THAT(findings(mistake::changes_input), Contains(HasSubstr("an input is changed")));
+}
+TEST(check_layer, finds_a_shape_that_infer_did_not_announce) {
+  EXPECT_THAT(findings(mistake::wrong_shape), Contains(HasSubstr("declared 3x4")));
+}
+TEST(check_layer, finds_more_saved_than_announced) {
+  EXPECT_THAT(findings(mistake::saves_more), Contains(HasSubstr("saves 48 bytes")));
+}
+TEST(check_layer, passes_a_kink) { EXPECT_THAT(findings(mistake::kink), IsEmpty()); }
+
+TEST(check_layer, reports_wrong_options_and_shapes) {
+  layer_registry r;
+  add_stock_layers(r);
+  const auto dev = make_cpu_device();
+  EXPECT_THAT(check_layer(*r.find("relu"), example("", {{{"slop", 0.1}}}, {{2}}), *dev),
+              Contains(HasSubstr("did you mean 'slope'?")));
+  EXPECT_THAT(check_layer(*r.find("lrn"), example("", {}, {{2, 3}}), *dev),
+              Contains(HasSubstr("wants one input [N, C, H, W], got 2x3")));
+}
+
+TEST(check_layer, wants_documentation_and_cases_of_a_row) {
+  const layer_type type{.name = "bare",
+                        .doc = "",
+                        .specs = {},
+                        .make = [](const options&) { return std::make_unique<planted>(mistake::none); },
+                        .cases = {}};
+  const auto all = check_layer_type(type, *make_cpu_device());
+  EXPECT_THAT(all, Contains(HasSubstr("no doc")));
+  EXPECT_THAT(all, Contains(HasSubstr("fewer than five cases")));
+}
+
+}  // namespace
+}  // namespace troupe

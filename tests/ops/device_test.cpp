@@ -1,0 +1,276 @@
+// Primitives against naive loops, on every instruction set of this machine; and the promise that results depend on values alone.
+#include "ops/device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "tests/ops/support.hpp"
+
+namespace troupe {
+namespace {
+
+using test::empty;
+using test::gaussian;
+using test::tensor_of;
+using test::values_of;
+
+TEST(device, names_its_numerics) {
+  const auto dev = make_cpu_device("baseline");
+  EXPECT_EQ(dev->name(), "cpu");
+  EXPECT_NE(dev->numerics_id().find("/baseline"), std::string::npos);
+  EXPECT_EQ(make_cpu_device("pdp-11"), nullptr);
+}
+
+TEST(device, without_cuda_says_why) {
+  if (cuda_available()) GTEST_SKIP();
+  EXPECT_EQ(make_cuda_device(0), nullptr);
+  EXPECT_FALSE(cuda_reason().empty());
+}
+
+TEST(device, gemm_agrees_with_a_loop_for_every_transposition) {
+  const auto dev = make_cpu_device();
+  const std::int64_t m = 5, n = 7, k = 9;
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const tensor a = gaussian(*dev, ta ? shape{k, m} : shape{m, k}, 1), b = gaussian(*dev, tb ? shape{n, k} : shape{k, n}, 2);
+      tensor c = gaussian(*dev, shape{m, n}, 3);
+      const auto before = values_of(c);
+      dev->gemm({.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = k, .alpha = 2.0, .beta = 0.5}, a, b, c);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = 0;
+          for (std::int64_t l = 0; l < k; ++l)
+            sum += a.data<double>()[ta ? l * m + i : i * k + l] * b.data<double>()[tb ? j * k + l : l * n + j];
+          EXPECT_NEAR(c.data<double>()[i * n + j], 2 * sum + 0.5 * before[static_cast<std::size_t>(i * n + j)], 1e-12);
+        }
+    }
+}
+
+TEST(device, maps_agree_with_the_standard_library) {
+  struct row {
+    unary f;
+    double (*reference)(double);
+    double low, high;
+  };
+  const row rows[] = {{unary::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -30, 30},
+                      {unary::tanh, [](double x) { return std::tanh(x); }, -10, 10},
+                      {unary::exp, [](double x) { return std::exp(x); }, -80, 80},
+                      {unary::log, [](double x) { return std::log(x); }, 1e-6, 1e6},
+                      {unary::sqrt, [](double x) { return std::sqrt(x); }, 0, 100},
+                      {unary::square, [](double x) { return x * x; }, -5, 5},
+                      {unary::absolute, [](double x) { return std::fabs(x); }, -5, 5}};
+  for (const auto& dev : test::all_devices())
+    for (const auto& r : rows) {
+      tensor wide = empty(*dev, {1001}), y = empty(*dev, {1001}), narrow = empty(*dev, {1001}, dtype::f32),
+             z = empty(*dev, {1001}, dtype::f32);
+      dev->fill_uniform({.key = 1}, r.low, r.high, wide);
+      dev->copy(wide, narrow);
+      dev->map(r.f, 0.0, wide, y);
+      dev->map(r.f, 0.0, narrow, z);
+      for (std::int64_t i = 0; i < 1001; ++i) {
+        const double x = wide.data<double>()[i], xf = static_cast<double>(narrow.data<float>()[i]);
+        EXPECT_NEAR(y.data<double>()[i], r.reference(x), 4e-16 * (1 + std::fabs(x)) * std::max(1.0, std::fabs(r.reference(x))))
+            << static_cast<int>(r.f) << " " << x;
+        EXPECT_NEAR(static_cast<double>(z.data<float>()[i]), r.reference(xf),
+                    3e-7 * (1 + std::fabs(xf) / 50) * std::max(1.0, std::fabs(r.reference(xf))))
+            << static_cast<int>(r.f) << " " << xf;
+      }
+    }
+}
+
+TEST(device, exp_log_and_relu_keep_special_values) {
+  const double inf = INFINITY;
+  for (const auto& dev : test::all_devices()) {
+    const tensor x = tensor_of<float>(*dev, {6}, {INFINITY, -INFINITY, NAN, 0.0F, 1e-42F, -1.0F});
+    tensor y = empty(*dev, {6}, dtype::f32);
+    dev->map(unary::exp, 0, x, y);
+    EXPECT_EQ(y.data<float>()[0], inf);
+    EXPECT_EQ(y.data<float>()[1], 0);
+    EXPECT_TRUE(std::isnan(y.data<float>()[2]));
+    EXPECT_EQ(y.data<float>()[3], 1);
+    dev->map(unary::log, 0, x, y);
+    EXPECT_EQ(y.data<float>()[0], inf);
+    EXPECT_TRUE(std::isnan(y.data<float>()[1]) && std::isnan(y.data<float>()[2]) && std::isnan(y.data<float>()[5]));
+    EXPECT_EQ(y.data<float>()[3], -inf);
+    EXPECT_NEAR(y.data<float>()[4], std::log(1e-42F), 1e-4);
+    dev->map(unary::relu, 0, x, y);
+    EXPECT_EQ(y.data<float>()[0], inf);
+    EXPECT_EQ(y.data<float>()[1], 0);
+    EXPECT_TRUE(std::isnan(y.data<float>()[2]));
+  }
+}
+
+TEST(device, sums_rows_columns_and_planes) {
+  for (const auto& dev : test::all_devices()) {
+    const tensor x = tensor_of<double>(*dev, {2, 3, 2}, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60});
+    tensor a = empty(*dev, {3}), b = empty(*dev, {6}), c = empty(*dev, {2});
+    dev->reduce_sum(2, 3, 2, x, a);
+    EXPECT_EQ(values_of(a), (std::vector<double>{33, 77, 121}));
+    dev->reduce_sum(2, 6, 1, x, b);
+    EXPECT_EQ(values_of(b), (std::vector<double>{11, 22, 33, 44, 55, 66}));
+    dev->reduce_sum(1, 2, 6, x, c);
+    EXPECT_EQ(values_of(c), (std::vector<double>{21, 210}));
+    EXPECT_EQ(dev->sum_squares(x), 91 * 101);
+  }
+}
+
+TEST(device, adds_scales_and_picks) {
+  for (const auto& dev : test::all_devices()) {
+    const tensor x = tensor_of<double>(*dev, {3}, {1, -2, 3}), y = tensor_of<double>(*dev, {3}, {2, -2, 1});
+    tensor z = empty(*dev, {3});
+    const std::pair<binary, std::vector<double>> rows[] = {
+        {binary::add, {3, -4, 4}}, {binary::subtract, {-1, 0, 2}}, {binary::multiply, {2, 4, 3}}, {binary::maximum, {2, -2, 3}}};
+    for (const auto& [op, expected] : rows) {
+      dev->apply(op, x, y, z);
+      EXPECT_EQ(values_of(z), expected);
+    }
+    dev->axpy(2.0, x, z);
+    EXPECT_EQ(values_of(z), (std::vector<double>{4, -6, 9}));
+    dev->scale(0.5, z);
+    EXPECT_EQ(values_of(z), (std::vector<double>{2, -3, 4.5}));
+    dev->select_equal(x, y, z, z);
+    EXPECT_EQ(values_of(z), (std::vector<double>{0, -3, 0}));
+  }
+}
+
+TEST(device, converts_between_types_and_copies_blocks) {
+  const auto dev = make_cpu_device();
+  const tensor bytes = tensor_of<std::uint8_t>(*dev, {2, 3}, {0, 1, 2, 253, 254, 255});
+  tensor x = empty(*dev, {2, 3}, dtype::f32), columns = empty(*dev, {2, 2}, dtype::f32);
+  dev->copy(bytes, x);
+  EXPECT_EQ(values_of<float>(x), (std::vector<float>{0, 1, 2, 253, 254, 255}));
+  dev->copy_block({.rows = 2, .length = 2, .from_offset = 1, .from_stride = 3, .to_offset = 0, .to_stride = 2}, x, columns);
+  EXPECT_EQ(values_of<float>(columns), (std::vector<float>{1, 2, 254, 255}));
+}
+
+double largest_difference(const tensor& a, const tensor& b) {
+  double d = 0;
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    const double e = std::fabs(a.data<double>()[i] - b.data<double>()[i]);
+    d = std::isnan(e) ? e : std::max(d, e);
+  }
+  return d;
+}
+
+// The device's own convolution against the composition of im2col, gemm and col2im.
+TEST(device, convolution_agrees_with_the_reference) {
+  const conv_geometry rows[] = {
+      {.batch = 3, .channels = 2, .height = 9, .width = 7, .outputs = 5, .kernel_h = 3, .kernel_w = 2, .pad_h = 1},
+      {.batch = 5,
+       .channels = 4,
+       .height = 12,
+       .width = 33,
+       .outputs = 30,
+       .kernel_h = 5,
+       .kernel_w = 5,
+       .stride_h = 2,
+       .stride_w = 3,
+       .pad_h = 2,
+       .pad_w = 4,
+       .groups = 2},
+      {.batch = 2,
+       .channels = 3,
+       .height = 20,
+       .width = 70,
+       .outputs = 15,
+       .kernel_h = 2,
+       .kernel_w = 3,
+       .dilation_h = 3,
+       .dilation_w = 2},
+      {.batch = 70, .channels = 3, .height = 4, .width = 4, .outputs = 29, .kernel_h = 4, .kernel_w = 4},
+      {.batch = 1, .channels = 1, .height = 1, .width = 1, .outputs = 1}};
+  for (const auto& dev : test::all_devices())
+    for (const auto& g : rows) {
+      const shape xs{g.batch, g.channels, g.height, g.width}, ys{g.batch, g.outputs, g.out_h(), g.out_w()};
+      const shape ws{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w};
+      const tensor x = gaussian(*dev, xs, 1), w = gaussian(*dev, ws, 2), bias = gaussian(*dev, {g.outputs}, 3),
+                   dy = gaussian(*dev, ys, 4);
+      tensor y = gaussian(*dev, ys, 5), y2 = gaussian(*dev, ys, 6), dx = gaussian(*dev, xs, 5), dx2 = gaussian(*dev, xs, 6);
+      tensor dw = gaussian(*dev, ws, 5), dw2 = gaussian(*dev, ws, 6);
+      dev->conv_forward(g, x, w, bias, y);
+      dev->device::conv_forward(g, x, w, bias, y2);
+      EXPECT_LT(largest_difference(y, y2), 1e-11);
+      dev->conv_backward_data(g, dy, w, dx);
+      dev->device::conv_backward_data(g, dy, w, dx2);
+      EXPECT_LT(largest_difference(dx, dx2), 1e-11);
+      dev->conv_backward_weights(g, x, dy, dw);
+      dev->device::conv_backward_weights(g, x, dy, dw2);
+      EXPECT_LT(largest_difference(dw, dw2), 1e-10);
+    }
+}
+
+TEST(device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
+  for (const auto& dev : test::all_devices()) {
+    const pool_geometry g{
+        .height = 2, .width = 4, .out_h = 1, .out_w = 2, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    tensor y = empty(*dev, {2}), index = empty(*dev, {2}, dtype::i32);
+    dev->max_pool(g, tensor_of<double>(*dev, {2, 4}, {0, 5, -INFINITY, -INFINITY, 5, 5, -INFINITY, -INFINITY}), y, index);
+    EXPECT_EQ(values_of(y), (std::vector<double>{5, -INFINITY}));
+    EXPECT_EQ(values_of<std::int32_t>(index), (std::vector<std::int32_t>{1, 2}));
+    dev->max_pool(g, tensor_of<double>(*dev, {2, 4}, {0, 5, 7, 1, NAN, 9, 2, 8}), y, index);
+    EXPECT_TRUE(std::isnan(y.data<double>()[0]));
+    EXPECT_EQ(values_of<std::int32_t>(index), (std::vector<std::int32_t>{4, 7}));
+  }
+}
+
+TEST(device, softmax_loss_leaves_padding_out) {
+  for (const auto& dev : test::all_devices()) {
+    const tensor x = tensor_of<double>(*dev, {3, 2}, {0, 0, 1000, 0, 5, 7});
+    const tensor labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
+    tensor p = empty(*dev, {3, 2}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 2});
+    dev->softmax_loss(x, labels, p, loss);
+    EXPECT_NEAR(dev->scalar(loss), std::log(2.0) / 2, 1e-15);
+    dev->softmax_loss_backward(p, labels, one, dx);
+    const auto d = values_of(dx);
+    EXPECT_NEAR(d[0], 0.25, 1e-15);
+    EXPECT_NEAR(d[1], -0.25, 1e-15);
+    EXPECT_EQ(std::vector<double>(d.begin() + 2, d.end()), (std::vector<double>{0, 0, 0, 0}));
+    const tensor none = tensor_of<std::int32_t>(*dev, {3}, {-1, -1, -1});
+    dev->softmax_loss(x, none, p, loss);
+    EXPECT_EQ(dev->scalar(loss), 0);
+    dev->top_k(1, x, labels, loss);
+    EXPECT_EQ(dev->scalar(loss), 0.5);  // a tie goes to the lower class
+    dev->top_k(2, x, labels, loss);
+    EXPECT_EQ(dev->scalar(loss), 1);
+  }
+}
+
+// One convolution and one product, with every tensor `shift` elements into a larger block.
+std::vector<float> shifted_results(device& dev, std::int64_t shift) {
+  const auto place = [&](shape s, std::uint64_t key) {
+    const tensor values = gaussian(dev, s, key, dtype::f32);
+    tensor t = tensor::allocate(dev, shape{s.count() + shift}, dtype::f32).slice(shift, s);
+    std::memcpy(t.raw_mutable(), values.raw(), values.bytes());
+    return t;
+  };
+  const conv_geometry g{
+      .batch = 3, .channels = 3, .height = 11, .width = 13, .outputs = 9, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
+  const tensor x = place({3, 3, 11, 13}, 1), w = place({9, 3, 3, 3}, 2), a = place({33, 39}, 3), b = place({39, 3861}, 4);
+  tensor y = place({3, 9, 11, 13}, 5), c = place({33, 3861}, 6), dw = place({9, 3, 3, 3}, 7), sum = place({117}, 8);
+  dev.conv_forward(g, x, w, tensor(), y);
+  dev.conv_backward_weights(g, x, y, dw);
+  dev.gemm({.m = 33, .n = 3861, .k = 39}, a, b, c);
+  dev.reduce_sum(1, 117, 33 * 33, c, sum);
+  std::vector<float> all = values_of<float>(y);
+  for (const tensor* t : {&dw, &c, &sum})
+    for (float v : values_of<float>(*t)) all.push_back(v);
+  return all;
+}
+
+TEST(device, gives_the_same_bits_at_any_address_and_in_any_thread) {
+  for (const auto& dev : test::all_devices()) {
+    const auto expected = shifted_results(*dev, 0);
+    for (std::int64_t shift : {1, 3, 5}) {
+      std::vector<float> got;
+      std::thread([&] { got = shifted_results(*dev, shift); }).join();
+      EXPECT_EQ(std::memcmp(got.data(), expected.data(), expected.size() * sizeof(float)), 0)
+          << dev->numerics_id() << " shifted by " << shift;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

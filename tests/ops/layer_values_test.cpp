@@ -1,0 +1,103 @@
+// Layers on values small enough to work out by hand, and the shapes of nets that everybody knows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/ops/support.hpp"
+
+namespace troupe {
+namespace {
+
+using test::tensor_of;
+using test::values_of;
+using i = std::int64_t;
+using reals = std::vector<double>;
+
+struct layer_values : testing::Test {
+  std::unique_ptr<device> dev = make_cpu_device();
+  test::stock stock;
+  reals run(const char* type, options given, const tensors& in, const tensors& params = {}) {
+    return values_of(stock.forward(*stock.make(type, std::move(given)), {.dev = *dev}, in, params)[0]);
+  }
+  shape infer(const char* type, options given, const shapes& in) { return stock.make(type, std::move(given))->infer(in)[0]; }
+  tensor iota(shape s) {
+    reals v(static_cast<std::size_t>(s.count()));
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<double>(k);
+    return tensor_of(*dev, s, v);
+  }
+  std::string shape_mistake(const char* type, options given, const shapes& in) {
+    try {
+      stock.make(type, std::move(given))->infer(in);
+    } catch (const shape_error& e) {
+      return e.what();
+    }
+    return "none";
+  }
+};
+
+TEST_F(layer_values, convolution) {
+  const tensors params{tensor_of(*dev, {1, 1, 2, 2}, {1, 0, 0, -1}), tensor_of(*dev, {1}, {10})};
+  EXPECT_EQ(run("convolution", {{{"outputs", i{1}}, {"kernel", i{2}}}}, {iota({1, 1, 3, 3})}, params), (reals{6, 6, 6, 6}));
+}
+
+TEST_F(layer_values, pooling_rounds_like_caffe_or_like_torch) {
+  const options ceil{{{"kernel", i{3}}, {"stride", i{2}}}},
+      floor{{{"kernel", i{3}}, {"stride", i{2}}, {"rounding", std::string("floor")}}};
+  EXPECT_EQ(infer("max_pool", ceil, {{1, 1, 32, 32}}), (shape{1, 1, 16, 16}));
+  EXPECT_EQ(infer("max_pool", floor, {{1, 1, 32, 32}}), (shape{1, 1, 15, 15}));
+  EXPECT_EQ(infer("max_pool", {{{"kernel", i{2}}, {"stride", i{2}}, {"pad", i{1}}}}, {{1, 1, 5, 5}}),
+            (shape{1, 1, 3, 3}));  // the window beyond the padding is dropped
+  EXPECT_EQ(run("max_pool", ceil, {iota({1, 1, 4, 4})}), (reals{10, 11, 14, 15}));
+  EXPECT_EQ(run("avg_pool", {{{"kernel", i{2}}, {"stride", i{2}}}}, {iota({1, 1, 3, 3})}), (reals{2, 3.5, 6.5, 8}));
+  EXPECT_EQ(run("avg_pool", {{{"kernel", i{3}}, {"stride", i{3}}, {"pad", i{1}}}}, {iota({1, 1, 2, 2})}), (reals{6.0 / 9}));
+  EXPECT_EQ(run("avg_pool", {{{"kernel", i{3}}, {"stride", i{3}}, {"pad", i{1}}, {"count_padding", false}}}, {iota({1, 1, 2, 2})}),
+            (reals{1.5}));
+  EXPECT_EQ(run("avg_pool", {}, {iota({1, 2, 2, 2})}), (reals{1.5, 5.5}));
+}
+
+TEST_F(layer_values, linear_and_relu) {
+  const tensors params{tensor_of(*dev, {2, 2}, {1, 2, 3, 4}), tensor_of(*dev, {2}, {100, 200})};
+  EXPECT_EQ(run("linear", {{{"outputs", i{2}}}}, {tensor_of(*dev, {1, 2, 1}, {10, 20})}, params), (reals{150, 310}));
+  EXPECT_EQ(run("relu", {{{"slope", 0.5}}}, {tensor_of(*dev, {3}, {-2, 0, 3})}), (reals{-1, 0, 3}));
+}
+
+TEST_F(layer_values, lrn) {
+  const auto y = run("lrn", {{{"size", i{3}}, {"alpha", 3.0}}}, {tensor_of(*dev, {1, 3, 1, 1}, {1, 2, 3})});
+  for (int c = 0; c < 3; ++c) {
+    const double scale[] = {1 + 5, 1 + 14, 1 + 13};
+    EXPECT_NEAR(y[static_cast<std::size_t>(c)], (c + 1) * std::pow(scale[c], -0.75), 1e-14);
+  }
+  const auto z = run("lrn", {{{"size", i{3}}, {"alpha", 9.0}, {"beta", 0.5}, {"region", std::string("within_channel")}}},
+                     {tensor_of(*dev, {1, 1, 1, 3}, {1, 2, 3})});
+  EXPECT_NEAR(z[0], 1 / std::sqrt(1 + 5.0), 1e-14);
+  EXPECT_NEAR(z[1], 2 / std::sqrt(1 + 14.0), 1e-14);
+}
+
+TEST_F(layer_values, concat_undoes_slice) {
+  const tensor x = iota({2, 5, 2});
+  const auto parts = stock.forward(*stock.make("slice", {{{"points", std::vector<i>{1, 3}}}}), {.dev = *dev}, {x});
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(values_of(parts[0]), (reals{0, 1, 10, 11}));
+  EXPECT_EQ(run("concat", {}, parts), values_of(x));
+}
+
+TEST_F(layer_values, eltwise) {
+  const tensors in{tensor_of(*dev, {3}, {1, 5, 3}), tensor_of(*dev, {3}, {2, 4, 3})};
+  EXPECT_EQ(run("eltwise", {{{"coeffs", reals{1, -2}}}}, in), (reals{-3, -3, -3}));
+  EXPECT_EQ(run("eltwise", {{{"operation", std::string("prod")}}}, in), (reals{2, 20, 9}));
+  EXPECT_EQ(run("eltwise", {{{"operation", std::string("max")}}}, in), (reals{2, 5, 3}));
+}
+
+TEST_F(layer_values, mistakes_name_what_was_wanted_and_what_came) {
+  EXPECT_EQ(shape_mistake("convolution", {{{"outputs", i{1}}, {"kernel", i{5}}}}, {{1, 1, 4, 4}}),
+            "wants an image no smaller than the kernel's extent 5x5 (pad 0), got 1x1x4x4");
+  EXPECT_EQ(shape_mistake("concat", {}, {{2, 3, 4}, {2, 3, 5}}), "wants inputs that differ along axis 1 only, got 2x3x4, 2x3x5");
+  EXPECT_EQ(shape_mistake("softmax_loss", {}, {{4, 10}, {5}}), "wants logits [N, C] and labels [N], got 4x10, 5");
+  EXPECT_EQ(shape_mistake("slice", {{{"points", std::vector<i>{2, 2}}}}, {{1, 4}}),
+            "wants points that rise and lie inside the axis, got 1x4");
+  EXPECT_THROW(stock.make("convolution", {{{"outputs", i{1}}}}), option_error);
+  EXPECT_THROW(stock.make("lrn", {{{"size", i{4}}}}), option_error);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// Every row of the catalogue, every case, on every instruction set that this machine has.
+#include <gtest/gtest.h>
+
+#include "ops/check_layer.hpp"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> layer_names() {
+  layer_registry r;
+  add_stock_layers(r);
+  return r.names();
+}
+
+class stock_layer : public testing::TestWithParam<std::string> {};
+
+TEST_P(stock_layer, passes_check_layer_on_every_instruction_set) {
+  layer_registry r;
+  add_stock_layers(r);
+  for (const char* isa : {"", "x86-64-v3", "baseline"}) {
+    const auto dev = make_cpu_device(isa);
+    if (!dev) continue;
+    for (const auto& finding : check_layer_type(*r.find(GetParam()), *dev)) ADD_FAILURE() << dev->numerics_id() << ": " << finding;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(catalogue, stock_layer, testing::ValuesIn(layer_names()),
+                         [](const testing::TestParamInfo<std::string>& row) { return row.param; });
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,100 @@
+#include "ops/tensor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/ops/support.hpp"
+
+namespace troupe {
+namespace {
+
+TEST(tensor, goes_from_empty_to_declared_to_backed) {
+  const auto dev = make_cpu_device();
+  tensor t;
+  EXPECT_FALSE(t);
+  t = tensor::declare(shape{2, 3}, dtype::f32);
+  EXPECT_TRUE(t && !t.backed());
+  EXPECT_EQ(t.bytes(), 24U);
+  t.back(*dev);
+  EXPECT_TRUE(t.backed());
+  const void* memory = t.raw();
+  t.back(*dev);
+  EXPECT_EQ(t.raw(), memory);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0U);
+}
+
+TEST(tensor, shares_memory_between_handles_slices_and_shapes) {
+  const auto dev = make_cpu_device();
+  tensor t = test::tensor_of<double>(*dev, {2, 3}, {0, 1, 2, 3, 4, 5});
+  const tensor row = t.slice(3, shape{3}), flat = t.reshaped(shape{6});
+  EXPECT_EQ(test::values_of(row), (std::vector<double>{3, 4, 5}));
+  t.mutable_data<double>()[4] = 40;
+  EXPECT_EQ(row.data<double>()[1], 40);
+  EXPECT_EQ(flat.data<double>()[4], 40);
+  EXPECT_TRUE(row.same_storage(t));
+}
+
+TEST(tensor, borrows_the_memory_of_a_user) {
+  float values[4] = {1, 2, 3, 4};
+  tensor t = tensor::borrow(values, shape{4}, dtype::f32);
+  t.mutable_data<float>()[2] = 7;
+  EXPECT_EQ(values[2], 7);
+}
+
+TEST(tensor, freezes_every_handle_on_its_memory) {
+  const auto dev = make_cpu_device();
+  tensor t = tensor::allocate(*dev, shape{4}, dtype::f32);
+  tensor other = t.slice(1, shape{2});
+  t.freeze();
+  EXPECT_TRUE(other.frozen());
+#ifndef NDEBUG
+  EXPECT_DEATH(other.mutable_data<float>(), "frozen");
+#endif
+  t = tensor();
+  other = tensor();
+  EXPECT_FALSE(tensor::allocate(*dev, shape{4}, dtype::f32).frozen());  // the block comes back thawed
+}
+
+TEST(pool, gives_the_same_blocks_again_and_asks_for_no_more) {
+  const auto dev = make_cpu_device();
+  const auto step = [&] {
+    for (std::int64_t n : {1, 100, 5000, 100000}) {
+      tensor a = tensor::allocate(*dev, shape{n}, dtype::f32), b = tensor::allocate(*dev, shape{n}, dtype::f64);
+      a.mutable_data<float>()[n - 1] = 1;
+      b.mutable_data<double>()[n - 1] = 1;
+    }
+  };
+  step();
+  const auto first = dev->pool();
+  EXPECT_EQ(first.bytes_in_use, 0U);
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(dev->pool().blocks_made, first.blocks_made);
+  EXPECT_EQ(dev->pool().bytes_held, first.bytes_held);
+}
+
+TEST(pool, outlives_its_device_while_tensors_do) {
+  auto dev = make_cpu_device();
+  tensor t = tensor::allocate(*dev, shape{1000}, dtype::f32);
+  dev.reset();
+  t.mutable_data<float>()[999] = 1;
+  EXPECT_EQ(t.data<float>()[999], 1);
+}
+
+TEST(pool, serves_several_threads) {
+  const auto dev = make_cpu_device();
+  const auto work = [&](std::int32_t mark) {
+    for (int i = 0; i < 2000; ++i) {
+      tensor t = tensor::allocate(*dev, shape{i % 50 + 1}, dtype::i32);
+      dev->fill(mark, t);
+      for (std::int64_t j = 0; j < t.count(); ++j) ASSERT_EQ(t.data<std::int32_t>()[j], mark);
+    }
+  };
+  std::thread one(work, 1), two(work, 2);
+  one.join();
+  two.join();
+  EXPECT_EQ(dev->pool().bytes_in_use, 0U);
+}
+
+}  // namespace
+}  // namespace troupe

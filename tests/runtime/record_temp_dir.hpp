@@ -1,0 +1,47 @@
+// What the tests of files share: a folder that goes away with the test, whole files as bytes, and how many fuzz inputs to try.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+struct temp_dir {
+  temp_dir() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
+    path = ::mkdtemp(name.data()) ? name : "";
+  }
+  ~temp_dir() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+  temp_dir(const temp_dir&) = delete;
+  temp_dir& operator=(const temp_dir&) = delete;
+  std::string file(const std::string& name) const { return path + "/" + name; }
+  std::string path;
+};
+
+inline std::vector<std::uint8_t> read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline void write_bytes(const std::string& path, const std::vector<std::uint8_t>& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+// `usual` in every run; TROUPE_FUZZ_INPUTS=10000000 for the long one.
+inline std::uint64_t fuzz_inputs(std::uint64_t usual) {
+  const char* s = std::getenv("TROUPE_FUZZ_INPUTS");
+  return s ? std::strtoull(s, nullptr, 10) : usual;
+}
+
+}  // namespace troupe::test

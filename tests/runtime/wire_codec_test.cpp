@@ -1,0 +1,440 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <set>
+
+#include "runtime/data/random.hpp"
+#include "runtime/messages/wire.hpp"
+#include "tests/runtime/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+// Memory as a transport receives into: aligned, and of exactly the message's size, so that ASan sees every step beyond it.
+struct buffer {
+  explicit buffer(std::size_t n)
+      : data(static_cast<std::uint8_t*>(::operator new (n, std::align_val_t{wire_alignment})),
+             [](std::uint8_t* p) { ::operator delete (p, std::align_val_t{wire_alignment}); }),
+        bytes(n) {}
+  explicit buffer(const std::vector<std::uint8_t>& v) : buffer(v.size()) {
+    if (!v.empty()) std::memcpy(data.get(), v.data(), v.size());
+  }
+  std::shared_ptr<std::uint8_t> data;
+  std::size_t bytes;
+};
+
+std::vector<std::uint8_t> joined(const std::vector<wire_part>& parts) {
+  std::vector<std::uint8_t> out;
+  for (const auto& p : parts) {
+    const auto* b = static_cast<const std::uint8_t*>(p.data);
+    out.insert(out.end(), b, b + p.bytes);
+  }
+  EXPECT_EQ(out.size(), total_bytes(parts));
+  return out;
+}
+
+bool decode_bytes(const std::vector<std::uint8_t>& v, envelope& out, std::string& error) {
+  const buffer b(v);
+  return decode(b.data.get(), b.bytes, b.data, out, error);
+}
+std::string error_of(const std::vector<std::uint8_t>& v) {
+  envelope e;
+  std::string error;
+  return decode_bytes(v, e, error) ? "no error" : error;
+}
+
+// A backed tensor that owns its memory.
+template <class T>
+tensor made(shape s, T first) {
+  auto v = std::make_shared<std::vector<T>>(static_cast<std::size_t>(s.count()));
+  for (auto& x : *v) x = first, first = static_cast<T>(first + T{1});
+  return tensor::adopt(v, v->data(), s, dtype_of<T>);
+}
+tensors several() {
+  return {made<float>({3, 5}, 1),
+          tensor{},
+          tensor::declare({1 << 20, 1 << 20}, dtype::f64),
+          made<std::uint8_t>({7}, 9),
+          made<float>({4, 0}, 0),
+          made<double>(shape{}, 0.25)};
+}
+
+// One filled message of every kind. Each alternative of `message` needs its line here: without it the test does not compile.
+template <class M>
+M sample();
+template <>
+forward sample() {
+  return {made<float>({2, 1, 3, 3}, 0.5f), 2, 128};
+}
+template <>
+backward sample() {
+  return {made<double>({2, 9}, -1)};
+}
+template <>
+credit sample() {
+  return {3};
+}
+template <>
+gradient sample() {
+  return {4, several(), {made<std::int32_t>({2}, -7)}};
+}
+template <>
+push sample() {
+  return {1, 2, 3, made<float>({17}, 1)};
+}
+template <>
+weights sample() {
+  return {6, made<float>({16}, 2)};
+}
+template <>
+layer_weights sample() {
+  return {7, several()};
+}
+template <>
+ready sample() {
+  return {};
+}
+template <>
+start sample() {
+  return {};
+}
+template <>
+grant sample() {
+  return {0xfedcba9876543210u};
+}
+template <>
+set_value sample() {
+  return {"train.dynamics.lr", 0.001, 77};
+}
+template <>
+evaluate sample() {
+  return {8};
+}
+template <>
+report sample() {
+  return {{{"loss", 2.302585}, {"accuracy", std::numeric_limits<double>::infinity()}, {"", -0.0}}, 64};
+}
+template <>
+collect sample() {
+  return {9, true};
+}
+template <>
+state sample() {
+  return {10, 11, made<float>({5}, 3), several()};
+}
+template <>
+restore_state sample() {
+  return {12, tensor{}, several()};
+}
+template <>
+halt sample() {
+  return {};
+}
+template <>
+command sample() {
+  return {"set", "train.dynamics.lr", -1.5};
+}
+template <>
+user sample() {
+  return {13, std::string("a\0b\xff", 4), several()};
+}
+template <>
+finished sample() {
+  return {14};
+}
+template <>
+timer_fired sample() {
+  return {15};
+}
+template <>
+peer_down sample() {
+  return {"n2", "no heartbeat for 2 s"};
+}
+
+// What a message says, as text: equal texts are equal messages, bit for bit.
+struct printer {
+  std::string out;
+  template <class T>
+  void operator()(const T& x) {
+    if constexpr (std::is_same_v<T, tensor>) {
+      out += x ? std::string(name_of(x.type())) + " " + std::to_string(x.dims().rank()) : "empty";
+      for (int i = 0; i < x.dims().rank(); ++i) out += "x" + std::to_string(x.dims()[i]);
+      out += x.backed() ? "=" + std::string(static_cast<const char*>(x.raw()), x.bytes()) : " not backed";
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      out += x;
+    } else if constexpr (std::is_same_v<T, double>) {
+      out += std::string(reinterpret_cast<const char*>(&x), sizeof x);
+    } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+      out += std::to_string(static_cast<std::uint64_t>(x));
+    } else if constexpr (requires { x.first; }) {
+      (*this)(x.first), (*this)(x.second);
+    } else {
+      out += "[";
+      for (const auto& y : x) (*this)(y);
+      out += "]";
+    }
+    out += ";";
+  }
+};
+std::string text_of(const header& h) { return {reinterpret_cast<const char*>(&h), sizeof h}; }
+std::string text_of(const message& m) {
+  printer p;
+  std::visit(overloaded{[&](const forward& b) { p(b.value), p(b.valid), p(b.first_example); },
+                        [&](const backward& b) { p(b.grad); },
+                        [&](const credit& b) { p(b.count); },
+                        [&](const gradient& b) { p(b.layer), p(b.grads), p(b.stats); },
+                        [&](const push& b) { p(b.block), p(b.first), p(b.span), p(b.sum); },
+                        [&](const weights& b) { p(b.block), p(b.value); },
+                        [&](const layer_weights& b) { p(b.layer), p(b.values); },
+                        [&](const ready&) {},
+                        [&](const start&) {},
+                        [&](const grant& b) { p(b.until); },
+                        [&](const set_value& b) { p(b.key), p(b.value), p(b.from); },
+                        [&](const evaluate& b) { p(b.round); },
+                        [&](const report& b) { p(b.values), p(b.valid); },
+                        [&](const collect& b) { p(b.request), p(b.with_state); },
+                        [&](const state& b) { p(b.request), p(b.block), p(b.value), p(b.rule); },
+                        [&](const restore_state& b) { p(b.block), p(b.value), p(b.rule); },
+                        [&](const halt&) {},
+                        [&](const command& b) { p(b.name), p(b.key), p(b.value); },
+                        [&](const user& b) { p(b.type), p(b.bytes), p(b.values); },
+                        [&](const finished& b) { p(b.token); },
+                        [&](const timer_fired& b) { p(b.timer); },
+                        [&](const peer_down& b) { p(b.node), p(b.reason); }},
+             m);
+  return std::string(name_of(m)) + ":" + p.out;
+}
+
+header sample_header() {
+  return {.job = 1,
+          .src = role_id{2},
+          .dst = role_id{3},
+          .incarnation = 4,
+          .id = make_msg_id(role_id{5}, 6),
+          .step = 7,
+          .version = 8,
+          .clock = 9,
+          .packet = 10,
+          .packets = 11,
+          .port = 12,
+          .attempt = 13,
+          .phase = 1,
+          .region = 14,
+          .flags = 15,
+          .trace = 16};
+}
+
+template <std::size_t... I>
+std::vector<envelope> all_samples(std::index_sequence<I...>) {
+  return {envelope{sample_header(), message{sample<std::variant_alternative_t<I, message>>()}}...};
+}
+std::vector<envelope> all_samples() { return all_samples(std::make_index_sequence<std::variant_size_v<message>>{}); }
+std::vector<envelope> travelling_samples() {
+  auto all = all_samples();
+  std::erase_if(all, [](const envelope& e) { return host_only(e.body); });
+  return all;
+}
+
+TEST(wire, every_body_comes_back_as_it_was_sent) {
+  std::size_t travelled = 0;
+  for (const auto& e : all_samples()) {
+    const auto parts = encode(e);
+    if (host_only(e.body)) {
+      EXPECT_TRUE(parts.empty());
+      continue;
+    }
+    envelope back;
+    std::string error;
+    ASSERT_TRUE(decode_bytes(joined(parts), back, error)) << name_of(e.body) << ": " << error;
+    EXPECT_EQ(text_of(back.h), text_of(e.h));
+    EXPECT_EQ(text_of(back.body), text_of(e.body));
+    EXPECT_EQ(joined(encode(back)), joined(parts)) << "there is one encoding only";
+    ++travelled;
+  }
+  EXPECT_EQ(travelled, std::variant_size_v<message> - 2);
+}
+
+TEST(wire, golden_bytes_of_a_push) {
+  push body{0x01020304, 4, 2, made<float>({1, 3}, 1.0f)};
+  const auto bytes = joined(encode({sample_header(), body}));
+  std::vector<std::uint8_t> want = {
+      1,  0, 0, 0, 2,  0, 0,  0, 3,  0, 0,  0, 4,  0, 0, 0,              // job, src, dst, incarnation
+      6,  0, 0, 0, 5,  0, 0,  0, 7,  0, 0,  0, 0,  0, 0, 0,              // id, step
+      8,  0, 0, 0, 0,  0, 0,  0, 9,  0, 0,  0, 10, 0, 0, 0,              // version, clock, packet
+      11, 0, 0, 0, 12, 0, 13, 1, 14, 0, 15, 0, 16, 0, 0, 0,              // packets, port, attempt, phase, region, flags, trace
+      1,  4, 0, 0, 32, 0, 0,  0,                                         // wire version, body 4 = push, 32 bytes of fields
+      4,  3, 2, 1, 4,  0, 0,  0, 2,  0, 0,  0,                           // block, first, span
+      2,  0, 2, 0, 1,  0, 0,  0, 0,  0, 0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
+  };
+  want.resize(128);  // zeros up to the payload
+  want.insert(want.end(), {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40});
+  EXPECT_EQ(bytes, want);
+}
+
+TEST(wire, payloads_are_neither_copied_when_sent_nor_when_received) {
+  const auto big = made<float>({1000, 1000}, 0);
+  const auto parts = encode({{}, layer_weights{1, {big.slice(100, {3}), big}}});
+  std::set<const void*> sent;
+  for (const auto& p : parts) sent.insert(p.data);
+  EXPECT_TRUE(sent.count(big.data<float>() + 100));
+  EXPECT_TRUE(sent.count(big.raw()));
+  EXPECT_LT(parts[0].bytes, 200u);
+
+  const buffer b(joined(parts));
+  envelope e;
+  std::string error;
+  ASSERT_TRUE(decode(b.data.get(), b.bytes, b.data, e, error)) << error;
+  for (const auto& t : std::get<layer_weights>(e.body).values) {
+    const auto at = reinterpret_cast<std::uintptr_t>(t.raw());
+    EXPECT_EQ(at % wire_alignment, 0u);
+    EXPECT_GE(at, reinterpret_cast<std::uintptr_t>(b.data.get()));
+    EXPECT_LE(at + t.bytes(), reinterpret_cast<std::uintptr_t>(b.data.get()) + b.bytes);
+    EXPECT_TRUE(t.frozen());
+  }
+}
+
+TEST(wire, parts_and_tensors_keep_their_memory_alive) {
+  std::vector<wire_part> parts;
+  {
+    envelope e{{}, backward{made<float>({64}, 1)}};
+    parts = encode(e);
+  }
+  auto b = std::make_unique<buffer>(joined(parts));
+  std::weak_ptr<std::uint8_t> memory = b->data;
+  envelope e;
+  std::string error;
+  ASSERT_TRUE(decode(b->data.get(), b->bytes, b->data, e, error)) << error;
+  b.reset();
+  EXPECT_FALSE(memory.expired());
+  EXPECT_EQ(std::get<backward>(e.body).grad.data<float>()[63], 64.0f);
+  e = {};
+  EXPECT_TRUE(memory.expired());
+}
+
+// The bytes of `e` with `change` applied.
+template <class F>
+std::vector<std::uint8_t> changed(const envelope& e, F change) {
+  auto b = joined(encode(e));
+  change(b);
+  return b;
+}
+
+TEST(wire, every_kind_of_mistake_is_refused_by_name) {
+  using bytes = std::vector<std::uint8_t>;
+  const envelope p{sample_header(), push{1, 2, 3, made<float>({2, 3}, 1)}};  // tensor at 84: state, dtype, rank, 0, extents at 88
+  const envelope u{sample_header(), user{1, "abc", {}}};                     // type at 72, string at 76, list's count at 83
+  const envelope c{sample_header(), collect{1, true}};                       // bool at 80
+  const auto set = [](std::size_t at, std::uint8_t v) { return [=](bytes& b) { b[at] = v; }; };
+  const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
+  EXPECT_EQ(error_of({}), "shorter than a message's prefix");
+  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(71); })), "shorter than a message's prefix");
+  EXPECT_EQ(error_of(changed(p, set(64, 2))), "wire version 2, this node speaks 1");
+  EXPECT_EQ(error_of(changed(p, set(65, 200))), "unknown body 200");
+  EXPECT_EQ(error_of(changed(p, set(66, 1))), "a reserved byte is not zero");
+  EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
+  EXPECT_EQ(error_of(changed(p, set(71, 1))), "the fields are longer than the message");
+  EXPECT_EQ(error_of(changed(p, set(68, 31))), "push: the fields end early");
+  EXPECT_EQ(error_of(changed(p, set(68, 33))), "push: trailing bytes after the fields");
+  EXPECT_EQ(error_of(changed(p, set(84, 3))), "push: unknown tensor state");
+  EXPECT_EQ(error_of(changed(p, set(84, 0))), "push: an empty tensor has a shape");
+  EXPECT_EQ(error_of(changed(p, set(84, 1))), "push: trailing bytes after the payload");
+  EXPECT_EQ(error_of(changed(p, set(85, 5))), "push: unknown dtype");
+  EXPECT_EQ(error_of(changed(p, set(86, 7))), "push: a tensor's rank is 7");
+  EXPECT_EQ(error_of(changed(p, set(87, 1))), "push: a reserved byte is not zero");
+  EXPECT_EQ(error_of(changed(p, set(95, 0x80))), "push: a tensor's extent is negative");
+  EXPECT_EQ(error_of(changed(p, set64(88, std::uint64_t{1} << 62))), "push: a tensor's size overflows");
+  EXPECT_EQ(error_of(changed(p, [&](bytes& b) { set64(88, 0)(b), set64(96, std::uint64_t{1} << 62)(b); })),
+            "push: a tensor's size overflows")
+      << "an extent of 0 must not hide the overflow of the others";
+  EXPECT_EQ(error_of(changed(p, set(88, 3))), "push: a tensor's payload ends early");
+  EXPECT_EQ(error_of(changed(p, set(110, 1))), "push: padding is not zero");
+  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.push_back(0); })), "push: trailing bytes after the payload");
+  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.pop_back(); })), "push: a tensor's payload ends early");
+  EXPECT_EQ(error_of(changed(u, set(79, 1))), "user: a string is longer than the message");
+  EXPECT_EQ(error_of(changed(u, set(85, 2))), "user: a list claims more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(83, 1))), "user: a list claims more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, [](bytes& b) { b.push_back(0); })), "user: trailing bytes after the payload");
+  EXPECT_EQ(error_of(changed(c, set(80, 2))), "collect: a bool is neither 0 nor 1");
+}
+
+TEST(wire, messages_of_the_host_itself_are_refused) {
+  for (const auto& e : all_samples()) {
+    if (!host_only(e.body)) continue;
+    EXPECT_TRUE(encode(e).empty());
+    auto b = joined(encode({{}, halt{}}));
+    b[65] = static_cast<std::uint8_t>(e.body.index());
+    EXPECT_EQ(error_of(b), "a host's own message came over the network");
+  }
+}
+
+TEST(wire, a_misaligned_buffer_matters_only_to_payloads) {
+  for (const auto& e : {envelope{{}, credit{5}}, envelope{{}, backward{made<float>({4}, 1)}}}) {
+    const auto bytes = joined(encode(e));
+    const buffer b(bytes.size() + 8);
+    std::memcpy(b.data.get() + 8, bytes.data(), bytes.size());
+    envelope back;
+    std::string error;
+    EXPECT_EQ(decode(b.data.get() + 8, bytes.size(), b.data, back, error), std::holds_alternative<credit>(e.body));
+    EXPECT_EQ(error, std::holds_alternative<credit>(e.body) ? "" : "backward: the buffer is not aligned");
+  }
+}
+
+TEST(wire, refused_bytes_leave_the_envelope_alone) {
+  envelope e{sample_header(), credit{5}};
+  std::string error;
+  EXPECT_FALSE(decode_bytes({1, 2, 3}, e, error));
+  EXPECT_EQ(text_of(e.h), text_of(sample_header()));
+  EXPECT_EQ(std::get<credit>(e.body).count, 5u);
+}
+
+// PROMISES 16. Each input is a sound message with a few bytes changed, cut or added; what is accepted must encode to itself.
+TEST(wire, a_million_mutated_messages_are_answered) {
+  const auto samples = travelling_samples();
+  std::vector<std::vector<std::uint8_t>> seeds;
+  for (const auto& e : samples) seeds.push_back(joined(encode(e)));
+  constexpr std::uint8_t edges[] = {0, 1, 2, 0x7f, 0x80, 0xff};
+  counter_rng rng(16);
+  std::uint64_t accepted = 0;
+  const auto inputs = test::fuzz_inputs(1000000);
+  std::vector<std::uint8_t> b;
+  envelope e;
+  std::string error;
+  for (std::uint64_t i = 0; i < inputs; ++i) {
+    b = seeds[rng.draw_below(seeds.size())];
+    const auto front = std::min<std::size_t>(b.size(), 200);  // where the structure is
+    for (auto n = rng.draw_below(3) + 1; n > 0; --n) {
+      const auto bits = rng.next();
+      switch (bits & 15) {
+        case 0: b.resize(rng.draw_below(b.size() + 1)); break;
+        case 1: b.resize(b.size() + rng.draw_below(70)); break;
+        case 2:
+          b.insert(b.begin() + static_cast<std::ptrdiff_t>(rng.draw_below(b.size() + 1)), static_cast<std::uint8_t>(bits >> 8));
+          break;
+        default: {
+          if (b.empty()) break;
+          const auto at = rng.draw_below(bits & 16 ? b.size() : std::min(front, b.size()));
+          b[at] = bits & 32 ? edges[(bits >> 8) % 6] : static_cast<std::uint8_t>(bits >> 8);
+        }
+      }
+    }
+    if (!decode_bytes(b, e, error)) {
+      ASSERT_FALSE(error.empty()) << "input " << i;
+      continue;
+    }
+    ++accepted;
+    if (i % 16 == 0) {
+      ASSERT_EQ(joined(encode(e)), b) << "input " << i;
+    }
+  }
+  EXPECT_GT(accepted, 0u);
+  EXPECT_LT(accepted, inputs);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,144 @@
+// The roles of a job in sim::world: every order of delivery, every number of workers, shards and sub-solvers gives the same weights.
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+std::uint64_t seeds(std::uint64_t in_ci) {
+  const char* n = std::getenv("TROUPE_SEEDS");
+  return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+
+class bsp_world : public ::testing::Test {
+ protected:
+  bsp_world() : dev_(make_cpu_device()) {}
+  run_result run(const shape_of_job& s, std::uint64_t seed, std::uint32_t nodes = 1) {
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev_.get();
+    return run_in_world(prepare(s, nodes), c);
+  }
+  std::unique_ptr<device> dev_;
+};
+
+TEST_F(bsp_world, the_loss_falls) {
+  shape_of_job s;
+  s.steps = 60;
+  const auto r = run(s, 1);
+  std::vector<double> losses;
+  for (const auto& e : r.events)
+    if (e.kind == "step") losses.push_back(e.values.at(0).second);
+  ASSERT_EQ(losses.size(), 60u);
+  double first = 0, last = 0;
+  for (int i = 0; i < 10; ++i) first += losses[static_cast<std::size_t>(i)], last += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
+  EXPECT_LT(last, 0.8 * first);
+}
+
+TEST_F(bsp_world, weights_do_not_depend_on_delivery_order) {
+  shape_of_job s;
+  s.workers = 3;
+  s.shards = 2;
+  s.sub_solvers = 2;
+  const auto want = run({}, 1).bytes();
+  ASSERT_FALSE(want.empty());
+  for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
+    const auto got = run(s, seed, 3);
+    ASSERT_EQ(got.bytes(), want) << "seed " << seed;
+  }
+}
+
+TEST_F(bsp_world, weights_do_not_depend_on_workers_shards_sub_solvers_or_fusion) {
+  const auto want = run({}, 1).bytes();
+  for (std::uint32_t workers : {1u, 2u, 3u, 4u})
+    for (std::uint32_t shards : {1u, 2u, 3u})
+      for (std::uint32_t solvers : {1u, 2u})
+        for (const char* fuse : {"none", "auto"}) {
+          shape_of_job s;
+          s.workers = workers, s.shards = shards, s.sub_solvers = solvers, s.fuse = fuse;
+          EXPECT_EQ(run(s, 10 * workers + shards, 2).bytes(), want) << workers << " workers, " << shards << " shards, " << solvers << " " << fuse;
+        }
+}
+
+TEST_F(bsp_world, the_same_seed_gives_the_same_trace) {
+  shape_of_job s;
+  s.workers = 4;
+  s.shards = 2;
+  s.eval_every = 2;
+  EXPECT_EQ(run(s, 5, 4).trace, run(s, 5, 4).trace);
+  EXPECT_NE(run(s, 5, 4).trace, run(s, 6, 4).trace);
+}
+
+TEST_F(bsp_world, without_maths_the_trace_is_the_same) {
+  shape_of_job s;
+  s.workers = 2;
+  sim::world_config c;
+  c.seed = 9;
+  sim::world_config none = c;
+  c.dev = dev_.get();
+  const auto with_maths = run_in_world(prepare(s, 2), c);
+  const auto without = run_in_world(prepare(s, 2), none);
+  EXPECT_EQ(with_maths.trace, without.trace);
+}
+
+TEST_F(bsp_world, evaluation_does_not_change_training_and_pads_the_last_packet) {
+  shape_of_job s;
+  const auto want = run(s, 1).bytes();
+  s.eval_every = 2;
+  s.workers = 2;
+  const auto r = run(s, 2, 2);
+  EXPECT_EQ(r.bytes(), want);
+  int rounds = 0;
+  double accuracy = -1;
+  for (const auto& e : r.events)
+    if (e.kind == "eval") ++rounds, accuracy = e.values.at(0).second;
+  EXPECT_EQ(rounds, 3);  // steps 2, 4 and the end
+  EXPECT_NEAR(accuracy * 13, std::round(accuracy * 13), 1e-6) << "a mean over the 13 test examples, not over padding";
+}
+
+TEST_F(bsp_world, pause_resume_checkpoint_stop_at_a_boundary) {
+  shape_of_job s;
+  s.steps = 50;
+  auto j = prepare(s);
+  sim::world_config c;
+  c.dev = dev_.get();
+  sim::world w(c);
+  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  std::vector<std::string> kinds;
+  std::uint64_t last_step = 0, stored = 0;
+  w.on_event = [&](const event_effect& e) {
+    if (e.kind == "step") last_step = e.step;
+    else kinds.push_back(e.kind);
+  };
+  w.on_store = [&](const store_effect& e) {
+    if (e.what == "checkpoint") stored = e.step;
+  };
+  auto say = [&](message m) {
+    envelope e;
+    e.h.dst = role_id{0};
+    e.body = std::move(m);
+    w.inject(e);
+  };
+  say(start{});
+  ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= 5; }));
+  say(command{"pause", "", 0});
+  ASSERT_TRUE(w.run(1'000'000));  // falls silent
+  ASSERT_EQ(kinds, (std::vector<std::string>{"paused"}));
+  const auto paused_at = last_step;
+  say(command{"checkpoint", "", 0});
+  ASSERT_TRUE(w.run(1'000'000));
+  EXPECT_EQ(stored, paused_at);
+  EXPECT_EQ(last_step, paused_at);
+  say(command{"resume", "", 0});
+  ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= paused_at + 5; }));
+  say(command{"stop", "", 0});
+  ASSERT_TRUE(w.run(1'000'000));
+  EXPECT_EQ(kinds.back(), "done");
+  EXPECT_LT(last_step, 50u);
+  EXPECT_EQ(stored, last_step);
+}
+
+}  // namespace
+}  // namespace troupe::testing
