@@ -40,10 +40,10 @@ net::callbacks callbacks_of(shared& s, bool data) {
   net::callbacks c;
   c.on_peer_up = [&s, data](const std::string& peer, std::uint64_t incarnation) {
     s.log(std::string(data ? "data" : "control") + " connection with " + peer);
-    compat::post(s.control, control_note{link_change{data, true, peer, {}, incarnation}});
+    s.control.post(control_note{link_change{data, true, peer, {}, incarnation}});
   };
   c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
-    compat::post(s.control, control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
+    s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
   };
   c.log = [&s](const std::string& line) { s.log(line); };
   return c;
@@ -56,21 +56,21 @@ void hear_control(shared& s, const std::string& peer, const net::frame& f) {
     return s.control_net->disconnect(peer);
   }
   // Straight to the REPL actor: a line must not wait for anything.
-  if (auto* a = std::get_if<ask>(&*m)) return compat::post(s.repl, ask_in{peer, std::move(*a)});
+  if (auto* a = std::get_if<ask>(&*m)) return s.repl.post(ask_in{peer, std::move(*a)});
   if (auto* a = std::get_if<answer>(&*m)) {
-    if (peer == s.coordinator) compat::post(s.repl, answer_in{std::move(*a)});
+    if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  compat::post(s.control, control_note{message_in{peer, std::move(*m)}});
+  s.control.post(control_note{message_in{peer, std::move(*m)}});
 }
 
 host_config host_config_of(shared& s, const node_spec& me) {
   host_config c;
   c.threads = cpu_threads(me);
   c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) {
-    compat::post(s.control, control_note{event_in{{job, e, {}}}});
+    s.control.post(control_note{event_in{{job, e, {}}}});
   };
-  c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { compat::post(s.control, control_note{store_in{job, e}}); };
+  c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
   c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) { s.route.send(node, std::move(e)); };
   return c;
 }
@@ -109,9 +109,9 @@ struct control_plane::impl {
     s.host = std::make_unique<node_host>(std::move(config));
     s.route.attach(s.data_net.get(), s.host.get());
     auto& system = s.host->system();
-    s.repl = spawn_repl(system, s);
-    s.keep = spawn_keeper(system, s);
-    s.control = spawn_control(system, s);
+    s.repl.open(spawn_repl(system, s));
+    s.keep.open(spawn_keeper(system, s));
+    s.control.open(spawn_control(system, s));
     auto where = net::parse_address(me.address);
     if (!where) return where.error();
     auto data = s.data_net->listen({where->host, 0});
@@ -120,14 +120,14 @@ struct control_plane::impl {
     auto control = s.control_net->listen(*where);
     if (!control) return control.error();
     s.ports.control = *control;
-    compat::post(s.control, control_note{listening_in{}});
+    s.control.post(control_note{listening_in{}});
     return {};
   }
 
   ~impl() {
     if (s.control_net) s.control_net->close();
     if (s.data_net) s.data_net->close();
-    for (auto* who : {&s.control, &s.repl, &s.keep}) compat::ask_to_exit(*who);
+    for (auto* who : {&s.control, &s.repl, &s.keep}) who->close();
     s.host.reset();
   }
 };
@@ -155,7 +155,7 @@ net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_
 }
 
 listening_ports control_plane::ports() const { return impl_->s.ports; }
-void control_plane::drain() { compat::post(impl_->s.control, control_note{drain_in{}}); }
-void control_plane::checkpoint() { compat::post(impl_->s.control, control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
+void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
+void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
 
 }  // namespace troupe

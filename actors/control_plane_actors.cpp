@@ -51,7 +51,13 @@ class control_actor final : public compat::base_actor {
     now_ = std::chrono::steady_clock::now();
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
+      // Whoever hears of a change may ask about it at once, so it is published first. Steps come by the thousand: with the next tick.
+      const auto* e = std::get_if<event_in>(&n.what);
+      const bool minor = std::holds_alternative<tick_in>(n.what) || (e && e->what.event.kind == "step");
+      if (!minor) publish();
+      looped_ = false;
       settle();
+      if (looped_ && !minor) publish();
     } catch (const std::exception& e) {
       s_.log(std::string("control plane: ") + e.what());
     }
@@ -78,9 +84,9 @@ class control_actor final : public compat::base_actor {
 
   void settle();
   void perform(const to_peer& x);
-  void perform(const check_text& x) { compat::post(s_.keep, keeper_note{x}); }
+  void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
-  void perform(const end_roles& x) { compat::post(s_.keep, keeper_note{x}); }
+  void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
@@ -97,6 +103,7 @@ class control_actor final : public compat::base_actor {
   member member_;
   orders head_out_;
   member_orders member_out_;
+  bool looped_ = false;  // orders to this node itself were among the last ones
   bool listening_ = false, coordinator_up_ = false, draining_ = false, drained_ = false;
   instant reported_{}, redialled_{};
   std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
@@ -155,7 +162,7 @@ void control_actor::take(const link_change& l) {
     member_.on_coordinator_up(member_out_);
   } else {
     if (was) member_.on_coordinator_down(l.reason, member_out_);
-    compat::post(s_.repl, coordinator_gone{});
+    s_.repl.post(coordinator_gone{});
   }
 }
 
@@ -167,7 +174,7 @@ void control_actor::take(const event_in& e) {
 void control_actor::take(const store_in& e) {
   if (!head_) return;
   head_->on_store_begun(e.job);
-  compat::post(s_.keep, keeper_note{e});
+  s_.keep.post(keeper_note{e});
 }
 
 void control_actor::take(const end_done& d) {
@@ -237,6 +244,7 @@ void control_actor::perform(const to_peer& x) {
     s_.control_net->send(x.peer, to_frame(x.what));
     return;
   }
+  looped_ = true;
   // To myself: what a coordinator says is for the member, the rest for the head.
   const bool for_member =
       std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) || std::holds_alternative<end_job>(x.what);
@@ -246,7 +254,7 @@ void control_actor::perform(const to_peer& x) {
 
 void control_actor::perform(const make_roles& x) {
   sent_before_ = bytes_out(s_.data_net->stats());
-  compat::post(s_.keep, keeper_note{x});
+  s_.keep.post(keeper_note{x});
 }
 
 void control_actor::perform(const connect_data& x) {
@@ -321,7 +329,7 @@ class keeper_actor final : public compat::base_actor {
  private:
   template <class T>
   void answer(T what) {
-    compat::post(s_.control, control_note{std::move(what)});
+    s_.control.post(control_note{std::move(what)});
   }
   void take(const check_text& x) { answer(check_done{x.job, keep_.check(x.what)}); }
   void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }

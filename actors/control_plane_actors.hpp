@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <variant>
 
@@ -36,6 +37,33 @@ class board {
   repl_view view_;
 };
 
+// An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
+// still be posting when the daemon ends.
+class mailbox {
+ public:
+  void open(caf::actor who) {
+    std::unique_lock guard(lock_);
+    who_ = std::move(who);
+  }
+  template <class Message>
+  void post(Message&& m) const {
+    std::shared_lock guard(lock_);
+    compat::post(who_, std::forward<Message>(m));
+  }
+  void close() {
+    caf::actor last;
+    {
+      std::unique_lock guard(lock_);
+      last = std::exchange(who_, caf::actor{});
+    }
+    compat::ask_to_exit(last);
+  }
+
+ private:
+  mutable std::shared_mutex lock_;
+  caf::actor who_;
+};
+
 // What all of them share. Written before the first message; the transports are closed before it goes.
 struct shared {
   control_plane_options options;
@@ -48,7 +76,7 @@ struct shared {
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
   listening_ports ports;
   std::string numerics;  // of the device all jobs run on
-  caf::actor control, keep, repl;
+  mailbox control, keep, repl;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {

@@ -26,7 +26,7 @@ class daemon_backend final : public repl_backend {
     return v;
   }
   std::string tell(std::uint32_t job, const command& c) override {
-    compat::post(s_.control, control_note{tell_in{job, c}});
+    s_.control.post(control_note{tell_in{job, c}});
     return {};
   }
   std::string submit(const repl_submission& what, std::uint32_t&) override {
@@ -92,7 +92,7 @@ class repl_actor final : public compat::base_actor {
     daemon_backend backend(s_);
     const auto r = repl_session(backend, a.what.json).run(a.what.line, a.what.has_text ? &a.what.text : nullptr);
     if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
-    compat::post(s_.control, control_note{submit_in{a.peer, a.what.id, a.what.json, std::move(*backend.submission)}});
+    s_.control.post(control_note{submit_in{a.peer, a.what.id, a.what.json, std::move(*backend.submission)}});
   }
 
   void pass_on(const ask_in& a) {

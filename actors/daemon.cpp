@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spdlog/async.h>
 #include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <sys/eventfd.h>
 #include <poll.h>
@@ -12,7 +12,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
+#include <thread>
 
 #include "actors/control_plane.hpp"
 #include "runtime/graph/wording.hpp"
@@ -93,23 +96,53 @@ class wakeups {
   int signals_ = -1, drained_ = -1;
 };
 
-std::shared_ptr<spdlog::logger> make_log(const std::string& node) {
-  auto log = std::make_shared<spdlog::logger>(node, std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %v");
-  log->flush_on(spdlog::level::info);
-  return log;
-}
+// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network (tried: a daemon whose log was not
+// read for three seconds was declared dead by its peers). When the queue is full the oldest lines go.
+class event_log {
+ public:
+  explicit event_log(const std::string& node)
+      : pool_(std::make_shared<spdlog::details::thread_pool>(8192, 1)),
+        log_(std::make_shared<spdlog::async_logger>(node, std::make_shared<spdlog::sinks::stderr_sink_mt>(), pool_,
+                                                    spdlog::async_overflow_policy::overrun_oldest)) {
+    log_->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %v");
+    log_->flush_on(spdlog::level::info);
+  }
+  void operator()(const std::string& line) const { log_->info("{}", line); }
 
-int serve(control_plane& plane, const wakeups& wake, spdlog::logger& log) {
+  // Lets the queue out, for a second at most: a reader that is gone must not keep the process either. Nothing is logged after it.
+  void drain() {
+    struct waiting {
+      std::mutex lock;
+      std::condition_variable changed;
+      bool done = false;
+    };
+    auto w = std::make_shared<waiting>();
+    std::thread([w, log = std::move(log_), pool = std::move(pool_)]() mutable {
+      log.reset();
+      pool.reset();  // joins the thread that writes
+      std::lock_guard guard(w->lock);
+      w->done = true;
+      w->changed.notify_all();
+    }).detach();
+    std::unique_lock guard(w->lock);
+    w->changed.wait_for(guard, std::chrono::seconds(1), [&] { return w->done; });
+  }
+
+ private:
+  std::shared_ptr<spdlog::details::thread_pool> pool_;
+  std::shared_ptr<spdlog::async_logger> log_;
+};
+
+int serve(control_plane& plane, const wakeups& wake, event_log& log) {
   while (true) {
     const int s = wake.wait(std::chrono::hours(1));
     if (s == SIGHUP) {
-      log.info("SIGHUP: checkpoint");
+      log("SIGHUP: checkpoint");
       plane.checkpoint();
     }
     if (s == SIGTERM || s == SIGINT) break;
   }
-  log.info("draining: jobs here stop at a boundary, with a checkpoint; a second signal exits at once");
+  log("draining: jobs here stop at a boundary, with a checkpoint; a second signal exits at once");
   plane.drain();
   const auto until = std::chrono::steady_clock::now() + drain_within;
   while (true) {
@@ -117,17 +150,17 @@ int serve(control_plane& plane, const wakeups& wake, spdlog::logger& log) {
     const int s = wake.wait(std::max(left, std::chrono::milliseconds(0)));
     if (s == 0) break;
     if (s == SIGTERM || s == SIGINT || s == -1) {
-      log.info(s == -1 ? "not drained within 25 s: exit" : "second signal: exit");
-      log.flush();
+      log(s == -1 ? "not drained within 25 s: exit" : "second signal: exit");
+      log.drain();
       ::_exit(1);
     }
   }
-  log.info("drained");
+  log("drained");
   return 0;
 }
 
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c,
-                                                         const std::shared_ptr<spdlog::logger>& log, const wakeups& wake) {
+                                                         const event_log& log, const wakeups& wake) {
   auto all = std::make_shared<tables>(stock_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
   control_plane_options p;
@@ -138,7 +171,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   // Grows with every start of this node, so that whoever knew an earlier life of it can tell.
   p.incarnation = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-  p.log = [log](const std::string& line) { log->info("{}", line); };
+  p.log = [&log](const std::string& line) { log(line); };
   p.on_drained = [&wake] { wake.drained(); };
   return control_plane::open(std::move(p));
 }
@@ -158,7 +191,7 @@ int run_daemon(const daemon_options& o) {
   if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
   if (o.check) return 0;
   const wakeups wake;
-  const auto log = make_log(o.node);
+  event_log log(o.node);
   auto plane = open_plane(o, cluster, log, wake);
   if (!plane) return wrong(plane.error().message);
   const auto ports = (*plane)->ports();
@@ -166,8 +199,11 @@ int run_daemon(const daemon_options& o) {
   std::printf("ready %s control %s:%u data %s:%u\n", o.node.c_str(), host.c_str(), unsigned{ports.control}, host.c_str(),
               unsigned{ports.data});
   std::fflush(stdout);
-  log->info("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data);
-  return serve(**plane, wake, *log);
+  log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data));
+  const int code = serve(**plane, wake, log);
+  *plane = nullptr;
+  log.drain();
+  return code;
 }
 
 }  // namespace troupe

@@ -1,8 +1,9 @@
 // Embedded mode: a whole job, all its roles, in this process; no port is opened. What `troupe train JOB` does, and what a program
 // that links Troupe may do from its own main().
 //
-//   embedded_run run(job, {.on_event = print});
-//   auto result = run.run();          // returns when the job is over
+//   embedded_options o;
+//   o.on_event = print;
+//   auto result = embedded_run(job, o).run();  // returns when the job is over
 //
 // Threads: run() may be called once, by one thread, and calls all callbacks on that thread; the actors run on threads of their own.
 // stop() and command() may be called by any thread at any time, callbacks included.

@@ -31,22 +31,22 @@ struct choice_made {
 void json_flag(CLI::App& c, bool& json) { c.add_flag("--json", json, "Events as JSON, one object a line on stdout"); }
 
 void job_flags(CLI::App& c, job_arguments& a, bool& json) {
-  c.add_option("JOB", a.file, "Job file (TOML)")->required();
+  c.add_option("JOB", a.file, "Job file (TOML)")->required()->option_text("(required)");
   c.add_option(
        "--set", a.overrides,
        "Override a key of the job file, as in --set train.finish.epochs=1 or\n--set layer.conv1.outputs=10; may be repeated")
-      ->type_name("KEY=VALUE")
+      ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
   json_flag(c, json);
 }
 
 CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into, const std::string& text) {
-  return c.add_option(name, into, text)->type_name("FILE");
+  return c.add_option(name, into, text)->option_text("FILE");
 }
 
 void threads_option(CLI::App& c, unsigned& into, const std::string& fallback) {
   c.add_option("--threads", into, "Threads for all actors together (default: " + fallback + ")")
-      ->type_name("N")
+      ->option_text("N")
       ->check(CLI::Range(0u, 4096u));
 }
 
@@ -88,7 +88,7 @@ void add_time(CLI::App& app, time_arguments& a, choice_made& chosen) {
                     "Both ways run in alternating blocks of steps inside one process; medians over steps.");
   job_flags(*c, a, chosen.json);
   file_option(*c, "--weights", a.weights, "Time with these weights instead of initial ones");
-  c->add_option("--steps", a.steps, "Steps to time each way (default: 50)")->type_name("N")->check(CLI::Range(2u, 1000000u));
+  c->add_option("--steps", a.steps, "Steps to time each way (default: 50)")->option_text("N")->check(CLI::Range(2u, 1000000u));
   threads_option(*c, a.threads, "1, as the plain loop has one");
   c->callback([&] { chosen.run = [&](const output& o) { return run_time(a, o); }; });
 }
@@ -113,9 +113,9 @@ void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
 void add_check(CLI::App& app, check_arguments& a, choice_made& chosen) {
   auto* c = command(app, "check", "Validate job and cluster files; says all that is wrong",
                     "  troupe check configs/jobs/*.toml configs/clusters/*.toml");
-  c->add_option("FILE", a.files, "Job or cluster files")->required();
+  c->add_option("FILE", a.files, "Job or cluster files")->required()->option_text("...");
   c->add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
-      ->type_name("KEY=VALUE")
+      ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
   json_flag(*c, chosen.json);
   c->callback([&] { chosen.run = [&](const output& o) { return run_check(a, o); }; });
@@ -134,9 +134,9 @@ void add_lists(CLI::App& app, list_arguments& layers, list_arguments& modes, cho
   const auto add = [&](const char* name, const char* text, const char* what, list_arguments& a, auto run,
                        const std::string& examples) {
     auto* c = command(app, name, text, examples);
-    c->add_option("NAME", a.name, what);
+    c->add_option("NAME", a.name, what)->option_text(" ");
     c->add_option("--plugin", a.plugins, "Also what this plugin brings; may be repeated")
-        ->type_name("FILE")
+        ->option_text("FILE")
         ->allow_extra_args(false);
     json_flag(*c, chosen.json);
     c->callback([&chosen, &a, run] { chosen.run = [&a, run](const output& o) { return run(a, o); }; });

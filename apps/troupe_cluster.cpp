@@ -12,10 +12,11 @@
 namespace troupe {
 namespace {
 
-// "place: what" as messages come over the wire; a place has no blank in it.
+// "place: what" as messages come over the wire; a place has no blank in it, but for "--set key=value".
 std::pair<std::string, std::string> place_and_text(const std::string& message) {
   const auto colon = message.find(": ");
-  if (colon == std::string::npos || message.find(' ') < colon) return {{}, message};
+  const auto blank = message.find(' ', message.starts_with("--set ") ? 6 : 0);
+  if (colon == std::string::npos || blank < colon) return {{}, message};
   return {message.substr(0, colon), message.substr(colon + 2)};
 }
 

@@ -1,6 +1,9 @@
 #include "apps/troupe_job.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "runtime/node/job_file.hpp"
 #include "runtime/node/plugin.hpp"
@@ -53,7 +56,10 @@ std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, co
   if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
   auto& content = std::get<safetensors_content>(read);
   if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
-  j.initial = std::move(content.named);
+  // A checkpoint's momentum is not taken over: what begins at step 0 begins at rest.
+  for (const auto& p : j.graph.params)
+    for (auto& [name, value] : content.named)
+      if (name == p.full_name) j.initial.emplace_back(name, std::move(value));
   for (const auto& key : {std::string(step_key), std::string("troupe.step")}) {
     const auto at = content.metadata.find(key);
     if (at == content.metadata.end() || at->second.empty() || at->second.size() > 18) continue;
@@ -114,6 +120,15 @@ std::optional<record_error> save_checkpoint_file(const prepared_job& j, const st
   c.numerics = numerics;
   c.named = s.named;
   return write_checkpoint(file, c);
+}
+
+std::string why_unwritable(const std::string& file) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  std::error_code ec;
+  if (!std::filesystem::is_directory(folder, ec)) return "there is no folder " + folder.string();
+  if (std::filesystem::is_directory(file, ec)) return "it is a folder";
+  if (access(folder.c_str(), W_OK) != 0) return "cannot write into " + folder.string();
+  return {};
 }
 
 int wrong_file(const output& out, const record_error& e) {

@@ -34,6 +34,9 @@ std::optional<record_error> save_weights(const prepared_job& j, const named_tens
 std::optional<record_error> save_checkpoint_file(const prepared_job& j, const store_effect& s, const std::string& numerics,
                                                  const std::string& file);
 
+// Why `file` could not be written later, as far as can be seen now; empty: nothing known against it. Asked before hours of
+// training.
+std::string why_unwritable(const std::string& file);
 // A file that cannot be used, told as the user's mistake.
 int wrong_file(const output& out, const record_error& e);
 

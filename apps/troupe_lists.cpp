@@ -56,10 +56,37 @@ std::string number_text(double x) {
 
 std::string range_text(const option_spec& s) {
   if (!s.choices.empty()) return joined(s.choices, " | ");
-  const bool low = s.min > -1e299, high = s.max < 1e18 && s.max < 2147483647.0;
+  const bool low = s.min > -1e299, high = s.max < 1e8;  // beyond that nobody means it
   if (low && high) return number_text(s.min) + " to " + number_text(s.max);
   if (low) return "at least " + number_text(s.min);
   return high ? "at most " + number_text(s.max) : "";
+}
+
+// Lines of at most 100 characters, as the terminals that people have.
+std::string wrapped(const std::string& text) {
+  std::string s;
+  std::size_t used = 0, at = 0;
+  while (at < text.size()) {
+    const auto end = std::min(text.find_first_of(" \n", at), text.size());
+    const auto word = end - at;
+    if (used > 0 && used + 1 + word > 100) s += "\n", used = 0;
+    if (used > 0) s += " ", ++used;
+    s += text.substr(at, word);
+    used += word;
+    if (end < text.size() && text[end] == '\n') s += "\n", used = 0;
+    at = end + 1;
+  }
+  return s;
+}
+
+std::string without_trailing_blanks(const std::string& text) {
+  std::string s;
+  for (const char c : text) {
+    if (c == '\n')
+      while (!s.empty() && s.back() == ' ') s.pop_back();
+    s += c;
+  }
+  return s;
 }
 
 std::string option_table(const option_specs& specs) {
@@ -78,7 +105,7 @@ std::string option_table(const option_specs& specs) {
   for (const auto& s : specs)
     t += "  " + left(s.name, name + 2) + left(kind_name(s.kind), 12) + left(fallback_of(s), fallback + 2) +
          left(range_text(s), range + 2) + s.doc + "\n";
-  return t;
+  return without_trailing_blanks(t);
 }
 
 std::string first_line(const std::string& doc) { return doc.substr(0, std::min(doc.find('\n'), doc.find(". "))); }
@@ -121,7 +148,7 @@ int layer_page(const layer_type& t, const output& out) {
   }
   std::string inputs = t.min_inputs == t.max_inputs ? std::to_string(t.min_inputs)
                                                     : std::to_string(t.min_inputs) + " to " + std::to_string(t.max_inputs);
-  std::string s = t.name + "\n\n" + t.doc + "\n\ninputs: " + inputs + "\n\n" + option_table(t.specs);
+  std::string s = t.name + "\n\n" + wrapped(t.doc) + "\n\ninputs: " + inputs + "\n\n" + option_table(t.specs);
   if (!examples.empty()) s += "\nshapes, for example:\n";
   for (const auto& e : examples)
     s += "  " + e["in"].get<std::string>() + "  ->  " + e["out"].get<std::string>() + "   (" + e["options"].get<std::string>() +
@@ -137,7 +164,7 @@ int mode_page(const sync_mode& m, const output& out) {
     out.object(o);
     return exit_done;
   }
-  out.text(m.name + "\n\n" + m.doc + "\n\n" + option_table(m.specs));
+  out.text(m.name + "\n\n" + wrapped(m.doc) + "\n\n" + option_table(m.specs));
   return exit_done;
 }
 

@@ -80,7 +80,8 @@ std::string role_table(const prepared_job& j) {
       for (const auto& b : j.plan.blocks) n += b.shard == r.id ? b.count : 0;
       holds = with_commas(static_cast<std::uint64_t>(n)) + " parameters";
     }
-    s += left(r.name, wide + 2) + left(name_of(r.kind), 13) + left(j.plan.nodes[r.node].name, 10) + holds + "\n";
+    s += left(r.name, wide + 2) + left(name_of(r.kind), 13) +
+         (holds.empty() ? j.plan.nodes[r.node].name : left(j.plan.nodes[r.node].name, 10) + holds) + "\n";
   }
   return s;
 }

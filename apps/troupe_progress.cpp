@@ -27,7 +27,7 @@ std::string text_of(const event_texts& texts, const char* name) {
 
 // Counts are written as whole numbers.
 json_object number(const std::string& name, double v) {
-  const bool count = name == "steps" || name == "packets";
+  const bool count = name == "steps" || name == "packets" || name.ends_with("_bytes");
   if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
   return v;
 }
@@ -70,7 +70,8 @@ void progress::event(const event_effect& e, const event_texts& texts) {
   if (e.kind == "step") return step(e);
   if (e.kind == "eval") {
     const auto accuracy = value_of(e, "accuracy", -1);
-    step_ = e.step;
+    step_ = marked_step_ = e.step;
+    marked_ = clock::now();  // the evaluation's time is none of training's
     line("step " + with_commas(e.step) + "  evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
          fixed(value_of(e, "loss"), 4));
   } else if (e.kind == "checkpoint") {
@@ -95,20 +96,24 @@ void progress::step(const event_effect& e) {
   loss_ = value_of(e, "loss");
   const auto now = clock::now();
   if (now - shown_ < (terminal_ ? 100ms : 1000ms)) return;
-  const double took = std::chrono::duration<double>(now - marked_).count();
-  if (extent_.batch == 0) {  // not known here: what the job says itself
-    rate_ = value_of(e, "examples_per_s");
-  } else if (took >= 0.5 || rate_ == 0) {
-    const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
-    rate_ = rate_ == 0 ? fresh : 0.5 * rate_ + 0.5 * fresh;
-    marked_ = now;
-    marked_step_ = step_;
-  }
+  measure(e, now);
   shown_ = now;
   if (terminal_)
     draw();
   else
     line(numbers());
+}
+
+void progress::measure(const event_effect& e, clock::time_point now) {
+  if (extent_.batch == 0) return void(rate_ = value_of(e, "examples_per_s"));  // not known here: what the job says itself
+  const double took = std::chrono::duration<double>(now - marked_).count();
+  const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
+  if (!settled_) rate_ = fresh;
+  if (took < 0.5) return;
+  rate_ = settled_ ? 0.5 * rate_ + 0.5 * fresh : fresh;
+  settled_ = true;
+  marked_ = now;
+  marked_step_ = step_;
 }
 
 std::string progress::eta() const {

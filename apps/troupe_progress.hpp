@@ -38,6 +38,7 @@ class progress {
 
   void json(const event_effect& e, const event_texts& texts) const;
   void step(const event_effect& e);
+  void measure(const event_effect& e, clock::time_point now);
   void line(const std::string& text);
   void draw();
   void erase();
@@ -48,6 +49,7 @@ class progress {
   run_extent extent_;
   bool terminal_ = false;
   bool drawn_ = false;
+  bool settled_ = false;  // rate_ is of a whole window, and not of the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
   double loss_ = 0, rate_ = 0;  // examples a second, over the last second or so
   clock::time_point shown_{}, marked_{};

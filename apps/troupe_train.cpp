@@ -1,16 +1,19 @@
 // `troupe train JOB` and `troupe test JOB`, embedded: the job runs in this process and follows Ctrl-C.
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <optional>
 
 #include "actors/embedded.hpp"
 #include "apps/troupe_commands.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "ops/device.hpp"
-#include "runtime/record/sha256.hpp"
 
 namespace troupe {
 namespace {
+
+constexpr const char* no_device = "this machine has no CPU that the kernels know";
 
 std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
@@ -33,11 +36,8 @@ class told_run {
 
   std::string checkpoint_file;  // empty: none is written
   std::string weights_file;     // empty: none is written
-  bool quiet_error = false;
 
-  embedded_run& run() { return *run_; }
-
-  int finish(const output& out) {
+  int finish() {
     const signal_watch watch([this](int) {
       asked_ = true;
       run_->stop();
@@ -56,7 +56,6 @@ class told_run {
     }
     done_.step = r.step;
     told_.event(done_, {{"weights_sha256", r.weights_sha256}});
-    (void)out;
     return exit_done;
   }
 
@@ -96,8 +95,10 @@ int run_train(const train_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
-  std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "no CPU device for this machine");
+  for (const auto& file : {a.out, checkpoint_path(a, *j)})
+    if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", no_device);
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
@@ -112,7 +113,7 @@ int run_train(const train_arguments& a, const output& out) {
   told_run told(j, out, dev, a.threads);
   told.checkpoint_file = checkpoint_path(a, *j);
   told.weights_file = a.out;
-  return told.finish(out);
+  return told.finish();
 }
 
 int run_test(const test_arguments& a, const output& out) {
@@ -125,8 +126,10 @@ int run_test(const test_arguments& a, const output& out) {
   // A run that begins at its end: nothing is trained, and the evaluation that every run ends with is all there is.
   j->first_step = j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   j->spec.train.finish = {};
-  told_run told(j, out, make_cpu_device(), a.threads);
-  return told.finish(out);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", no_device);
+  told_run told(j, out, dev, a.threads);
+  return told.finish();
 }
 
 }  // namespace troupe

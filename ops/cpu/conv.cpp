@@ -160,18 +160,17 @@ struct output_panels {
   i64 start(i64 block, i64 image, i64 pixel) const {
     return ((low.first_image(block) + image) * g.outputs + group * g.group_outputs()) * g.pixels() + pixel;
   }
-  void pack(i64 block, i64 panel, const T* dy, T* to) const {
+  // Rows [first, first + rows) of a panel.
+  void pack(i64 block, i64 panel, const T* dy, i64 first, i64 rows, T* to) const {
     i64 filled = 0;
     low.each_piece(block, panel, g.pixels(), [&](i64 image, i64 pixel, i64 column, i64 length) {
-      const T* from = dy + start(block, image, pixel);
-      if (length == k.panel_width)
-        k.copy_panel(g.group_outputs(), from, g.pixels(), to);
-      else
-        for (i64 o = 0; o < g.group_outputs(); ++o) copy(to + o * k.panel_width + column, from + o * g.pixels(), length);
+      const T* from = dy + start(block, image, pixel) + first * g.pixels();
       filled = column + length;
+      if (length == k.panel_width) return k.copy_panel(rows, from, g.pixels(), to);
+      for (i64 o = 0; o < rows; ++o) copy(to + o * k.panel_width + column, from + o * g.pixels(), length);
     });
     if (filled == k.panel_width) return;
-    for (i64 o = 0; o < g.group_outputs(); ++o) zero(to + o * k.panel_width + filled, k.panel_width - filled);
+    for (i64 o = 0; o < rows; ++o) zero(to + o * k.panel_width + filled, k.panel_width - filled);
   }
 };
 
@@ -237,7 +236,7 @@ void conv_backward_data(device& d, const kernels<T>& k, const conv_geometry& g, 
     for (i64 block = 0; block < low.blocks(); ++block) {
       low.clear();
       for (i64 p = 0; p < low.panels(block); ++p) {
-        out.pack(block, p, dy, panel.data);
+        out.pack(block, p, dy, 0, outputs, panel.data);
         const run_list runs = low.runs(block, p);
         for (i64 t = 0; t < tiles.blocks; ++t) {
           k.tile(tiles.size(t), outputs, packed.data + tiles.begin(t) * outputs, panel.data, nullptr, columns.data, width);
@@ -257,7 +256,7 @@ void conv_backward_weights(device& d, const kernels<T>& k, const conv_geometry& 
   scratch<std::int32_t> offsets(d, patch);
   scratch<run_list> runs(d, most);
   // left: [row block][panel][row][width], right: [panel][column][width] of one column block: both are read from end to end.
-  scratch<T> left(d, most * outputs * width), right(d, most * k.dot_columns * width + k.slack), panel(d, outputs * width);
+  scratch<T> left(d, most * outputs * width), right(d, most * k.dot_columns * width + k.slack);
   low.offsets(offsets.data, false);
   zero(dw, g.outputs * patch);
   const even_blocks rows(outputs, k.dot_rows), columns(patch, k.dot_columns);
@@ -269,10 +268,8 @@ void conv_backward_weights(device& d, const kernels<T>& k, const conv_geometry& 
       low.load(block, group, x);
       for (i64 p = 0; p < panels; ++p) {
         runs.data[p] = low.runs(block, p);
-        out.pack(block, p, dy, panel.data);
         for (i64 r = 0; r < rows.blocks; ++r)
-          copy(left.data + (rows.begin(r) * panels + p * rows.size(r)) * width, panel.data + rows.begin(r) * width,
-               rows.size(r) * width);
+          out.pack(block, p, dy, rows.begin(r), rows.size(r), left.data + (rows.begin(r) * panels + p * rows.size(r)) * width);
       }
       for (i64 c = 0; c < columns.blocks; ++c) {
         const i64 first = columns.begin(c), stride = columns.size(c) * width;

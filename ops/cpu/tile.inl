@@ -17,31 +17,43 @@ void copy_panel(i64 rows, const T* from, i64 stride, T* panel) {
   }
 }
 
-template <class T>
-void gather_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel) {
+// Whole vectors: what a run writes too much, the next run, the next k or the padding behind the last pixel overwrites.
+// R pieces of at most a vector each, or R = 0: any runs.
+template <int R, class T>
+inline void gather_rows(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel) {
   constexpr int lanes = lanes_of<T>;
-  int filled = 0;
-  bool short_runs = true;
-  for (int r = 0; r < runs.count; ++r) {
-    filled += runs.length[r];
-    short_runs = short_runs && runs.length[r] <= lanes;
-  }
+  const int filled = runs.column[runs.count - 1] + runs.length[runs.count - 1];
+  i64 offset[R > 0 ? R : 1];
+  int column[R > 0 ? R : 1];
+  for (int r = 0; r < R; ++r) offset[r] = runs.offset[r], column[r] = runs.column[r];
   for (i64 k = 0; k < k_count; ++k, panel += panel_of<T>) {
     const T* from = stage + k_offset[k];
-    // Whole vectors: what a run writes too much, the next run, the next k or the padding below overwrites.
-    if (runs.count == 1 && filled == panel_of<T>) {
-      store(panel, load(from + runs.offset[0]));
-      store(panel + lanes, load(from + runs.offset[0] + lanes));
-      continue;
-    }
-    if (short_runs) {
-      for (int r = 0; r < runs.count; ++r) store(panel + runs.column[r], load(from + runs.offset[r]));
+    if constexpr (R > 0) {
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) store(panel + column[r], load(from + offset[r]));
     } else {
       for (int r = 0; r < runs.count; ++r)
         for (int i = 0; i < runs.length[r]; i += lanes) store(panel + runs.column[r] + i, load(from + runs.offset[r] + i));
     }
     for (int i = filled; i < panel_of<T>; ++i) panel[i] = T(0);
   }
+}
+
+template <class T>
+void gather_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel) {
+  if (runs.count == 1 && runs.length[0] == panel_of<T>) {
+    run_list halves = {2, {}, {}, {}};
+    halves.column[1] = halves.length[0] = halves.length[1] = lanes_of<T>;
+    halves.offset[0] = runs.offset[0];
+    halves.offset[1] = runs.offset[0] + lanes_of<T>;
+    return gather_rows<2>(halves, k_count, k_offset, stage, panel);
+  }
+  bool short_runs = true;
+  for (int r = 0; r < runs.count; ++r) short_runs = short_runs && runs.length[r] <= lanes_of<T>;
+  if (short_runs && runs.count == 2) return gather_rows<2>(runs, k_count, k_offset, stage, panel);
+  if (short_runs && runs.count == 3) return gather_rows<3>(runs, k_count, k_offset, stage, panel);
+  if (short_runs && runs.count == 4) return gather_rows<4>(runs, k_count, k_offset, stage, panel);
+  gather_rows<0>(runs, k_count, k_offset, stage, panel);
 }
 
 // One run at a time over all k: neighbouring k lie in different planes, so no load waits for the store before it.
@@ -104,27 +116,31 @@ void tile(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c
   table::row[rows - 1](k_count, a, panel, bias, c, ldc);
 }
 
-template <class T>
-inline T sum_of(vec<T> v) {
-  T lane[lanes_of<T>];
-  store(lane, v);
-#pragma GCC unroll 4
-  for (int width = lanes_of<T> / 2; width > 0; width /= 2)
-#pragma GCC unroll 8
-    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
-  return lane[0];
+// Replaces N vectors by the sums of their lanes, side by side in ceil(N / lanes) vectors: each round adds the two halves of
+// every segment of two vectors and packs the results into one; a segment starts as a vector and ends as a lane.
+template <class T, int N, int Segment>
+inline void sum_lanes(vec<T>* v) {
+  constexpr int lanes = lanes_of<T>, half = Segment / 2;
+  if constexpr (Segment > 1) {
+    vec_bits<T> first, second;
+    for (int i = 0; i < lanes; ++i) first[i] = i / half * Segment + i % half, second[i] = first[i] + half;
+#pragma GCC unroll 16
+    for (int i = 0; i < (N + 1) / 2; ++i) {
+      const vec<T> a = v[2 * i], b = 2 * i + 1 < N ? v[2 * i + 1] : vec<T>{};
+      v[i] = __builtin_shuffle(a, b, first) + __builtin_shuffle(a, b, second);
+    }
+    sum_lanes<T, (N + 1) / 2, half>(v);
+  }
 }
 
 template <class T, int R, int C>
 void dot_tile(i64 panels, const T* a, i64 a_stride, const T* b, i64 b_stride, T* c, i64 ldc) {
   constexpr int lanes = lanes_of<T>;
-  vec<T> sum[R][C];
-#pragma GCC unroll 4
-  for (int i = 0; i < R; ++i)
-#pragma GCC unroll 6
-    for (int j = 0; j < C; ++j) sum[i][j] = vec<T>{};
+  vec<T> sum[R * C];
+#pragma GCC unroll 24
+  for (int i = 0; i < R * C; ++i) sum[i] = vec<T>{};
   for (i64 p = 0; p < panels; ++p, a += a_stride, b += b_stride) {
-#pragma GCC unroll 1
+#pragma GCC unroll 2
     for (int half = 0; half < panel_of<T>; half += lanes) {
       vec<T> right[C];
 #pragma GCC unroll 6
@@ -133,14 +149,15 @@ void dot_tile(i64 panels, const T* a, i64 a_stride, const T* b, i64 b_stride, T*
       for (int i = 0; i < R; ++i) {
         const vec<T> left = load(a + i * panel_of<T> + half);
 #pragma GCC unroll 6
-        for (int j = 0; j < C; ++j) sum[i][j] = fused(left, right[j], sum[i][j]);
+        for (int j = 0; j < C; ++j) sum[i * C + j] = fused(left, right[j], sum[i * C + j]);
       }
     }
   }
-#pragma GCC unroll 4
+  sum_lanes<T, R * C, lanes>(sum);
+  T total[(R * C + lanes - 1) / lanes * lanes];
+  for (int i = 0; i < R * C; i += lanes) store(total + i, sum[i / lanes]);
   for (int i = 0; i < R; ++i)
-#pragma GCC unroll 6
-    for (int j = 0; j < C; ++j) c[i * ldc + j] += sum_of<T>(sum[i][j]);
+    for (int j = 0; j < C; ++j) c[i * ldc + j] += total[i * C + j];
 }
 
 template <class T, int R>

@@ -1,5 +1,5 @@
-// Which examples make step t's global batch. A sampler is a pure function of (seed, step), so every loader knows the whole order and
-// takes the part its packets need, whatever the number of workers.
+// Which examples make step t's global batch. A sampler is a pure function of (seed, step), so every loader knows the whole order
+// and takes the part its packets need, whatever the number of workers.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ enum class split : std::uint8_t { train, test };
 class source {
  public:
   virtual ~source() = default;
-  virtual shape example() const = 0;          // e.g. 1x28x28
-  virtual std::int64_t classes() const = 0;   // 0: no labels
+  virtual shape example() const = 0;         // e.g. 1x28x28
+  virtual std::int64_t classes() const = 0;  // 0: no labels
   virtual std::int64_t size(split s) const = 0;
   // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64, backed, [n, example...]), labels as i32 [n].
   // An index < 0 is padding: zeros and label -1.

@@ -88,8 +88,8 @@ plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<
   for (const auto& l : j->graph.layers) {
     auto& p = passes[l.index];
     p.takers.resize(l.out.size());
-    for (std::uint16_t o = 0; o < l.out.size(); ++o)
-      for (const auto& t : j->graph.consumers({static_cast<std::int32_t>(l.index), o})) {
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      for (const auto& t : j->graph.consumers({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)})) {
         const auto& taker = j->graph.layers[static_cast<std::size_t>(t.layer)];
         if (taker.in_train && taker.grad_in_wanted[t.output]) p.takers[o].push_back(t);
       }

@@ -51,13 +51,13 @@ net::expected<void> load_plugin(const std::string& path, tables& into) {
                          "; build it again against this Troupe");
     enter(into);
   } catch (const std::exception& e) {
-    library.release();  // the tables may hold a part of it already
+    (void)library.release();  // the tables may hold a part of it already
     return failure("plugin_failed", path, e.what());
   } catch (...) {
-    library.release();
+    (void)library.release();
     return failure("plugin_failed", path, "register_plugin threw something that is no exception");
   }
-  library.release();  // for good
+  (void)library.release();  // for good
   return {};
 }
 

@@ -66,7 +66,9 @@ TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
 
 TEST(embedded_run, a_stop_before_the_first_step_stops) {
   const auto j = job_of(lenet_like(), {"train.finish.steps=1000000"});
-  embedded_run run(j, {.threads = 2});
+  embedded_options o;
+  o.threads = 2;
+  embedded_run run(j, std::move(o));
   run.stop();
   const auto r = run.run();
   EXPECT_TRUE(r.ok && r.stopped);
@@ -87,7 +89,7 @@ template <class Role>
 std::shared_ptr<prepared_job> job_with(const char* type) {
   const auto j = job_of(lenet_like());
   auto all = std::make_shared<tables>(stock_tables());
-  all->stages.add(type, [](stage_config c) { return std::make_unique<Role>(std::move(c)); });
+  all->stages.add(type, {[](stage_config c) { return std::make_unique<Role>(std::move(c)); }, {}});
   j->all = all;
   return j;
 }

@@ -102,7 +102,9 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
     return nullptr;
   }
   auto all = std::make_shared<const tables>(stock_tables());
-  auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {node_spec{.name = "local"}});
+  node_spec here;
+  here.name = "local";
+  auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {here});
   if (auto* bad = std::get_if<diagnostics>(&j)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
     return nullptr;

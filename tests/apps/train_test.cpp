@@ -157,9 +157,34 @@ TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
   EXPECT_EQ(o.code, 1);
   EXPECT_EQ(last(o)["event"], "error");
   EXPECT_NE(last(o)["message"].get<std::string>().find("not finite"), std::string::npos) << o.out;
-  const auto unwritable = troupe({"train", job, "--json", "--out", path("no/such/folder/w.safetensors")});
-  EXPECT_EQ(unwritable.code, 1);
-  EXPECT_EQ(last(unwritable)["event"], "error");
+}
+
+// Before hours of training, and not after them.
+TEST_F(train_command, a_file_that_could_not_be_written_is_found_before_anything_starts) {
+  const auto job = write("job.toml", tiny_job());
+  for (const char* flag : {"--out", "--checkpoint"}) {
+    const auto o = troupe({"train", job, "--json", flag, path("no/such/folder/w.safetensors")});
+    EXPECT_EQ(o.code, 2);
+    const auto all = objects(o.out);
+    ASSERT_EQ(all.size(), 1u) << o.out;
+    EXPECT_EQ(all[0]["event"], "error");
+    EXPECT_EQ(all[0]["where"], path("no/such/folder/w.safetensors"));
+  }
+}
+
+TEST_F(train_command, weights_of_a_checkpoint_come_without_its_momentum) {
+  const auto job = write("job.toml", tiny_job());
+  child c(troupe_program(), {"train", job, "--json", "--checkpoint", path("c.safetensors"), "--set", "train.finish.steps=1000000"},
+          folder_);
+  std::string line;
+  ASSERT_TRUE(c.read_line(line));
+  c.send(SIGINT);
+  ASSERT_EQ(c.wait().code, 0);
+  auto kept = std::get<checkpoint>(load_checkpoint(path("c.safetensors")));
+  std::erase_if(kept.named, [](const auto& n) { return n.first.find('@') != std::string::npos; });
+  ASSERT_FALSE(write_safetensors(path("w.safetensors"), kept.named));
+  const auto from_weights = hash_of(troupe({"train", job, "--json", "--weights", path("w.safetensors")}));
+  EXPECT_EQ(hash_of(troupe({"train", job, "--json", "--weights", path("c.safetensors")})), from_weights);
 }
 
 }  // namespace

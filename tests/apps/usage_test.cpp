@@ -128,7 +128,8 @@ TEST_F(usage, layers_and_modes_explain_themselves) {
       for (const auto& option : o["options"]) EXPECT_FALSE(option["doc"].get<std::string>().empty()) << o["name"] << " " << option;
       const auto page = troupe({list, o["name"].get<std::string>()});
       EXPECT_EQ(page.code, 0);
-      EXPECT_NE(page.out.find(o["doc"].get<std::string>()), std::string::npos);
+      EXPECT_NE(page.out.find(o["doc"].get<std::string>().substr(0, 30)), std::string::npos)
+          << page.out;  // beyond that it is wrapped
     }
   }
   const auto o = troupe({"layers", "convolutoin"});

@@ -48,7 +48,8 @@ TEST_F(cluster_refusal, plain_clients_and_the_header_that_crashes_caf_are_out_wi
     for (const auto& text : {std::string("GET / HTTP/1.1\r\n\r\n"), noise, basp, basp + std::string(96, '\xff'), std::string(1, '\0')}) {
       raw_client c(port);
       c.send_plain(text);
-      if (text.size() > 4) EXPECT_TRUE(c.closed_within(1s)) << port << " " << text.size();
+      const bool enough = text.size() > 4;  // a single byte may be the beginning of anything: out after five seconds
+      EXPECT_TRUE(!enough || c.closed_within(1s)) << port << " " << text.size();
     }
   unharmed();
 }
@@ -85,7 +86,8 @@ TEST_F(cluster_refusal, silent_connections_are_out_after_five_seconds_and_cannot
     for (int i = 0; i < 300; ++i) crowd.emplace_back(port);
   EXPECT_NE(ask("n1", "status").text.find("n1"), std::string::npos);
   const auto begun = clock::now();
-  for (auto& c : crowd) EXPECT_TRUE(c.closed_within(8s));
+  int number = 0;
+  for (auto& c : crowd) EXPECT_TRUE(c.closed_within(std::max<millis>(8s - since(begun), 1ms))) << number++;
   EXPECT_LT(since(begun), 8s);
   crowd.clear();
   unharmed();

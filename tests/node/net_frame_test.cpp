@@ -85,7 +85,7 @@ struct collector {
 };
 
 bool same(const frame& f, const bytes& payload) {
-  return f.bytes == payload.size() && std::memcmp(f.payload.get(), payload.data(), payload.size()) == 0;
+  return f.bytes == payload.size() && std::equal(payload.begin(), payload.end(), f.payload.get());
 }
 
 TEST(crc32c, known_values_and_both_roads_agree) {

@@ -55,7 +55,7 @@ class temporary_directory {
   std::filesystem::path path_;
 };
 
-// good/: the cluster; other/: same names, another CA; old/: same cluster and names, expired, and signed by a CA that is not.
+// good/: the cluster, with one node, `old`, whose certificate has expired; other/: the same names under another CA.
 struct certificate_sets {
   temporary_directory dir;
   certificate_sets() {

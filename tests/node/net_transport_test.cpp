@@ -13,7 +13,7 @@ using namespace testing;
 using namespace std::chrono_literals;
 
 bool same(const frame& f, const bytes& sent) {
-  return f.payload && f.bytes == sent.size() && std::memcmp(f.payload.get(), sent.data(), sent.size()) == 0;
+  return f.payload && f.bytes == sent.size() && std::equal(sent.begin(), sent.end(), f.payload.get());
 }
 
 TEST(net_transport, every_size_arrives_bit_for_bit_both_ways) {

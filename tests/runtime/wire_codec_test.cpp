@@ -1,161 +1,15 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <new>
+#include <memory>
 #include <set>
 
-#include "runtime/data/random.hpp"
-#include "runtime/messages/wire.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/wire_samples.hpp"
 
 namespace troupe {
 namespace {
 
-using testing::HasSubstr;
-
-// Memory as a transport receives into: aligned, and of exactly the message's size, so that ASan sees every step beyond it.
-struct buffer {
-  explicit buffer(std::size_t n)
-      : data(static_cast<std::uint8_t*>(::operator new (n, std::align_val_t{wire_alignment})),
-             [](std::uint8_t* p) { ::operator delete (p, std::align_val_t{wire_alignment}); }),
-        bytes(n) {}
-  explicit buffer(const std::vector<std::uint8_t>& v) : buffer(v.size()) {
-    if (!v.empty()) std::memcpy(data.get(), v.data(), v.size());
-  }
-  std::shared_ptr<std::uint8_t> data;
-  std::size_t bytes;
-};
-
-std::vector<std::uint8_t> joined(const std::vector<wire_part>& parts) {
-  std::vector<std::uint8_t> out;
-  for (const auto& p : parts) {
-    const auto* b = static_cast<const std::uint8_t*>(p.data);
-    out.insert(out.end(), b, b + p.bytes);
-  }
-  EXPECT_EQ(out.size(), total_bytes(parts));
-  return out;
-}
-
-bool decode_bytes(const std::vector<std::uint8_t>& v, envelope& out, std::string& error) {
-  const buffer b(v);
-  return decode(b.data.get(), b.bytes, b.data, out, error);
-}
-std::string error_of(const std::vector<std::uint8_t>& v) {
-  envelope e;
-  std::string error;
-  return decode_bytes(v, e, error) ? "no error" : error;
-}
-
-// A backed tensor that owns its memory.
-template <class T>
-tensor made(shape s, T first) {
-  auto v = std::make_shared<std::vector<T>>(static_cast<std::size_t>(s.count()));
-  for (auto& x : *v) x = first, first = static_cast<T>(first + T{1});
-  return tensor::adopt(v, v->data(), s, dtype_of<T>);
-}
-tensors several() {
-  return {made<float>({3, 5}, 1),
-          tensor{},
-          tensor::declare({1 << 20, 1 << 20}, dtype::f64),
-          made<std::uint8_t>({7}, 9),
-          made<float>({4, 0}, 0),
-          made<double>(shape{}, 0.25)};
-}
-
-// One filled message of every kind. Each alternative of `message` needs its line here: without it the test does not compile.
-template <class M>
-M sample();
-template <>
-forward sample() {
-  return {made<float>({2, 1, 3, 3}, 0.5f), 2, 128};
-}
-template <>
-backward sample() {
-  return {made<double>({2, 9}, -1)};
-}
-template <>
-credit sample() {
-  return {3};
-}
-template <>
-gradient sample() {
-  return {4, several(), {made<std::int32_t>({2}, -7)}};
-}
-template <>
-push sample() {
-  return {1, 2, 3, made<float>({17}, 1)};
-}
-template <>
-weights sample() {
-  return {6, made<float>({16}, 2)};
-}
-template <>
-layer_weights sample() {
-  return {7, several()};
-}
-template <>
-ready sample() {
-  return {};
-}
-template <>
-start sample() {
-  return {};
-}
-template <>
-grant sample() {
-  return {0xfedcba9876543210u};
-}
-template <>
-set_value sample() {
-  return {"train.dynamics.lr", 0.001, 77};
-}
-template <>
-evaluate sample() {
-  return {8};
-}
-template <>
-report sample() {
-  return {{{"loss", 2.302585}, {"accuracy", std::numeric_limits<double>::infinity()}, {"", -0.0}}, 64};
-}
-template <>
-collect sample() {
-  return {9, true};
-}
-template <>
-state sample() {
-  return {10, 11, made<float>({5}, 3), several()};
-}
-template <>
-restore_state sample() {
-  return {12, tensor{}, several()};
-}
-template <>
-halt sample() {
-  return {};
-}
-template <>
-command sample() {
-  return {"set", "train.dynamics.lr", -1.5};
-}
-template <>
-user sample() {
-  return {13, std::string("a\0b\xff", 4), several()};
-}
-template <>
-finished sample() {
-  return {14};
-}
-template <>
-timer_fired sample() {
-  return {15};
-}
-template <>
-peer_down sample() {
-  return {"n2", "no heartbeat for 2 s"};
-}
+using namespace wire_samples;
 
 // What a message says, as text: equal texts are equal messages, bit for bit.
 struct printer {
@@ -209,36 +63,6 @@ std::string text_of(const message& m) {
                         [&](const peer_down& b) { p(b.node), p(b.reason); }},
              m);
   return std::string(name_of(m)) + ":" + p.out;
-}
-
-header sample_header() {
-  return {.job = 1,
-          .src = role_id{2},
-          .dst = role_id{3},
-          .incarnation = 4,
-          .id = make_msg_id(role_id{5}, 6),
-          .step = 7,
-          .version = 8,
-          .clock = 9,
-          .packet = 10,
-          .packets = 11,
-          .port = 12,
-          .attempt = 13,
-          .phase = 1,
-          .region = 14,
-          .flags = 15,
-          .trace = 16};
-}
-
-template <std::size_t... I>
-std::vector<envelope> all_samples(std::index_sequence<I...>) {
-  return {envelope{sample_header(), message{sample<std::variant_alternative_t<I, message>>()}}...};
-}
-std::vector<envelope> all_samples() { return all_samples(std::make_index_sequence<std::variant_size_v<message>>{}); }
-std::vector<envelope> travelling_samples() {
-  auto all = all_samples();
-  std::erase_if(all, [](const envelope& e) { return host_only(e.body); });
-  return all;
 }
 
 TEST(wire, every_body_comes_back_as_it_was_sent) {
@@ -391,49 +215,6 @@ TEST(wire, refused_bytes_leave_the_envelope_alone) {
   EXPECT_FALSE(decode_bytes({1, 2, 3}, e, error));
   EXPECT_EQ(text_of(e.h), text_of(sample_header()));
   EXPECT_EQ(std::get<credit>(e.body).count, 5u);
-}
-
-// PROMISES 16. Each input is a sound message with a few bytes changed, cut or added; what is accepted must encode to itself.
-TEST(wire, a_million_mutated_messages_are_answered) {
-  const auto samples = travelling_samples();
-  std::vector<std::vector<std::uint8_t>> seeds;
-  for (const auto& e : samples) seeds.push_back(joined(encode(e)));
-  constexpr std::uint8_t edges[] = {0, 1, 2, 0x7f, 0x80, 0xff};
-  counter_rng rng(16);
-  std::uint64_t accepted = 0;
-  const auto inputs = test::fuzz_inputs(1000000);
-  std::vector<std::uint8_t> b;
-  envelope e;
-  std::string error;
-  for (std::uint64_t i = 0; i < inputs; ++i) {
-    b = seeds[rng.draw_below(seeds.size())];
-    const auto front = std::min<std::size_t>(b.size(), 200);  // where the structure is
-    for (auto n = rng.draw_below(3) + 1; n > 0; --n) {
-      const auto bits = rng.next();
-      switch (bits & 15) {
-        case 0: b.resize(rng.draw_below(b.size() + 1)); break;
-        case 1: b.resize(b.size() + rng.draw_below(70)); break;
-        case 2:
-          b.insert(b.begin() + static_cast<std::ptrdiff_t>(rng.draw_below(b.size() + 1)), static_cast<std::uint8_t>(bits >> 8));
-          break;
-        default: {
-          if (b.empty()) break;
-          const auto at = rng.draw_below(bits & 16 ? b.size() : std::min(front, b.size()));
-          b[at] = bits & 32 ? edges[(bits >> 8) % 6] : static_cast<std::uint8_t>(bits >> 8);
-        }
-      }
-    }
-    if (!decode_bytes(b, e, error)) {
-      ASSERT_FALSE(error.empty()) << "input " << i;
-      continue;
-    }
-    ++accepted;
-    if (i % 16 == 0) {
-      ASSERT_EQ(joined(encode(e)), b) << "input " << i;
-    }
-  }
-  EXPECT_GT(accepted, 0u);
-  EXPECT_LT(accepted, inputs);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
+#include "runtime/node/net/listener.hpp"
 
 namespace troupe::net {
 
@@ -40,8 +41,7 @@ class tcp_transport final : public transport, private connection_owner {
       : options_(std::move(options)),
         events_(std::move(events)),
         setting_{io_, options_, std::move(tls), buffer_pool::make(options_.pool_keep), *this},
-        acceptor_(io_),
-        accept_pause_(io_) {}
+        listener_(io_) {}
   ~tcp_transport() override { close(); }
 
   void run();
@@ -69,8 +69,7 @@ class tcp_transport final : public transport, private connection_owner {
   void on_closed(const link& c, const error& reason) override;
 
   void loop() noexcept;
-  expected<std::uint16_t> bind(const tcp::endpoint& where, const std::string& name);
-  void accept();
+  void accepted(tcp::socket&& socket);
   void start_dial(const std::string& peer, const address& where, std::chrono::milliseconds within);
   void end_dial(const std::string& peer);
   std::optional<error> objection(const link& c, const hello& h) const;
@@ -87,8 +86,7 @@ class tcp_transport final : public transport, private connection_owner {
   const connection_setting setting_;
 
   // I/O thread only.
-  tcp::acceptor acceptor_;
-  asio::steady_timer accept_pause_;
+  listener listener_;
   std::set<link> all_;
   std::list<link> pending_;  // inbound, not yet authenticated, oldest first
   std::map<std::string, dial, std::less<>> dials_;
@@ -139,75 +137,39 @@ expected<std::uint16_t> tcp_transport::listen(const address& where) {
       if (closed_) return error{"closed", "[net] the transport is closed"};
       if (std::exchange(listening_, true)) return error{"already_listening", "[net] the transport listens already"};
     }
-    error_code ec;
-    tcp::resolver resolver(io_);
-    const auto found = resolver.resolve(where.host, std::to_string(where.port), tcp::resolver::passive, ec);
-    expected<std::uint16_t> port = error{"bad_address", "[net] cannot resolve " + to_string(where) + ": " + ec.message()};
-    if (!ec && !found.empty()) port = bind(found.begin()->endpoint(), to_string(where));
-    if (!port) {
+    auto bound = listener::bind(io_, where);
+    if (!bound) {
       const std::lock_guard lock(mutex_);
       listening_ = false;
+      return bound.error();
     }
+    const std::uint16_t port = bound->local_endpoint().port();
+    asio::post(io_, [this, a = std::make_shared<tcp::acceptor>(std::move(*bound))] {
+      listener_.start(
+          std::move(*a), [this](tcp::socket&& s) { accepted(std::move(s)); }, [this](const std::string& line) { log(line); });
+    });
     return port;
   } catch (const std::exception& e) {
     return error{"exception", std::string("[net] ") + e.what()};
   }
 }
 
-expected<std::uint16_t> tcp_transport::bind(const tcp::endpoint& where, const std::string& name) {
-  if (where.address().is_unspecified())
-    return error{"wildcard_address", "[net] " + name + " means every interface: name the address to listen on"};
-  error_code ec;
-  tcp::acceptor made(io_);
-  made.open(where.protocol(), ec);
-  if (!ec) made.set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) made.bind(where, ec);
-  if (!ec) made.listen(asio::socket_base::max_listen_connections, ec);
-  const auto bound = ec ? tcp::endpoint() : made.local_endpoint(ec);
-  if (ec == asio::error::address_in_use) return error{"address_in_use", "[net] " + name + " is taken"};
-  if (ec) return error{"address_unavailable", "[net] cannot listen on " + name + ": " + ec.message()};
-  asio::post(io_, [this, a = std::make_shared<tcp::acceptor>(std::move(made))] {
-    if (closing_) return;
-    acceptor_ = std::move(*a);
-    accept();
-  });
-  return bound.port();
-}
-
-void tcp_transport::accept() {
-  acceptor_.async_accept([this](const error_code& ec, tcp::socket socket) {
-    if (closing_ || ec == asio::error::operation_aborted) return;
-    if (ec) {
-      // Out of descriptors, most likely: without a pause this would spin.
-      log("[net] accept: " + ec.message());
-      accept_pause_.expires_after(std::chrono::milliseconds(50));
-      accept_pause_.async_wait([this](const error_code& e) {
-        if (!e && !closing_) accept();
-      });
-      return;
-    }
-    if (pending_.size() >= options_.max_pending) {
-      // The oldest goes: an honest greeting takes milliseconds, so silent strangers cannot keep a peer out.
-      const link oldest = pending_.front();
-      oldest->close(
-          {"too_many_pending", "[net] more than " + std::to_string(options_.max_pending) + " unauthenticated connections"});
-    }
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    try {
-      const auto c = std::make_shared<connection>(setting_, std::move(socket), false, "");
-      all_.insert(c);
-      pending_.push_back(c);
-      {
-        const std::lock_guard lock(mutex_);
-        pending_count_ = pending_.size();
-      }
-      c->start();
-    } catch (const std::exception& e) {  // memory is out: that stranger is lost, the next may not be
-      log(std::string("[net] accept: ") + e.what());
-    }
-    accept();
-  });
+void tcp_transport::accepted(tcp::socket&& socket) {
+  if (pending_.size() >= options_.max_pending) {
+    // The oldest goes: an honest greeting takes milliseconds, so silent strangers cannot keep a peer out.
+    const link oldest = pending_.front();
+    oldest->close({"too_many_pending", "[net] more than " + std::to_string(options_.max_pending) + " unauthenticated connections"});
+  }
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const auto c = std::make_shared<connection>(setting_, std::move(socket), false, "");
+  all_.insert(c);
+  pending_.push_back(c);
+  {
+    const std::lock_guard lock(mutex_);
+    pending_count_ = pending_.size();
+  }
+  c->start();
 }
 
 void tcp_transport::connect(const std::string& peer, const address& where, std::chrono::milliseconds within) {
@@ -403,9 +365,7 @@ transport_stats tcp_transport::stats() const {
 
 void tcp_transport::shut_down() {
   closing_ = true;
-  error_code ignored;
-  acceptor_.close(ignored);
-  accept_pause_.cancel();
+  listener_.stop();
   while (!dials_.empty()) end_dial(std::string(dials_.begin()->first));
   for (const link& c : std::set<link>(all_)) c->say_goodbye();
   if (all_.empty()) io_.stop();

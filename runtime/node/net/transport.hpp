@@ -72,7 +72,7 @@ struct callbacks {
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
   // Also the answer to a connect() that failed: code "connect_deadline", or at once what no retry can mend ("certificate_refused").
   std::function<void(const std::string& peer, const error& reason)> on_peer_down;
-  std::function<void(const std::string& line)> log;  // refusals and the like, for operators; may be empty
+  std::function<void(const std::string& line)> log;  // for operators; any thread; may be empty
 };
 
 // Counters grow over reconnections; bytes are those of data frames, headers included, without heartbeats and credit.

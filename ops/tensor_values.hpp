@@ -1,0 +1,30 @@
+// Looking at the elements of tensors on the host, for checks and tests: slow, and for CPU tensors only.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+inline double value(const tensor& t, std::int64_t i) {
+  const auto at = static_cast<std::size_t>(i);
+  return t.type() == dtype::f64 ? t.data<double>()[at] : static_cast<double>(t.data<float>()[at]);
+}
+inline bool same_bits(const tensor& a, const tensor& b) {
+  return a.dims() == b.dims() && a.type() == b.type() && (a.count() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+inline bool same_bits(const tensors& a, const tensors& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const tensor& x, const tensor& y) { return bool(x) == bool(y) && (!x || same_bits(x, y)); });
+}
+inline bool any_nan(const tensor& t) {
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    if (std::isnan(value(t, i))) return true;
+  return false;
+}
+inline bool floating(const tensor& t) { return t.type() == dtype::f32 || t.type() == dtype::f64; }
+
+}  // namespace troupe

@@ -1,0 +1,67 @@
+#include "runtime/node/net/listener.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace troupe::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+expected<listener::tcp::acceptor> listener::bind(asio::io_context& io, const address& where) {
+  const std::string name = to_string(where);
+  error_code ec;
+  tcp::resolver resolver(io);
+  const auto found = resolver.resolve(where.host, std::to_string(where.port), tcp::resolver::passive, ec);
+  if (ec || found.empty()) return error{"bad_address", "[net] cannot resolve " + name + ": " + ec.message()};
+  const tcp::endpoint end = *found.begin();
+  if (end.address().is_unspecified())
+    return error{"wildcard_address", "[net] " + name + " means every interface: name the address to listen on"};
+  tcp::acceptor made(io);
+  made.open(end.protocol(), ec);
+  if (!ec) made.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) made.bind(end, ec);
+  if (!ec) made.listen(asio::socket_base::max_listen_connections, ec);
+  if (ec == asio::error::address_in_use) return error{"address_in_use", "[net] " + name + " is taken"};
+  if (ec) return error{"address_unavailable", "[net] cannot listen on " + name + ": " + ec.message()};
+  return made;
+}
+
+void listener::start(tcp::acceptor&& bound, std::function<void(tcp::socket&&)> accepted,
+                     std::function<void(const std::string&)> log) {
+  if (stopped_) return;
+  acceptor_ = std::move(bound);
+  accepted_ = std::move(accepted);
+  log_ = std::move(log);
+  accept();
+}
+
+void listener::stop() {
+  stopped_ = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+}
+
+void listener::accept() {
+  acceptor_.async_accept([this](const error_code& ec, tcp::socket socket) {
+    if (stopped_ || ec == asio::error::operation_aborted) return;
+    if (ec) {
+      // Out of descriptors, most likely: without a pause this would spin.
+      log_("[net] accept: " + ec.message());
+      pause_.expires_after(std::chrono::milliseconds(50));
+      pause_.async_wait([this](const error_code& e) {
+        if (!e && !stopped_) accept();
+      });
+      return;
+    }
+    try {
+      accepted_(std::move(socket));
+    } catch (const std::exception& e) {  // memory is out: that stranger is lost, the next may not be
+      log_(std::string("[net] accept: ") + e.what());
+    }
+    accept();
+  });
+}
+
+}  // namespace troupe::net
