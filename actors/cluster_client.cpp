@@ -91,7 +91,8 @@ struct run {
       while (!p) {
         auto m = link.receive(look_every);
         if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
-        if (!p && (link.lost() || std::chrono::steady_clock::now() > deadline)) return "the weights did not come: " + link.why_lost();
+        if (!p && (link.lost() || std::chrono::steady_clock::now() > deadline))
+          return "the weights did not come: " + link.why_lost();
       }
       if (!p->error.empty()) return "the weights did not come: " + p->error;
       if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";
@@ -105,7 +106,8 @@ struct run {
     // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the weights that were announced.
     const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
     if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
-    if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256) return "the weights that came are not those announced";
+    if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
+      return "the weights that came are not those announced";
     const auto error = write_file_atomically(what.out, {{bytes->data(), bytes->size()}});
     return error.empty() ? std::string() : what.out + ": " + error;
   }

@@ -67,9 +67,7 @@ void hear_control(shared& s, const std::string& peer, const net::frame& f) {
 host_config host_config_of(shared& s, const node_spec& me) {
   host_config c;
   c.threads = cpu_threads(me);
-  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) {
-    s.control.post(control_note{event_in{{job, e, {}}}});
-  };
+  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) { s.control.post(control_note{event_in{{job, e, {}}}}); };
   c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
   c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) { s.route.send(node, std::move(e)); };
   return c;

@@ -13,8 +13,8 @@ constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
 constexpr auto redial_every = 1s;
 constexpr auto dial_within = 5s;
-constexpr std::uint64_t slow_bytes = 256 << 10;        // queued for one client: it misses steps from here
-constexpr std::uint64_t hopeless_bytes = 8ull << 20;   // and is let go from here
+constexpr std::uint64_t slow_bytes = 256 << 10;       // queued for one client: it misses steps from here
+constexpr std::uint64_t hopeless_bytes = 8ull << 20;  // and is let go from here
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -33,7 +33,8 @@ piece read_piece(const fetch& f, const std::string& path) {
   if (f.offset >= p.total) return p;
   p.bytes.resize(std::min<std::uint64_t>(piece_bytes, p.total - f.offset));
   in.seekg(static_cast<std::streamoff>(f.offset));
-  if (!in.read(p.bytes.data(), static_cast<std::streamsize>(p.bytes.size()))) p = {f.job, f.offset, p.total, {}, "cannot read " + path};
+  if (!in.read(p.bytes.data(), static_cast<std::streamsize>(p.bytes.size())))
+    p = {f.job, f.offset, p.total, {}, "cannot read " + path};
   return p;
 }
 
@@ -51,7 +52,8 @@ class control_actor final : public compat::base_actor {
     now_ = std::chrono::steady_clock::now();
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
-      // Whoever hears of a change may ask about it at once, so it is published first. Steps come by the thousand: with the next tick.
+      // Whoever hears of a change may ask about it at once, so it is published first. Steps come by the thousand: with the next
+      // tick.
       const auto* e = std::get_if<event_in>(&n.what);
       const bool minor = std::holds_alternative<tick_in>(n.what) || (e && e->what.event.kind == "step");
       if (!minor) publish();
@@ -144,15 +146,18 @@ void control_actor::take(const message_in& m) {
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
   } else if (const auto* s = std::get_if<submit>(&m.what)) {
-    const auto text = s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
+    const auto text =
+        s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
     s_.control_net->send(m.peer, to_frame(submitted{s->ask, 0, {text}}));
   }
 }
 
 void control_actor::take(const link_change& l) {
   if (l.data) {
-    if (l.up) member_.on_data_up(l.peer, l.incarnation, member_out_);
-    else member_.on_data_down(l.peer, l.reason, member_out_);
+    if (l.up)
+      member_.on_data_up(l.peer, l.incarnation, member_out_);
+    else
+      member_.on_data_down(l.peer, l.reason, member_out_);
     return;
   }
   if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
@@ -206,8 +211,10 @@ void control_actor::take(const listening_in&) {
 
 void control_actor::take(const drain_in&) {
   if (std::exchange(draining_, true)) return;
-  if (head_) head_->drain(now_, head_out_);
-  else member_.drain(member_out_);
+  if (head_)
+    head_->drain(now_, head_out_);
+  else
+    member_.drain(member_out_);
 }
 
 void control_actor::take(const tick_in&) {
@@ -248,8 +255,10 @@ void control_actor::perform(const to_peer& x) {
   // To myself: what a coordinator says is for the member, the rest for the head.
   const bool for_member =
       std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) || std::holds_alternative<end_job>(x.what);
-  if (for_member) member_.on(x.what, now_, member_out_);
-  else if (head_) head_->on(x.peer, x.what, now_, head_out_);
+  if (for_member)
+    member_.on(x.what, now_, member_out_);
+  else if (head_)
+    head_->on(x.peer, x.what, now_, head_out_);
 }
 
 void control_actor::perform(const make_roles& x) {
@@ -258,8 +267,10 @@ void control_actor::perform(const make_roles& x) {
 }
 
 void control_actor::perform(const connect_data& x) {
-  if (const auto at = net::parse_address(x.address)) s_.data_net->connect(x.peer, *at, dial_within);
-  else member_.on_data_down(x.peer, at.error().message, member_out_);
+  if (const auto at = net::parse_address(x.address))
+    s_.data_net->connect(x.peer, *at, dial_within);
+  else
+    member_.on_data_down(x.peer, at.error().message, member_out_);
 }
 
 void control_actor::perform(const begin_job& x) {
@@ -289,8 +300,10 @@ void control_actor::report_state() {
     r.roles.push_back({p.job, index_of(p.id), p.name, t.waits_for, t.step, t.version, p.messages, t.queued, t.in_flight, t.credit,
                        p.busy_seconds, p.age_seconds});
   }
-  if (head_) head_->on(s_.options.node, r, now_, head_out_);
-  else if (coordinator_up_) s_.control_net->send(s_.coordinator, to_frame(r));
+  if (head_)
+    head_->on(s_.options.node, r, now_, head_out_);
+  else if (coordinator_up_)
+    s_.control_net->send(s_.coordinator, to_frame(r));
 }
 
 void control_actor::publish() {
@@ -318,12 +331,20 @@ void control_actor::find_slow_clients() {
 class keeper_actor final : public compat::base_actor {
  public:
   keeper_actor(caf::actor_config& c, shared& s)
-      : compat::base_actor(c), s_(s), keep_(s.options.cluster, s.options.node, s.options.all, s.options.state, *s.host, s.route) {
+      : compat::base_actor(c),
+        s_(s),
+        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route}) {
     compat::ignore_unknown(*this);
   }
   const char* name() const override { return "keeper"; }
   caf::behavior make_behavior() override {
-    return {[this](const keeper_note& n) { std::visit([this](const auto& x) { take(x); }, n.what); }};
+    return {[this](const keeper_note& n) {
+      try {
+        std::visit([this](const auto& x) { take(x); }, n.what);
+      } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
+        s_.log(std::string("keeper: ") + e.what());
+      }
+    }};
   }
 
  private:

@@ -134,8 +134,8 @@ struct listening_in {};  // the ports are known: join
 struct drain_in {};
 struct tick_in {};
 struct control_note {
-  std::variant<message_in, link_change, event_in, store_in, check_done, make_done, end_done, save_done, submit_in, tell_in, listening_in,
-               drain_in, tick_in>
+  std::variant<message_in, link_change, event_in, store_in, check_done, make_done, end_done, save_done, submit_in, tell_in,
+               listening_in, drain_in, tick_in>
       what;
 };
 

@@ -188,8 +188,10 @@ void head::gather(job& j, instant now, orders& out) {
     if (!m.up || m.leaving) return;
     p.places.push_back({n, m.said.data_address, m.said.incarnation});
     if (j.plan.deterministic && !whose.empty() && numerics != m.said.numerics)
-      return fail(j, n, "nodes " + whose + " (" + numerics + ") and " + n + " (" + m.said.numerics +
-                            ") do not compute the same numbers; deterministic = false allows it", now, out);
+      return fail(j, n,
+                  "nodes " + whose + " (" + numerics + ") and " + n + " (" + m.said.numerics +
+                      ") do not compute the same numbers; deterministic = false allows it",
+                  now, out);
     numerics = m.said.numerics;
     whose = n;
   }
@@ -214,7 +216,8 @@ void head::take(const std::string& from, const prepared& m, instant now, orders&
 void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
-  fail(*j, m.node, "node " + from + ": " + m.message, now, out);
+  const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
+  fail(*j, m.node, "node " + text, now, out);
 }
 
 void head::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {

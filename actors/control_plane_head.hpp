@@ -85,7 +85,7 @@ class head {
   bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
   std::uint32_t active() const { return active_; }
 
-  void slow(const std::string& client, bool yes);  // its queue is long: no steps for now
+  void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
   std::string weights_of(std::uint32_t job) const;  // path, or empty
   void fill(repl_view& v, instant now) const;
 
@@ -108,10 +108,10 @@ class head {
     bool submitter_follows = false, paused = false, stopping = false;
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::uint32_t stores = 0;
-    std::deque<job_event> held;          // behind a store
-    std::deque<stored> results;          // not yet announced
+    std::deque<job_event> held;  // behind a store
+    std::deque<stored> results;  // not yet announced
     std::deque<job_event> history, steps;
-    std::optional<job_event> last;       // done or error
+    std::optional<job_event> last;  // done or error
     std::uint64_t tcp_bytes = 0;
     std::uint64_t progress = 0;
     instant progress_at{};

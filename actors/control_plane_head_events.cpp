@@ -51,8 +51,10 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   } else if (kind == "checkpoint") {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
       if (at->what != "checkpoint") continue;
-      if (at->error.empty()) e.texts.emplace_back("file", at->path);
-      else e.event = {"alert", e.event.step, {}, "the checkpoint was not saved: " + at->error};
+      if (at->error.empty())
+        e.texts.emplace_back("file", at->path);
+      else
+        e.event = {"alert", e.event.step, {}, "the checkpoint was not saved: " + at->error};
       j.results.erase(at);
       break;
     }
@@ -156,8 +158,10 @@ void head::drain(instant now, orders& out) {
 }
 
 void head::slow(const std::string& client, bool yes) {
-  if (yes) slow_.insert(client);
-  else slow_.erase(client);
+  if (yes)
+    slow_.insert(client);
+  else
+    slow_.erase(client);
 }
 
 std::string head::weights_of(std::uint32_t job_id) const {
@@ -183,7 +187,8 @@ void head::fill(repl_view& v, instant now) const {
     if (n.name == self_ || !m.up) continue;
     for (const auto& r : m.last.roles) {
       repl_role role{n.name, {}};
-      role.what = {r.job, role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for}, r.messages, r.busy, r.age};
+      role.what = {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
+                   r.messages, r.busy,        r.age};
       v.roles.push_back(std::move(role));
     }
   }

@@ -56,7 +56,8 @@ std::string plan_hash(const job_plan& p) {
     list(r.out_edges);
   }
   for (const auto& e : p.edges)
-    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port}, std::uint32_t{e.grad_back}})
+    for (auto v :
+         {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port}, std::uint32_t{e.grad_back}})
       number(v);
   for (const auto& b : p.blocks) {
     number(b.param);
@@ -77,15 +78,15 @@ keeper::made keeper::read(const job_text& what) const {
   try {
     auto plugins = read_plugins(what.text, what.file, what.overrides);
     if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
-    auto all = all_;
+    auto all = at_.all;
     if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
-      auto own = std::make_shared<tables>(*all_);
+      auto own = std::make_shared<tables>(*at_.all);
       if (auto loaded = load_plugins(wanted, *own); !loaded) return about(what.file, loaded.error().message);
       all = std::move(own);
     }
     auto spec = parse_job(what.text, what.file, *all, what.overrides);
     if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
-    return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), cluster_.nodes);
+    return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), at_.cluster.nodes);
   } catch (...) {
     return about(what.file, current_error());
   }
@@ -119,16 +120,16 @@ std::string keeper::make(const prepare& what) {
   std::vector<std::string> names;
   std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
   for (const auto& n : j->plan.nodes) {
-    if (n.name == self_) me = static_cast<std::uint32_t>(names.size());
+    if (n.name == at_.self) me = static_cast<std::uint32_t>(names.size());
     names.push_back(n.name);
   }
   std::vector<std::uint32_t> node_of;
   for (const auto& r : j->plan.roles) node_of.push_back(r.node);
-  router_.open(what.job, std::move(names), std::move(node_of));
+  at_.route.open(what.job, std::move(names), std::move(node_of));
   try {
-    host_.spawn(what.job, j, me);
+    at_.host.spawn(what.job, j, me);
   } catch (...) {
-    router_.close(what.job);
+    at_.route.close(what.job);
     return current_error();
   }
   job_ = j;
@@ -136,13 +137,13 @@ std::string keeper::make(const prepare& what) {
 }
 
 void keeper::end(std::uint32_t job) {
-  router_.close(job);
-  host_.end(job);
+  at_.route.close(job);
+  at_.host.end(job);
   if (job_ && job_->id == job) job_.reset();
 }
 
 fs::path keeper::folder_of(const prepared_job& j) const {
-  return state_ / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
+  return at_.state / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
 }
 
 stored keeper::save(std::uint32_t job, const store_effect& what) {
@@ -156,7 +157,7 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
     const auto folder = folder_of(*j);
     fs::create_directories(folder);
     if (what.what == "checkpoint") {
-      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets, {}, what.step, what.named, {}};
+      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets, at_.numerics, what.step, what.named, {}};
       if (const auto bad = save_checkpoint(folder.string(), c)) s.error = bad->to_string();
       const auto files = checkpoint_files(folder.string());
       if (s.error.empty() && !files.empty()) s.path = files.front();

@@ -16,9 +16,15 @@ namespace troupe::control {
 
 class keeper {
  public:
-  keeper(const cluster_spec& cluster, std::string self, std::shared_ptr<const tables> all, std::filesystem::path state, node_host& host,
-         router& r)
-      : cluster_(cluster), self_(std::move(self)), all_(std::move(all)), state_(std::move(state)), host_(host), router_(r) {}
+  struct place {
+    const cluster_spec& cluster;
+    std::string self, numerics;
+    std::shared_ptr<const tables> all;
+    std::filesystem::path state;
+    node_host& host;
+    router& route;
+  };
+  explicit keeper(place at) : at_(std::move(at)) {}
 
   checked check(const job_text& what);
   std::string make(const prepare& what);  // an error, or the roles are spawned
@@ -30,12 +36,7 @@ class keeper {
   made read(const job_text& what) const;
   std::filesystem::path folder_of(const prepared_job& j) const;
 
-  const cluster_spec& cluster_;
-  const std::string self_;
-  const std::shared_ptr<const tables> all_;
-  const std::filesystem::path state_;
-  node_host& host_;
-  router& router_;
+  const place at_;
   std::shared_ptr<const prepared_job> job_;  // hosted now
 };
 

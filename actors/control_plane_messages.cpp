@@ -11,16 +11,16 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 template <class T>
-concept record = requires(T& t) { T::fields(t); };
+concept record = requires(T& t) {
+  T::fields(t);
+};
 
 struct writer {
   std::string out;
 
   template <class T>
-    requires std::is_arithmetic_v<T>
-  void put(T v) {
-    out.append(reinterpret_cast<const char*>(&v), sizeof v);
-  }
+  requires std::is_arithmetic_v<T>
+  void put(T v) { out.append(reinterpret_cast<const char*>(&v), sizeof v); }
   void put(const std::string& s) {
     put(static_cast<std::uint32_t>(s.size()));
     out += s;
@@ -52,8 +52,7 @@ struct reader {
     return ok;
   }
   template <class T>
-    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-  void get(T& v) {
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) void get(T& v) {
     if (!need(sizeof v)) return;
     std::memcpy(&v, at, sizeof v);
     at += sizeof v;

@@ -1,7 +1,7 @@
-// What daemons and clients say to each other beside the data: the control plane's messages and their bytes. They travel as frames of
-// a net::transport of their own (frame.type = index of the alternative + 1, payload = the fields in order; strings and lists: u32
-// count, then the elements; numbers little-endian). A submission may hold a job file of 1 MiB, a piece of weights 60 KiB; the rest
-// is far below 64 KiB.
+// What daemons and clients say to each other beside the data: the control plane's messages and their bytes. They travel as frames
+// of a net::transport of their own (frame.type = index of the alternative + 1, payload = the fields in order; strings and lists:
+// u32 count, then the elements; numbers little-endian). A submission may hold a job file of 1 MiB, a piece of weights 60 KiB; the
+// rest is far below 64 KiB.
 //
 //   client -> coordinator's daemon   submit, follow, fetch          answered by submitted, said..., piece
 //   client -> any daemon             ask                            answered by answer
@@ -32,67 +32,103 @@ struct join {
   std::string data_address, numerics;
   std::uint32_t protocol = 0, abi = 0;
   std::uint64_t incarnation = 0;
-  template <class S> static auto fields(S& s) { return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation);
+  }
 };
 struct joined {
   std::string refusal;  // empty: welcome
-  template <class S> static auto fields(S& s) { return std::tie(s.refusal); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.refusal);
+  }
 };
 
 // A job as the client typed it. Every node makes the same plan of it.
 struct job_text {
   std::string file, text;
   std::vector<std::string> overrides;
-  template <class S> static auto fields(S& s) { return std::tie(s.file, s.text, s.overrides); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.file, s.text, s.overrides);
+  }
 };
 struct submit {
   job_text what;
   bool follow = true;
   std::uint64_t ask = 0;  // given back in `submitted`
-  template <class S> static auto fields(S& s) { return std::tie(s.what, s.follow, s.ask); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.what, s.follow, s.ask);
+  }
 };
 struct submitted {
   std::uint64_t ask = 0;
   std::uint32_t job = 0;              // 0: refused
   std::vector<std::string> messages;  // why
-  template <class S> static auto fields(S& s) { return std::tie(s.ask, s.job, s.messages); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.ask, s.job, s.messages);
+  }
 };
 
 struct place {
   std::string node, data_address;
   std::uint64_t incarnation = 0;
-  template <class S> static auto fields(S& s) { return std::tie(s.node, s.data_address, s.incarnation); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.node, s.data_address, s.incarnation);
+  }
 };
 struct prepare {
   std::uint32_t job = 0;
   job_text what;
   std::string plan_hash;
   std::vector<place> places;  // of the nodes that the plan uses
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.what, s.plan_hash, s.places); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.what, s.plan_hash, s.places);
+  }
 };
 struct prepared {
   std::uint32_t job = 0;
   std::string error;  // empty: roles are in place, and connected with all other nodes
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.error); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.error);
+  }
 };
 // Something is wrong on my side with a job that runs; `node`: who is to blame (a peer, or me).
 struct trouble {
   std::uint32_t job = 0;
   std::string node, message;
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.node, s.message); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.node, s.message);
+  }
 };
 struct end_job {
   std::uint32_t job = 0;
-  template <class S> static auto fields(S& s) { return std::tie(s.job); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job);
+  }
 };
 struct ended {
   std::uint32_t job = 0;
   std::uint64_t tcp_bytes = 0;  // that this node sent to others for this job
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.tcp_bytes); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.tcp_bytes);
+  }
 };
 struct leaving {  // this daemon shuts down: stop what needs it, at a boundary and with a checkpoint
   bool yes = true;
-  template <class S> static auto fields(S& s) { return std::tie(s.yes); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.yes);
+  }
 };
 
 // What roles of a node last published, and the data plane's counters.
@@ -102,14 +138,19 @@ struct role_row {
   std::uint64_t step = 0, version = 0, messages = 0;
   std::uint32_t queued = 0, in_flight = 0, credit = 0;
   double busy = 0, age = 0;
-  template <class S> static auto fields(S& s) {
-    return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy, s.age);
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy,
+                    s.age);
   }
 };
 struct report {
   std::uint64_t tcp_in = 0, tcp_out = 0;
   std::vector<role_row> roles;
-  template <class S> static auto fields(S& s) { return std::tie(s.tcp_in, s.tcp_out, s.roles); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.tcp_in, s.tcp_out, s.roles);
+  }
 };
 
 // An event of a job, to those who follow it.
@@ -119,23 +160,35 @@ struct said {
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, double>> values;
   std::vector<std::pair<std::string, std::string>> texts;
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.kind, s.text, s.step, s.values, s.texts); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.kind, s.text, s.step, s.values, s.texts);
+  }
 };
 struct follow {
   std::uint32_t job = 0;
-  template <class S> static auto fields(S& s) { return std::tie(s.job); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job);
+  }
 };
 // The final weights as a safetensors file, piece by piece: a client asks for the next one when it has the last.
 struct fetch {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.offset); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.offset);
+  }
 };
 struct piece {
   std::uint32_t job = 0;
   std::uint64_t offset = 0, total = 0;
   std::string bytes, error;
-  template <class S> static auto fields(S& s) { return std::tie(s.job, s.offset, s.total, s.bytes, s.error); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.offset, s.total, s.bytes, s.error);
+  }
 };
 
 // A line for the REPL actor, and what it says.
@@ -143,17 +196,23 @@ struct ask {
   std::uint64_t id = 0;
   bool json = false, has_text = false;
   std::string line, text;
-  template <class S> static auto fields(S& s) { return std::tie(s.id, s.json, s.has_text, s.line, s.text); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.id, s.json, s.has_text, s.line, s.text);
+  }
 };
 struct answer {
   std::uint64_t id = 0;
   std::uint8_t how = 0;  // repl_reply::kind
   std::string text;
-  template <class S> static auto fields(S& s) { return std::tie(s.id, s.how, s.text); }
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.id, s.how, s.text);
+  }
 };
 
-using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said, follow,
-                             fetch, piece, ask, answer>;
+using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said,
+                             follow, fetch, piece, ask, answer>;
 
 net::outgoing_frame to_frame(const message& m);
 std::optional<message> from_frame(const net::frame& f);

@@ -74,8 +74,10 @@ class repl_actor final : public compat::base_actor {
 
   void guarded(const ask_in& a) {
     try {
-      if (here(a.what.line)) run(a);
-      else pass_on(a);
+      if (here(a.what.line))
+        run(a);
+      else
+        pass_on(a);
     } catch (const std::exception& e) {
       reply(a.peer, a.what.id, {repl_reply::kind::failed, e.what()});
     }
@@ -99,7 +101,8 @@ class repl_actor final : public compat::base_actor {
     ask on = a.what;
     on.id = ++asked_;
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))
-      return reply(a.peer, a.what.id, {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
     const auto within = a.what.has_text ? relay_submit_within : relay_within;
     relays_[on.id] = {a.peer, a.what.id, std::chrono::steady_clock::now() + within};
     if (!std::exchange(watching_, true)) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});

@@ -1,19 +1,21 @@
 #include "actors/daemon.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/async.h>
 #include <spdlog/sinks/stdout_sinks.h>
-#include <sys/signalfd.h>
 #include <sys/eventfd.h>
-#include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <fstream>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -22,6 +24,7 @@
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/plugin.hpp"
+#include "runtime/record/file_io.hpp"
 
 namespace troupe {
 namespace {
@@ -96,8 +99,8 @@ class wakeups {
   int signals_ = -1, drained_ = -1;
 };
 
-// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network (tried: a daemon whose log was not
-// read for three seconds was declared dead by its peers). When the queue is full the oldest lines go.
+// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network (tried: a daemon whose log was
+// not read for three seconds was declared dead by its peers). When the queue is full the oldest lines go.
 class event_log {
  public:
   explicit event_log(const std::string& node)
@@ -159,8 +162,24 @@ int serve(control_plane& plane, const wakeups& wake, event_log& log) {
   return 0;
 }
 
-net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c,
-                                                         const event_log& log, const wakeups& wake) {
+// Grows with every start of this node, so that whoever knew an earlier life of it can tell, even after the clock was set back.
+std::uint64_t next_incarnation(const fs::path& state) {
+  const auto now = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  const auto file = (state / "incarnation").string();
+  std::uint64_t last = 0;
+  if (std::ifstream in(file); in >> last) last = std::min(last, std::numeric_limits<std::uint64_t>::max() - 1);
+  const auto mine = std::max(now, last + 1);
+  std::error_code ec;
+  fs::create_directories(state, ec);
+  const auto text = std::to_string(mine) + "\n";
+  if (const auto error = write_file_atomically(file, {{text.data(), text.size()}}); !error.empty())
+    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), error.c_str());
+  return mine;
+}
+
+net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const event_log& log,
+                                                         const wakeups& wake) {
   auto all = std::make_shared<tables>(stock_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
   control_plane_options p;
@@ -168,9 +187,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.node = o.node;
   p.all = std::move(all);
   p.state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
-  // Grows with every start of this node, so that whoever knew an earlier life of it can tell.
-  p.incarnation = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  p.incarnation = next_incarnation(p.state);
   p.log = [&log](const std::string& line) { log(line); };
   p.on_drained = [&wake] { wake.drained(); };
   return control_plane::open(std::move(p));

@@ -48,7 +48,8 @@ int repl_main(const std::vector<std::string>& given) {
   CLI::App app("talks to the REPL of a daemon; `help` lists what can be asked", "troupe repl");
   app.add_option("address", a.address, "HOST:PORT of the daemon");
   app.add_option("--tls", a.tls, "folder with ca.pem, client.pem and client.key");
-  app.add_option("--cluster", a.cluster, "cluster file: names the certificates, and the coordinator's daemon unless --node is given");
+  app.add_option("--cluster", a.cluster,
+                 "cluster file: names the certificates, and the coordinator's daemon unless --node is given");
   app.add_option("--node", a.node, "which node of the cluster file");
   auto* commands = app.add_option("-c", a.repl.commands, "commands, separated by ';'");
   app.add_flag("--json", a.repl.json, "one JSON object a line");

@@ -127,7 +127,9 @@ repl_reply run_help(const request& r) {
   return r.usage("no command " + in_quotes(r.args[0]) + did_you_mean(r.args[0], names));
 }
 
-repl_reply show(const request& r, std::string (*text)(bool, const repl_view&)) { return {kind::ok, text(r.json, r.backend.view())}; }
+repl_reply show(const request& r, std::string (*text)(bool, const repl_view&)) {
+  return {kind::ok, text(r.json, r.backend.view())};
+}
 
 repl_reply run_roles(const request& r) {
   auto v = r.backend.view();
@@ -151,7 +153,8 @@ struct row {
 
 const std::vector<row>& table() {
   static const std::vector<row> rows = {
-      {{"status", "", "this node, the job that runs, what it has come to"}, [](const request& r) { return show(r, repl_status_text); }},
+      {{"status", "", "this node, the job that runs, what it has come to"},
+       [](const request& r) { return show(r, repl_status_text); }},
       {{"nodes", "", "nodes of the cluster: state, addresses, bytes of the data plane"},
        [](const request& r) { return show(r, repl_nodes_text); }},
       {{"roles", "[NODE]", "roles of the jobs: step, version, messages, busy seconds"}, run_roles},
@@ -165,10 +168,14 @@ const std::vector<row>& table() {
       {{"stop", "[JOB]", "ends the job at a step boundary, with a checkpoint; takes a waiting job out of the queue"},
        [](const request& r) { return run_tell(r, "stop"); }},
       {{"set", "KEY VALUE [JOB]", "from the next step on: train.dynamics.lr, train.dynamics.decay"}, run_set},
-      {{"checkpoint", "[JOB]", "writes a checkpoint at the next step boundary"}, [](const request& r) { return run_tell(r, "checkpoint"); }},
+      {{"checkpoint", "[JOB]", "writes a checkpoint at the next step boundary"},
+       [](const request& r) { return run_tell(r, "checkpoint"); }},
       {{"eval", "[JOB]", "evaluates at the next step boundary"}, [](const request& r) { return run_tell(r, "eval"); }},
       {{"help", "[COMMAND]", "what there is"}, run_help},
-      {{"quit", "", "leaves; jobs go on"}, [](const request&) { return repl_reply{kind::quit, {}}; }},
+      {{"quit", "", "leaves; jobs go on"},
+       [](const request&) {
+         return repl_reply{kind::quit, {}};
+       }},
   };
   return rows;
 }

@@ -17,10 +17,7 @@ std::string number(double x, const char* format = "%.6g") {
   return text;
 }
 template <class T>
-  requires std::is_integral_v<T>
-std::string number(T n) {
-  return std::to_string(n);
-}
+requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n); }
 
 // Columns as wide as their widest cell; the last is not padded.
 class columns {
@@ -64,7 +61,8 @@ json_object object_of(const repl_job& j) {
 const repl_job* current(const repl_view& v) {
   const repl_job* found = nullptr;
   for (const auto& j : v.jobs)
-    if (j.state != "queued" && j.state != "checking" && (!found || found->state == "done" || found->state == "failed" || found->state == "stopped"))
+    if (j.state != "queued" && j.state != "checking" &&
+        (!found || found->state == "done" || found->state == "failed" || found->state == "stopped"))
       found = &j;
   return found;
 }
@@ -99,7 +97,8 @@ std::string repl_status_text(bool json, const repl_view& v) {
     if (j) o["job"] = object_of(*j);
     return line_of(o);
   }
-  std::string text = v.cluster.empty() ? "embedded" : "node " + v.node + " of cluster " + v.cluster + ", coordinated by " + v.coordinator;
+  std::string text =
+      v.cluster.empty() ? "embedded" : "node " + v.node + " of cluster " + v.cluster + ", coordinated by " + v.coordinator;
   text += ", up " + number(v.up_seconds, "%.0f") + " s";
   if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
   text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles here");
@@ -110,8 +109,13 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
     for (const auto& n : v.nodes)
-      list.push_back({{"name", n.name}, {"state", n.state}, {"address", n.address}, {"data_address", n.data_address},
-                      {"seconds", n.seconds}, {"tcp_in", n.tcp_in}, {"tcp_out", n.tcp_out}});
+      list.push_back({{"name", n.name},
+                      {"state", n.state},
+                      {"address", n.address},
+                      {"data_address", n.data_address},
+                      {"seconds", n.seconds},
+                      {"tcp_in", n.tcp_in},
+                      {"tcp_out", n.tcp_out}});
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
   columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out"});
@@ -124,9 +128,15 @@ std::string repl_roles_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
     for (const auto& r : v.roles)
-      list.push_back({{"node", r.node}, {"job", r.what.job & 0xffff}, {"name", r.what.name}, {"step", r.what.status.step},
-                      {"version", r.what.status.version}, {"messages", r.what.messages}, {"busy_s", r.what.busy_seconds},
-                      {"age_s", r.what.age_seconds}, {"waits_for", r.what.status.waits_for}});
+      list.push_back({{"node", r.node},
+                      {"job", r.what.job & 0xffff},
+                      {"name", r.what.name},
+                      {"step", r.what.status.step},
+                      {"version", r.what.status.version},
+                      {"messages", r.what.messages},
+                      {"busy_s", r.what.busy_seconds},
+                      {"age_s", r.what.age_seconds},
+                      {"waits_for", r.what.status.waits_for}});
     return line_of({{"command", "roles"}, {"roles", list}});
   }
   columns t({"node", "role", "step", "version", "messages", "busy s", "waits for"});
@@ -140,8 +150,11 @@ std::string repl_queues_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
     for (const auto& r : v.roles)
-      list.push_back({{"node", r.node}, {"name", r.what.name}, {"queued", r.what.status.queued},
-                      {"in_flight", r.what.status.in_flight}, {"credit", r.what.status.credit}});
+      list.push_back({{"node", r.node},
+                      {"name", r.what.name},
+                      {"queued", r.what.status.queued},
+                      {"in_flight", r.what.status.in_flight},
+                      {"credit", r.what.status.credit}});
     return line_of({{"command", "queues"}, {"queues", list}});
   }
   columns t({"node", "role", "queued", "in flight", "credit"});
@@ -214,8 +227,10 @@ std::string to_json(const job_event& e) {
   if (e.event.kind != "done" && e.event.kind != "error") o["step"] = e.event.step;
   for (const auto& [k, v] : e.event.values) {
     const bool whole = k == "steps" || k == "packets" || k == "tcp_bytes";
-    if (whole) o[k] = static_cast<std::uint64_t>(v);
-    else o[k] = v;
+    if (whole)
+      o[k] = static_cast<std::uint64_t>(v);
+    else
+      o[k] = v;
   }
   for (const auto& [k, v] : e.texts) o[k] = v;
   if (!e.event.text.empty()) o[e.event.kind == "done" ? "how" : "message"] = e.event.text;

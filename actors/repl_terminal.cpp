@@ -39,8 +39,10 @@ std::vector<std::string> split_commands(const std::string& text) {
   bool quoted = false;
   for (char c : text) {
     if (c == '"') quoted = !quoted;
-    if (c == ';' && !quoted) out.emplace_back();
-    else out.back() += c;
+    if (c == ';' && !quoted)
+      out.emplace_back();
+    else
+      out.back() += c;
   }
   return out;
 }

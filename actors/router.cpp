@@ -71,8 +71,6 @@ void router::receive(const std::string& peer, net::frame&& f) {
   net::release_credit(payload);
 }
 
-router_counts router::counts() const {
-  return {sent_, received_, unsent_, unreadable_, unknown_job_, wrong_source_};
-}
+router_counts router::counts() const { return {sent_, received_, unsent_, unreadable_, unknown_job_, wrong_source_}; }
 
 }  // namespace troupe

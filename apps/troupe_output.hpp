@@ -2,6 +2,7 @@
 // Exit codes are part of the contract with scripts.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>

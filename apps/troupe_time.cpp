@@ -133,6 +133,8 @@ void tell(const alternation& t, const prepared_job& j, const output& out) {
                        {"update_ms", rounded(update)},
                        {"plain_cpu_ms", rounded(t.plain_cpu_ms())},
                        {"actors_cpu_ms", rounded(t.actors_cpu_ms())},
+                       {"packets", j.plan.packets},
+                       {"sub_solvers", j.plan.sub_solvers},
                        {"steps", t.samples()}});
   table += left("(load, sum of packets, update)", 30) + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
   out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
@@ -154,6 +156,8 @@ int run_time(const time_arguments& a, const output& out) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   }
+  // More sub-solvers than threads only interleave packets and cool each other's caches; a run that is to be fast has as many.
+  if (a.threads > 0) j->plan.sub_solvers = std::min(j->plan.sub_solvers, a.threads);
   j->spec.train.finish = {};
   j->spec.eval.every = 0;
   j->last_step = 0;

@@ -13,6 +13,7 @@ tensor tensor::allocate(device& d, shape s, dtype t) {
 tensor tensor::borrow(void* data, shape s, dtype t) {
   tensor x = declare(s, t);
   auto view = std::make_shared<storage>();
+  view->foreign = true;
   view->data = static_cast<std::byte*>(data);
   view->bytes = x.bytes();
   x.storage_ = std::move(view);

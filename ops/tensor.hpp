@@ -7,6 +7,7 @@
 // Threads: handles are values; storage may be read by many threads, written by one before it is sent.
 #pragma once
 
+#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <memory>
@@ -24,6 +25,7 @@ struct storage {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   bool frozen = false;
+  bool foreign = false;  // memory that is not ours to reuse (borrowed, adopted)
 };
 
 class tensor {
@@ -51,7 +53,7 @@ class tensor {
     auto view = std::make_shared<held>();
     view->data = static_cast<std::byte*>(const_cast<void*>(data));  // never written: frozen
     view->bytes = x.bytes();
-    view->frozen = true;
+    view->frozen = view->foreign = true;
     view->owner = std::move(owner);
     x.storage_ = std::move(view);
     return x;
@@ -106,6 +108,13 @@ class tensor {
 
   void freeze() {
     if (storage_) storage_->frozen = true;
+  }
+  // True when no other handle sees this storage: then it may be written again, sent or not. For sums that reuse an addend's memory.
+  bool reclaim() {
+    if (!storage_ || storage_->foreign || storage_.use_count() != 1) return false;
+    std::atomic_thread_fence(std::memory_order_acquire);  // what the last other holder read is read before we write
+    storage_->frozen = false;
+    return true;
   }
   bool frozen() const { return storage_ && storage_->frozen; }
   bool same_storage(const tensor& o) const { return storage_ == o.storage_; }

@@ -92,10 +92,10 @@ class effects {
 struct role_status {
   std::uint64_t step = 0;
   std::uint64_t version = 0;
-  std::uint32_t queued = 0;      // messages held
-  std::uint32_t in_flight = 0;   // packets bound to sub-solvers
-  std::uint32_t credit = 0;      // free slots granted to us by consumers
-  std::string waits_for;         // "weights version 12 from worker0", empty when it waits for nothing
+  std::uint32_t queued = 0;     // messages held
+  std::uint32_t in_flight = 0;  // packets bound to sub-solvers
+  std::uint32_t credit = 0;     // free slots granted to us by consumers
+  std::string waits_for;        // "weights version 12 from worker0", empty when it waits for nothing
 };
 
 // What a snapshot carries: bytes for the counters, tensors for the rest.

@@ -34,7 +34,10 @@ struct extent {
 };
 extent extent_of(const shape& s) { return {s[0], s[1], s.count_from(2)}; }
 
-template <class F> void each(const tensor& t, F&& f) { t.type() == dtype::f64 ? f(double{}) : f(float{}); }
+template <class F>
+void each(const tensor& t, F&& f) {
+  t.type() == dtype::f64 ? f(double{}) : f(float{});
+}
 
 // sum_a[c] = sum of x, sum_b[c] = sum of x * z (z empty: x * x), in double.
 moments add_up_channels(const tensor& x, const tensor& z) {
@@ -109,7 +112,8 @@ struct normalisation {
     for (std::size_t c = 0; c < mean.size(); ++c) shift.push_back(-mean[c] * inverse[c]);
     affine(x, {}, inverse, {}, shift, xhat);
   }
-  void dx(const tensor& dy, const tensor& xhat, const std::vector<double>& gamma, const moments& total, double count, tensor& out) const {
+  void dx(const tensor& dy, const tensor& xhat, const std::vector<double>& gamma, const moments& total, double count,
+          tensor& out) const {
     std::vector<double> scale, slope, shift;
     for (std::size_t c = 0; c < gamma.size(); ++c) {
       scale.push_back(gamma[c] * inverse[c]);
@@ -130,7 +134,9 @@ class cross_batch_norm final : public layer {
     if (in[0].rank() < 2) throw shape_error("wants N x C [x ...], got " + in[0].to_string());
     return {in[0]};
   }
-  signatures supported() const override { return {{{distribution::split_0}, {distribution::broadcast, distribution::broadcast}, {distribution::split_0}}}; }
+  signatures supported() const override {
+    return {{{distribution::split_0}, {distribution::broadcast, distribution::broadcast}, {distribution::split_0}}};
+  }
   param_specs params(const shapes& in) const override {
     param_spec gamma, beta;
     gamma.name = "weight";
@@ -185,7 +191,9 @@ class cross_batch_norm_stage final : public stage {
   enum type : std::uint32_t { forward_sums = 1, backward_sums = 2 };
 
   void begin_forward(slot& s, effects& out) override {
-    if (!training(s)) return run_own(s, normalise, [this, &s](job_context& c) { run_normalise(s, running_, c.dev); }, {}, out);
+    if (!training(s))
+      return run_own(
+          s, normalise, [this, &s](job_context& c) { run_normalise(s, running_, c.dev); }, {}, out);
     auto sum = begin_sum(s);
     run_own(
         s, sums,
@@ -237,9 +245,11 @@ class cross_batch_norm_stage final : public stage {
       auto& s = slot_at(i);
       if (s.at == slot::stage_of::free || !training(s) || s.h.step != e.h.step) continue;
       if (u.type == forward_sums)
-        run_own(s, normalise, [this, &s, n = now_](job_context& c) { run_normalise(s, n, c.dev); }, {}, out);
+        run_own(
+            s, normalise, [this, &s, n = now_](job_context& c) { run_normalise(s, n, c.dev); }, {}, out);
       else
-        run_own(s, grads, [this, &s, n = now_, all](job_context& c) { run_grads(s, n, *all, c.dev); }, {}, out);
+        run_own(
+            s, grads, [this, &s, n = now_, all](job_context& c) { run_grads(s, n, *all, c.dev); }, {}, out);
     }
     steps_.erase({e.h.step, u.type});
   }
@@ -339,6 +349,5 @@ void register_plugin(troupe::tables& t) {
                {"tall", {}, {{3, 2, 7, 1}}},
                {"soft", {{{"eps", 0.1}}}, {{5, 4}}}};
   t.layers.add(std::move(row));
-  t.stages.add("cross_batch_norm",
-               {[](stage_config c) { return std::make_unique<cross_batch_norm_stage>(std::move(c)); }, check});
+  t.stages.add("cross_batch_norm", {[](stage_config c) { return std::make_unique<cross_batch_norm_stage>(std::move(c)); }, check});
 }

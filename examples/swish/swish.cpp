@@ -19,7 +19,9 @@ class swish final : public layer {
   signatures supported() const override {
     return {{{distribution::split_0}, {}, {distribution::split_0}}, {{distribution::split_1}, {}, {distribution::split_1}}};
   }
-  struct backward_needs backward_needs(const shapes&) const override { return {.inputs = true, .outputs = true}; }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = true, .outputs = true};
+  }
 
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     out[0].back(c.dev);
@@ -47,8 +49,14 @@ class swish final : public layer {
   }
 
  private:
-  template <class T> T gate(T x) const { return T(1) / (T(1) + std::exp(-static_cast<T>(beta_) * x)); }
-  template <class F> static void each(const tensor& t, F&& f) { t.type() == dtype::f64 ? f(double{}) : f(float{}); }
+  template <class T>
+  T gate(T x) const {
+    return T(1) / (T(1) + std::exp(-static_cast<T>(beta_) * x));
+  }
+  template <class F>
+  static void each(const tensor& t, F&& f) {
+    t.type() == dtype::f64 ? f(double{}) : f(float{});
+  }
 
   double beta_;
 };

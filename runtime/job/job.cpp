@@ -13,7 +13,8 @@ namespace {
 
 using job_ptr = std::shared_ptr<const prepared_job>;
 
-source_position position(const std::map<std::string, source_position>& keys, const std::string& key, const source_position& else_at) {
+source_position position(const std::map<std::string, source_position>& keys, const std::string& key,
+                         const source_position& else_at) {
   auto i = keys.find(key);
   return i == keys.end() ? else_at : i->second;
 }
@@ -166,7 +167,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
     if (const auto* own = j->all->stages.find(l.type); own && own->check)
       if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
   if (j->data->size(split::train) < d.batch)
-    return diagnostics{{position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) + " is larger than the training split of " +
+    return diagnostics{{position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) +
+                                                               " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0)->steps_per_epoch());
   j->last_step = last_step_of(*j);
@@ -205,7 +207,8 @@ std::string check_weights(const model_graph& g, const std::vector<std::pair<std:
     auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == p.full_name; });
     if (at == named.end()) return "weights have no tensor '" + p.full_name + "'";
     if (!(at->second.dims() == p.spec.dims))
-      return "tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", the model wants " + p.spec.dims.to_string();
+      return "tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", the model wants " +
+             p.spec.dims.to_string();
   }
   return {};
 }

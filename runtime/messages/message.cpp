@@ -6,7 +6,8 @@ namespace troupe {
 namespace {
 
 // The tensors of one body, const or not. Bodies without tensors fall through to the last overload.
-template <class B, class F> void visit_tensors(B& b, F&& f) {
+template <class B, class F>
+void visit_tensors(B& b, F&& f) {
   auto each = [&](auto& list) {
     for (auto& t : list) f(t);
   };
@@ -16,7 +17,11 @@ template <class B, class F> void visit_tensors(B& b, F&& f) {
   if constexpr (requires { b.grads.begin(); }) each(b.grads);
   if constexpr (requires { b.stats.begin(); }) each(b.stats);
   if constexpr (requires { b.rule.begin(); }) each(b.rule);
-  if constexpr (requires { b.values.begin(); b.values.begin()->backed(); }) each(b.values);
+  if constexpr (requires {
+                  b.values.begin();
+                  b.values.begin()->backed();
+                })
+    each(b.values);
 }
 
 }  // namespace
@@ -37,8 +42,8 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward", "backward", "credit",  "gradient", "push",    "weights", "layer_weights", "ready",    "start", "grant", "set",
-      "evaluate", "report",  "collect", "state",    "restore", "halt",    "command",       "user",     "finished", "timer", "down"};
+      "forward",  "backward", "credit",  "gradient", "push",    "weights", "layer_weights", "ready", "start",    "grant", "set",
+      "evaluate", "report",   "collect", "state",    "restore", "halt",    "command",       "user",  "finished", "timer", "down"};
   return names[m.index()];
 }
 

@@ -25,10 +25,10 @@ struct header {
   std::uint32_t clock = 0;        // worker's clock (bounded-staleness modes)
   std::uint32_t packet = 0;       // index of the packet in its step, and how many there are
   std::uint32_t packets = 1;
-  std::uint16_t port = 0;         // which edge of the destination (its in-edges for forward, out-edges for backward)
+  std::uint16_t port = 0;  // which edge of the destination (its in-edges for forward, out-edges for backward)
   std::uint8_t attempt = 0;
-  std::uint8_t phase = 0;         // troupe::phase
-  std::uint16_t region = 0;       // which part of a split tensor
+  std::uint8_t phase = 0;    // troupe::phase
+  std::uint16_t region = 0;  // which part of a split tensor
   std::uint16_t flags = 0;
   std::uint32_t trace = 0;
 };
@@ -51,14 +51,16 @@ struct envelope {
 
 // Every tensor in a body, for hosts: freezing what is sent, counting bytes.
 void for_each_tensor(message& m, const std::function<void(tensor&)>& f);
-void freeze(envelope& e);                  // what has been sent is immutable
+void freeze(envelope& e);  // what has been sent is immutable
 std::size_t tensor_bytes(const message& m);
 
 // For std::visit(overloaded{...}, e.body).
-template <class... F> struct overloaded : F... {
+template <class... F>
+struct overloaded : F... {
   using F::operator()...;
 };
-template <class... F> overloaded(F...) -> overloaded<F...>;
+template <class... F>
+overloaded(F...) -> overloaded<F...>;
 
 const char* name_of(const message& m);  // "forward", "push", ...
 

@@ -14,9 +14,7 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
-coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
-  completed_ = granted_ = evaluated_ = config_.first_step;
-}
+coordinator::coordinator(coordinator_config c) : config_(std::move(c)) { completed_ = granted_ = evaluated_ = config_.first_step; }
 
 header coordinator::to(role_id r) const {
   header h;
@@ -265,26 +263,28 @@ void coordinator::take_state(const envelope& e, effects& out) {
         for (std::size_t k = 0; k < c.blocks[b.id]->rule.size(); ++k)
           c.rule.emplace_back(p.full_name + "@" + config_.rule_states.at(k), tensor{});
   }
-  out.run([this](job_context& ctx) {
-    auto& at = *collect_;
-    std::size_t rule_index = 0;
-    for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
-      const auto& spec = config_.graph->params[p].spec;
-      std::vector<tensor*> into{&at.weights[p].second};
-      while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
-        into.push_back(&at.rule[rule_index++].second);
-      for (const auto& b : config_.plan->blocks) {
-        if (b.param != p) continue;
-        const auto& got = *at.blocks[b.id];
-        for (std::size_t k = 0; k < into.size(); ++k) {
-          const auto& from = k == 0 ? got.value : got.rule[k - 1];
-          if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
-          auto part = into[k]->slice(b.begin, {b.count});
-          ctx.dev.copy(from, part);
+  out.run(
+      [this](job_context& ctx) {
+        auto& at = *collect_;
+        std::size_t rule_index = 0;
+        for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
+          const auto& spec = config_.graph->params[p].spec;
+          std::vector<tensor*> into{&at.weights[p].second};
+          while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
+            into.push_back(&at.rule[rule_index++].second);
+          for (const auto& b : config_.plan->blocks) {
+            if (b.param != p) continue;
+            const auto& got = *at.blocks[b.id];
+            for (std::size_t k = 0; k < into.size(); ++k) {
+              const auto& from = k == 0 ? got.value : got.rule[k - 1];
+              if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
+              auto part = into[k]->slice(b.begin, {b.count});
+              ctx.dev.copy(from, part);
+            }
+          }
         }
-      }
-    }
-  }, {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
+      },
+      {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
 }
 
 void coordinator::collected(effects& out) {
@@ -318,10 +318,14 @@ role_status coordinator::status() const {
   role_status s;
   s.step = completed_;
   s.version = granted_;
-  if (paused_) s.waits_for = "resume";
-  else if (round_) s.waits_for = std::to_string(round_->missing) + " reports of the evaluation";
-  else if (collect_) s.waits_for = std::to_string(collect_->missing) + " blocks of parameters";
-  else if (started_ && !ended_) s.waits_for = "losses of step " + std::to_string(completed_);
+  if (paused_)
+    s.waits_for = "resume";
+  else if (round_)
+    s.waits_for = std::to_string(round_->missing) + " reports of the evaluation";
+  else if (collect_)
+    s.waits_for = std::to_string(collect_->missing) + " blocks of parameters";
+  else if (started_ && !ended_)
+    s.waits_for = "losses of step " + std::to_string(completed_);
   return s;
 }
 

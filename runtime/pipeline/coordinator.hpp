@@ -30,10 +30,10 @@ struct coordinator_config {
   std::shared_ptr<const job_plan> plan;
   finish_spec finish;
   std::uint64_t first_step = 0;
-  std::uint64_t last_step = 0;       // train until this step; 0: no limit but the other conditions of `finish`
+  std::uint64_t last_step = 0;  // train until this step; 0: no limit but the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;
-  std::uint64_t eval_every = 0;      // steps; 0: only at the end
-  std::uint32_t eval_packets = 0;    // of one round, over all workers; 0: no test data
+  std::uint64_t eval_every = 0;    // steps; 0: only at the end
+  std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   std::vector<std::string> rule_states;  // names of the rule's state tensors

@@ -138,8 +138,10 @@ role_status loader::status() const {
   s.queued = static_cast<std::uint32_t>(loaded_.size());
   s.in_flight = loading_ ? 1 : 0;
   s.credit = credit_.empty() ? 0 : credit_[0];
-  if (!loaded_.empty()) s.waits_for = "a free sub-solver of the first stage";
-  else if (!loading_ && next_step_ >= granted_) s.waits_for = "a grant beyond step " + std::to_string(granted_);
+  if (!loaded_.empty())
+    s.waits_for = "a free sub-solver of the first stage";
+  else if (!loading_ && next_step_ >= granted_)
+    s.waits_for = "a grant beyond step " + std::to_string(granted_);
   return s;
 }
 

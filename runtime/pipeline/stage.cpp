@@ -315,16 +315,20 @@ role_status stage::status() const {
   for (std::size_t p = 0; p < version_.size(); ++p) st.version = version_[p] > st.version ? version_[p] : st.version;
   for (const auto& [id, p] : pending_) {
     st.step = p.h.step;
-    if (p.missing > 0) st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
-    else if (!weights_ready(p.h)) st.waits_for = "weights of version " + std::to_string(p.h.version);
-    else st.waits_for = "a free sub-solver";
+    if (p.missing > 0)
+      st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
+    else if (!weights_ready(p.h))
+      st.waits_for = "weights of version " + std::to_string(p.h.version);
+    else
+      st.waits_for = "a free sub-solver";
     return st;
   }
   for (const auto& s : slots_) {
     if (s->at == slot::stage_of::free) continue;
     st.step = s->h.step;
     if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
-    if (s->at == slot::stage_of::waiting) st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
+    if (s->at == slot::stage_of::waiting)
+      st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
   }
   return st;
 }

@@ -33,9 +33,9 @@ namespace troupe {
 struct stage_config {
   std::uint32_t job = 0;
   role_id self = no_role;
-  role_id worker = no_role;       // takes gradients, gives weights
-  role_id coordinator{0};         // takes reports
-  std::vector<role_id> peers;     // the same stage on every worker, by worker index (actor-based layers)
+  role_id worker = no_role;    // takes gradients, gives weights
+  role_id coordinator{0};      // takes reports
+  std::vector<role_id> peers;  // the same stage on every worker, by worker index (actor-based layers)
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   std::uint32_t slots = 1;
@@ -64,14 +64,14 @@ class stage : public role {
   struct slot {
     enum class stage_of { free, forward, sending, waiting, backward } at = stage_of::free;
     std::uint32_t index = 0;
-    header h;                      // of the packet's forward
+    header h;  // of the packet's forward
     std::uint32_t valid = 0, first_example = 0;
     std::vector<layer_pass> passes;  // by position in role_plan::layers
     std::int64_t examples = 0;
-    tensors inputs;                // by in-edge
-    tensors arriving;              // gradients, by out-edge
-    std::uint32_t missing = 0;     // gradients still to come
-    std::vector<bool> sent;        // by out-edge
+    tensors inputs;             // by in-edge
+    tensors arriving;           // gradients, by out-edge
+    std::uint32_t missing = 0;  // gradients still to come
+    std::vector<bool> sent;     // by out-edge
     std::vector<std::pair<std::string, double>> scalars;
   };
 

@@ -28,13 +28,15 @@ bool well_formed(tree_node n, std::uint32_t packets);
 std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, std::uint32_t packets);
 
 // Collects blocks and says which additions are due. T is what is added (tensors); `join(left, right)` makes the parent's value.
-template <class T> class packet_tree {
+template <class T>
+class packet_tree {
  public:
   explicit packet_tree(std::uint32_t packets) : packets_(packets) {}
 
   // Takes a block and joins upward while the sibling is there, but not above a node of `stop_at` (a worker stops at the blocks it
   // sends; a shard at the root). Returns the node that now holds the value, and false when the block was already there.
-  template <class Join> std::pair<tree_node, bool> add(tree_node n, T value, const std::vector<tree_node>& stop_at, Join&& join) {
+  template <class Join>
+  std::pair<tree_node, bool> add(tree_node n, T value, const std::vector<tree_node>& stop_at, Join&& join) {
     n = normal(n, packets_);
     if (seen(n)) return {n, false};
     for (;;) {

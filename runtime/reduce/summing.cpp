@@ -16,8 +16,18 @@ void run_additions(const additions& due, device& d) {
     for (std::size_t i = 0; i < a.out->size(); ++i) {
       auto& sum = (*a.out)[i];
       if (!sum) continue;
-      sum.back(d);
-      d.apply(binary::add, (*a.left)[i], (*a.right)[i], sum);
+      // In the memory of an addend that nobody else sees; the same bits as a sum of its own, one stream of memory less.
+      auto &left = (*a.left)[i], &right = (*a.right)[i];
+      if (left.reclaim()) {
+        d.axpy(1.0, right, left);
+        sum = std::move(left);
+      } else if (right.reclaim()) {
+        d.axpy(1.0, left, right);
+        sum = std::move(right);
+      } else {
+        sum.back(d);
+        d.apply(binary::add, left, right, sum);
+      }
     }
   }
 }

@@ -126,8 +126,8 @@ void world::run_job(role_id self, hosted& h, run_effect r) {
     r.work(c);
   }
   const auto& m = config_.compute;
-  const auto cost = m.floor + duration(static_cast<std::int64_t>(1e9 * (r.cost.flops / m.flops_per_second +
-                                                                        r.cost.bytes / m.bytes_per_second)));
+  const auto cost =
+      m.floor + duration(static_cast<std::int64_t>(1e9 * (r.cost.flops / m.flops_per_second + r.cost.bytes / m.bytes_per_second)));
   auto& cores = cores_[h.node];
   if (cores.empty()) cores.assign(m.cores, time_point{});
   auto& core = *std::min_element(cores.begin(), cores.end());

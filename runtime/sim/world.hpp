@@ -23,9 +23,9 @@ namespace troupe::sim {
 // Time on the wire. The default draws a uniform latency, which makes every order of delivery possible that the per-pair order allows.
 struct network_model {
   duration least{1000}, most{200000};
-  duration local{200};           // between roles of one node
-  double bytes_per_second = 0;   // 0: size costs nothing
-  bool shuffle_local = true;     // draw latencies between roles of one node too
+  duration local{200};          // between roles of one node
+  double bytes_per_second = 0;  // 0: size costs nothing
+  bool shuffle_local = true;    // draw latencies between roles of one node too
 };
 struct compute_model {
   double flops_per_second = 100e9, bytes_per_second = 10e9;

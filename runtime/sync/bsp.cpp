@@ -290,12 +290,13 @@ class bsp_shard final : public role {
 }  // namespace
 
 sync_mode bsp_mode() {
-  return {"bsp",
-          "Bulk-synchronous: every step uses the mean gradient over all packets, summed in a fixed order; all workers run step t at "
-          "weights of version t. Valiant 1990; Li et al. 2014.",
-          {},
-          [](worker_config c) { return std::make_unique<bsp_worker>(std::move(c)); },
-          [](shard_config c) { return std::make_unique<bsp_shard>(std::move(c)); }};
+  return {
+      "bsp",
+      "Bulk-synchronous: every step uses the mean gradient over all packets, summed in a fixed order; all workers run step t at "
+      "weights of version t. Valiant 1990; Li et al. 2014.",
+      {},
+      [](worker_config c) { return std::make_unique<bsp_worker>(std::move(c)); },
+      [](shard_config c) { return std::make_unique<bsp_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

@@ -52,15 +52,18 @@ void shard_blocks::fill(std::uint64_t token, effects& out) {
       for (std::size_t k = 0; k < b.rule.size(); ++k) {
         b.rule[k] = tensor::allocate(c.dev, {b.plan->count}, config_.type);
         const bool given = config_.initial_rule && k < (*config_.initial_rule)[b.plan->param].size();
-        if (given) c.dev.copy((*config_.initial_rule)[b.plan->param][k].slice(b.plan->begin, {b.plan->count}), b.rule[k]);
-        else c.dev.fill(0, b.rule[k]);
+        if (given)
+          c.dev.copy((*config_.initial_rule)[b.plan->param][k].slice(b.plan->begin, {b.plan->count}), b.rule[k]);
+        else
+          c.dev.fill(0, b.rule[k]);
       }
     }
   };
   out.run(std::move(work), {0, 0, "fill"}, token);
 }
 
-double shard_blocks::value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step) const {
+double shard_blocks::value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first,
+                              std::uint64_t step) const {
   for (const auto& [from, value] : changes)
     if (step >= from) first = value;
   return first;

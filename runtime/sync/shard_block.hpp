@@ -16,11 +16,11 @@ header header_between(std::uint32_t job, role_id from, role_id to);
 struct shard_block {
   const param_block* plan = nullptr;
   std::uint64_t version = 0;
-  tensor value;             // immutable once sent; an update makes a new one
-  tensors rule;             // state tensors of the update rule
-  tensor next_value;        // being made by the job that runs
+  tensor value;       // immutable once sent; an update makes a new one
+  tensors rule;       // state tensors of the update rule
+  tensor next_value;  // being made by the job that runs
   tensors next_rule;
-  bool ready = false;       // filled
+  bool ready = false;  // filled
   bool updating = false;
 };
 

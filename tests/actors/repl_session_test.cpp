@@ -129,7 +129,8 @@ TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_wit
 
 TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
   const std::string given = "[job]\n";
-  EXPECT_EQ(repl_session(backend_, false).run("submit a.toml train.finish.steps=1 \"job.name=two words\"", &given).text, "job 5 queued");
+  EXPECT_EQ(repl_session(backend_, false).run("submit a.toml train.finish.steps=1 \"job.name=two words\"", &given).text,
+            "job 5 queued");
   ASSERT_EQ(backend_.submitted.size(), 1u);
   EXPECT_EQ(backend_.submitted[0].text, given);
   EXPECT_EQ(backend_.submitted[0].overrides, (std::vector<std::string>{"train.finish.steps=1", "job.name=two words"}));

@@ -37,7 +37,8 @@ TEST_F(cluster_loss, a_coordinator_that_is_not_there_or_silent_is_named_within_t
   const auto nobody = run(tiny_job());
   EXPECT_LT(since(begun), 10s);
   EXPECT_EQ(nobody.outcome.exit_code(), 1);
-  EXPECT_NE(first_message(nobody).find("the daemon of node n1 does not answer at 127.0.0.1"), std::string::npos) << first_message(nobody);
+  EXPECT_NE(first_message(nobody).find("the daemon of node n1 does not answer at 127.0.0.1"), std::string::npos)
+      << first_message(nobody);
   start("n1");
   daemon("n1").signal(SIGSTOP);  // accepts, and says nothing
   begun = clock::now();
@@ -139,6 +140,34 @@ TEST_F(cluster_loss, sighup_writes_a_checkpoint_and_training_goes_on) {
   daemon("n1").signal(SIGTERM);
   daemon("n1").signal(SIGINT);
   EXPECT_GE(daemon("n1").wait(5s), 0);
+}
+
+TEST_F(cluster_loss, port_zero_works_and_is_printed) {
+  write("zero.toml",
+        "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\naddress = \"127.0.0.1:0\"\n");
+  process p({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", "zero.toml", "--node", "n1"}, folder_);
+  ASSERT_TRUE(p.wait_out(" data 127.0.0.1:", 10s)) << p.log();
+  const std::string word = "control 127.0.0.1:";
+  ports_["n1"] = static_cast<std::uint16_t>(std::stoi(p.out().substr(p.out().find(word) + word.size())));
+  EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(10s), 0);
+}
+
+TEST_F(cluster_loss, a_clock_set_back_between_two_lives_of_a_daemon_changes_nothing) {
+  start("n1");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  kill_hard("n2");
+  // As if the first life had begun an hour later than the second.
+  std::filesystem::create_directories(folder_ / "state" / "n2");
+  write("state/n2/incarnation", "99999999999999\n");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  kill_hard("n2");
+  start("n2");
+  ASSERT_TRUE(joined("n2")) << "a lower incarnation would be refused";
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
 TEST_F(cluster_loss, what_keeps_a_daemon_from_starting_is_said_at_once) {

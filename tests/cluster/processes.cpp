@@ -150,7 +150,8 @@ void cluster_test::make_cluster(int nodes) {
 
 void cluster_test::start(const std::string& node) {
   daemons_[node] = std::make_unique<process>(
-      std::vector<std::string>{std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node}, folder_);
+      std::vector<std::string>{std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node},
+      folder_);
   ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   ++starts_[node];
 }
@@ -208,7 +209,8 @@ cluster_test::run_result cluster_test::run(const std::string& text, const std::v
   s.out = out;
   run_result r;
   const std::atomic<bool> detach{false};
-  r.outcome = run_on_cluster(s, [&](const job_event& e) { r.events.push_back(e); }, detach);
+  r.outcome = run_on_cluster(
+      s, [&](const job_event& e) { r.events.push_back(e); }, detach);
   return r;
 }
 

@@ -62,10 +62,10 @@ class cluster_test : public testing::Test {
 
   void make_cluster(int nodes);
   void start(const std::string& node);
-  void start_all();                                    // and waits until all have joined
+  void start_all();  // and waits until all have joined
   bool joined(const std::string& node, millis within = 15s);
   process& daemon(const std::string& node) { return *daemons_.at(node); }
-  void kill_hard(const std::string& node);             // SIGKILL, and reaps it
+  void kill_hard(const std::string& node);  // SIGKILL, and reaps it
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string write(const std::string& name, const std::string& text) const;
@@ -77,8 +77,8 @@ class cluster_test : public testing::Test {
   struct run_result {
     cluster_outcome outcome;
     std::vector<job_event> events;
-    std::string text(const char* name) const;     // of the last event
-    double value(const char* name) const;         // of the last event, -1 when it has none
+    std::string text(const char* name) const;  // of the last event
+    double value(const char* name) const;      // of the last event, -1 when it has none
     std::size_t count(const std::string& kind) const;
   };
   run_result run(const std::string& text, const std::vector<std::string>& set = {}, const std::string& out = {});
@@ -113,7 +113,7 @@ class cluster_test::background {
   background(cluster_submission s);
   ~background();
   bool wait_event(const std::string& kind, millis within, std::uint64_t step = 0);  // one of at least that step
-  run_result join();  // waits for the end
+  run_result join();                                                                // waits for the end
   void detach() { detach_ = true; }
 
  private:

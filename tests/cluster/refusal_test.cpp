@@ -1,4 +1,5 @@
-// Strangers at every port of a daemon, control and data: out within a second (silent ones within five), and nothing is left of them.
+// Strangers at every port of a daemon, control and data: out within a second (silent ones within five), and nothing is left of
+// them.
 #include <list>
 #include <random>
 
@@ -45,7 +46,8 @@ TEST_F(cluster_refusal, plain_clients_and_the_header_that_crashes_caf_are_out_wi
   for (char& c : noise) c = static_cast<char>(rng());
   noise[0] = 'x';
   for (const auto port : ports())
-    for (const auto& text : {std::string("GET / HTTP/1.1\r\n\r\n"), noise, basp, basp + std::string(96, '\xff'), std::string(1, '\0')}) {
+    for (const auto& text :
+         {std::string("GET / HTTP/1.1\r\n\r\n"), noise, basp, basp + std::string(96, '\xff'), std::string(1, '\0')}) {
       raw_client c(port);
       c.send_plain(text);
       const bool enough = text.size() > 4;  // a single byte may be the beginning of anything: out after five seconds

@@ -25,10 +25,14 @@ std::string text_of(const option_value& v) {
   std::visit(
       [&](const auto& x) {
         using T = std::decay_t<decltype(x)>;
-        if constexpr (std::is_same_v<T, bool>) s << (x ? "true" : "false");
-        else if constexpr (std::is_same_v<T, std::shared_ptr<options>>) s << "{}";
-        else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) list(x);
-        else s << x;
+        if constexpr (std::is_same_v<T, bool>)
+          s << (x ? "true" : "false");
+        else if constexpr (std::is_same_v<T, std::shared_ptr<options>>)
+          s << "{}";
+        else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>)
+          list(x);
+        else
+          s << x;
       },
       v);
   return s.str();

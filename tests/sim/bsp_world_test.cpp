@@ -33,7 +33,8 @@ TEST_F(bsp_world, the_loss_falls) {
     if (e.kind == "step") losses.push_back(e.values.at(0).second);
   ASSERT_EQ(losses.size(), 60u);
   double first = 0, last = 0;
-  for (int i = 0; i < 10; ++i) first += losses[static_cast<std::size_t>(i)], last += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
+  for (int i = 0; i < 10; ++i)
+    first += losses[static_cast<std::size_t>(i)], last += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
   EXPECT_LT(last, 0.8 * first);
 }
 
@@ -58,7 +59,8 @@ TEST_F(bsp_world, weights_do_not_depend_on_workers_shards_sub_solvers_or_fusion)
         for (const char* fuse : {"none", "auto"}) {
           shape_of_job s;
           s.workers = workers, s.shards = shards, s.sub_solvers = solvers, s.fuse = fuse;
-          EXPECT_EQ(run(s, 10 * workers + shards, 2).bytes(), want) << workers << " workers, " << shards << " shards, " << solvers << " " << fuse;
+          EXPECT_EQ(run(s, 10 * workers + shards, 2).bytes(), want)
+              << workers << " workers, " << shards << " shards, " << solvers << " " << fuse;
         }
 }
 
@@ -109,8 +111,10 @@ TEST_F(bsp_world, pause_resume_checkpoint_stop_at_a_boundary) {
   std::vector<std::string> kinds;
   std::uint64_t last_step = 0, stored = 0;
   w.on_event = [&](const event_effect& e) {
-    if (e.kind == "step") last_step = e.step;
-    else kinds.push_back(e.kind);
+    if (e.kind == "step")
+      last_step = e.step;
+    else
+      kinds.push_back(e.kind);
   };
   w.on_store = [&](const store_effect& e) {
     if (e.what == "checkpoint") stored = e.step;

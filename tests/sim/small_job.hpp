@@ -55,9 +55,9 @@ inline job_spec small_spec(const shape_of_job& s) {
   j.name = "small";
   j.seed = 3;
   j.data.source = "synthetic";
-  j.data.values = checked(with({{"shape", std::vector<std::int64_t>{1, 8, 8}}, {"classes", n(4)}, {"examples", n(64)},
-                                {"test_examples", n(13)}}),
-                          t.sources.find("synthetic")->specs);
+  j.data.values = checked(
+      with({{"shape", std::vector<std::int64_t>{1, 8, 8}}, {"classes", n(4)}, {"examples", n(64)}, {"test_examples", n(13)}}),
+      t.sources.find("synthetic")->specs);
   j.data.batch = 2 * s.packets;
   j.data.sampler = {"shuffle", checked({}, t.samplers.find("shuffle")->specs), {}};
   j.layers = {layer_of("conv1", "convolution", {"data"}, with({{"outputs", n(3)}, {"kernel", n(3)}})),

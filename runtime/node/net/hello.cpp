@@ -60,6 +60,11 @@ bool is_operator(std::string_view name) {
   return name == client_name || (name.starts_with(client_name) && name.substr(client_name.size()).starts_with('.'));
 }
 
+bool judges(std::string_view a, std::string_view b) {
+  if (is_operator(a) != is_operator(b)) return is_operator(b);
+  return a < b;
+}
+
 std::vector<std::byte> encode_hello(const hello& h) {
   std::vector<std::byte> out;
   put(out, h.protocol);

@@ -40,6 +40,9 @@ bool valid_node_name(std::string_view name);
 // once.
 bool is_operator(std::string_view name);
 
+// Of two that meet, the one whose name is smaller decides whether the connection stays; a node always, where an operator dials it.
+bool judges(std::string_view a, std::string_view b);
+
 std::vector<std::byte> encode_hello(const hello& h);
 expected<hello> decode_hello(std::span<const std::byte> bytes);  // "bad_hello", "protocol_version"
 

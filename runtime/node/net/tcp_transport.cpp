@@ -243,7 +243,7 @@ void tcp_transport::on_hello(const link& c, const hello& h) {
     log("[net] refused " + c->remote() + ": " + why->message);
     return c->refuse(*why);
   }
-  if (options_.node > h.node) return;  // the other one judges
+  if (!judges(options_.node, h.node)) return;  // the other one does
   const link before = current(h.node);
   if (before && before->peer().incarnation == h.incarnation)
     return c->refuse({"duplicate", "[net] there is a connection to " + options_.node + " already"});
@@ -252,7 +252,7 @@ void tcp_transport::on_hello(const link& c, const hello& h) {
 }
 
 void tcp_transport::on_welcome(const link& c) {
-  if (options_.node < c->peer().node) return c->close({"unexpected_frame", "[net] a welcome from who is not the judge"});
+  if (judges(options_.node, c->peer().node)) return c->close({"unexpected_frame", "[net] a welcome from who is not the judge"});
   promote(c);
 }
 
