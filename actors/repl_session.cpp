@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "actors/repl.hpp"
@@ -61,19 +62,20 @@ struct request {
   repl_reply usage(const std::string& message) const { return fail(message, kind::usage); }
 };
 
-// The job that is meant: the one named, or the one that runs. 0 and an error otherwise.
-std::uint32_t job_of(const repl_view& v, const words& args, std::size_t at, std::string& error) {
+// The job that is meant: the one named, or the one that runs. Nothing and an error otherwise.
+std::optional<std::uint32_t> job_of(const repl_view& v, const words& args, std::size_t at, std::string& error) {
   if (args.size() > at) {
     std::uint32_t n = 0;
     const bool known =
         to_number(args[at], n) && std::any_of(v.jobs.begin(), v.jobs.end(), [&](const auto& j) { return j.id == n; });
     if (!known) error = "there is no job " + in_quotes(args[at]);
-    return known ? n : 0;
+    if (!known) return std::nullopt;
+    return n;
   }
   for (const auto& j : v.jobs)
     if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
   error = "no job runs";
-  return 0;
+  return std::nullopt;
 }
 
 repl_reply told(const request& r, std::uint32_t job, const command& c) {
@@ -86,7 +88,7 @@ repl_reply run_tell(const request& r, const std::string& name) {
   if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
   std::string error;
   const auto job = job_of(r.backend.view(), r.args, 0, error);
-  return job == 0 ? r.fail(error) : told(r, job, {name, {}, 0});
+  return !job ? r.fail(error) : told(r, *job, {name, {}, 0});
 }
 
 repl_reply run_set(const request& r) {
@@ -99,7 +101,7 @@ repl_reply run_set(const request& r) {
   if (!to_number(r.args[1], value) || !std::isfinite(value)) return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
   std::string error;
   const auto job = job_of(r.backend.view(), r.args, 2, error);
-  return job == 0 ? r.fail(error) : told(r, job, {"set", key, value});
+  return !job ? r.fail(error) : told(r, *job, {"set", key, value});
 }
 
 repl_reply run_submit(const request& r) {
@@ -193,12 +195,11 @@ const std::vector<repl_command_help>& repl_commands() {
 
 bool read_submission(const std::string& file, std::string& text, std::string& error) {
   std::ifstream in(file, std::ios::binary);
-  std::ostringstream all;
-  if (!in || !(all << in.rdbuf())) {
+  text.assign(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad()) {
     error = "cannot read " + file;
     return false;
   }
-  text = all.str();
   if (text.size() <= max_job_text) return true;
   error = file + " is larger than 1 MiB";
   return false;

@@ -43,12 +43,12 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   repl_session text(*backend, false), json(*backend, true);
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);
   EXPECT_NE(json.run("status").text.find("\"name\":\"small\""), std::string::npos);
-  backend->tell(j->id, {"pause", {}, 0});
+  EXPECT_EQ(text.run("pause").how, repl_reply::kind::ok);
   EXPECT_TRUE(wait_for("paused"));
-  backend->tell(j->id, {"resume", {}, 0});
+  EXPECT_EQ(text.run("resume").how, repl_reply::kind::ok);
   EXPECT_TRUE(wait_for("resumed"));
   EXPECT_EQ(text.run("submit /dev/null").how, repl_reply::kind::usage);
-  backend->tell(j->id, {"stop", {}, 0});
+  EXPECT_EQ(text.run("stop").how, repl_reply::kind::ok);
   trains.join();
   EXPECT_TRUE(result.ok && result.stopped) << result.error;
 }

@@ -115,6 +115,33 @@ TEST_F(cluster_loss, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
   EXPECT_EQ(found.newest->job, "tiny");
 }
 
+TEST_F(cluster_loss, what_sigterm_left_is_continued_to_the_bits_of_an_unbroken_run) {
+  const auto program = std::string(TROUPE_BIN_DIR) + "/troupe";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "no troupe program here";
+  start_all();
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> words = {program, "train",       job, "--json", "--set", "train.finish.steps=4000",
+                                          "--set", "eval.every=0"};
+  const auto hash = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    process p(more, folder_);
+    EXPECT_EQ(p.wait(60s), 0) << p.log();
+    const std::string key = "\"weights_sha256\":\"";
+    const auto at = p.out().rfind(key);
+    return at == std::string::npos ? "none" : p.out().substr(at + key.size(), 64);
+  };
+  auto set = workers(3, 2);
+  set.insert(set.end(), {"train.finish.steps=4000", "eval.every=0"});
+  auto b = begin(tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  daemon("n1").signal(SIGTERM);
+  const auto r = b->join();
+  ASSERT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(daemon("n1").wait(25s), 0);
+  const auto file = checkpoint_files(checkpoint_folder()).at(0);
+  EXPECT_EQ(hash({"--resume", file}), hash({}));
+}
+
 TEST_F(cluster_loss, sigterm_of_a_member_stops_the_job_with_a_checkpoint) {
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 1)));

@@ -1,0 +1,67 @@
+// One protocol code: the roles of a job give the same bits as CAF actors and in sim::world, whatever the order of delivery.
+#include <cstdlib>
+
+#include "runtime/sim/world.hpp"
+#include "tests/actors/embedded_support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+std::uint64_t seeds(std::uint64_t in_ci) {
+  const char* n = std::getenv("TROUPE_SEEDS");
+  return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+
+std::string simulated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, device& d) {
+  sim::world_config c;
+  c.seed = seed;
+  c.dev = &d;
+  sim::world w(c);
+  for (const auto& r : j->plan.roles) w.add(r.id, r.worker, make_role(j, r.id));  // a node per worker
+  std::string hash;
+  w.on_store = [&](const store_effect& s) {
+    if (s.what == "weights") hash = weights_sha256(s.named);
+  };
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(go);
+  EXPECT_TRUE(w.run(5'000'000, [&] { return !hash.empty(); })) << "seed " << seed;
+  return hash;
+}
+
+TEST(embedded_sim, small_net_under_many_orders) {
+  const overrides set{"topology.workers_per_group=3", "topology.servers_per_group=2", "pipeline.sub_solvers=2", "train.finish.steps=5"};
+  const auto j = job_of(lenet_like(), set);
+  const auto want = embedded(j).weights_sha256;
+  ASSERT_FALSE(want.empty());
+  const auto d = make_cpu_device();
+  for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) ASSERT_EQ(simulated(j, seed, *d), want) << "seed " << seed;
+}
+
+// The job of configs/jobs/lenet_fashion.toml itself, three steps; other data sets of its shape would do as well.
+TEST(embedded_sim, lenet_fashion_under_many_orders) {
+  const overrides set{"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.packets=4", "eval.every=0",
+                      "train.finish={steps=2}"};
+  auto read = read_job_file(TROUPE_SOURCE_DIR "/configs/jobs/lenet_fashion.toml", stock_tables(), set);
+  auto j = take(std::move(read));
+  ASSERT_NE(j, nullptr);
+  const auto want = embedded(j).weights_sha256;
+  const auto d = make_cpu_device();
+  struct no_test_split final : troupe::source {  // the final evaluation of 10,000 images says nothing here and takes most of the time
+    std::shared_ptr<const source> real;
+    shape example() const override { return real->example(); }
+    std::int64_t classes() const override { return real->classes(); }
+    std::int64_t size(split s) const override { return s == split::train ? real->size(s) : 0; }
+    void read(split s, const std::vector<std::int64_t>& i, tensor& data, tensor& label) const override { real->read(s, i, data, label); }
+  };
+  auto quick = std::make_shared<no_test_split>();
+  quick->real = j->data;
+  j->data = quick;
+  for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) ASSERT_EQ(simulated(j, seed, *d), want) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace troupe
