@@ -2,8 +2,7 @@
 
 #include <set>
 
-#include "runtime/node/job_file.hpp"
-#include "runtime/node/plugin.hpp"
+#include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -19,13 +18,6 @@ std::string safe_name(const std::string& name) {
     out += plain ? c : '_';
   }
   return out;
-}
-
-diagnostics about(const std::string& file, const std::string& what) {
-  diagnostic d;
-  d.at.file = file;
-  d.message = what;
-  return diagnostics(1, d);
 }
 
 std::string current_error() {
@@ -75,21 +67,7 @@ std::string plan_hash(const job_plan& p) {
 }
 
 keeper::made keeper::read(const job_text& what) const {
-  try {
-    auto plugins = read_plugins(what.text, what.file, what.overrides);
-    if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
-    auto all = at_.all;
-    if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
-      auto own = std::make_shared<tables>(*at_.all);
-      if (auto loaded = load_plugins(wanted, *own); !loaded) return about(what.file, loaded.error().message);
-      all = std::move(own);
-    }
-    auto spec = parse_job(what.text, what.file, *all, what.overrides);
-    if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
-    return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), at_.cluster.nodes);
-  } catch (...) {
-    return about(what.file, current_error());
-  }
+  return prepare_text({what.text, what.file, what.overrides}, at_.all, at_.cluster.nodes);
 }
 
 checked keeper::check(const job_text& what) {

@@ -98,6 +98,10 @@ using repl_lines = std::function<repl_reply(const std::string& line, const std::
 // A job that runs embedded in this process: published state of `host`, with `jobs` supplied by whoever runs them.
 std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs);
 
+// Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
+// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends; any thread.
+std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person);
+
 // The REPL actor of a daemon. An empty function and `error` when it cannot be reached.
 repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error);
 

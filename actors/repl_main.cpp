@@ -45,7 +45,8 @@ cluster_address target_of(const arguments& a, std::string& error) {
 
 int repl_main(const std::vector<std::string>& given) {
   arguments a;
-  CLI::App app("talks to the REPL of a daemon; `help` lists what can be asked", "troupe repl");
+  CLI::App app("Without an address: jobs in this process. With one: the REPL of a daemon. `help` lists what can be asked.",
+               "troupe repl");
   app.add_option("address", a.address, "HOST:PORT of the daemon");
   app.add_option("--tls", a.tls, "folder with ca.pem, client.pem and client.key");
   app.add_option("--cluster", a.cluster,
@@ -65,6 +66,11 @@ int repl_main(const std::vector<std::string>& given) {
     std::fprintf(where, "%s\n", repl_error_text(a.repl.json, error).c_str());
     return code;
   };
+  if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
+    const auto here = make_embedded_backend([&](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+    repl_session session(*here, a.repl.json);
+    return run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl);
+  }
   const auto where = target_of(a, error);
   if (!error.empty()) return fail(2);
   const auto lines = connect_repl(where, a.repl.json, std::chrono::seconds(8), error);

@@ -6,49 +6,21 @@
 #include <filesystem>
 
 #include "runtime/node/job_file.hpp"
-#include "runtime/node/plugin.hpp"
+#include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
 namespace {
 
-diagnostics mistake(const std::string& file, std::string message) {
-  diagnostic d;
-  d.at.file = file;
-  d.message = std::move(message);
-  return {std::move(d)};
-}
-
 constexpr const char* step_key = "step";
-
-std::variant<std::shared_ptr<prepared_job>, diagnostics> load(const job_arguments& a, const std::vector<node_spec>& nodes) {
-  auto text = read_config_text(a.file);
-  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
-  auto plugins = read_plugins(std::get<std::string>(text), a.file, a.overrides);
-  if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
-  auto all = std::make_shared<tables>(stock_tables());
-  if (auto r = load_plugins(std::get<std::vector<std::string>>(plugins), *all); !r) return mistake(a.file, r.error().message);
-  auto spec = parse_job(std::get<std::string>(text), a.file, *all, a.overrides);
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
-  auto places = nodes;
-  if (places.empty()) {
-    places.emplace_back();
-    places[0].name = "local";
-    places[0].devices = std::get<job_spec>(spec).devices;
-  }
-  return prepare_job(std::move(std::get<job_spec>(spec)), all, places);
-}
 
 }  // namespace
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes) {
-  try {
-    return load(a, nodes);
-  } catch (const option_error& e) {
-    return mistake(a.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what());
-  } catch (const std::exception& e) {
-    return mistake(a.file, e.what());
-  }
+  auto text = read_config_text(a.file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  return prepare_text({std::move(std::get<std::string>(text)), a.file, a.overrides}, std::make_shared<const tables>(stock_tables()),
+                      nodes);
 }
 
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file) {

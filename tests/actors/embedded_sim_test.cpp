@@ -33,7 +33,8 @@ std::string simulated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed
 }
 
 TEST(embedded_sim, small_net_under_many_orders) {
-  const overrides set{"topology.workers_per_group=3", "topology.servers_per_group=2", "pipeline.sub_solvers=2", "train.finish.steps=5"};
+  const overrides set{"topology.workers_per_group=3", "topology.servers_per_group=2", "pipeline.sub_solvers=2",
+                      "train.finish.steps=5"};
   const auto j = job_of(lenet_like(), set);
   const auto want = embedded(j).weights_sha256;
   ASSERT_FALSE(want.empty());
@@ -50,12 +51,15 @@ TEST(embedded_sim, lenet_fashion_under_many_orders) {
   ASSERT_NE(j, nullptr);
   const auto want = embedded(j).weights_sha256;
   const auto d = make_cpu_device();
-  struct no_test_split final : troupe::source {  // the final evaluation of 10,000 images says nothing here and takes most of the time
+  struct no_test_split final
+      : troupe::source {  // the final evaluation of 10,000 images says nothing here and takes most of the time
     std::shared_ptr<const source> real;
     shape example() const override { return real->example(); }
     std::int64_t classes() const override { return real->classes(); }
     std::int64_t size(split s) const override { return s == split::train ? real->size(s) : 0; }
-    void read(split s, const std::vector<std::int64_t>& i, tensor& data, tensor& label) const override { real->read(s, i, data, label); }
+    void read(split s, const std::vector<std::int64_t>& i, tensor& data, tensor& label) const override {
+      real->read(s, i, data, label);
+    }
   };
   auto quick = std::make_shared<no_test_split>();
   quick->real = j->data;

@@ -94,7 +94,8 @@ void process::signal(int number) const {
 std::size_t process::descriptors() const {
   std::size_t n = 0;
   std::error_code ec;
-  for (const auto& e : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd", ec)) n += e.exists() ? 1 : 1;
+  for (std::filesystem::directory_iterator i("/proc/" + std::to_string(pid_) + "/fd", ec), end; !ec && i != end; i.increment(ec))
+    ++n;
   return n;
 }
 

@@ -1,6 +1,8 @@
 // Helpers of the ops tests: tensors from lists, lists from tensors, devices of every instruction set.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <initializer_list>
 #include <memory>
 #include <vector>

@@ -1,0 +1,26 @@
+// From a job file's text to a prepared job: plugins, tables, specification, data, graph, plan. What every front end does alike: the
+// command line, a daemon, the REPL.
+// Errors: diagnostics; no exception leaves.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/job/job.hpp"
+
+namespace troupe {
+
+struct job_text {
+  std::string text;
+  std::string file;                    // as the user named it: positions and relative paths refer to it
+  std::vector<std::string> overrides;  // "key.path=value"
+};
+
+// `all`: the tables to begin with; plugins that the job names are added to a copy. `nodes` empty: one node "local" with the job's
+// devices.
+std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_text(const job_text& what, std::shared_ptr<const tables> all,
+                                                                      std::vector<node_spec> nodes = {});
+
+}  // namespace troupe
