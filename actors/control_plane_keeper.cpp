@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "actors/exception_text.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
@@ -18,16 +19,6 @@ std::string safe_name(const std::string& name) {
     out += plain ? c : '_';
   }
   return out;
-}
-
-std::string current_error() {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 }  // namespace
@@ -108,7 +99,7 @@ std::string keeper::make(const prepare& what) {
     at_.host.spawn(what.job, j, me);
   } catch (...) {
     at_.route.close(what.job);
-    return current_error();
+    return current_exception_text();
   }
   job_ = j;
   return {};
@@ -148,7 +139,7 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
       s.path.clear();
     }
   } catch (...) {
-    s.error = current_error();
+    s.error = current_exception_text();
   }
   return s;
 }

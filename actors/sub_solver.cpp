@@ -1,18 +1,6 @@
 #include "actors/sub_solver.hpp"
 
-#include <exception>
-
 namespace troupe {
-
-std::string current_exception_text() {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
 
 job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const run_effect& r) {
   job_answer answer;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/exception_text.hpp"
 #include "actors/hosted_job.hpp"
 #include "runtime/role.hpp"
 
@@ -24,9 +25,6 @@ struct job_answer {
 
 // Runs `r` now, on this thread; reports it to a trace. Never throws.
 job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const run_effect& r);
-
-// What a thrown exception says. To be called in a catch block.
-std::string current_exception_text();
 
 class sub_solver final : public compat::base_actor {
  public:

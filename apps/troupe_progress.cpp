@@ -122,11 +122,13 @@ std::string progress::eta() const {
 }
 
 std::string progress::numbers() const {
-  const auto per_epoch = std::max<std::uint64_t>(1, extent_.steps_per_epoch);
-  const auto epoch = (step_ > 0 ? step_ - 1 : 0) / per_epoch + 1;
-  std::string s = "epoch " + with_commas(epoch);
-  if (extent_.last_step > 0) s += "/" + with_commas((extent_.last_step + per_epoch - 1) / per_epoch);
-  s += "  step " + with_commas(step_);
+  std::string s;
+  if (const auto per_epoch = extent_.steps_per_epoch; per_epoch > 0) {
+    s = "epoch " + with_commas((step_ > 0 ? step_ - 1 : 0) / per_epoch + 1);
+    if (extent_.last_step > 0) s += "/" + with_commas((extent_.last_step + per_epoch - 1) / per_epoch);
+    s += "  ";
+  }
+  s += "step " + with_commas(step_);
   if (extent_.last_step > 0) s += "/" + with_commas(extent_.last_step);
   return s + "  loss " + fixed(loss_, 4) + "  " + with_commas(static_cast<std::uint64_t>(std::llround(rate_))) + " examples/s" +
          eta();
