@@ -101,6 +101,16 @@ void world::send(hosted& from, envelope e) {
   const auto dst = index_of(e.h.dst);
   if (dst >= roles_.size() || !roles_[dst]) return;
   auto& to = *roles_[dst];
+  const int n = copies ? copies(e, random_) : 1;
+  for (int i = 1; i < n; ++i) {
+    auto again = e;
+    again.h.attempt = static_cast<std::uint8_t>(i);
+    transmit(from, to, std::move(again));
+  }
+  if (n > 0) transmit(from, to, std::move(e));
+}
+
+void world::transmit(const hosted& from, hosted& to, envelope e) {
   const auto& n = config_.network;
   const bool local = from.node == to.node;
   auto wait = n.local;
@@ -115,8 +125,10 @@ void world::send(hosted& from, envelope e) {
     ++link.messages;
     link.bytes += bytes + sizeof(header);
   }
+  // A copy may come at any time; the message itself keeps the order of its pair (equal times keep it by the queue's order of entry).
+  if (e.h.attempt > 0) return schedule(now_ + 3 * wait, std::move(e));
   auto& last = to.last_from[index_of(e.h.src)];
-  last = std::max(last, now_ + wait);  // order per pair; equal times keep it by the queue's order of entry
+  last = std::max(last, now_ + wait);
   schedule(last, std::move(e));
 }
 

@@ -65,6 +65,8 @@ class world {
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
   std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
+  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and takes a latency of its own. Empty: one.
+  std::function<int(const envelope&, random&)> copies;
 
  private:
   struct hosted {
@@ -85,6 +87,7 @@ class world {
   void schedule(time_point at, envelope e, std::uint64_t generation = 0);
   void take_effects(role_id self, hosted& h);
   void send(hosted& from, envelope e);
+  void transmit(const hosted& from, hosted& to, envelope e);
   void run_job(role_id self, hosted& h, run_effect r);
   void note(const envelope& e);
 

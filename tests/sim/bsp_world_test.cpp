@@ -64,6 +64,32 @@ TEST_F(bsp_world, weights_do_not_depend_on_workers_shards_sub_solvers_or_fusion)
         }
 }
 
+// bsp's first invariant: a gradient is applied exactly once. Half of all messages of the parameter plane come twice, some of the
+// copies long after their step.
+TEST_F(bsp_world, a_gradient_that_comes_twice_is_applied_once) {
+  shape_of_job s;
+  s.workers = 3;
+  s.shards = 2;
+  s.sub_solvers = 2;
+  s.steps = 20;
+  const auto want = run(s, 1, 3).bytes();
+  std::uint64_t doubled = 0;
+  const auto twice = [&](const envelope& e, sim::random& r) {
+    const bool parameters = std::holds_alternative<push>(e.body) || std::holds_alternative<gradient>(e.body) ||
+                            std::holds_alternative<weights>(e.body) || std::holds_alternative<layer_weights>(e.body);
+    if (!parameters || r.below(2) == 0) return 1;
+    ++doubled;
+    return 2;
+  };
+  for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev_.get();
+    ASSERT_EQ(run_in_world(prepare(s, 3), c, twice).bytes(), want) << "seed " << seed;
+  }
+  EXPECT_GT(doubled, 1000u);
+}
+
 TEST_F(bsp_world, the_same_seed_gives_the_same_trace) {
   shape_of_job s;
   s.workers = 4;

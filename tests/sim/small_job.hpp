@@ -112,8 +112,10 @@ struct run_result {
   }
 };
 
-inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c, std::vector<envelope> more = {}) {
+inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c,
+                               std::function<int(const envelope&, sim::random&)> copies = {}) {
   sim::world w(c);
+  w.copies = std::move(copies);
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   run_result out;
   w.on_event = [&](const event_effect& e) {
@@ -127,7 +129,6 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
   go.h.dst = role_id{0};
   go.body = start{};
   w.inject(go);
-  for (auto& e : more) w.inject(e);
   EXPECT_TRUE(w.run(2'000'000, [&] { return out.done; })) << "no end after two million events, seed " << c.seed;
   EXPECT_TRUE(out.done) << "the world fell silent, seed " << c.seed;
   out.trace = w.trace_hash();
