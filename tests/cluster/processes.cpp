@@ -105,10 +105,10 @@ std::uint16_t free_port() {
   a.sin_family = AF_INET;
   a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof a;
-  ::bind(s, reinterpret_cast<sockaddr*>(&a), sizeof a);
-  ::getsockname(s, reinterpret_cast<sockaddr*>(&a), &size);
+  const bool bound =
+      ::bind(s, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 && ::getsockname(s, reinterpret_cast<sockaddr*>(&a), &size) == 0;
   ::close(s);
-  return ntohs(a.sin_port);
+  return bound ? ntohs(a.sin_port) : std::uint16_t{0};
 }
 
 // --- clusters
