@@ -16,7 +16,7 @@ namespace troupe {
 // What the bar needs to know of the job.
 struct run_extent {
   std::uint64_t first_step = 0;
-  std::uint64_t last_step = 0;  // 0: unknown
+  std::uint64_t last_step = 0;        // 0: unknown
   std::uint64_t steps_per_epoch = 0;  // 0: unknown, no epochs are shown
   std::int64_t batch = 0;
 };
