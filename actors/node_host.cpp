@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "actors/freeze.hpp"
 #include "actors/shell.hpp"
 #include "ops/device.hpp"
 
@@ -99,7 +98,7 @@ void node_host::deliver(envelope e) {
     impl_->shared.unknown_role.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  freeze_tensors(e);
+  freeze(e);
   compat::post(j->handles[to], std::move(e));
 }
 

@@ -92,6 +92,7 @@ class embedded_backend final : public repl_backend {
         j = std::move(waiting_.front());
         waiting_.pop_front();
         embedded_options o;
+        o.dev = dev_;
         o.on_event = [this, id = j->id](const event_effect& e) { hear(id, e); };
         o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
         running_ = std::make_unique<embedded_run>(j, std::move(o));
@@ -135,13 +136,14 @@ class embedded_backend final : public repl_backend {
   void keep(const prepared_job& j, const store_effect& s) {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
-    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, make_cpu_device()->numerics_id(), s.step, s.named, {}};
+    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, {}};
     const auto wrong = write_checkpoint(file, c);
     tell_person_(wrong ? wrong->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
   }
 
   std::function<void(const std::string&)> tell_person_;
   std::shared_ptr<const tables> all_;
+  const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   mutable std::mutex lock_;
   std::condition_variable changed_;

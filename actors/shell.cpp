@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/freeze.hpp"
 
 namespace troupe {
 
@@ -146,7 +145,7 @@ void role_actor::perform(send_effect& x) {
   e.h.job = job_->id;
   if (e.h.src == no_role) e.h.src = id_;
   if (e.h.src == id_) e.h.incarnation = incarnation_;
-  freeze_tensors(e);
+  freeze(e);
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
     if (const auto& local = job_->handles[to]) return compat::post(local, std::move(e), context());

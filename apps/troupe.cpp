@@ -179,7 +179,7 @@ int run(int argc, char** argv) {
   add_init_cluster(app, init_cluster, chosen);
   add_lists(app, layers, modes, chosen);
   // Listed here, read by repl_main(): it has a command line of its own.
-  app.add_subcommand("repl", "Talk to a running daemon: status, queues, pause, set, ... (troupe repl --help)");
+  app.add_subcommand("repl", "Run jobs here, or talk to a running daemon: submit, status, pause, set, ... (troupe repl --help)");
   if (argc > 1 && std::strcmp(argv[1], "repl") == 0) return repl_main({argv + 2, argv + argc});
   // Known before parsing, since a mistake in it has to be told in the same way.
   const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });

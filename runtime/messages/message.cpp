@@ -1,37 +1,51 @@
 #include "runtime/messages/message.hpp"
 
 #include <array>
+#include <concepts>
+#include <type_traits>
 
 namespace troupe {
 namespace {
 
-// The tensors of one body, const or not. Bodies without tensors fall through to the last overload.
+template <class B, class... T>
+concept one_of = (std::same_as<std::remove_const_t<B>, T> || ...);
+
+// The tensors of one body, const or not. Bodies without tensors are named: a new one does not compile until it has been thought
+// about here.
 template <class B, class F>
 void visit_tensors(B& b, F&& f) {
-  auto each = [&](auto& list) {
+  const auto each = [&](auto& list) {
     for (auto& t : list) f(t);
   };
-  if constexpr (requires { b.value.backed(); }) f(b.value);
-  if constexpr (requires { b.grad.backed(); }) f(b.grad);
-  if constexpr (requires { b.sum.backed(); }) f(b.sum);
-  if constexpr (requires { b.grads.begin(); }) each(b.grads);
-  if constexpr (requires { b.stats.begin(); }) each(b.stats);
-  if constexpr (requires { b.rule.begin(); }) each(b.rule);
-  if constexpr (requires {
-                  b.values.begin();
-                  b.values.begin()->backed();
-                })
+  if constexpr (one_of<B, forward, weights>) {
+    f(b.value);
+  } else if constexpr (one_of<B, state, restore_state>) {
+    f(b.value);
+    each(b.rule);
+  } else if constexpr (one_of<B, backward>) {
+    f(b.grad);
+  } else if constexpr (one_of<B, push>) {
+    f(b.sum);
+  } else if constexpr (one_of<B, gradient>) {
+    each(b.grads);
+    each(b.stats);
+  } else if constexpr (one_of<B, layer_weights, user>) {
     each(b.values);
+  } else {
+    static_assert(one_of<B, credit, ready, start, grant, set_value, evaluate, report, collect, halt, command, finished, timer_fired,
+                         peer_down>,
+                  "a new body: say where its tensors are");
+  }
 }
 
 }  // namespace
 
-void for_each_tensor(message& m, const std::function<void(tensor&)>& f) {
-  std::visit([&](auto& b) { visit_tensors(b, f); }, m);
-}
-
 void freeze(envelope& e) {
-  std::visit([](auto& b) { visit_tensors(b, [](tensor& t) { t.freeze(); }); }, e.body);
+  // The mark is written at most once: a write to a block that others read would cost them a cache line.
+  const auto mark = [](tensor& t) {
+    if (!t.frozen()) t.freeze();
+  };
+  std::visit([&](auto& b) { visit_tensors(b, mark); }, e.body);
 }
 
 std::size_t tensor_bytes(const message& m) {

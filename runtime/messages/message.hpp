@@ -49,9 +49,8 @@ struct envelope {
   message body;
 };
 
-// Every tensor in a body, for hosts: freezing what is sent, counting bytes.
-void for_each_tensor(message& m, const std::function<void(tensor&)>& f);
-void freeze(envelope& e);  // what has been sent is immutable
+// For hosts: what has been sent is immutable; how many bytes its tensors have.
+void freeze(envelope& e);
 std::size_t tensor_bytes(const message& m);
 
 // For std::visit(overloaded{...}, e.body).
