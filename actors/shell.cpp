@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace troupe {
 
 role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat s)
