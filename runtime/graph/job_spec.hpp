@@ -65,6 +65,7 @@ struct train_spec {
   std::string algorithm = "bp";
   choice sync{"bsp", {}, {}};
   std::string reducer = "server";
+  std::int64_t arity = 2;  // of reducer "tree"
   std::string compress = "none";
   finish_spec finish;
   bool deterministic = true;

@@ -160,7 +160,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
       return diagnostics{{j->spec.layers.empty() ? j->spec.at : j->graph.layers[p.layer].spec->at,
                           "layer '" + j->graph.layers[p.layer].name + "' keeps running statistics ('" + p.spec.name +
                               "'), which no sync mode folds yet"}};
-  auto plan = make_plan(j->spec, j->graph, nodes, j->all->stages.types());
+  auto plan = make_plan(j->spec, j->graph, nodes, {j->all->stages.types(), false});
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));
   for (const auto& l : j->graph.layers)
@@ -182,6 +182,8 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker: return make_worker(j, r);
     case role_kind::shard: return make_shard(j, r);
+    case role_kind::reducer: return nullptr;
+    case role_kind::tester: return nullptr;
   }
   return nullptr;
 }

@@ -33,7 +33,7 @@ void visit_tensors(B& b, F&& f) {
     each(b.values);
   } else {
     static_assert(one_of<B, credit, ready, start, grant, set_value, evaluate, report, collect, halt, command, finished, timer_fired,
-                         peer_down>,
+                         peer_down, fetch, settle, adopt, observe, observation>,
                   "a new body: say where its tensors are");
   }
 }
@@ -56,8 +56,8 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward",  "backward", "credit",  "gradient", "push",    "weights", "layer_weights", "ready", "start",    "grant", "set",
-      "evaluate", "report",   "collect", "state",    "restore", "halt",    "command",       "user",  "finished", "timer", "down"};
+      "forward",  "backward", "credit",  "gradient", "push",    "weights", "layer_weights", "ready", "fetch", "start", "grant", "set",
+      "evaluate", "report",   "collect", "state",    "restore", "halt",    "command",       "user", "settle", "adopt", "observe", "observation", "finished", "timer", "down"};
   return names[m.index()];
 }
 

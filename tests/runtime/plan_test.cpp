@@ -26,7 +26,7 @@ planned plan_of(job_spec j, const std::vector<node_spec>& nodes, const std::set<
   auto g = try_graph(p.job);
   if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
   p.graph = std::get<model_graph>(std::move(g));
-  auto r = make_plan(p.job, p.graph, nodes, own);
+  auto r = make_plan(p.job, p.graph, nodes, {own, false});
   if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
   p.plan = std::get<job_plan>(std::move(r));
   return p;
@@ -204,7 +204,7 @@ TEST(plan, fusing_keeps_the_order_in_which_gradients_are_added) {
               spec("seen1", "metric", {"apart.1", "label"}), spec("loss", "loss", {"join", "label"})});
   j.pipeline.fuse = "auto";
   const auto g = std::get<model_graph>(try_graph(j, shape{4, 5}, 2));
-  const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"}), {"halves"}));
+  const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"}), {{"halves"}, false}));
   std::vector<std::string> names;
   for (auto s : p.stages[0]) names.push_back(p[s].name);
   EXPECT_THAT(names, ElementsAre("worker0/a..r", "worker0/apart", "worker0/s", "worker0/t..loss"));

@@ -97,7 +97,27 @@ inline layer_weights sample() {
 }
 template <>
 inline ready sample() {
+  return {ready::what_of::joined};
+}
+template <>
+inline fetch sample() {
+  return {5, true};
+}
+template <>
+inline settle sample() {
   return {};
+}
+template <>
+inline adopt sample() {
+  return {"ssp", {{"staleness", "3"}, {"", ""}}};
+}
+template <>
+inline observe sample() {
+  return {};
+}
+template <>
+inline observation sample() {
+  return {{{"conv1.weight", {1, 0, 0xfedcba9876543210u}}, {"", {}}}};
 }
 template <>
 inline start sample() {
@@ -137,7 +157,7 @@ inline halt sample() {
 }
 template <>
 inline command sample() {
-  return {"set", "train.dynamics.lr", -1.5};
+  return {"set", "train.dynamics.lr", -1.5, {{"staleness", "inf"}}};
 }
 template <>
 inline user sample() {
