@@ -41,6 +41,8 @@ using message = std::variant<
     gradient, push, weights, layer_weights, ready,
     // control
     start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
+    // loading
+    portion, resume_at, want_examples, examples, examples_seed,
     // from the host itself
     finished, timer_fired, peer_down>;
 
