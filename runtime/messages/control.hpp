@@ -17,6 +17,18 @@ struct grant {
   std::uint64_t until = 0;
 };
 
+// Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step `step`, after the portions sent
+// before it. Steps never go down, and one loader gets a packet of a step at most once: whatever looks otherwise is a duplicate.
+struct portion {
+  std::uint64_t step = 0;
+  std::uint32_t first = 0, count = 0;
+};
+
+// Worker half -> its loader: begin with step `step`, whatever your configuration says. Ignored by a loader that has begun.
+struct resume_at {
+  std::uint64_t step = 0;
+};
+
 // Coordinator -> shards: from step `from` on, `key` (as in the job file, e.g. "train.dynamics.lr") is `value`.
 struct set_value {
   std::string key;

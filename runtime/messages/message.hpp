@@ -46,7 +46,11 @@ using message = std::variant<
     // parameters
     gradient, push, weights, layer_weights, ready, fetch,
     // control
-    start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user, settle, adopt, observe, observation,
+    start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
+    // changing the mode, counting
+    settle, adopt, observe, observation,
+    // loading
+    portion, resume_at, want_examples, examples, examples_seed,
     // from the host itself
     finished, timer_fired, peer_down>;
 

@@ -38,6 +38,14 @@ void fields(auto& a, is<credit> auto& m) {
   auto& [count] = m;
   a(count);
 }
+void fields(auto& a, is<examples> auto& m) {
+  auto& [data, label] = m;
+  a(data, label);
+}
+void fields(auto& a, is<examples_seed> auto& m) {
+  auto& [seed] = m;
+  a(seed);
+}
 void fields(auto& a, is<gradient> auto& m) {
   auto& [layer, grads, stats] = m;
   a(layer, grads, stats);
@@ -57,6 +65,14 @@ void fields(auto& a, is<layer_weights> auto& m) {
 void fields(auto& a, is<grant> auto& m) {
   auto& [until] = m;
   a(until);
+}
+void fields(auto& a, is<portion> auto& m) {
+  auto& [step, first, count] = m;
+  a(step, first, count);
+}
+void fields(auto& a, is<resume_at> auto& m) {
+  auto& [step] = m;
+  a(step);
 }
 void fields(auto& a, is<set_value> auto& m) {
   auto& [key, value, from] = m;

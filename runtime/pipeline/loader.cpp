@@ -20,7 +20,15 @@ loader::loader(loader_config c) : config_(std::move(c)) {
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) { granted_ = std::max(granted_, g.until); },
+                 [&](const portion& p) { take_portion(p); },
+                 [&](const resume_at& r) {
+                   if (begun_) return;
+                   begun_ = true;
+                   next_step_ = r.step;
+                 },
                  [&](const evaluate& v) {
+                   if (v.round <= last_round_) return;  // rounds are counted from 1, and come in order
+                   last_round_ = v.round;
                    const auto n = eval_packets(config_.data->size(split::test), config_.eval_examples);
                    rounds_.push_back({v.round, e.h.version, (*config_.plan)[config_.self].worker, n});
                  },
@@ -28,6 +36,7 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  [&](const finished&) { loaded_.push_back(std::move(loading_)); },
                  [&](const halt&) {
                    granted_ = next_step_;
+                   portions_.clear();
                    rounds_.clear(), loaded_.clear();
                    out.stop();
                  },
@@ -43,32 +52,59 @@ void loader::pump(effects& out) {
   if (!loading_ && loaded_.size() <= config_.plan->sub_solvers) load_next(out);
 }
 
+void loader::take_portion(const portion& p) {
+  if (!config_.dynamic || p.step < portion_step_) return;
+  if (p.step > portion_step_ || portion_taken_.empty()) portion_taken_.assign(config_.plan->packets, false);
+  portion_step_ = p.step;
+  const auto end = std::min<std::uint64_t>(std::uint64_t{p.first} + p.count, config_.plan->packets);
+  for (std::uint64_t k = p.first; k < end; ++k) {
+    if (portion_taken_[k]) continue;
+    portion_taken_[k] = true;
+    portions_.push_back({p.step, static_cast<std::uint32_t>(k)});
+  }
+}
+
+std::optional<loader::next_packet> loader::next_training() {
+  if (config_.dynamic) {
+    if (portions_.empty()) return std::nullopt;
+    const auto p = portions_.front();
+    portions_.pop_front();
+    next_step_ = p.step;
+    return p;
+  }
+  if (next_step_ >= granted_) return std::nullopt;
+  const next_packet p{next_step_, range_.first + next_in_range_};
+  if (++next_in_range_ == range_.count) {
+    next_in_range_ = 0;
+    ++next_step_;
+  }
+  return p;
+}
+
 bool loader::load_next(effects& out) {
-  if (next_step_ < granted_) {
-    read(training_item(), split::train, out);
+  if (config_.await_resume && !begun_) return false;
+  if (const auto p = next_training()) {
+    begun_ = true;
+    read(training_item(*p), split::train, out);
     return true;
   }
   while (!rounds_.empty() && rounds_.front().next >= rounds_.front().packets) rounds_.pop_front();
-  if (rounds_.empty() || rounds_.front().version > next_step_) return false;
+  if (rounds_.empty() || (!config_.dynamic && rounds_.front().version > next_step_)) return false;
   read(evaluation_item(), split::test, out);
   return true;
 }
 
-std::shared_ptr<loader::item> loader::training_item() {
+std::shared_ptr<loader::item> loader::training_item(next_packet p) {
   auto i = std::make_shared<item>();
   const auto n = config_.graph->packet_examples;
-  const auto packet = range_.first + next_packet_;
+  const auto packet = p.packet;
   i->first_example = static_cast<std::uint32_t>(packet * n);
   i->valid = static_cast<std::uint32_t>(n);
-  i->indices = config_.order->indices(next_step_, i->first_example, n);
-  i->h.step = i->h.version = next_step_;
+  i->indices = config_.order->indices(p.step, i->first_example, n);
+  i->h.step = i->h.version = p.step;
   i->h.packet = packet;
   i->h.packets = config_.plan->packets;
   i->h.phase = static_cast<std::uint8_t>(phase::train);
-  if (++next_packet_ == range_.count) {
-    next_packet_ = 0;
-    ++next_step_;
-  }
   return i;
 }
 
@@ -140,6 +176,10 @@ role_status loader::status() const {
   s.credit = credit_.empty() ? 0 : credit_[0];
   if (!loaded_.empty())
     s.waits_for = "a free sub-solver of the first stage";
+  else if (config_.await_resume && !begun_)
+    s.waits_for = "the step to begin with";
+  else if (!loading_ && config_.dynamic)
+    s.waits_for = "a portion";
   else if (!loading_ && next_step_ >= granted_)
     s.waits_for = "a grant beyond step " + std::to_string(granted_);
   return s;

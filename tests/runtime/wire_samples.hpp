@@ -80,6 +80,18 @@ inline credit sample() {
   return {3};
 }
 template <>
+inline want_examples sample() {
+  return {};
+}
+template <>
+inline examples sample() {
+  return {made<float>({2, 1, 3, 3}, 0.25f), made<std::int32_t>({2}, -1)};
+}
+template <>
+inline examples_seed sample() {
+  return {0x0123456789abcdefu};
+}
+template <>
 inline gradient sample() {
   return {4, several(), {made<std::int32_t>({2}, -7)}};
 }
@@ -126,6 +138,14 @@ inline start sample() {
 template <>
 inline grant sample() {
   return {0xfedcba9876543210u};
+}
+template <>
+inline portion sample() {
+  return {7, 2, 3};
+}
+template <>
+inline resume_at sample() {
+  return {0x8000000000000001u};
 }
 template <>
 inline set_value sample() {
