@@ -65,6 +65,9 @@ struct sync_mode {
   bool lockstep = false;
   // Packets are dealt to workers while the step runs, instead of a fixed range each.
   bool portions = false;
+  // Independent trainers are worker groups (else they are workers, however grouped): whoever only knows a number of workers sets
+  // worker_groups.
+  bool by_groups = false;
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).
   std::function<void(const options&, const job_spec&, const job_plan&)> check;
   std::function<std::unique_ptr<role>(half_config)> make_worker;

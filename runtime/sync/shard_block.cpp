@@ -90,6 +90,7 @@ job_work shard_blocks::fill() {
 std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step) {
   auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = scale;
+  in.updates = b.updates;
   b.updating = true;
   b.next_value = tensor::declare({b.plan->count}, config_.type);
   auto cost = cost_of(due);
@@ -123,7 +124,7 @@ void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t ver
 }
 
 void shard_blocks::answer_collects(effects& out) {
-  if (collects_.empty()) return;
+  if (collects_.empty() || hold_collects) return;
   for (auto& w : collects_) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       auto& b = blocks_[i];

@@ -50,6 +50,7 @@ class shard_blocks {
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
+  bool hold_collects = false;  // the values are elsewhere and being fetched
 
  private:
   struct wanted {

@@ -1,5 +1,10 @@
 #include "runtime/sync/shard_half.hpp"
 
+#include <algorithm>
+#include <bit>
+
+#include "ops/device.hpp"
+
 namespace troupe {
 
 shard_half::shard_half(half_config c, gives g) : config_(std::move(c)), blocks_(config_), gives_(g) {
@@ -57,6 +62,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                  [&](const finished& f) {
                    if (!jobs_.finished(f.token, out)) ++dropped_;
                  },
+                 [&](const state& s) { take_contribution(e.h, s, out); },
                  [&](const halt&) { out.stop(); },
                  [&](const auto&) { on_other(e, out); },
              },
@@ -119,17 +125,68 @@ void shard_half::take_ready(const header& h, const ready& r, effects&) {
     settling_ = round;
     boundary_ = h.step;
     settled_.clear();
+    told_ = false;
   }
   settled_.insert(h.src);
 }
 
 void shard_half::check_settled(effects& out) {
-  if (settled_.empty() || settled_.size() < members_ || !quiet(boundary_, out)) return;
+  if (settled_.empty() || settled_.size() < members_) return;
+  if (!std::exchange(told_, true)) on_all_settled(boundary_, out);
+  if (!quiet(boundary_)) return;
   settled_.clear();
+  contributed_.clear();
   auto h = to(config_.coordinator);
   h.id = msg_id{settling_++};  // later words of this round are old
   h.step = boundary_;
   out.send({h, ready{ready::what_of::settled}});
+}
+
+// header.version is the mass's bits: what this worker's copy counts beside the others'.
+void shard_half::take_contribution(const header& h, const state& s, effects& out) {
+  const auto worker = worker_of(h.src);
+  const auto* b = blocks_.find(s.block);
+  if (worker >= workers() || !b || s.value.count() != b->plan->count)
+    return void(++dropped_);
+  if (on_copy(h, s, out)) return;
+  if (static_cast<std::uint64_t>(h.id) < settling_) return void(++dropped_);
+  contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};
+}
+
+// Means are taken in the workers' order, so the order of arrival changes nothing.
+void shard_half::fold(const contributions& all, bool mean_states, bool mean_values, effects& out) {
+  for (auto& b : blocks_.list()) {
+    const auto at = all.find(b.plan->id);
+    if (at == all.end() || at->second.empty()) continue;
+    const auto& from = at->second;
+    double total = 0;
+    for (const auto& [worker, c] : from) {
+      total += c.first;
+      b.updates = std::max(b.updates, c.second.request);
+    }
+    const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
+    b.next_value = tensor::declare({b.plan->count}, config_.type);
+    b.next_rule.assign(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
+    const auto cost = static_cast<double>(b.next_value.bytes() * from.size() * (1 + b.rule.size()));
+    jobs_.run(
+        [&b, copies, total, mean_states, mean_values](job_context& c) {
+          const auto fold = [&](tensor& to, auto part_of) {
+            to.back(c.dev);
+            c.dev.fill(0, to);
+            for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.first / total, part_of(copy.second), to);
+          };
+          if (mean_values) fold(b.next_value, [](const state& s) { return s.value; });
+          for (std::size_t k = 0; mean_states && k < b.next_rule.size(); ++k)
+            fold(b.next_rule[k], [k](const state& s) { return s.rule.at(k); });
+        },
+        {0, cost, "mean"},
+        [&b, mean_states, mean_values](effects&) {
+          if (mean_values) b.value = std::move(b.next_value);
+          if (mean_states) b.rule = std::move(b.next_rule);
+          b.next_rule.clear();
+        },
+        out);
+  }
 }
 
 role_status shard_half::status() const {

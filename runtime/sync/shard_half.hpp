@@ -34,8 +34,16 @@ class shard_half : public role {
   virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
   // After the first values are there, before the workers hear of them.
   virtual void on_filled(effects& out) { (void)out; }
-  // All workers have settled at `step`: is nothing under way here either? Asked again after every message.
-  virtual bool quiet(std::uint64_t step, effects& out) { (void)step, (void)out; return jobs_.size() == 0; }
+  // All workers have settled at `step`. Called once; then the shard waits until it is quiet, asked again after every message.
+  virtual void on_all_settled(std::uint64_t step, effects& out) { (void)step, (void)out; }
+  virtual bool quiet(std::uint64_t step) { (void)step; return jobs_.size() == 0; }
+  // For modes whose workers keep their own copies: what they sent when they settled, by block and worker. `mean_states` makes the
+  // states of the rule their mean, `mean_values` the weights too, each worker's counting by its mass.
+  using contributions = std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;  // by block, worker: (mass, copy)
+  void fold_contributions(bool mean_states, bool mean_values, effects& out) { fold(contributed_, mean_states, mean_values, out); }
+  void fold(const contributions& from, bool mean_states, bool mean_values, effects& out);
+  // A copy that is not a contribution; false: it is one.
+  virtual bool on_copy(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out; return false; }
   // The step whose gradient this block wants next from a worker that has been restarted.
   virtual std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const = 0;
   // Collections read b.value: a mode whose weights are elsewhere fetches them first and calls answer_collects() when they are here.
@@ -60,9 +68,12 @@ class shard_half : public role {
   void take_fetch(const header& h, const fetch& f, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void check_settled(effects& out);
+  void take_contribution(const header& h, const state& s, effects& out);
 
   gives gives_;
   std::set<role_id> settled_;
+  bool told_ = false;  // on_all_settled has been called
+  contributions contributed_;
   std::uint64_t settling_ = 0, boundary_ = 0;  // which round (header.id), and the step it is about
   std::size_t members_ = 0;                    // workers of the groups we serve
   std::vector<envelope> early_;                        // what came before the blocks were filled

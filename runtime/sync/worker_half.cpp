@@ -11,8 +11,9 @@ constexpr std::size_t most_clocks_counted = 1024;  // the last bin holds the res
 
 worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s) {
   const auto& plan = *config_.plan;
-  const auto range = plan.ranges[config_.worker];
-  cover_ = sums_ == sums::by_block ? cover(range.first, range.count, plan.packets) : std::vector<tree_node>{root_of(range.count)};
+  const auto range = plan.ranges[config_.worker], group = plan.group_of(config_.worker).range;
+  cover_ = sums_ == sums::by_block ? cover(range.first - group.first, range.count, group.count)
+                                   : std::vector<tree_node>{root_of(range.count)};
   layers_.resize(config_.graph->layers.size());
   open_.resize(layers_.size());
   reads_.resize(layers_.size());
@@ -51,6 +52,7 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
                    if (static_cast<std::uint64_t>(e.h.id) <= settling_) return void(++dropped_);
                    settling_ = static_cast<std::uint64_t>(e.h.id);
                    settle_at_ = e.h.step + 1;  // 0: nothing to settle
+                   settling_begun_ = false;
                  },
                  [&](const observe&) {
                    observation o;
@@ -74,9 +76,9 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   auto& l = layers_[g.layer];
   const auto range = config_.plan->ranges[config_.worker];
   if (h.step < l.done) return void(++dropped_);
-  const bool whole = sums_ == sums::whole;
-  const tree_node leaf{whole ? h.packet - range.first : h.packet, 1};
-  const auto packets = whole ? range.count : config_.plan->packets;
+  const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
+  const tree_node leaf{h.packet - all.first, 1};
+  const auto packets = all.count;
   if (leaf.first >= packets) return void(++dropped_);
   auto value = std::make_shared<tensors>(g.grads);
   if (range.count == 1 && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
@@ -200,9 +202,11 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
 
 void worker_half::check_settled(effects& out) {
   const auto step = settle_at_ - 1;
-  if (joining_ || !quiet()) return;
+  if (joining_) return;
   for (const auto& l : layers_)
     if (!l.blocks.empty() && (l.handed < step || !l.begun)) return;
+  if (!std::exchange(settling_begun_, true)) on_settling(step, out);
+  if (!quiet()) return;
   settle_at_ = 0;
   on_settle(step, out);
   const auto group = config_.plan->group_of(config_.worker).server_group;

@@ -27,7 +27,8 @@ class worker_half : public role {
   role_status status() const override;
 
  protected:
-  // by_block: sums leave as the maximal aligned blocks of the tree over all packets of the step (gradients travel).
+  // by_block: sums leave as the maximal aligned blocks of the tree over all packets of the group's step (gradients travel). Nodes
+  // count packets from the group's first.
   // whole: one sum over the worker's own packets (the worker steps by itself).
   enum class sums { by_block, whole };
   worker_half(half_config c, sums s);
@@ -49,10 +50,11 @@ class worker_half : public role {
   virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
   // Restarted: every shard has answered, training goes on at `step`. The answers have been passed to on_weights / on_state.
   virtual void on_joined(std::uint64_t step, effects& out) { (void)step, (void)out; }
-  // Send what is held back. All layers have been handed version `step`.
-  virtual void on_settle(std::uint64_t step, effects& out) { (void)step, (void)out; }
-  // Is anything still on its way that settling must wait for?
+  // Settling, in two parts. All layers have been handed version `step`: finish what is under way with others. Then, once quiet():
+  // send what is held back; `ready` follows it.
+  virtual void on_settling(std::uint64_t step, effects& out) { (void)step, (void)out; }
   virtual bool quiet() const { return jobs_.size() == 0; }
+  virtual void on_settle(std::uint64_t step, effects& out) { (void)step, (void)out; }
 
   void hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out);
   // The tree that gathers `layer`'s gradients may be left unfinished (portions that others have computed): forget steps below.
@@ -99,6 +101,7 @@ class worker_half : public role {
   std::vector<std::vector<std::uint32_t>> blocks_of_;     // by parameter, in order of `begin`
   std::optional<rejoin> joining_;
   std::uint64_t settle_at_ = 0;
+  bool settling_begun_ = false;
   std::vector<std::vector<std::uint64_t>> reads_;  // by layer: how many were 0, 1, ... clocks behind
 };
 
