@@ -1,10 +1,12 @@
 #include "runtime/job/job.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/loader.hpp"
 #include "runtime/pipeline/stage.hpp"
 
@@ -23,19 +25,40 @@ std::int64_t eval_examples(const prepared_job& j) {
   return j.spec.eval.batch > 0 ? std::max<std::int64_t>(1, j.spec.eval.batch / j.spec.pipeline.packets) : j.graph.packet_examples;
 }
 
-std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker) {
+split eval_split(const prepared_job& j) { return j.spec.eval.on_training ? split::train : split::test; }
+
+std::unique_ptr<eval_sampler> make_eval_sampler(const prepared_job& j) {
+  const auto& s = j.spec.eval.sampler;
+  return j.all->eval_samplers.find(s.kind)->make(s.values, {j.spec.seed, j.data->size(eval_split(j))});
+}
+
+// `seed`: a loader that is told its seeds does not know the job's.
+std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker, std::uint64_t seed) {
   const auto* type = j.all->samplers.find(j.spec.data.sampler.kind);
   sampler_config c;
-  c.seed = j.spec.seed;
+  c.seed = seed;
   c.examples = j.data->size(split::train);
   c.batch = j.spec.data.batch;
   c.worker = worker;
   c.workers = static_cast<std::uint32_t>(std::max<std::size_t>(1, j.plan.ranges.size()));
+  const auto n = j.graph.packet_examples;
+  for (const auto& r : j.plan.ranges) c.shares.push_back({r.first * n, r.count * n});
   return type->make(j.spec.data.sampler.values, c);
 }
 
 std::shared_ptr<const model_graph> graph_of(const job_ptr& j) { return {j, &j->graph}; }
 std::shared_ptr<const job_plan> plan_of(const job_ptr& j) { return {j, &j->plan}; }
+
+reading_config reading_of(const job_ptr& j) {
+  reading_config c;
+  c.graph = graph_of(j);
+  c.data = j->data;
+  c.type = j->spec.type();
+  c.eval = make_eval_sampler(*j);
+  c.eval_split = eval_split(*j);
+  c.eval_examples = eval_examples(*j);
+  return c;
+}
 
 std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   coordinator_config c;
@@ -48,7 +71,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
-  c.eval_packets = eval_packets(j->data->size(split::test), eval_examples(*j));
+  c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   return std::make_unique<coordinator>(std::move(c));
@@ -58,14 +81,23 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r) {
   loader_config c;
   c.job = j->id;
   c.self = r;
-  c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.data = j->data;
-  c.order = make_sampler(*j, j->plan[r].worker);
-  c.type = j->spec.type();
+  c.read = reading_of(j);
+  c.how = j->spec.data.how;
+  c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.first_step = j->first_step;
-  c.eval_examples = eval_examples(*j);
   return std::make_unique<loader>(std::move(c));
+}
+
+std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
+  data_server_config c;
+  c.job = j->id;
+  c.self = r;
+  c.plan = plan_of(j);
+  c.read = reading_of(j);
+  c.how = j->spec.data.how;
+  c.order = [j](std::uint32_t worker) { return make_sampler(*j, worker, j->spec.seed); };
+  return std::make_unique<data_server>(std::move(c));
 }
 
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
@@ -137,6 +169,29 @@ std::uint64_t last_step_of(const prepared_job& j) {
   return last;
 }
 
+// What only the data's size can tell about the samplers of training and of evaluation.
+std::optional<diagnostic> check_samplers(const prepared_job& j) {
+  const auto& d = j.spec.data;
+  const auto& e = j.spec.eval;
+  try {
+    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1) return diagnostic{d.sampler.at, "an epoch has no whole step"};
+  } catch (const option_error& x) {
+    return diagnostic{d.sampler.at, "sampler '" + d.sampler.kind + "': " + x.what()};
+  }
+  if (!j.all->eval_samplers.find(e.sampler.kind))
+    return diagnostic{e.sampler.at, "unknown evaluation sampler '" + e.sampler.kind + "'"};
+  try {
+    make_eval_sampler(j);
+  } catch (const option_error& x) {
+    return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
+  }
+  const auto packets = j.spec.pipeline.packets;
+  if (e.batch % packets != 0)
+    return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
+                                                             " examples, " + std::to_string(packets) + " packets"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
@@ -160,6 +215,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
       return diagnostics{{j->spec.layers.empty() ? j->spec.at : j->graph.layers[p.layer].spec->at,
                           "layer '" + j->graph.layers[p.layer].name + "' keeps running statistics ('" + p.spec.name +
                               "'), which no sync mode folds yet"}};
+  const auto* order = j->all->samplers.find(d.sampler.kind);
+  if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
+  j->spec.data.how = order->how;
   auto plan = make_plan(j->spec, j->graph, nodes, j->all->stages.types());
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));
@@ -170,7 +228,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
     return diagnostics{{position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) +
                                                                " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
-  j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0)->steps_per_epoch());
+  if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
+  j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   j->last_step = last_step_of(*j);
   return j;
 }
@@ -182,6 +241,7 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker: return make_worker(j, r);
     case role_kind::shard: return make_shard(j, r);
+    case role_kind::data_server: return make_data_server(j, r);
   }
   return nullptr;
 }
