@@ -65,11 +65,10 @@ eval_sampler_type sample_eval_sampler_type() {
           [](const options& o, const eval_sampler_config& c) {
             const auto n = o.integer("examples");
             if (n > c.examples)
-              throw option_error("examples", "a sample of " + std::to_string(n) + " examples from a split of " +
-                                                 std::to_string(c.examples));
+              throw option_error("examples",
+                                 "a sample of " + std::to_string(n) + " examples from a split of " + std::to_string(c.examples));
             const auto given = static_cast<std::uint64_t>(o.integer("seed"));
-            return std::unique_ptr<eval_sampler>(
-                std::make_unique<some_of_it>(given == 0 ? c.seed : given, n, c.examples));
+            return std::unique_ptr<eval_sampler>(std::make_unique<some_of_it>(given == 0 ? c.seed : given, n, c.examples));
           }};
 }
 

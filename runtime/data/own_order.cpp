@@ -43,14 +43,15 @@ class own_order_sampler final : public sampler {
 }  // namespace
 
 sampler_type own_order_sampler_type() {
-  return {"own_order",
-          "Every worker sees the whole training set in an order of its own. An epoch is one such pass: n workers do n times the work "
-          "of shuffle. Weights depend on the number of workers.",
-          {},
-          [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
-            check_sampler_config(c);
-            return std::make_unique<own_order_sampler>(c);
-          }};
+  return {
+      "own_order",
+      "Every worker sees the whole training set in an order of its own. An epoch is one such pass: n workers do n times the work "
+      "of shuffle. Weights depend on the number of workers.",
+      {},
+      [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
+        check_sampler_config(c);
+        return std::make_unique<own_order_sampler>(c);
+      }};
 }
 
 }  // namespace troupe

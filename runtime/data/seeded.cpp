@@ -38,15 +38,16 @@ class seeded_sampler final : public sampler {
 }  // namespace
 
 sampler_type seeded_sampler_type() {
-  return {"seeded",
-          "The seed travels, not the batch: a data server, on a node with the role \"data\", hands out a 64-bit number a step, from "
-          "which the workers' loaders draw what they read themselves. The order is that of shuffle.",
-          {},
-          [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
-            check_sampler_config(c);
-            return std::make_unique<seeded_sampler>(c);
-          },
-          delivery::seeds};
+  return {
+      "seeded",
+      "The seed travels, not the batch: a data server, on a node with the role \"data\", hands out a 64-bit number a step, from "
+      "which the workers' loaders draw what they read themselves. The order is that of shuffle.",
+      {},
+      [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
+        check_sampler_config(c);
+        return std::make_unique<seeded_sampler>(c);
+      },
+      delivery::seeds};
 }
 
 }  // namespace troupe

@@ -26,15 +26,16 @@ sampler_type type_of(const std::string& order) {
 }  // namespace
 
 sampler_type served_sampler_type() {
-  return {"served",
-          "A data server, on a node with the role \"data\", reads the examples and sends them to the workers on demand, in the order "
-          "of another sampler.",
-          served_specs(),
-          [](const options& o, const sampler_config& c) {
-            const auto type = type_of(o.text("order"));
-            return type.make(check_options({}, type.specs), c);
-          },
-          delivery::server};
+  return {
+      "served",
+      "A data server, on a node with the role \"data\", reads the examples and sends them to the workers on demand, in the order "
+      "of another sampler.",
+      served_specs(),
+      [](const options& o, const sampler_config& c) {
+        const auto type = type_of(o.text("order"));
+        return type.make(check_options({}, type.specs), c);
+      },
+      delivery::server};
 }
 
 }  // namespace troupe

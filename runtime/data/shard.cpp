@@ -70,14 +70,14 @@ option_specs shard_specs() {
 }  // namespace
 
 sampler_type shard_sampler_type() {
-  return {"shard",
-          "Every worker has its own fixed part of the training set, as large as its share of the batch, in a new order every epoch. "
-          "Weights depend on the number of workers.",
-          shard_specs(),
-          [](const options& o, const sampler_config& c) -> std::unique_ptr<sampler> {
-            check_sampler_config(c);
-            return std::make_unique<shard_sampler>(c, o.text("deal") == "random");
-          }};
+  return {
+      "shard",
+      "Every worker has its own fixed part of the training set, as large as its share of the batch, in a new order every epoch. "
+      "Weights depend on the number of workers.",
+      shard_specs(), [](const options& o, const sampler_config& c) -> std::unique_ptr<sampler> {
+        check_sampler_config(c);
+        return std::make_unique<shard_sampler>(c, o.text("deal") == "random");
+      }};
 }
 
 }  // namespace troupe

@@ -82,10 +82,10 @@ struct train_spec {
 };
 
 struct eval_spec {
-  std::int64_t every = 0;       // steps; 0: only at the end
-  std::int64_t batch = 0;       // 0: the training batch
+  std::int64_t every = 0;  // steps; 0: only at the end
+  std::int64_t batch = 0;  // 0: the training batch
   choice sampler{"all", {}, {}};
-  bool on_training = false;     // split = "train"
+  bool on_training = false;  // split = "train"
   source_position at;
   std::map<std::string, source_position> key_at;
 };

@@ -110,9 +110,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
     const auto in_flight = static_cast<double>(p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
-      case role_kind::loader:
-        held += packet_of_examples(g, t) * (in_flight + 1);
-        break;
+      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;
       case role_kind::data_server:  // what it reads; answers are on their way
         if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;

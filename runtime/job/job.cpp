@@ -77,7 +77,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
   loader_config c;
   c.job = j->id;
   c.self = r;
@@ -86,6 +86,7 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r) {
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.first_step = j->first_step;
+  c.await_resume = restarted;
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -237,7 +238,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r);
+    case role_kind::loader: return make_loader(j, r, false);
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker: return make_worker(j, r);
     case role_kind::shard: return make_shard(j, r);
@@ -245,6 +246,8 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
   }
   return nullptr;
 }
+
+std::unique_ptr<role> make_restarted_loader(const job_ptr& j, role_id r) { return make_loader(j, r, true); }
 
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d) {
   std::vector<std::pair<std::string, tensor>> list;

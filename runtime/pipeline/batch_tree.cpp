@@ -21,7 +21,11 @@ batch_tree::entry& batch_tree::at(key k, effects& out) {
   auto [i, fresh] = entries_.try_emplace(k);
   if (!fresh) return i->second;
   i->second.children.assign(children_.size(), side::open);
-  if (root()) return i->second;
+  if (!root()) ask(k, out);
+  return i->second;
+}
+
+void batch_tree::ask(key k, effects& out) const {
   header h;
   h.job = job_;
   h.src = self_;
@@ -29,7 +33,22 @@ batch_tree::entry& batch_tree::at(key k, effects& out) {
   h.step = k.first;
   h.packet = k.second;
   out.send({h, want_examples{}});
-  return i->second;
+}
+
+void batch_tree::greet(effects& out) const {
+  header h;
+  h.job = job_;
+  h.src = self_;
+  for (auto c : children_) {
+    h.dst = c;
+    out.send({h, start{}});
+  }
+}
+
+void batch_tree::ask_again(effects& out) const {
+  if (root()) return;
+  for (const auto& [k, e] : entries_)
+    if (!e.here) ask(k, out);
 }
 
 bool batch_tree::want(key k, pair_of_tensors& found, effects& out) {

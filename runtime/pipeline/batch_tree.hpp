@@ -42,6 +42,9 @@ class batch_tree {
   bool arrived(key k, const pair_of_tensors& got, effects& out);
   // Root: what is to be read next, if anything.
   bool next_to_read(key& k);
+  // A restarted worker: the children repeat what they have asked of it. And the answer to that word of the parent.
+  void greet(effects& out) const;
+  void ask_again(effects& out) const;
   void clear() { entries_.clear(); }
   std::size_t held() const;
 
@@ -55,12 +58,13 @@ class batch_tree {
   };
 
   entry& at(key k, effects& out);
+  void ask(key k, effects& out) const;
   void answer(std::size_t child, key k, entry& e, effects& out);
   void settle();
   bool needs(std::size_t child, std::uint32_t k) const { return k < child_packets_[child]; }
 
   role_id self_, parent_ = no_role;
-  std::vector<role_id> children_;            // largest subtree first
+  std::vector<role_id> children_;             // largest subtree first
   std::vector<std::uint32_t> child_packets_;  // of a step
   std::uint32_t own_packets_;
   std::uint32_t job_, keep_;

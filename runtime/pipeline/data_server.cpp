@@ -19,7 +19,15 @@ void data_server::on(const envelope& e, time_point, effects& out) {
   } else if (std::holds_alternative<finished>(e.body)) {
     const auto done = std::move(reading_);
     reading_.reset();
-    out.send({answer_to(done->h), examples{done->data, done->label}});
+    if (done) out.send({answer_to(done->h), examples{done->data, done->label}});
+  } else if (std::holds_alternative<start>(e.body)) {
+    for (auto l : config_.plan->loaders) {
+      header h;
+      h.job = config_.job;
+      h.src = config_.self;
+      h.dst = l;
+      out.send({h, start{}});
+    }
   } else if (std::holds_alternative<halt>(e.body)) {
     queue_.clear();
     out.stop();

@@ -1,8 +1,8 @@
 // The data server of one job: answers loaders that ask for packets, in the order of asking, one reading at a time; or, for the
 // sampler `seeded`, answers at once with the step's number.
 //
-// Messages in:  want_examples (loaders)
-// Messages out: examples or examples_seed, with step, packet, phase and version of the request
+// Messages in:  want_examples (loaders), start (host, to one that was restarted)
+// Messages out: examples or examples_seed, with step, packet, phase and version of the request; start (loaders: ask again)
 // Bytes:        per packet one request without payload, and its examples (or 8 bytes)
 // Invariants: an answer is a pure function of the request, and nothing is remembered of a loader, so that requests may be repeated,
 // loaders restarted, and workers run at steps of their own. A request is credit for one answer: a loader has at most
@@ -25,7 +25,7 @@ struct data_server_config {
   role_id self = no_role;
   std::shared_ptr<const job_plan> plan;
   reading_config read;
-  delivery how = delivery::server;                                    // server or seeds
+  delivery how = delivery::server;                                      // server or seeds
   std::function<std::shared_ptr<sampler>(std::uint32_t worker)> order;  // a sampler as that worker has it
 };
 

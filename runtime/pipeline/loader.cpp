@@ -30,7 +30,9 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (begun_) return;
                    begun_ = true;
                    next_step_ = r.step;
+                   if (tree_) tree_->greet(out);
                  },
+                 [&](const start&) { ask_again(out); },
                  [&](const evaluate& v) {
                    if (v.round <= last_round_) return;  // rounds are counted from 1, and come in order
                    last_round_ = v.round;
@@ -173,9 +175,7 @@ void loader::obtain_seed(item& i, effects& out) {
     i.at = state::to_read;
     return;
   }
-  const auto asked = [&](const auto& o) {
-    return o.get() != &i && o->at == state::waits && trains(*o) && o->h.step == i.h.step;
-  };
+  const auto asked = [&](const auto& o) { return o.get() != &i && o->at == state::waits && trains(*o) && o->h.step == i.h.step; };
   if (std::none_of(line_.begin(), line_.end(), asked)) ask(i, out);
 }
 
@@ -183,6 +183,13 @@ void loader::ask(const item& i, effects& out) {
   auto h = i.h;
   h.dst = config_.plan->data_server;
   out.send({h, want_examples{}});
+}
+
+// The one that was asked is new, and knows nothing of what it was asked before.
+void loader::ask_again(effects& out) {
+  if (tree_) return tree_->ask_again(out);
+  for (const auto& i : line_)
+    if (i->at == state::waits) ask(*i, out);
 }
 
 void loader::read_next(effects& out) {
@@ -207,6 +214,7 @@ void loader::read_for_tree(effects& out) {
 }
 
 void loader::take_finished(std::uint64_t token, effects& out) {
+  if (token == own_reading ? !reading_ : !tree_reading_) return;  // a job of this role's past life
   if (token == own_reading) {
     reading_->at = state::here;
     reading_.reset();

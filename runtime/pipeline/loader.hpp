@@ -7,8 +7,9 @@
 // How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
 // what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
 //
-// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, want_examples (tree), credit (out-edge), halt
-// Messages out: forward, want_examples, examples (tree)
+// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again),
+//               want_examples (tree), credit (out-edge), halt
+// Messages out: forward, want_examples, examples and start (tree)
 // Twice: whatever may come from another node (all but `credit`) may come twice and late; the second changes nothing. `credit` comes
 // from a stage of the same node, where a message is delivered exactly once: it is counted as it comes.
 // Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
@@ -73,6 +74,7 @@ class loader final : public role {
   void obtain(const std::shared_ptr<item>& i, effects& out);
   void obtain_seed(item& i, effects& out);
   void ask(const item& i, effects& out);
+  void ask_again(effects& out);
   void read_next(effects& out);
   void read_for_tree(effects& out);
   void take_finished(std::uint64_t token, effects& out);

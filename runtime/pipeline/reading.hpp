@@ -17,7 +17,7 @@ struct reading_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const source> data;
   dtype type = dtype::f32;
-  std::shared_ptr<eval_sampler> eval;   // a role's own, like every sampler
+  std::shared_ptr<eval_sampler> eval;  // a role's own, like every sampler
   split eval_split = split::test;
   std::int64_t eval_examples = 0;  // of one evaluation packet
 };
