@@ -1,6 +1,7 @@
 #include "ops/options.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
 namespace troupe {
@@ -159,6 +160,21 @@ options options_from_text(const std::vector<std::pair<std::string, std::string>>
       throw option_error(key, "option '" + key + "' must be " + kind_name(kind) + ", not '" + text + "'");
   }
   return check_options(raw, specs);
+}
+
+std::vector<std::pair<std::string, std::string>> options_to_text(const options& o) {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const auto& [key, value] : o.values) {
+    if (const auto* b = std::get_if<bool>(&value)) list.emplace_back(key, *b ? "true" : "false");
+    if (const auto* i = std::get_if<std::int64_t>(&value)) list.emplace_back(key, std::to_string(*i));
+    if (const auto* s = std::get_if<std::string>(&value)) list.emplace_back(key, *s);
+    if (const auto* d = std::get_if<double>(&value)) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.17g", *d);
+      list.emplace_back(key, text);
+    }
+  }
+  return list;
 }
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {

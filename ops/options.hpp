@@ -64,6 +64,9 @@ options check_options(const options& given, const option_specs& specs);
 // Values as a person types them (`mode ssp staleness=3`), read as their declarations say; then checked as above.
 options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs);
 
+// The other way: numbers, words and flags; options of other kinds are left out (they keep their defaults).
+std::vector<std::pair<std::string, std::string>> options_to_text(const options& o);
+
 // The candidate nearest to `word` by edit distance, or empty when none is near ("did you mean").
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 

@@ -74,6 +74,7 @@ class planner {
     cut_ranges();
     add_groups();
     add_shards();
+    add_data_server();
     cut_parameters();
     if (job_.train.reducer == "tree") add_reducers();
     if (options.tester) add_tester();
@@ -99,6 +100,7 @@ class planner {
 
   void check() {
     for (auto role : {"coordinator", "worker", "server"}) need_role(role);
+    if (has_data_server()) need_role("data");
     const auto& t = job_.topology;
     workers_ =
         static_cast<std::uint64_t>(positive("worker_groups", t.worker_groups) * positive("workers_per_group", t.workers_per_group));
@@ -269,6 +271,13 @@ class planner {
     }
   }
 
+  bool has_data_server() const { return job_.data.how == delivery::server || job_.data.how == delivery::seeds; }
+
+  // On the first node that has the data.
+  void add_data_server() {
+    if (has_data_server()) plan_.data_server = add_role(role_kind::data_server, "data", nodes_with(nodes_, "data").front()).id;
+  }
+
   // The end of shard s's part of the trainable elements, as (parameter, element in it): s = shards - 1 ends behind everything.
   std::vector<std::pair<std::uint32_t, std::int64_t>> cuts() const {
     std::int64_t total = 0;
@@ -351,6 +360,7 @@ const char* name_of(role_kind k) {
     case role_kind::shard: return "shard";
     case role_kind::reducer: return "reducer";
     case role_kind::tester: return "tester";
+    case role_kind::data_server: return "data_server";
   }
   return "?";
 }

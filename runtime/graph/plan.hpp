@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester };
+enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
 const char* name_of(role_kind k);
 
 // One tensor from a producer (loader or stage) to a consumer stage. `region` intersections make split edges; data-parallel
@@ -73,6 +73,7 @@ struct job_plan {
   std::vector<param_block> blocks;
   std::vector<packet_range> ranges;  // per worker: contiguous, counts differ by at most one
   std::vector<role_id> loaders, workers, shards;
+  role_id data_server = no_role;             // of samplers that have one
   std::vector<std::vector<role_id>> stages;  // per worker
   // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;

@@ -64,6 +64,22 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, std::map<std::s
   }
 }
 
+double packet_of_examples(const model_graph& g, dtype t) {
+  return bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32);
+}
+
+// Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.
+void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, std::map<std::string, double>& sent) {
+  for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {
+    auto from = p.loaders[w];
+    if (job.data.how == delivery::server) from = p.data_server;
+    if (job.data.how == delivery::broadcast) from = p.loaders[w & (w - 1)];
+    if (job.data.how == delivery::broadcast && w == 0) continue;
+    if (p[from].node == p[p.loaders[w]].node) continue;
+    sent[p.nodes[p[from].node].name] += packet_of_examples(g, job.type()) * static_cast<double>(p.ranges[w].count);
+  }
+}
+
 // One packet on its way through `layers`: outputs, what backward saves, and the gradients of both outputs and parameters.
 double packet_bytes(const model_graph& g, const std::vector<std::uint32_t>& layers, dtype t) {
   double sum = 0;
@@ -109,13 +125,15 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   else
     add_tree(p, g, t, c.bytes_per_step);
   add_edges(p, g, t, c.bytes_per_step);
+  add_examples(p, g, job, c.bytes_per_step);
   for (const auto& r : p.roles) {
     auto& held = c.memory[p.nodes[r.node].name];
     const auto in_flight = static_cast<double>(r.tester ? 1 : p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
-      case role_kind::loader:
-        held += (bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32)) * (in_flight + 1);
+      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;
+      case role_kind::data_server:  // what it reads; answers are on their way
+        if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;
       case role_kind::stage: held += weight_bytes(g, r.layers, t) + packet_bytes(g, r.layers, t) * in_flight; break;
       case role_kind::tester: break;

@@ -19,14 +19,15 @@ class lone_loader {
       : job_(prepare(s)), dev_(make_cpu_device()) {
     loader_config c;
     c.self = job_->plan.loaders.at(worker);
-    c.graph = {job_, &job_->graph};
     c.plan = {job_, &job_->plan};
-    c.data = job_->data;
+    c.read.graph = {job_, &job_->graph};
+    c.read.data = job_->data;
+    c.read.eval = job_->all->eval_samplers.find("all")->make({}, {1, job_->data->size(split::test)});
+    c.read.eval_examples = 2;
     sampler_config order;
     order.examples = job_->data->size(split::train);
     order.batch = job_->spec.data.batch;
     c.order = job_->all->samplers.find("shuffle")->make({}, order);
-    c.eval_examples = 2;
     c.dynamic = dynamic;
     c.await_resume = await_resume;
     loader_ = std::make_unique<loader>(std::move(c));
