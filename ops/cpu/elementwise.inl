@@ -129,26 +129,3 @@ void select_equal(i64 n, const T* x, const T* y, const T* dy, T* dx) {
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) dx[i] = x[i] == y[i] ? dy[i] : T(0);
 }
-
-template <class T>
-void sgd(i64 n, T lr, T momentum, T decay, T grad_scale, bool nesterov, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
-  if (v_out == nullptr) {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) w_out[i] = w[i] - lr * (grad_scale * g[i] + decay * w[i]);
-  } else if (nesterov) {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) {
-      const T d = grad_scale * g[i] + decay * w[i];
-      const T u = momentum * v[i] + d;
-      v_out[i] = u;
-      w_out[i] = w[i] - lr * (d + momentum * u);
-    }
-  } else {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) {
-      const T u = momentum * v[i] + (grad_scale * g[i] + decay * w[i]);
-      v_out[i] = u;
-      w_out[i] = w[i] - lr * u;
-    }
-  }
-}

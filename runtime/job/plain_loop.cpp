@@ -239,6 +239,7 @@ void plain_loop::impl::update() {
       const auto& spec = j->graph.params[l.params[k]].spec;
       rule_step in;
       in.step = at;
+      in.updates = at;
       in.grad_scale = 1.0 / j->plan.packets;
       in.lr = rate->lr(train.lr, at) * spec.lr_multiplier;
       in.decay = train.decay * spec.decay_multiplier;

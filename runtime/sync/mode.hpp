@@ -36,8 +36,9 @@ struct shard_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   std::shared_ptr<const rule> update;
-  std::shared_ptr<const schedule> rate;  // lr multiplier over steps
+  std::shared_ptr<const schedule> rate;  // of a step, from lr; with warm-up and the batch's scale
   double lr = 0.01, decay = 0;
+  double clip_value = 0;  // see rule_step
   options mode;
   dtype type = dtype::f32;
   std::uint64_t seed = 1;

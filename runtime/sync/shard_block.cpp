@@ -73,6 +73,8 @@ void shard_blocks::update(shard_block& b, additions due, sum_ptr sum, double sca
   const auto& spec = config_.graph->params[b.plan->param].spec;
   rule_step in;
   in.step = b.version;
+  in.updates = b.version;
+  in.clip_value = config_.clip_value;
   in.grad_scale = scale;
   in.lr = config_.rate->lr(value_at(lr_, config_.lr, in.step), in.step) * spec.lr_multiplier;
   in.decay = value_at(decay_, config_.decay, in.step) * spec.decay_multiplier;
