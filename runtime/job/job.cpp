@@ -43,7 +43,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.self = r;
   c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.finish = j->spec.train.finish;
+  c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
   c.first_step = j->first_step;
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;
@@ -95,6 +95,7 @@ std::unique_ptr<role> make_worker(const job_ptr& j, role_id r) {
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.mode = j->spec.train.sync.values;
+  if (const auto& w = j->spec.train.when) c.when = j->all->conditions.find(w->kind)->make(w->values);
   c.type = j->spec.type();
   return j->all->modes.find(j->spec.train.sync.kind)->make_worker(std::move(c));
 }
@@ -106,9 +107,11 @@ std::unique_ptr<role> make_shard(const job_ptr& j, role_id r) {
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.update = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values);
-  c.rate = j->all->schedules.find(j->spec.train.schedule.kind)->make(j->spec.train.schedule.values);
+  c.rate = make_rate(j->spec, *j->all);
   c.lr = j->spec.train.lr;
   c.decay = j->spec.train.decay;
+  c.clip_value = j->spec.train.clip.value;
+  c.clip_norm = j->spec.train.clip.norm;
   c.mode = j->spec.train.sync.values;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
@@ -129,12 +132,18 @@ std::unique_ptr<role> make_shard(const job_ptr& j, role_id r) {
   return j->all->modes.find(j->spec.train.sync.kind)->make_shard(std::move(c));
 }
 
-std::uint64_t last_step_of(const prepared_job& j) {
-  std::uint64_t last = 0;
-  auto at_most = [&](std::uint64_t n) { last = last == 0 ? n : std::min(last, n); };
-  if (j.spec.train.finish.epochs) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.epochs) * j.steps_per_epoch);
-  if (j.spec.train.finish.steps) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.steps));
-  return last;
+// What the chosen mode cannot do, and what only the options' own code can say.
+diagnostics check_training(const prepared_job& j) {
+  const auto& t = j.spec.train;
+  const auto* mode = j.all->modes.find(t.sync.kind);
+  if (!mode) return {{t.at, "unknown mode '" + t.sync.kind + "'"}};
+  if (t.when && !mode->takes_when)
+    return {{position(t.key_at, "sync.when", t.at),
+             "mode '" + mode->name + "' decides by itself when to exchange: it takes no 'when'"}};
+  if (t.clip.norm > 0 && !mode->clips_by_norm)
+    return {{position(t.key_at, "dynamics.clip.norm", t.at),
+             "mode '" + mode->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"}};
+  return {};
 }
 
 }  // namespace
@@ -171,8 +180,21 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0)->steps_per_epoch());
-  j->last_step = last_step_of(*j);
+  try {
+    j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));
+  } catch (const option_error& e) {
+    const auto& t = j->spec.train;
+    return diagnostics{{position(t.key_at, "finish.custom." + e.key, t.finish.custom->at), e.what()}};
+  }
+  if (auto wrong = check_training(*j); !wrong.empty()) return wrong;
   return j;
+}
+
+std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
+  auto rate = all.schedules.find(s.train.schedule.kind)->make(s.train.schedule.values);
+  rate = with_warmup(std::move(rate), static_cast<std::uint64_t>(s.train.warmup.steps), s.train.warmup.from);
+  const auto batch = static_cast<double>(s.data.batch), base = static_cast<double>(s.train.base_batch);
+  return scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
 }
 
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {

@@ -10,6 +10,8 @@ tables stock_tables() {
   add_stock_sources(t.sources);
   add_stock_samplers(t.samplers);
   add_stock_modes(t.modes);
+  add_stock_conditions(t.conditions);
+  add_stock_finishes(t.finishes);
   return t;
 }
 

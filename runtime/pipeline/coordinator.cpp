@@ -124,7 +124,12 @@ void coordinator::step_complete(std::uint64_t step, const gathered& g, effects& 
     out.event({"error", completed_, {}, "the loss is not finite at step " + std::to_string(completed_)});
     ended_ = true;
   }
-  if (config_.finish.seconds && seconds(now_ - begun_) >= *config_.finish.seconds) want_stop_ = true;
+  if (after_step(config_.finish, facts(loss, -1))) want_stop_ = true;
+}
+
+finish_facts coordinator::facts(double loss, double accuracy) const {
+  const auto epochs = static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch);
+  return {completed_, epochs, seconds(now_ - begun_), loss, accuracy};
 }
 
 void coordinator::begin_round(effects& out) {
@@ -159,10 +164,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
   e.values.emplace_back("loss", loss);
   out.event(std::move(e));
   last_step_at_ = now_;
-  rounds_without_better_ = accuracy_ > best_accuracy_ ? 0 : rounds_without_better_ + 1;
-  best_accuracy_ = std::max(best_accuracy_, accuracy_);
-  if (config_.finish.target_accuracy && accuracy_ >= *config_.finish.target_accuracy) want_stop_ = true;
-  if (config_.finish.patience && rounds_without_better_ >= *config_.finish.patience) want_stop_ = true;
+  if (after_evaluation(config_.finish, facts(loss, accuracy_))) want_stop_ = true;
 }
 
 void coordinator::take_command(const command& c, effects& out) {

@@ -19,6 +19,7 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/finish.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -28,7 +29,7 @@ struct coordinator_config {
   role_id self{0};
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
-  finish_spec finish;
+  finish_conditions finish;
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;  // train until this step; 0: no limit but the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;
@@ -70,6 +71,7 @@ class coordinator final : public role {
   void begin_collect(bool final, effects& out);
   void collected(effects& out);
   void end(effects& out);
+  finish_facts facts(double loss, double accuracy) const;
   scalars mean_of(const gathered& g) const;
   gathered expect(std::uint32_t packets, bool train) const;
   header to(role_id r) const;
@@ -84,8 +86,7 @@ class coordinator final : public role {
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
   time_point begun_{}, last_step_at_{}, now_{};
-  double best_accuracy_ = -1, accuracy_ = -1;
-  std::int64_t rounds_without_better_ = 0;
+  double accuracy_ = -1;
 };
 
 }  // namespace troupe

@@ -17,6 +17,7 @@
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/role.hpp"
+#include "runtime/sync/condition.hpp"
 
 namespace troupe {
 
@@ -27,6 +28,7 @@ struct worker_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   options mode;
+  std::shared_ptr<sync_condition> when;  // this worker's own; null: the mode's habit
   dtype type = dtype::f32;
 };
 
@@ -39,6 +41,7 @@ struct shard_config {
   std::shared_ptr<const schedule> rate;  // of a step, from lr; with warm-up and the batch's scale
   double lr = 0.01, decay = 0;
   double clip_value = 0;  // see rule_step
+  double clip_norm = 0;   // 0: none; for the modes that clip by norm (ops/clip.hpp)
   options mode;
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
@@ -54,6 +57,9 @@ struct sync_mode {
   option_specs specs;
   std::function<std::unique_ptr<role>(worker_config)> make_worker;
   std::function<std::unique_ptr<role>(shard_config)> make_shard;
+  // What a job may ask of it beyond its own options; a job that asks a mode for more is refused.
+  bool takes_when = false;     // a sync condition (worker_config::when)
+  bool clips_by_norm = false;  // shard_config::clip_norm
 };
 
 class mode_registry {
