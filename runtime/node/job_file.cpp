@@ -234,10 +234,10 @@ class job_reader {
     }
     if (auto c = r.table("clip", "[train.dynamics.clip]")) read_clip(*c);
     r.word("lr_scale", t.lr_scale, {"none", "linear", "sqrt"});
-    const bool base = r.integer("base_batch", t.base_batch, 1, int32_most);
+    r.integer("base_batch", t.base_batch, 1, int32_most);
+    const bool base = r.take("base_batch"), scale = r.take("lr_scale");
     if (!base && t.lr_scale != "none") r.error("lr_scale", "it needs base_batch: the batch that lr was chosen for");
-    if (base && !r.take("lr_scale"))
-      r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
+    if (base && !scale) r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
     choose(r, "rule", "update rule", all_.rules, t.rule);
   }
 
