@@ -25,7 +25,7 @@ KINDS = ("none", "sqrt", "linear", "linear, warm-up")
 
 
 def train(binary, batch, kind, a, seed):
-    """Test accuracy (None: diverged) and seconds of one run."""
+    """Test accuracy of one run; None: it diverged."""
     per_epoch = EXAMPLES // batch
     steps = per_epoch * a.epochs
     warmup = f", warmup = {{ steps = {max(1, steps // 10)}, from = 0.1 }}" if "warm" in kind else ""
@@ -40,9 +40,9 @@ def train(binary, batch, kind, a, seed):
     events = [json.loads(line) for line in r.stdout.splitlines()]
     last = events[-1] if events else {}
     if last.get("event") == "done":
-        return last["test_accuracy"], last["seconds"]
+        return last["test_accuracy"]
     if any("not finite" in str(e) for e in events) or "not finite" in r.stderr:
-        return None, 0.0
+        return None
     sys.exit(" ".join(command) + "\n" + r.stdout[-2000:] + r.stderr)
 
 
@@ -92,28 +92,26 @@ def main():
     a = p.parse_args()
     batches = [int(b) for b in a.batches.split(",")]
     lines = [f"{machine()}; {datetime.date.today()}. `bench/batch_size.py --epochs {a.epochs} --batches {a.batches} --base {a.base} --lr {a.lr} "
-             f"--seeds {a.seeds}`. Test accuracy; median (smallest to largest) of {a.seeds} seed(s); seconds of one run.", "",
-             "| batch | steps | " + " | ".join(KINDS) + " | seconds |", "|---" * (len(KINDS) + 3) + "|"]
+             f"--seeds {a.seeds}`. Test accuracy; median (smallest to largest) of {a.seeds} seed(s).", "",
+             "| batch | steps | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 2) + "|"]
     print("\n".join(lines), flush=True)
     results = {}
     for batch in batches:
-        cells, seconds, results[batch] = [], [], {}
+        cells, results[batch] = [], {}
         for kind in KINDS:
             if batch == a.base and kind in ("sqrt", "linear"):  # the same run as "none"
                 results[batch][kind] = results[batch]["none"]
                 cells.append(cells[0])
                 continue
             got = [train(a.bin, batch, kind, a, seed) for seed in range(1, a.seeds + 1)]
-            seconds += [s for v, s in got if v is not None]
-            values = sorted(v for v, _ in got if v is not None)
+            values = sorted(v for v in got if v is not None)
             if len(values) < len(got):
                 results[batch][kind] = None
                 cells.append("diverged" if not values else f"{len(got) - len(values)} of {len(got)} diverged")
                 continue
             results[batch][kind] = statistics.median(values)
             cells.append(f"{statistics.median(values):.4f}" + (f" ({values[0]:.4f} to {values[-1]:.4f})" if len(values) > 1 else ""))
-        lines.append(f"| {batch} | {EXAMPLES // batch * a.epochs} | " + " | ".join(cells) +
-                     f" | {statistics.median(seconds):.0f} |")
+        lines.append(f"| {batch} | {EXAMPLES // batch * a.epochs} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
     if a.out:
         with open(a.out, "w") as f:
