@@ -63,7 +63,9 @@ class device {
   virtual void add_bias(std::int64_t outer, std::int64_t channels, std::int64_t inner, const tensor& bias, tensor& y) = 0;  // adds
   // out[mid] = sum over outer and inner of x[outer, mid, inner]: rows, columns and bias gradients.
   virtual void reduce_sum(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& out) = 0;
-  virtual double sum_squares(const tensor& x) = 0;  // accumulated in f64; NaN or infinite when an element is
+  // In f64, by the binary tree over groups of 16 elements (packet_tree.hpp has its shape), so that a tensor cut at multiples of 16
+  // can be summed in parts (runtime/reduce/norm.hpp). NaN or infinite when an element is.
+  virtual double sum_squares(const tensor& x) = 0;
 
   // --- maps
   virtual void map(unary f, double parameter, const tensor& x, tensor& y) = 0;
