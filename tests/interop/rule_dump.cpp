@@ -45,6 +45,13 @@ std::vector<one_case> cases() {
           {"adamax_other", "adamax", 0.01, {{"beta1", 0.5}, {"beta2", 0.9}, {"eps", 1e-3}}}};
 }
 
+std::string text_of(const option_value& v) {
+  if (const auto* flag = std::get_if<bool>(&v)) return *flag ? "1" : "0";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", std::get<double>(v));
+  return text;
+}
+
 // A row of `elements` numbers inside a longer tensor.
 tensor row(const tensor& t, std::int64_t i) { return t.slice(i * elements, {elements}); }
 
@@ -85,12 +92,7 @@ void dump(const one_case& one, dtype type, double decay, double clip, device& d,
     d.copy(w, kept);
   }
   metadata_map meta{{"rule", one.rule}, {"decay", std::to_string(decay)}, {"clip", std::to_string(clip)}, {"grad_scale", "0.25"}};
-  for (const auto& [k, v] : checked.values)
-    meta["opt." + k] = std::holds_alternative<bool>(v) ? (std::get<bool>(v) ? "1" : "0") : [&] {
-      char text[32];
-      std::snprintf(text, sizeof text, "%.17g", std::get<double>(v));
-      return std::string(text);
-    }();
+  for (const auto& [k, v] : checked.values) meta["opt." + k] = text_of(v);
   const auto path = directory + "/" + one.name + (type == dtype::f64 ? ".f64" : ".f32") + (decay > 0 ? ".decay" : "") +
                     (clip > 0 ? ".clip" : "") + ".safetensors";
   const named_tensors file{{"first", first}, {"gradients", gradients}, {"rates", rates}, {"after", after}};
