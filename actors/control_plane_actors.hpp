@@ -76,7 +76,7 @@ struct shared {
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
   listening_ports ports;
   std::string numerics;  // of the device all jobs run on
-  mailbox control, keep, repl;
+  mailbox control, keep, repl, exchange;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
@@ -154,9 +154,18 @@ struct answer_in {
 };
 struct coordinator_gone {};
 
+// --- to the actor of the exchange: a frame of a process with its own training loop, or its end
+struct exchange_in {
+  std::string peer;
+  net::frame what;
+  bool gone = false;
+  std::string reason;
+};
+
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_keeper(caf::actor_system& system, shared& s);
 caf::actor spawn_repl(caf::actor_system& system, shared& s);
+caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 
 }  // namespace troupe::control
 
@@ -165,3 +174,4 @@ TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)
+TROUPE_LOCAL_MESSAGE(troupe::control::exchange_in)
