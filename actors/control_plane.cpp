@@ -53,7 +53,8 @@ net::callbacks callbacks_of(shared& s, bool data) {
 }
 
 void hear_control(shared& s, const std::string& peer, net::frame&& f) {
-  if (exchange::is_exchange_type(f.type) && net::is_operator(peer)) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+    return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   auto m = from_frame(f);
   if (!m) {
     s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");

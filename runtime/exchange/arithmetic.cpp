@@ -7,7 +7,9 @@ namespace troupe::exchange {
 namespace {
 
 template <class T>
-T* as(void* p) { return static_cast<T*>(p); }
+T* as(void* p) {
+  return static_cast<T*>(p);
+}
 
 // Calls f with a null pointer of the element's type, to choose the instance.
 template <class F>

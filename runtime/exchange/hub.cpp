@@ -23,7 +23,9 @@ const char* law_text(law l) {
   return names[static_cast<int>(l)];
 }
 
-std::string shape_text(std::uint64_t count, element e) { return std::to_string(count) + (e == element::f32 ? " float32" : " float64"); }
+std::string shape_text(std::uint64_t count, element e) {
+  return std::to_string(count) + (e == element::f32 ? " float32" : " float64");
+}
 
 }  // namespace
 
@@ -60,8 +62,8 @@ std::optional<answer> hub::objection(const open_session& o) const {
     return no(code::mismatch, "this library speaks version " + std::to_string(o.version) + " of the exchange, the daemon version " +
                                   std::to_string(protocol));
   if (o.session.empty() || o.size == 0 || o.rank >= o.size)
-    return no(code::bad_argument, "a session needs a name, and a rank below its size: " + rank_text(o.rank) + " of " +
-                                      std::to_string(o.size));
+    return no(code::bad_argument,
+              "a session needs a name, and a rank below its size: " + rank_text(o.rank) + " of " + std::to_string(o.size));
   if (!(o.alpha >= 0 && o.alpha < 1)) return no(code::bad_argument, "alpha must be in [0, 1)");
   if (o.size > limits_.group_size || clients_.size() >= limits_.clients)
     return no(code::too_large, "this daemon takes sessions of " + std::to_string(limits_.group_size) + " ranks, and " +
@@ -71,8 +73,8 @@ std::optional<answer> hub::objection(const open_session& o) const {
   const auto& g = at->second;
   const auto there = " in session " + quoted(o.session);
   if (o.size != g.size)
-    return no(code::mismatch, rank_text(o.rank) + " says size " + std::to_string(o.size) + ", the others say " +
-                                  std::to_string(g.size) + there);
+    return no(code::mismatch,
+              rank_text(o.rank) + " says size " + std::to_string(o.size) + ", the others say " + std::to_string(g.size) + there);
   if (o.how != g.how || o.alpha != g.alpha)
     return no(code::mismatch, rank_text(o.rank) + " says " + law_text(o.how) + " with alpha " + std::to_string(o.alpha) +
                                   ", the others say " + law_text(g.how) + " with alpha " + std::to_string(g.alpha) + there);
@@ -98,7 +100,8 @@ void hub::join(const std::string& client, const open_session& o, hub_effects& ou
   m.client = client;
   m.rank = o.rank;
   clients_[client] = {o.session, o.rank};
-  out.emplace_back(note_effect{"exchange " + quoted(g.name) + ": " + rank_text(o.rank) + " of " + std::to_string(g.size) + " is here"});
+  out.emplace_back(
+      note_effect{"exchange " + quoted(g.name) + ": " + rank_text(o.rank) + " of " + std::to_string(g.size) + " is here"});
   reply(m, code::ok, {}, out);
 }
 
@@ -199,7 +202,8 @@ void hub::handle(context c, const cancel& x) {
   } else if (!c.m.granted.empty()) {
     release(c.g, std::exchange(c.m.granted, {}), c.out);
   } else if (c.m.moved) {
-    c.m.out_of_step = rank_text(c.m.rank) + "'s deadline passed when its step had just been done without it; it must close and open anew";
+    c.m.out_of_step =
+        rank_text(c.m.rank) + "'s deadline passed when its step had just been done without it; it must close and open anew";
   }
 }
 
@@ -238,7 +242,9 @@ void hub::reply_with(member& m, const block& data, std::uint64_t bytes, hub_effe
   out.emplace_back(send_effect{m.client, answer{m.last_call, code::ok, {}, 0, bytes}});
   for (std::uint64_t at = 0; at < bytes; at += piece_bytes)
     out.emplace_back(send_effect{
-        m.client, piece{m.last_call, at, {data, data.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}});
+        m.client,
+        piece{
+            m.last_call, at, {data, data.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}});
 }
 
 }  // namespace troupe::exchange

@@ -34,7 +34,7 @@ namespace troupe::exchange {
 struct hub_limits {
   std::size_t clients = 1024;
   std::uint32_t group_size = 256;
-  std::size_t buffers = 4096, locks = 256;      // of one group
+  std::size_t buffers = 4096, locks = 256;       // of one group
   std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all buffers of all groups
 };
 

@@ -81,9 +81,9 @@ struct leave {};
 struct answer {
   std::uint64_t call = 0;
   exchange::code code = code::ok;
-  std::string text;          // why not
-  std::uint32_t value = 0;   // declare: the buffer's number
-  std::uint64_t bytes = 0;   // that follow
+  std::string text;         // why not
+  std::uint32_t value = 0;  // declare: the buffer's number
+  std::uint64_t bytes = 0;  // that follow
 };
 
 using message = std::variant<open_session, declare, begin, piece, take_lock, free_lock, cancel, leave, answer>;

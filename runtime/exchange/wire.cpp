@@ -44,8 +44,8 @@ void fields(IO& io, T& m) {
   io.rest(m.data);
 }
 template <class IO, class T>
-requires(std::is_same_v<std::remove_const_t<T>, take_lock> || std::is_same_v<std::remove_const_t<T>, free_lock>)
-void fields(IO& io, T& m) {
+requires(std::is_same_v<std::remove_const_t<T>, take_lock> || std::is_same_v<std::remove_const_t<T>, free_lock>) void fields(IO& io,
+                                                                                                                             T& m) {
   io.number(m.call);
   io.text(m.name, max_name);
 }
@@ -69,9 +69,13 @@ struct writer {
   encoded& out;
 
   template <class T>
-  void number(T v) { out.head.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void number(T v) {
+    out.head.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
   template <class E>
-  void choice(E e, std::uint8_t) { number(static_cast<std::uint8_t>(e)); }
+  void choice(E e, std::uint8_t) {
+    number(static_cast<std::uint8_t>(e));
+  }
   void text(const std::string& s, std::size_t most) {
     const auto n = s.size() < most ? s.size() : most;
     number(static_cast<std::uint32_t>(n));

@@ -117,7 +117,8 @@ TEST_F(cluster_exchange, all_reduce_of_large_buffers_is_the_same_on_two_to_four_
         ASSERT_EQ(troupe_exchange_all_reduce(x, b, v.data(), n, TROUPE_EXCHANGE_SUM, patient), 0) << troupe_exchange_error_text();
       }
     });
-    for (int r = 1; r < size; ++r) EXPECT_EQ(std::memcmp(got[0].data(), got[static_cast<std::size_t>(r)].data(), n * sizeof(float)), 0);
+    for (int r = 1; r < size; ++r)
+      EXPECT_EQ(std::memcmp(got[0].data(), got[static_cast<std::size_t>(r)].data(), n * sizeof(float)), 0);
     for (std::size_t k = 0; k < n; k += 997)
       EXPECT_NEAR(got[0][k], static_cast<float>(size * (size + 1) / 2) / static_cast<float>(k + 3), 1e-5f);
   }
@@ -248,7 +249,8 @@ TEST_F(cluster_exchange, a_rank_that_died_may_be_opened_anew) {
   other_process again([&](const auto&) { return troupe_exchange_barrier(open(1, 2), patient); });
   // Until it is there, a barrier says who is missing.
   int r = TROUPE_EXCHANGE_PEER_LOST;
-  for (const auto begun = clock::now(); r == TROUPE_EXCHANGE_PEER_LOST && since(begun) < 20s;) r = troupe_exchange_barrier(x, patient);
+  for (const auto begun = clock::now(); r == TROUPE_EXCHANGE_PEER_LOST && since(begun) < 20s;)
+    r = troupe_exchange_barrier(x, patient);
   EXPECT_EQ(r, 0) << troupe_exchange_error_text();
   EXPECT_EQ(again.join(), 0);
   troupe_exchange_close(x);

@@ -62,7 +62,8 @@ class desk {
   // Values [from, to) of `v`.
   template <class T>
   void give(const std::string& client, std::uint64_t call, const std::vector<T>& v, std::size_t from, std::size_t to) {
-    const auto copy = std::make_shared<std::vector<T>>(v.begin() + static_cast<std::ptrdiff_t>(from), v.begin() + static_cast<std::ptrdiff_t>(to));
+    const auto copy = std::make_shared<std::vector<T>>(v.begin() + static_cast<std::ptrdiff_t>(from),
+                                                       v.begin() + static_cast<std::ptrdiff_t>(to));
     say(client, piece{call, from * sizeof(T), {copy, reinterpret_cast<const std::byte*>(copy->data()), (to - from) * sizeof(T)}});
   }
   template <class T>

@@ -22,9 +22,7 @@ std::vector<message> samples() {
           answer{9, code::peer_lost, "rank 1 is lost", 3, 4000}};
 }
 
-std::string joined(const encoded& e) {
-  return e.head + std::string(reinterpret_cast<const char*>(e.tail.data), e.tail.size);
-}
+std::string joined(const encoded& e) { return e.head + std::string(reinterpret_cast<const char*>(e.tail.data), e.tail.size); }
 std::optional<message> decode_text(std::uint16_t type, const std::string& s) {
   return decode(type, std::as_bytes(std::span(s.data(), s.size())), nullptr);
 }
@@ -36,7 +34,8 @@ TEST(exchange_wire, every_message_comes_back) {
     ASSERT_TRUE(back) << m.index();
     EXPECT_EQ(back->index(), m.index());
     EXPECT_EQ(joined(encode(*back)), joined(e));
-    EXPECT_FALSE(decode_text(e.type, joined(e).substr(0, e.head.size() - std::min<std::size_t>(1, e.head.size())) ) && !e.head.empty());
+    EXPECT_FALSE(decode_text(e.type, joined(e).substr(0, e.head.size() - std::min<std::size_t>(1, e.head.size()))) &&
+                 !e.head.empty());
   }
   const auto o = std::get<open_session>(*decode_text(first_type, joined(encode(samples()[0]))));
   EXPECT_EQ(o.session, "run");
@@ -47,7 +46,7 @@ TEST(exchange_wire, every_message_comes_back) {
 }
 
 TEST(exchange_wire, a_claimed_length_is_not_believed) {
-  std::string s(8, '\1');                  // call
+  std::string s(8, '\1');                   // call
   s += std::string("\xff\xff\xff\xff", 4);  // 4 GiB of name
   EXPECT_FALSE(decode_text(encode(take_lock{}).type, s + "data"));
   auto long_name = encode(take_lock{1, std::string(max_name, 'x')});
@@ -69,9 +68,12 @@ TEST(exchange_wire, mutated_messages_are_answered) {
     for (auto n = rng.draw_below(3) + 1; n > 0; --n) {
       const auto bits = rng.next();
       const auto at = s.empty() ? 0 : rng.draw_below(s.size());
-      if ((bits & 7) == 0) s.resize(at);
-      else if ((bits & 7) == 1) s.insert(at, 1, static_cast<char>(bits >> 8));
-      else if (!s.empty()) s[at] = static_cast<char>(bits & 8 ? 0xff : bits >> 8);
+      if ((bits & 7) == 0)
+        s.resize(at);
+      else if ((bits & 7) == 1)
+        s.insert(at, 1, static_cast<char>(bits >> 8));
+      else if (!s.empty())
+        s[at] = static_cast<char>(bits & 8 ? 0xff : bits >> 8);
     }
     const auto type = static_cast<std::uint16_t>(rng.draw_below(8) ? e.type : first_type + rng.draw_below(12));
     const auto m = decode_text(type, s);
@@ -95,7 +97,8 @@ message some_message(counter_rng& rng, std::uint64_t& call) {
     case 3: return free_lock{number, name};
     case 4: return cancel{call};
     case 5: return n(6) ? message(cancel{call}) : message(leave{});
-    case 6: case 7: return piece{call, n(3) * 8u, {nullptr, bytes.data(), n(8) * 8u}};
+    case 6:
+    case 7: return piece{call, n(3) * 8u, {nullptr, bytes.data(), n(8) * 8u}};
     default: return begin{number, static_cast<verb>(n(5)), n(3), n(3)};
   }
 }
@@ -116,7 +119,8 @@ TEST(exchange_soak, the_hub_survives_anything_that_can_be_said) {
       // Mostly one honest beginning, so that many get in.
       if (!calls.contains(who) && rng.draw_below(3)) {
         calls[who] = 0;
-        h.on(who, open_session{protocol, "a", static_cast<std::uint32_t>(who[1] - '0') % 3, 3, static_cast<law>(seed % 3), 0.5}, out);
+        h.on(who, open_session{protocol, "a", static_cast<std::uint32_t>(who[1] - '0') % 3, 3, static_cast<law>(seed % 3), 0.5},
+             out);
       } else if (rng.draw_below(60) == 0) {
         h.on_gone(who, "gone", out);
         calls.erase(who);

@@ -147,7 +147,8 @@ void keeps_the_sum(law how, double tolerance) {
       for (std::size_t k = 0; k < n; ++k) {
         double scale = 0;
         for (const auto& v : w) scale += std::abs(static_cast<double>(v[k]));
-        ASSERT_NEAR(before[k], after[k], tolerance * (scale + std::abs(static_cast<double>(before[k])) + 1e-3)) << ranks << " " << alpha;
+        ASSERT_NEAR(before[k], after[k], tolerance * (scale + std::abs(static_cast<double>(before[k])) + 1e-3))
+            << ranks << " " << alpha;
       }
     }
 }

@@ -116,7 +116,8 @@ void session::send_pieces(std::uint64_t call, std::uint64_t bytes) {
     changed_.notify_all();
   });
   for (std::uint64_t at = 0; at < bytes; at += piece_bytes)
-    if (!send(piece{call, at, {owner, upload_.data() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}))
+    if (!send(piece{
+            call, at, {owner, upload_.data() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}))
       return;
 }
 
@@ -191,12 +192,16 @@ outcome session::ask(const request& make, const values& v, deadline until,
 }
 
 outcome session::declare_buffer(const std::string& name, element type, std::uint64_t count, deadline until, std::int32_t& number) {
-  return ask([&](std::uint64_t call) { return declare{call, name, type, count}; }, {}, until,
-             [&](const answer& a, const std::byte*) {
-               if (buffers_.size() <= a.value) buffers_.resize(a.value + 1u);
-               buffers_[a.value] = {name, type, count};
-               number = static_cast<std::int32_t>(a.value);
-             });
+  return ask(
+      [&](std::uint64_t call) {
+        return declare{call, name, type, count};
+      },
+      {}, until,
+      [&](const answer& a, const std::byte*) {
+        if (buffers_.size() <= a.value) buffers_.resize(a.value + 1u);
+        buffers_[a.value] = {name, type, count};
+        number = static_cast<std::int32_t>(a.value);
+      });
 }
 
 outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) {

@@ -84,8 +84,8 @@ class session {
   std::condition_variable changed_;
   bool up_ = false, down_ = false, closing_ = false;
   std::string reason_;
-  unsigned inside_ = 0;     // calls
-  bool turn_taken_ = false;  // by one of them
+  unsigned inside_ = 0;                    // calls
+  bool turn_taken_ = false;                // by one of them
   std::uint64_t calls_ = 0, current_ = 0;  // made so far; the latest one's number
   std::vector<buffer> buffers_;
 

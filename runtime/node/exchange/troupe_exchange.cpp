@@ -16,15 +16,17 @@ struct troupe_exchange {
 
 namespace {
 
-static_assert(static_cast<int>(code::ok) == TROUPE_EXCHANGE_OK && static_cast<int>(code::bad_argument) == TROUPE_EXCHANGE_BAD_ARGUMENT &&
+static_assert(static_cast<int>(code::ok) == TROUPE_EXCHANGE_OK &&
+              static_cast<int>(code::bad_argument) == TROUPE_EXCHANGE_BAD_ARGUMENT &&
               static_cast<int>(code::mismatch) == TROUPE_EXCHANGE_MISMATCH &&
               static_cast<int>(code::rank_taken) == TROUPE_EXCHANGE_RANK_TAKEN &&
               static_cast<int>(code::peer_lost) == TROUPE_EXCHANGE_PEER_LOST &&
               static_cast<int>(code::out_of_step) == TROUPE_EXCHANGE_OUT_OF_STEP &&
               static_cast<int>(code::too_large) == TROUPE_EXCHANGE_TOO_LARGE &&
               static_cast<int>(code::not_held) == TROUPE_EXCHANGE_NOT_HELD && codes == TROUPE_EXCHANGE_TIMEOUT);
-static_assert(static_cast<int>(element::f64) == TROUPE_EXCHANGE_FLOAT64 && static_cast<int>(reduction::mean) == TROUPE_EXCHANGE_MEAN &&
-              static_cast<int>(law::easgd) == TROUPE_EXCHANGE_EASGD && static_cast<int>(law::easgd_sync) == TROUPE_EXCHANGE_EASGD_SYNC);
+static_assert(static_cast<int>(element::f64) == TROUPE_EXCHANGE_FLOAT64 &&
+              static_cast<int>(reduction::mean) == TROUPE_EXCHANGE_MEAN && static_cast<int>(law::easgd) == TROUPE_EXCHANGE_EASGD &&
+              static_cast<int>(law::easgd_sync) == TROUPE_EXCHANGE_EASGD_SYNC);
 
 thread_local std::string last_error;
 
@@ -102,7 +104,8 @@ int troupe_exchange_open(const troupe_exchange_options* options, troupe_exchange
   return guarded([&] { return open(options, session); });
 }
 
-int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type, uint64_t count, int32_t timeout_ms, int32_t* buffer) {
+int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type, uint64_t count, int32_t timeout_ms,
+                             int32_t* buffer) {
   return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
     if (!sound_name(name)) return bad(name_rule);
     if (type < 0 || type >= elements) return bad("a type is TROUPE_EXCHANGE_FLOAT32 or TROUPE_EXCHANGE_FLOAT64");
@@ -156,8 +159,9 @@ int troupe_exchange_close(troupe_exchange* x) {
 }
 
 const char* troupe_exchange_error_name(int c) {
-  static constexpr const char* names[] = {"ok",      "bad_argument", "mismatch", "rank_taken",  "peer_lost",    "out_of_step", "too_large",
-                                          "not_held", "timeout",      "unreachable", "disconnected", "forked", "closed",      "internal"};
+  static constexpr const char* names[] = {"ok",           "bad_argument", "mismatch", "rank_taken", "peer_lost",
+                                          "out_of_step",  "too_large",    "not_held", "timeout",    "unreachable",
+                                          "disconnected", "forked",       "closed",   "internal"};
   return c >= 0 && c < static_cast<int>(std::size(names)) ? names[c] : "unknown";
 }
 
