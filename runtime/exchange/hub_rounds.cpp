@@ -78,8 +78,8 @@ void hub::handle(context c, const piece& p) {
   if (p.call != c.m.last_call) return drop(client, "values that belong to no call", c.out);
   if (!c.m.pending) return;  // refused, failed or taken back meanwhile
   auto& mine = *c.m.pending;
-  if (p.offset != mine.filled || p.data.size > mine.expected - mine.filled)
-    return drop(client, "values out of order or too many", c.out);
+  if (p.data.size == 0 || p.offset != mine.filled || p.data.size > mine.expected - mine.filled)
+    return drop(client, "values out of order, none or too many", c.out);
   std::memcpy(mine.data.get() + p.offset, p.data.data, p.data.size);
   mine.filled += p.data.size;
   if (mine.complete()) step_alone(c);
