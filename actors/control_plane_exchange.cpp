@@ -19,10 +19,12 @@ class exchange_actor final : public compat::base_actor {
  private:
   void receive(const exchange_in& n) {
     try {
-      if (n.gone)
+      if (n.gone) {
         hub_.on_gone(n.peer, n.reason, out_);
-      else
+        s_.unread.erase(n.peer);
+      } else {
         hear(n.peer, n.what);
+      }
       for (auto& e : out_) std::visit([this](auto& x) { perform(x); }, e);
     } catch (const std::exception& e) {
       s_.log(std::string("exchange: ") + e.what());
@@ -37,6 +39,8 @@ class exchange_actor final : public compat::base_actor {
     if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     hub_.on(peer, *m, out_);
+    // Its answers are as long as its buffers: told before the first of them is sent.
+    if (std::holds_alternative<exchange::declare>(*m)) s_.unread.put(peer, hub_.most_unread(peer));
   }
 
   std::uint64_t unread(const std::string& peer) const {

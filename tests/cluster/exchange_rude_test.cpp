@@ -69,8 +69,7 @@ class cluster_exchange_rude : public cluster_test {
   void expect_service() {
     const auto address = "127.0.0.1:" + std::to_string(control_port("n1"));
     const auto tls = path("certs");
-    const troupe_exchange_options o{
-        sizeof o, address.c_str(), tls.c_str(), "honest", 0, 1, TROUPE_EXCHANGE_AVERAGE, 0, 20000};
+    const troupe_exchange_options o{sizeof o, address.c_str(), tls.c_str(), "honest", 0, 1, TROUPE_EXCHANGE_AVERAGE, 0, 20000};
     troupe_exchange* x = nullptr;
     ASSERT_EQ(troupe_exchange_open(&o, &x), 0) << troupe_exchange_error_text();
     EXPECT_EQ(troupe_exchange_barrier(x, 20000), 0) << troupe_exchange_error_text();
@@ -106,7 +105,8 @@ TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   for (std::uint64_t call = 2; call < 102; ++call) {
     c.send(exchange::begin{call, verb::exchange, 0, 0});
     for (std::uint64_t at = 0; at < count * 8; at += piece_bytes)
-      c.send(piece{call, at, {values, values.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, count * 8 - at))}});
+      c.send(piece{
+          call, at, {values, values.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, count * 8 - at))}});
   }
   EXPECT_TRUE(c.let_go());
   EXPECT_TRUE(daemon("n1").wait_log("it does not read its answers", 10s));

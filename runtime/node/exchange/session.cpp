@@ -76,7 +76,7 @@ outcome session::open(const place& at, deadline until, std::unique_ptr<session>&
     if (!s->up_ || s->down_)
       return {TROUPE_EXCHANGE_UNREACHABLE, "no daemon answers at " + at.address + (s->reason_.empty() ? "" : ": " + s->reason_)};
   }
-  const auto done = s->ask([&](std::uint64_t) { return at.what; }, {}, until, {});
+  auto done = s->ask([&](std::uint64_t) { return at.what; }, {}, until, {});
   if (done.code == 0) made = std::move(s);
   return done;
 }
