@@ -62,8 +62,9 @@ def main():
         finally:
             daemon.terminate()
             daemon.wait(30)
-    rows = [f"# The exchange alone\n\n{datetime.date.today()}, {machine()}, by `bench/exchange.py`: two processes, one daemon, loopback, "
-            "mutual TLS; medians.\n", "| call | float32 values | ms | GB/s of a rank, both ways |", "|---|---|---|---|"]
+    rows = [f"# The exchange alone, {datetime.date.today()}\n\n**Question.** What does a call of libtroupe_exchange cost?\n"
+            f"**Command.** `bench/exchange.py`. **Where.** {machine()}, otherwise idle. Two processes, one daemon, loopback, mutual TLS; "
+            "medians.\n", "| call | float32 values | ms | GB/s of a rank, both ways |", "|---|---|---|---|"]
     for key in said[0]:
         call, n = key.split()
         slower = max(s[key] for s in said)
