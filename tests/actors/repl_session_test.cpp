@@ -66,9 +66,9 @@ class repl_commands_test : public testing::Test {
     return o;
   }
   // As a terminal asks: until there is nothing left, or `askings` are used up.
-  repl_reply whole(const std::string& line, bool json = false, int askings = 3) {
+  repl_reply whole(const std::string& line, bool as_json = false, int askings = 3) {
     std::string all;
-    auto r = run_line([&](const std::string& l, const std::string*) { return repl_session(backend_, json).run(l); }, line, nullptr,
+    auto r = run_line([&](const std::string& l, const std::string*) { return repl_session(backend_, as_json).run(l); }, line, nullptr,
                       [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; }, [&] { return askings-- > 0; });
     r.text = all;
     return r;
