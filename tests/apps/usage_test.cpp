@@ -1,4 +1,5 @@
 // Mistakes, and where they are told; and the commands that run nothing.
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -157,7 +158,7 @@ TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
                           {"shard0", "tester"}})
     EXPECT_TRUE(ways.contains(way)) << way.first << " -> " << way.second;
   EXPECT_FALSE(ways.contains({"worker0", "shard2"}));
-  const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=3", "--set", "train.exchange={reducer=\"tree\"}"});
+  const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=2", "--set", "train.exchange={reducer=\"tree\"}"});
   EXPECT_EQ(tree.code, 0) << tree.err;
   EXPECT_NE(tree.out.find("sums for worker0/reducer"), std::string::npos) << tree.out;
   EXPECT_NE(tree.out.find("a tree of reducers of arity 2"), std::string::npos) << tree.out;
@@ -263,7 +264,8 @@ TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
   const auto without = troupe({"train", job, "--json"});
   EXPECT_NE(objects(with.out).back()["weights_sha256"], objects(without.out).back()["weights_sha256"]);
   const auto plan = objects(troupe({"plan", job, "--set", chosen, "--json"}).out).at(0);
-  EXPECT_EQ(plan["placement"].back()["kind"], "data_server");
+  const auto& placed = plan["placement"];
+  EXPECT_TRUE(std::any_of(placed.begin(), placed.end(), [](const auto& r) { return r["kind"] == "data_server"; })) << placed;
   const auto wrong = troupe({"train", job, "--set", "train.sampler={ kind = \"backward\" }"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("did you mean 'backwards'?"), std::string::npos) << wrong.err;

@@ -242,7 +242,6 @@ TEST(bad_input, a_topology_that_does_not_suit_the_mode) {
   const std::string hogwild = "sync = { mode = \"hogwild\" }";
   EXPECT_THAT(at(hogwild, "workers_per_group = 2", nodes), HasSubstr("job.toml:38:2: hogwild shares memory: worker1 on node 'n2'"));
   EXPECT_EQ(at(hogwild, "worker_groups = 2\nserver_groups = 2", nodes), "") << "an array a node";
-  EXPECT_THAT(at(hogwild, "worker_groups = 2\nserver_groups = 2\ncolocated = false", nodes), HasSubstr("hogwild shares memory"));
   EXPECT_EQ(at(hogwild, "workers_per_group = 4", local_node()), "");
 }
 
