@@ -28,7 +28,8 @@ std::vector<double> milliseconds(F&& add) {
 }
 
 void print(const char* name, const std::vector<double>& ms) {
-  std::printf("\"%s_ms\":%.4f,\"%s_least_ms\":%.4f,\"%s_most_ms\":%.4f,", name, ms[ms.size() / 2], name, ms.front(), name, ms.back());
+  std::printf("\"%s_ms\":%.4f,\"%s_least_ms\":%.4f,\"%s_most_ms\":%.4f,", name, ms[ms.size() / 2], name, ms.front(), name,
+              ms.back());
 }
 
 }  // namespace

@@ -154,7 +154,9 @@ TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
   std::set<std::pair<std::string, std::string>> ways;
   for (const auto& r : p["routes"])
     if (r.contains("parameter")) ways.emplace(r["from"], r["to"]);
-  for (const auto& way : {std::pair<std::string, std::string>{"worker0", "shard0"}, {"worker1", "shard2"}, {"shard3", "shard1"},
+  for (const auto& way : {std::pair<std::string, std::string>{"worker0", "shard0"},
+                          {"worker1", "shard2"},
+                          {"shard3", "shard1"},
                           {"shard0", "tester"}})
     EXPECT_TRUE(ways.contains(way)) << way.first << " -> " << way.second;
   EXPECT_FALSE(ways.contains({"worker0", "shard2"}));
@@ -279,7 +281,7 @@ TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
   EXPECT_NE(troupe({"modes", "--plugin", plugin}).out.find("fade = 100"), std::string::npos);
   const auto job = write("job.toml", "plugins = [\"" + plugin + "\"]\n" + tiny_job());
   const std::vector<std::string> set{"--set", "train.sync={mode=\"fading\",tau=2}", "--set", "topology.workers_per_group=2",
-                                     "--set", "topology.servers_per_group=3", "--json"};
+                                     "--set", "topology.servers_per_group=3",       "--json"};
   std::vector<std::string> train{"train", job};
   train.insert(train.end(), set.begin(), set.end());
   const auto o = troupe(train);

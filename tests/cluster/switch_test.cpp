@@ -23,8 +23,14 @@ TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
   set.emplace_back("train.dynamics={rule=\"sgd\",lr=0.02}");
   auto b = begin(tiny_job(), set);
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
-  const std::vector<std::string> ways = {"bsp",       "ssp staleness=3",   "easgd tau=4 alpha=0.3", "downpour",
-                                         "ssp staleness=inf", "gossip every=2", "easgd variant=sync tau=3", "downpour n_push=3 n_fetch=2"};
+  const std::vector<std::string> ways = {"bsp",
+                                         "ssp staleness=3",
+                                         "easgd tau=4 alpha=0.3",
+                                         "downpour",
+                                         "ssp staleness=inf",
+                                         "gossip every=2",
+                                         "easgd variant=sync tau=3",
+                                         "downpour n_push=3 n_fetch=2"};
   std::string last = "bsp";
   std::string so_far = "bsp, ";
   std::uint64_t step = 0;
@@ -43,7 +49,8 @@ TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
     step = o["step"].get<std::uint64_t>();
     last = next;
     so_far += next + ", ";
-    ASSERT_TRUE(b->wait_event("step", 20s, step + 30)) << "goes on in mode " << next << " after " << so_far << "\n" << ask("n1", "waits").text;
+    ASSERT_TRUE(b->wait_event("step", 20s, step + 30)) << "goes on in mode " << next << " after " << so_far << "\n"
+                                                       << ask("n1", "waits").text;
   }
   const auto refused = ask("n2", "mode ssp staleness=-1");
   EXPECT_EQ(refused.how, kind::failed);
