@@ -26,7 +26,8 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
   if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
   auto& s = std::get<sim_spec>(read);
   if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "there is no [[fault]] in it");
-  if (!faults && !s.has_network && !s.has_compute) return mistake_in({file, 1, 1}, "there is neither [network] nor [compute] in it");
+  if (!faults && !s.has_network && !s.has_compute)
+    return mistake_in({file, 1, 1}, "there is neither [network] nor [compute] in it");
   if (s.has_network) into.network = s.network;
   if (s.has_compute) {
     into.compute = s.compute;

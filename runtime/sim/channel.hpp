@@ -2,9 +2,10 @@
 // may rely on in-order, at-least-once delivery in the simulator too. Sans-IO: frames in, frames out, the caller owns wire and clock.
 //
 // Sender: numbers frames from 0, keeps each until it is acknowledged, and sends what is overdue again (`attempt` raised), with twice
-// the patience every time it was in vain; patience is learned from acknowledged round trips of frames that were sent once
-// (Jacobson 1988, Karn 1987). Receiver: delivers in order of sequence, holds what came too early, and answers every frame with how
-// many it has delivered (a cumulative acknowledgement).
+// the patience every time it was in vain; patience is learned from round trips (Jacobson 1988), and as an answer names the attempt it
+// answers, those of repeated frames count too. Receiver: delivers in order of sequence, holds what came too early, and answers every frame with how
+// many it has delivered (cumulative) and which frame it answers (so that frames behind a gap are not sent again, and measure the
+// round trip and not the gap).
 //
 // Invariants, whatever the wire does: the receiver delivers a prefix of what was sent, in order, each frame once; if the wire
 // delivers infinitely often, everything arrives; what is acknowledged has been delivered.
@@ -23,7 +24,14 @@ namespace troupe::sim {
 
 struct frame {
   std::uint64_t sequence = 0;
+  std::uint32_t attempt = 0;
   envelope e;
+};
+
+// All frames before `count` are delivered; this attempt of frame `answers` has come.
+struct acknowledgement {
+  std::uint64_t count = 0, answers = 0;
+  std::uint32_t attempt = 0;
 };
 
 class channel_sender {
@@ -32,8 +40,7 @@ class channel_sender {
 
   // The frame to put on the wire.
   frame send(envelope e, time_point now);
-  // The receiver has delivered all frames before `count`.
-  void acknowledged(std::uint64_t count, time_point now);
+  void acknowledged(const acknowledgement& a, time_point now);
   // When something will be overdue; none when nothing is unacknowledged.
   std::optional<time_point> due() const;
   // Frames to put on the wire again, oldest first; at most `most_again`: enough to fill the gap, not to drown the wire.
@@ -46,9 +53,11 @@ class channel_sender {
  private:
   struct kept {
     envelope e;
-    time_point sent{};
-    bool again = false;
+    std::vector<time_point> sent;  // by attempt
+    bool there = false;            // has come, behind a gap
   };
+  void learn(duration trip);
+
   std::deque<kept> kept_;
   std::uint64_t first_ = 0;  // sequence of kept_.front()
   duration patience_, least_;
@@ -61,7 +70,7 @@ class channel_sender {
 class channel_receiver {
  public:
   // Appends what can be delivered now to `out`. Returns the acknowledgement to send.
-  std::uint64_t take(frame f, std::vector<envelope>& out);
+  acknowledgement take(frame f, std::vector<envelope>& out);
 
   std::uint64_t delivered() const { return next_; }
   std::uint64_t duplicates() const { return duplicates_; }

@@ -121,7 +121,7 @@ class world {
     bool keeps_order = false;
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
-    std::uint32_t lane = 0;
+    std::uint32_t lane = 0, attempt = 0;
     std::uint64_t number = 0;  // generation of a timer, sequence of a frame, count of an acknowledgement, index of a call
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
@@ -141,8 +141,8 @@ class world {
   void send_copy(const hosted& from, const hosted& to, envelope e);
   void send_remote(const hosted& from, hosted& to, envelope&& e);
   lane& lane_between(std::uint32_t from, std::uint32_t to);
-  void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes);
-  void launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, duration longer);
+  void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
+  void launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
   void pass(slot s, record& r);
   void arm(lane& l);
   void take_frame(record& r);

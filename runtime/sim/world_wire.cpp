@@ -82,20 +82,22 @@ void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
 }
 
 // Onto the wire, if the faults let it.
-void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes) {
+void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
   faults::verdict v;
   if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, counts_);
   if (v.lost) return;
-  if (v.twice) launch(l, envelope(e), what, number, bytes, v.longer);
-  launch(l, std::move(e), what, number, bytes, v.longer);
+  if (v.twice) launch(l, envelope(e), what, number, bytes, attempt, v.longer);
+  launch(l, std::move(e), what, number, bytes, attempt, v.longer);
 }
 
-void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, duration longer) {
+void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
+                   duration longer) {
   const auto& net = config_.network;
   record* r = nullptr;
   const auto s = fill(r, what, l.from, l.to);
   r->e = std::move(e);
   r->number = number;
+  r->attempt = attempt;
   r->lane = static_cast<std::uint32_t>(&l - lanes_.data());
   r->keeps_order = !unreliable_;
   if (net.fabric != fabric_kind::uniform) {
@@ -142,7 +144,7 @@ void world::resend(std::uint32_t index) {
   lanes_[index].timer = false;
   for (auto& f : lanes_[index].sender->overdue(now_)) {
     const auto bytes = tensor_bytes(f.e.body);
-    put(lanes_[index], std::move(f.e), kind::frame, f.sequence, bytes);
+    put(lanes_[index], std::move(f.e), kind::frame, f.sequence, bytes, f.attempt);
   }
   arm(lanes_[index]);
 }
@@ -150,9 +152,12 @@ void world::resend(std::uint32_t index) {
 void world::take_frame(record& r) {
   auto& there = lanes_[r.lane];
   delivered_.clear();
-  const auto count = there.receiver->take({r.number, std::move(r.e)}, delivered_);
+  const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, delivered_);
+  envelope words;  // an acknowledgement fits into a header
+  words.h.step = answer.answers;
+  words.h.packet = answer.attempt;
   auto& back = lane_between(there.to, there.from);
-  put(back, envelope{}, kind::acknowledgement, count, 0);
+  put(back, std::move(words), kind::acknowledgement, answer.count, 0);
   auto arrived = std::move(delivered_);
   for (auto& e : arrived) {
     r.e = std::move(e);
@@ -164,7 +169,7 @@ void world::take_frame(record& r) {
 
 void world::take_acknowledgement(record& r) {
   auto& l = lane_between(r.to, r.from);
-  l.sender->acknowledged(r.number, now_);
+  l.sender->acknowledged({r.number, r.e.h.step, r.e.h.packet}, now_);
 }
 
 }  // namespace troupe::sim
