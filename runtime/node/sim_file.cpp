@@ -145,6 +145,9 @@ class sim_reader {
     std::string switching = "cut_through";
     r.word("switching", switching, {"cut_through", "store_and_forward"});
     n.cut_through = switching == "cut_through";
+    std::string duplex = "full";
+    r.word("duplex", duplex, {"full", "half"});
+    n.full_duplex = duplex == "full";
     each(r, "link", [&](table_reader& l) {
       double rate_of = 0;
       const auto at = node(l, "node");

@@ -20,9 +20,10 @@ fabric::fabric(const network_model& m, std::uint32_t nodes) : model_(m), nodes_(
 }
 
 path fabric::between(std::uint32_t from, std::uint32_t to) const {
+  const std::uint32_t back = model_.full_duplex ? 1 : 0;  // what comes in has links of its own, or not
   const bool one_switch = model_.fabric == fabric_kind::star || from / model_.rack == to / model_.rack;
-  if (one_switch) return {{2 * from, 2 * to + 1}, 2};
-  return {{2 * from, 2 * nodes_ + 2 * (from / model_.rack), 2 * nodes_ + 2 * (to / model_.rack) + 1, 2 * to + 1}, 4};
+  if (one_switch) return {{2 * from, 2 * to + back}, 2};
+  return {{2 * from, 2 * nodes_ + 2 * (from / model_.rack), 2 * nodes_ + 2 * (to / model_.rack) + back, 2 * to + back}, 4};
 }
 
 fabric::passage fabric::pass(std::uint32_t at, time_point now, time_point tail, std::uint64_t bytes) {
@@ -40,9 +41,11 @@ fabric::passage fabric::pass(std::uint32_t at, time_point now, time_point tail, 
 }
 
 std::string fabric::name_of(std::uint32_t l) const {
-  if (l < 2 * nodes_) return "n" + std::to_string(l / 2 + 1) + (l % 2 == 0 ? " out" : " in");
-  const auto r = l - 2 * nodes_;
-  return "rack" + std::to_string(r / 2 + 1) + (r % 2 == 0 ? " up" : " down");
+  const bool node = l < 2 * nodes_;
+  const auto i = node ? l : l - 2 * nodes_;
+  const auto name = (node ? "n" : "rack") + std::to_string(i / 2 + 1);
+  if (!model_.full_duplex) return name;
+  return name + (node ? (i % 2 == 0 ? " out" : " in") : (i % 2 == 0 ? " up" : " down"));
 }
 
 }  // namespace troupe::sim

@@ -9,6 +9,7 @@
 //   head_(k+1) = (cut-through ? begin_k : tail_k) + latency_k        arrival = tail_last + latency_last
 //
 // star: egress of the source, ingress of the destination. tree, between racks: egress, uplink, downlink, ingress.
+// Half duplex: the two links of a node, and of a rack, are one.
 // Pure; the caller asks for each link at the time the head is there, so that links serve in order of arrival.
 #pragma once
 

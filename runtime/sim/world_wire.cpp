@@ -22,7 +22,8 @@ void world::send(role_id self, envelope&& e) {
   }
   if (config_.dev) freeze(e);
   int n = copies ? copies(e, random_) : 1;
-  if (faults_.any() && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;
+  // What stays on a node is handed over in memory; only what crosses nodes may come twice.
+  if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;
   for (int i = 1; i < n; ++i) {
     auto again = e;
     again.h.attempt = static_cast<std::uint8_t>(i);

@@ -52,6 +52,16 @@ TEST(fabric, both_directions_of_a_link_are_free_of_each_other) {
   EXPECT_EQ(c.run(), (arrivals{{0, 1, 1020}, {1, 0, 1020}}));
 }
 
+TEST(fabric, half_duplex_shares_a_link_between_its_directions) {
+  auto n = star(1e9, 10);
+  n.full_duplex = false;
+  cluster c(3, n);
+  c.talk(0, 1, elements);
+  c.talk(2, 0, elements);  // waits at the switch until node 1's link has sent
+  EXPECT_EQ(c.run(), (arrivals{{1, 0, 1020}, {0, 2, 2010}}));
+  EXPECT_EQ(c.world().wires().name_of(0), "n1");
+}
+
 TEST(fabric, a_slow_ingress_holds_the_tail_back) {
   auto n = star(1e9, 10);
   n.node_bytes_per_second = {{1, 0.5e9}};
