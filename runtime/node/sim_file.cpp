@@ -89,21 +89,19 @@ class sim_reader {
     return static_cast<std::uint32_t>(n - 1);
   }
 
-  bool node_list(table_reader& r, std::vector<std::uint32_t>& into) {
+  void node_list(table_reader& r, std::vector<std::uint32_t>& into) {
     const auto* v = r.take("nodes");
-    if (!v) return false;
+    if (!v) return;
     const auto* list = v->array();
     for (std::size_t i = 0; list && i < list->size(); ++i) {
       const auto* n = std::get_if<std::int64_t>(&(*list)[i].value);
       if (!n || *n < 1 || *n > most_nodes) {
-        r.error_at((*list)[i].at, "'nodes' must be a list of node numbers, counted from 1");
-        return false;
+        return r.error_at((*list)[i].at, "'nodes' must be a list of node numbers, counted from 1");
       }
       into.push_back(static_cast<std::uint32_t>(*n - 1));
       spec_.nodes_named.emplace_back(into.back(), (*list)[i].at);
     }
-    if (!list || into.empty()) return r.error("nodes", "'nodes' must be a list of node numbers, counted from 1"), false;
-    return true;
+    if (!list || into.empty()) r.error("nodes", "'nodes' must be a list of node numbers, counted from 1");
   }
 
   void read_run(table_reader& r) {
@@ -210,7 +208,8 @@ class sim_reader {
     time(r, "from", f.from);
     const bool ends = time(r, "until", f.until);
     if (f.until < f.from) r.error("until", "'until' is before 'from'");
-    const bool named = node_list(r, f.nodes);
+    node_list(r, f.nodes);
+    const bool named = r.take("nodes") != nullptr;
     const bool drawn = f.kind <= fault_kind::drop;
     if (drawn) {
       if (!r.take("probability")) r.error("probability", "it needs a probability");

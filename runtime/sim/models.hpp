@@ -28,8 +28,8 @@ struct network_model {
   fabric_kind fabric = fabric_kind::uniform;
   duration latency{5000};              // of one link
   duration jitter{};                   // a message draws up to this much more; its pair of nodes keeps its order
-  bool cut_through = true;   // switches pass a message on while it still comes in; false: store and forward
-  bool full_duplex = true;   // false: both directions of a link share its bandwidth
+  bool cut_through = true;             // switches pass a message on while it still comes in; false: store and forward
+  bool full_duplex = true;             // false: both directions of a link share its bandwidth
   std::uint32_t rack = 16;             // tree: nodes of a rack
   double oversubscription = 1;         // tree: an uplink has rack * bytes_per_second / this
   double uplink_bytes_per_second = 0;  // tree: or this
