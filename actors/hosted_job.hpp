@@ -12,6 +12,7 @@
 #include "actors/caf_compat.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node_host.hpp"
+#include "actors/param_store.hpp"
 
 namespace troupe {
 
@@ -55,6 +56,7 @@ class hosted_job {
   std::vector<caf::actor> handles;                 // by role; empty: not here
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
+  param_store parameters;  // of Hogwild
 
   time_point now() const { return clock::now() - began; }
 

@@ -189,6 +189,17 @@ void role_actor::perform(store_effect& x) {
   if (job_->node.callbacks.on_store) job_->node.callbacks.on_store(job_->id, x);
 }
 
+// Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message, behind those that wait.
+void role_actor::perform(shared_effect& x) {
+  job_->parameters.perform(x, *job_->node.dev);
+  envelope e;
+  e.h.job = job_->id;
+  e.h.src = e.h.dst = id_;
+  e.h.incarnation = incarnation_;
+  e.body = finished{x.token};
+  compat::post(caf::actor{this}, std::move(e), context());
+}
+
 void role_actor::perform(stop_effect&) { stopping_ = true; }
 
 // --- jobs that run here

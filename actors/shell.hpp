@@ -49,6 +49,7 @@ class role_actor final : public compat::base_actor {
   void perform(cancel_effect& x);
   void perform(event_effect& x);
   void perform(store_effect& x);
+  void perform(shared_effect& x);
   void perform(stop_effect& x);
 
   void pump();

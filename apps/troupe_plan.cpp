@@ -46,7 +46,13 @@ json placement(const prepared_job& j) {
   return list;
 }
 
-// Activations by edge, and the blocks of parameters that each shard exchanges with every worker.
+// From whom worker w's loader gets its examples; no_role: from its own source.
+role_id loaders_source(const prepared_job& j, std::uint32_t w) {
+  if (j.spec.data.how == delivery::broadcast && w > 0) return j.plan.loaders[w & (w - 1)];
+  return j.plan.data_server;
+}
+
+// What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
 json routes(const prepared_job& j) {
   auto list = json::array();
   for (const auto& e : j.plan.edges)
@@ -56,6 +62,15 @@ json routes(const prepared_job& j) {
                     {"shape", tensor_shape(j, e.what).to_string()},
                     {"bytes_per_packet", edge_bytes(j, e)},
                     {"gradient_back", e.grad_back}});
+  for (std::uint32_t w = 0; w < j.plan.loaders.size(); ++w) {
+    const auto from = loaders_source(j, w);
+    if (from == no_role) continue;
+    const double bytes = edge_bytes(j, {.what = {from_data, 0}}) + edge_bytes(j, {.what = {from_data, 1}});
+    list.push_back({{"from", j.plan[from].name},
+                    {"to", j.plan[j.plan.loaders[w]].name},
+                    {"tensor", j.spec.data.how == delivery::seeds ? "seed" : "examples"},
+                    {"bytes_per_packet", j.spec.data.how == delivery::seeds ? 8.0 : bytes}});
+  }
   for (const auto& b : j.plan.blocks)
     list.push_back({{"from", "workers"},
                     {"to", j.plan[b.shard].name},
@@ -80,6 +95,8 @@ std::string role_table(const prepared_job& j) {
       for (const auto& b : j.plan.blocks) n += b.shard == r.id ? b.count : 0;
       holds = with_commas(static_cast<std::uint64_t>(n)) + " parameters";
     }
+    if (r.kind == role_kind::data_server)
+      holds = j.spec.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders";
     s += left(r.name, wide + 2) + left(name_of(r.kind), 13) +
          (holds.empty() ? j.plan.nodes[r.node].name : left(j.plan.nodes[r.node].name, 10) + holds) + "\n";
   }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,16 @@ inline option_spec real_option(std::string name, double fallback, std::string do
 }
 inline option_spec flag_option(std::string name, bool fallback, std::string doc) {
   return option_of(std::move(name), option_kind::boolean, fallback, std::move(doc));
+}
+// A count, or the word "inf" (`count_of` reads it).
+inline option_spec count_or_inf_option(std::string name, std::int64_t fallback, std::string doc, double min = 0) {
+  auto s = integer_option(std::move(name), fallback, std::move(doc), min);
+  s.choices = {"inf"};
+  return s;
+}
+inline std::uint64_t count_of(const options& o, std::string_view key, std::uint64_t infinite) {
+  const auto& v = o.values.find(key)->second;
+  return std::holds_alternative<std::string>(v) ? infinite : static_cast<std::uint64_t>(std::get<std::int64_t>(v));
 }
 // The first word is the default.
 inline option_spec choice_option(std::string name, std::vector<std::string> words, std::string doc) {

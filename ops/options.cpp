@@ -1,6 +1,7 @@
 #include "ops/options.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
 namespace troupe {
@@ -35,7 +36,10 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 // The value as `kind`, an integer widened where a number is asked for; empty when the kinds do not agree.
-std::optional<option_value> converted(const option_value& v, option_kind kind) {
+std::optional<option_value> converted(const option_value& v, const option_spec& spec) {
+  const auto kind = spec.kind;
+  const bool number = kind == option_kind::integer || kind == option_kind::real;
+  if (number && !spec.choices.empty() && std::holds_alternative<std::string>(v)) return v;
   const auto index = static_cast<option_kind>(v.index());  // the variant lists its alternatives in the order of option_kind
   if (index == kind) return v;
   if (kind == option_kind::real && index == option_kind::integer) return static_cast<double>(std::get<std::int64_t>(v));
@@ -70,8 +74,14 @@ void check_choice(const option_spec& s, const std::string& word) {
 
 void check_value(const option_spec& s, const option_value& v) {
   switch (s.kind) {
-    case option_kind::integer: check_range(s, static_cast<double>(std::get<std::int64_t>(v))); break;
-    case option_kind::real: check_range(s, std::get<double>(v)); break;
+    case option_kind::integer:
+      if (const auto* word = std::get_if<std::string>(&v)) return check_choice(s, *word);
+      check_range(s, static_cast<double>(std::get<std::int64_t>(v)));
+      break;
+    case option_kind::real:
+      if (const auto* word = std::get_if<std::string>(&v)) return check_choice(s, *word);
+      check_range(s, std::get<double>(v));
+      break;
     case option_kind::text: check_choice(s, std::get<std::string>(v)); break;
     case option_kind::integers:
       for (auto i : std::get<std::vector<std::int64_t>>(v)) check_range(s, static_cast<double>(i));
@@ -112,17 +122,59 @@ options check_options(const options& given, const option_specs& specs) {
     auto i = given.values.find(s.name);
     if (i == given.values.end()) {
       if (!s.fallback) throw option_error(s.name, "option '" + s.name + "' is missing; it must be " + kind_name(s.kind));
-      auto fallback = converted(*s.fallback, s.kind);
+      auto fallback = converted(*s.fallback, s);
       if (!fallback) throw option_error(s.name, "the default of option '" + s.name + "' is not " + kind_name(s.kind));
       checked.values[s.name] = *fallback;
       continue;
     }
-    auto value = converted(i->second, s.kind);
+    auto value = converted(i->second, s);
     if (!value) throw option_error(s.name, "option '" + s.name + "' must be " + kind_name(s.kind));
     check_value(s, *value);
     checked.values[s.name] = std::move(*value);
   }
   return checked;
+}
+
+options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs) {
+  options raw;
+  for (const auto& [key, text] : given) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&k = key](const option_spec& s) { return s.name == k; });
+    const auto kind = spec == specs.end() ? option_kind::text : spec->kind;
+    std::size_t used = 0;
+    try {
+      if (kind == option_kind::integer && (text.empty() || text.find_first_not_of("+-0123456789") == std::string::npos))
+        raw.values[key] = static_cast<std::int64_t>(std::stoll(text, &used));
+      else if (kind == option_kind::real && (text.empty() || text.find_first_not_of("+-.eE0123456789") == std::string::npos))
+        raw.values[key] = std::stod(text, &used);
+      else if (kind == option_kind::boolean && (text == "true" || text == "false"))
+        raw.values[key] = text == "true";
+      else
+        raw.values[key] = text;
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if ((kind == option_kind::integer || kind == option_kind::real) && !raw.values.contains(key))
+      throw option_error(key, "option '" + key + "' must be " + kind_name(kind) + ", not '" + text + "'");
+    if ((kind == option_kind::integer || kind == option_kind::real) && used != text.size() &&
+        !std::holds_alternative<std::string>(raw.values[key]))
+      throw option_error(key, "option '" + key + "' must be " + kind_name(kind) + ", not '" + text + "'");
+  }
+  return check_options(raw, specs);
+}
+
+std::vector<std::pair<std::string, std::string>> options_to_text(const options& o) {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const auto& [key, value] : o.values) {
+    if (const auto* b = std::get_if<bool>(&value)) list.emplace_back(key, *b ? "true" : "false");
+    if (const auto* i = std::get_if<std::int64_t>(&value)) list.emplace_back(key, std::to_string(*i));
+    if (const auto* s = std::get_if<std::string>(&value)) list.emplace_back(key, *s);
+    if (const auto* d = std::get_if<double>(&value)) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.17g", *d);
+      list.emplace_back(key, text);
+    }
+  }
+  return list;
 }
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct option_spec {
   std::string doc;
   double min = -1e300;  // inclusive bounds for integer, real and their lists
   double max = 1e300;
-  std::vector<std::string> choices;  // for text: the allowed words; empty = any
+  std::vector<std::string> choices;  // for text: the allowed words; empty = any. For integer and real: words allowed beside numbers ("inf")
 };
 using option_specs = std::vector<option_spec>;
 
@@ -59,6 +60,12 @@ struct options {
 // Fills defaults, converts integer to real where a real is declared, checks kinds, bounds and choices.
 // Throws option_error naming the key: unknown (with the nearest known name), missing, wrong kind, out of range.
 options check_options(const options& given, const option_specs& specs);
+
+// Values as a person types them (`mode ssp staleness=3`), read as their declarations say; then checked as above.
+options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs);
+
+// The other way: numbers, words and flags; options of other kinds are left out (they keep their defaults).
+std::vector<std::pair<std::string, std::string>> options_to_text(const options& o);
 
 // The candidate nearest to `word` by edit distance, or empty when none is near ("did you mean").
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);

@@ -23,6 +23,7 @@ class device;
 struct rule_step {
   double lr = 0.0, decay = 0.0, grad_scale = 1.0;
   std::uint64_t step = 0;
+  std::uint64_t updates = 0;  // how many these states have seen (bias correction)
 };
 
 struct rule {

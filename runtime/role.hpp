@@ -64,9 +64,19 @@ struct store_effect {
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
 };
+// Hogwild's parameters (Niu et al. 2011): one array per node that all its workers read and add to without a lock, outside of any
+// mailbox. The host keeps it; a block is created by the first write. Answered by `finished`. An add may lose a concurrent one.
+struct shared_effect {
+  enum class kind_of : std::uint8_t { read, add, write };
+  kind_of kind = kind_of::read;
+  std::uint32_t block = 0;
+  std::shared_ptr<tensor> value;  // read: where to (gets memory); add: what; write: the block's new content
+  std::uint64_t token = 0;
+};
 struct stop_effect {};  // this role is done and wants no more messages
 
-using effect = std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect, stop_effect>;
+using effect = std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect,
+                            shared_effect, stop_effect>;
 
 // The reused sink.
 class effects {
@@ -79,6 +89,7 @@ class effects {
   void cancel_timer(std::uint64_t timer) { list_.emplace_back(cancel_effect{timer}); }
   void event(event_effect e) { list_.emplace_back(std::move(e)); }
   void store(store_effect e) { list_.emplace_back(std::move(e)); }
+  void shared(shared_effect e) { list_.emplace_back(std::move(e)); }
   void stop() { list_.emplace_back(stop_effect{}); }
 
   std::vector<effect>& list() { return list_; }

@@ -37,6 +37,22 @@ std::vector<std::string> sampler_registry::names() const {
   return out;
 }
 
+void eval_sampler_registry::add(eval_sampler_type t) {
+  auto name = t.name;
+  types_.insert_or_assign(std::move(name), std::move(t));
+}
+
+const eval_sampler_type* eval_sampler_registry::find(std::string_view name) const {
+  auto i = types_.find(name);
+  return i == types_.end() ? nullptr : &i->second;
+}
+
+std::vector<std::string> eval_sampler_registry::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, type] : types_) out.push_back(name);
+  return out;
+}
+
 void add_stock_sources(source_registry& r) {
   r.add(idx_source_type());
   r.add(synthetic_source_type());
@@ -45,6 +61,28 @@ void add_stock_sources(source_registry& r) {
 void add_stock_samplers(sampler_registry& r) {
   r.add(shuffle_sampler_type());
   r.add(sequential_sampler_type());
+  r.add(shard_sampler_type());
+  r.add(own_order_sampler_type());
+  r.add(replicate_sampler_type());
+  r.add(served_sampler_type());
+  r.add(seeded_sampler_type());
+}
+
+void add_stock_eval_samplers(eval_sampler_registry& r) {
+  r.add(all_eval_sampler_type());
+  r.add(sample_eval_sampler_type());
+}
+
+std::vector<worker_share> shares_of(const sampler_config& c) {
+  if (!c.shares.empty()) return c.shares;
+  std::vector<worker_share> out;
+  std::int64_t first = 0;
+  for (std::uint32_t w = 0; w < c.workers; ++w) {
+    const auto count = c.batch / c.workers + (w < c.batch % c.workers ? 1 : 0);
+    out.push_back({first, count});
+    first += count;
+  }
+  return out;
 }
 
 void check_sampler_config(const sampler_config& c) {

@@ -1,5 +1,8 @@
-// Which examples make step t's global batch. A sampler is a pure function of (seed, step), so every loader knows the whole order
-// and takes the part its packets need, whatever the number of workers.
+// Which examples a worker takes at step t, and how they reach it. A sampler is a pure function of (seed, step, worker): its state is
+// the step, so it may be resumed anywhere. `shuffle` and `sequential` do not look at the worker: every loader knows the whole
+// order and takes the part its packets need. The others are Platoon's scenarios (Mila, 2016): see docs/data.md.
+//
+// An epoch is one pass of every worker over the examples that it is to see.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +14,42 @@
 #include <vector>
 
 #include "ops/options.hpp"
+#include "runtime/graph/job_spec.hpp"
 
 namespace troupe {
+
+// The examples of the global batch that are one worker's.
+struct worker_share {
+  std::int64_t first = 0, count = 0;
+};
 
 struct sampler_config {
   std::uint64_t seed = 1;
   std::int64_t examples = 0;  // of the training split
   std::int64_t batch = 0;     // global
   std::uint32_t worker = 0, workers = 1;
+  std::vector<worker_share> shares = {};  // by worker; empty: the batch cut as evenly as it goes
 };
 
 class sampler {
  public:
   virtual ~sampler() = default;
   virtual std::int64_t steps_per_epoch() const = 0;  // the last partial batch is dropped
-  // Indices of examples [first, first + count) of step `step`'s global batch. May keep a cache of one epoch's order: one sampler
-  // per loader, not shared.
+  // Indices of examples [first, first + count) of step `step`'s global batch; of a sampler by worker: within its share. May keep a
+  // cache of one epoch's order: one sampler per loader, not shared.
   virtual std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) = 0;
+  // Whether indices() depends on the worker. Such a sampler cannot serve modes that deal packets to workers as they come.
+  virtual bool by_worker() const { return false; }
+  // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows nothing else makes of it.
+  // Together they are indices().
+  virtual std::uint64_t seed_of(std::uint64_t step) const {
+    (void)step;
+    return 0;
+  }
+  virtual std::vector<std::int64_t> indices_from(std::uint64_t seed, std::uint64_t step, std::int64_t first, std::int64_t count) {
+    (void)seed;
+    return indices(step, first, count);
+  }
 };
 
 struct sampler_type {
@@ -35,6 +57,7 @@ struct sampler_type {
   std::string doc;
   option_specs specs;
   std::function<std::unique_ptr<sampler>(const options&, const sampler_config&)> make;
+  delivery how = delivery::local;
 };
 class sampler_registry {
  public:
@@ -45,6 +68,37 @@ class sampler_registry {
  private:
   std::map<std::string, sampler_type, std::less<>> types_;
 };
-void add_stock_samplers(sampler_registry& r);  // shuffle, sequential
+// shuffle, sequential, shard, own_order, replicate, served, seeded
+void add_stock_samplers(sampler_registry& r);
+
+// Which examples an evaluation with the weights of version `version` takes (Platoon: make_validation_sample). A pure function of
+// (seed, version), so a resumed run evaluates on what the unbroken one would have taken.
+struct eval_sampler_config {
+  std::uint64_t seed = 1;
+  std::int64_t examples = 0;  // of the split
+};
+class eval_sampler {
+ public:
+  virtual ~eval_sampler() = default;
+  virtual std::int64_t examples() const = 0;  // of every evaluation
+  // The examples [first, first + count) of the evaluation; first + count <= examples().
+  virtual std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) = 0;
+};
+struct eval_sampler_type {
+  std::string name;
+  std::string doc;
+  option_specs specs;
+  std::function<std::unique_ptr<eval_sampler>(const options&, const eval_sampler_config&)> make;  // throws option_error
+};
+class eval_sampler_registry {
+ public:
+  void add(eval_sampler_type t);
+  const eval_sampler_type* find(std::string_view name) const;
+  std::vector<std::string> names() const;
+
+ private:
+  std::map<std::string, eval_sampler_type, std::less<>> types_;
+};
+void add_stock_eval_samplers(eval_sampler_registry& r);  // all, sample
 
 }  // namespace troupe

@@ -11,8 +11,18 @@ source_type synthetic_source_type();  // synthetic.cpp
 
 sampler_type shuffle_sampler_type();     // shuffle.cpp
 sampler_type sequential_sampler_type();  // sequential.cpp
+sampler_type shard_sampler_type();       // shard.cpp
+sampler_type own_order_sampler_type();   // own_order.cpp
+sampler_type replicate_sampler_type();   // replicate.cpp
+sampler_type served_sampler_type();      // served.cpp
+sampler_type seeded_sampler_type();      // seeded.cpp
+
+eval_sampler_type all_eval_sampler_type();     // eval_samplers.cpp
+eval_sampler_type sample_eval_sampler_type();  // eval_samplers.cpp
 
 // What every sampler asks of its configuration: at least one whole batch. Throws option_error (key "batch").
 void check_sampler_config(const sampler_config& c);  // catalog.cpp
+// The shares of all workers: as given, or the batch cut evenly (the first ones have one example more).
+std::vector<worker_share> shares_of(const sampler_config& c);  // catalog.cpp
 
 }  // namespace troupe

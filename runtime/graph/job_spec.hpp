@@ -40,11 +40,20 @@ struct layer_spec {
   std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
 };
 
+// How examples reach a worker's loader; a property of the sampler.
+enum class delivery : std::uint8_t {
+  local,      // every loader reads its own
+  server,     // a data server reads and sends them
+  seeds,      // a data server sends a number for each step, the loader reads what follows from it
+  broadcast,  // worker 0's loader reads, the others pass the examples on in a binomial tree
+};
+
 struct data_spec {
   std::string source;  // idx | synthetic | <plugin>
   options values;      // the source's own options (path, ...), checked
   std::int64_t batch = 64;
   choice sampler{"shuffle", {}, {}};  // from [train]
+  delivery how = delivery::local;     // the sampler's; prepare_job sets it
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -66,6 +75,7 @@ struct train_spec {
   std::string algorithm = "bp";
   choice sync{"bsp", {}, {}};
   std::string reducer = "server";
+  std::int64_t arity = 2;  // of reducer "tree"
   std::string compress = "none";
   finish_spec finish;
   bool deterministic = true;
@@ -76,7 +86,10 @@ struct train_spec {
 struct eval_spec {
   std::int64_t every = 0;  // steps; 0: only at the end
   std::int64_t batch = 0;  // 0: the training batch
+  choice sampler{"all", {}, {}};
+  bool on_training = false;  // split = "train"
   source_position at;
+  std::map<std::string, source_position> key_at;
 };
 
 struct pipeline_spec {

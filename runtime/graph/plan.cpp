@@ -1,5 +1,5 @@
 // Placement of a data-parallel job: every worker is a loader, the stages of the whole model and the worker half of the sync mode,
-// all on one node; the parameters are cut evenly over the shards. Pure and deterministic: every node computes the same plan.
+// all on one node; the parameters are cut evenly over the shards of a server group, and every server group has all of them. Pure and deterministic: every node computes the same plan.
 #include "runtime/graph/plan.hpp"
 
 #include <algorithm>
@@ -63,17 +63,21 @@ class planner {
     for (const auto& n : nodes) plan_.nodes.push_back({n.name, n.devices});
   }
 
-  std::variant<job_plan, diagnostics> make(const std::set<std::string>& own_stage) {
+  std::variant<job_plan, diagnostics> make(const plan_options& options) {
     check();
     if (!errors_.empty()) return std::move(errors_);
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
-    groups_ = fuser(g_, own_stage).groups(job_.pipeline.fuse == "auto");
+    groups_ = fuser(g_, options.own_stage).groups(job_.pipeline.fuse == "auto");
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
     for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, worker_nodes_[w % worker_nodes_.size()]);
     cut_ranges();
+    add_groups();
     add_shards();
+    add_data_server();
     cut_parameters();
+    if (job_.train.reducer == "tree") add_reducers();
+    if (options.tester) add_tester();
     check_memory();
     if (!errors_.empty()) return std::move(errors_);
     return std::move(plan_);
@@ -96,12 +100,17 @@ class planner {
 
   void check() {
     for (auto role : {"coordinator", "worker", "server"}) need_role(role);
+    if (has_data_server()) need_role("data");
     const auto& t = job_.topology;
     workers_ =
         static_cast<std::uint64_t>(positive("worker_groups", t.worker_groups) * positive("workers_per_group", t.workers_per_group));
-    shards_ =
-        static_cast<std::uint64_t>(positive("server_groups", t.server_groups) * positive("servers_per_group", t.servers_per_group));
-    if (shards_ > 65535) error(t.at, "more than 65535 parameter shards");
+    shards_ = static_cast<std::uint64_t>(positive("servers_per_group", t.servers_per_group));
+    if (shards_ * static_cast<std::uint64_t>(positive("server_groups", t.server_groups)) > 65535)
+      error(t.at, "more than 65535 parameter shards");
+    if (t.server_groups != 1 && t.server_groups != t.worker_groups)
+      error(position_of(t.key_at, "server_groups", t.at),
+            "server_groups must be 1 (all worker groups share it) or equal worker_groups (one each): there are " +
+                std::to_string(t.worker_groups) + " worker groups and " + std::to_string(t.server_groups) + " server groups");
     const auto& p = job_.pipeline;
     const auto packets_at = position_of(p.key_at, "packets", p.at);
     if (p.packets < 1 || p.packets > 65535)
@@ -193,6 +202,49 @@ class planner {
     }
   }
 
+  // Groups are runs of workers, so their packets follow each other too.
+  void add_groups() {
+    const auto& t = job_.topology;
+    const auto each = static_cast<std::uint32_t>(t.workers_per_group);
+    for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(t.worker_groups); ++g) {
+      worker_group w;
+      w.first = g * each;
+      w.count = each;
+      w.range.first = plan_.ranges[w.first].first;
+      for (std::uint32_t k = 0; k < each; ++k) w.range.count += plan_.ranges[w.first + k].count;
+      w.server_group = t.server_groups > 1 ? g : 0;
+      plan_.groups.push_back(w);
+    }
+    plan_.server_groups = static_cast<std::uint32_t>(t.server_groups);
+    plan_.servers_per_group = static_cast<std::uint32_t>(t.servers_per_group);
+  }
+
+  void add_reducers() {
+    plan_.arity = static_cast<std::uint32_t>(job_.train.arity);
+    for (auto w : plan_.workers)
+      plan_.reducers.push_back(add_role(role_kind::reducer, plan_[w].name + "/reducer", plan_[w].node, plan_[w].worker).id);
+  }
+
+  // On a node that may work and has no worker, else beside the last worker. One stage with the whole model: it runs when asked.
+  void add_tester() {
+    auto node = plan_[plan_.workers.back()].node;
+    for (auto n : worker_nodes_)
+      if (std::none_of(plan_.workers.begin(), plan_.workers.end(), [&](role_id w) { return plan_[w].node == n; })) node = n;
+    const auto none = static_cast<std::uint32_t>(workers_);
+    const auto add = [&](role_kind kind, const char* name) {
+      auto& r = add_role(kind, name, node, none);
+      r.tester = true;
+      return r.id;
+    };
+    plan_.tester_loader = add(role_kind::loader, "tester/loader");
+    plan_.tester_stage = add(role_kind::stage, "tester/model");
+    for (const auto& l : g_.layers)
+      if (l.in_test) plan_.roles.back().layers.push_back(l.index);
+    plan_.tester = add(role_kind::tester, "tester");
+    add_edges(plan_.tester_stage, plan_.tester_loader, std::vector<role_id>(g_.layers.size(), plan_.tester_stage));
+    for (auto i : plan_[plan_.tester_stage].in_edges) plan_.edges[i].in_train = plan_.edges[i].grad_back = false;
+  }
+
   // Separate servers go to nodes without a worker as long as there are any.
   void add_shards() {
     auto hosts = nodes_with(nodes_, "server");
@@ -204,11 +256,26 @@ class planner {
       apart.erase(std::remove_if(apart.begin(), apart.end(), works), apart.end());
       if (!apart.empty()) hosts = apart;
     }
-    for (std::uint32_t s = 0; s < shards_; ++s) {
-      auto& r = add_role(role_kind::shard, "shard" + std::to_string(s), hosts[s % hosts.size()]);
-      r.index = s;
-      plan_.shards.push_back(r.id);
+    for (std::uint32_t g = 0; g < plan_.server_groups; ++g) {
+      for (std::uint32_t s = 0; s < shards_; ++s) {
+        const auto number = g * static_cast<std::uint32_t>(shards_) + s;
+        // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
+        auto node = hosts[number % hosts.size()];
+        if (job_.topology.colocated && plan_.server_groups > 1)
+          node = plan_[plan_.workers[plan_.groups[g].first + s % plan_.groups[g].count]].node;
+        auto& r = add_role(role_kind::shard, "shard" + std::to_string(number), node);
+        r.index = s;
+        r.group = g;
+        plan_.shards.push_back(r.id);
+      }
     }
+  }
+
+  bool has_data_server() const { return job_.data.how == delivery::server || job_.data.how == delivery::seeds; }
+
+  // On the first node that has the data.
+  void add_data_server() {
+    if (has_data_server()) plan_.data_server = add_role(role_kind::data_server, "data", nodes_with(nodes_, "data").front()).id;
   }
 
   // The end of shard s's part of the trainable elements, as (parameter, element in it): s = shards - 1 ends behind everything.
@@ -291,13 +358,28 @@ const char* name_of(role_kind k) {
     case role_kind::stage: return "stage";
     case role_kind::worker: return "worker";
     case role_kind::shard: return "shard";
+    case role_kind::reducer: return "reducer";
+    case role_kind::tester: return "tester";
+    case role_kind::data_server: return "data_server";
   }
   return "?";
 }
 
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
-                                              const std::set<std::string>& own_stage) {
-  return planner(job, graph, nodes).make(own_stage);
+                                              const plan_options& options) {
+  return planner(job, graph, nodes).make(options);
+}
+
+std::uint32_t tree_parent(std::uint32_t rank, std::uint32_t arity) {
+  for (std::uint64_t unit = 1; unit <= rank; unit *= arity)
+    if (const auto digit = rank / unit % arity; digit != 0) return rank - static_cast<std::uint32_t>(digit * unit);
+  return 0;
+}
+
+std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t workers) {
+  std::uint64_t unit = 1;
+  while (unit < workers && rank % (unit * arity) == 0) unit *= arity;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(unit, workers - rank));
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard };
+enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
 const char* name_of(role_kind k);
 
 // One tensor from a producer (loader or stage) to a consumer stage. `region` intersections make split edges; data-parallel
@@ -33,11 +33,18 @@ struct param_block {
   std::uint32_t id = 0;
   std::uint32_t param = 0;  // index in model_graph::params
   std::int64_t begin = 0, count = 0;
-  role_id shard = no_role;
+  role_id shard = no_role;  // in server group 0; the others: job_plan::shard_of
 };
 
 struct packet_range {
   std::uint32_t first = 0, count = 0;
+};
+
+// SINGA's worker group: workers that take one step together. Groups know nothing of each other but what their servers hold.
+struct worker_group {
+  std::uint32_t first = 0, count = 0;  // workers
+  packet_range range;                  // the packets of a step that are this group's
+  std::uint32_t server_group = 0;
 };
 
 struct role_plan {
@@ -45,8 +52,10 @@ struct role_plan {
   role_kind kind = role_kind::stage;
   std::string name;                      // "worker0/conv1", "shard1", "coordinator"
   std::uint32_t node = 0;                // index in job_plan::nodes
-  std::uint32_t worker = 0;              // which worker it belongs to (loader, stage, worker)
-  std::uint32_t index = 0;               // which shard
+  std::uint32_t worker = 0;              // which worker it belongs to (loader, stage, worker, reducer)
+  std::uint32_t index = 0;               // which shard of its server group
+  std::uint32_t group = 0;               // which server group (shard)
+  bool tester = false;                   // loader, stage: belongs to the tester, not to a worker
   std::vector<std::uint32_t> layers;     // stage: the layers it hosts, in topological order
   std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
   std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
@@ -64,17 +73,40 @@ struct job_plan {
   std::vector<param_block> blocks;
   std::vector<packet_range> ranges;  // per worker: contiguous, counts differ by at most one
   std::vector<role_id> loaders, workers, shards;
+  role_id data_server = no_role;             // of samplers that have one
   std::vector<std::vector<role_id>> stages;  // per worker
+  // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
+  role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
+  std::vector<role_id> reducers;  // tree: one beside every worker; empty: workers talk to the shards
+  std::uint32_t arity = 2;        // of the tree of reducers
+  std::vector<worker_group> groups;
+  std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
+
+  // Every server group has all blocks, cut alike.
+  role_id shard_of(const param_block& b, std::uint32_t server_group) const {
+    return server_group == 0 ? b.shard : shards[server_group * servers_per_group + (*this)[b.shard].index];
+  }
+  const worker_group& group_of(std::uint32_t worker) const { return groups[worker / groups[0].count]; }
 
   const role_plan& operator[](role_id r) const { return roles[index_of(r)]; }
 };
 
 // `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over nodes with role "worker", shards
 // over nodes with role "server". `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
-// `own_stage` (actor-based layers): those always have a stage to themselves.
+// `own_stage` (actor-based layers): those always have a stage to themselves. `tester`: with the roles that evaluate beside training.
+struct plan_options {
+  std::set<std::string> own_stage;
+  bool tester = false;
+};
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
-                                              const std::set<std::string>& own_stage = {});
+                                              const plan_options& options = {});
+
+// The tree of reducers over `workers` ranks: the parent of a rank is the rank with its lowest digit (base `arity`) that is not 0
+// cleared; 0 is the root. The ranks below one rank follow it without a gap, so its sum covers a contiguous range of packets.
+std::uint32_t tree_parent(std::uint32_t rank, std::uint32_t arity);
+// Ranks [rank, rank + tree_reach) are at and below `rank`.
+std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t workers);
 
 // The maximal aligned blocks of the fixed binary tree over `packets` packets that make up `r`, in packet order: what a worker with
 // these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.

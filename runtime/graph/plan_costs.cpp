@@ -20,13 +20,31 @@ const shape& shape_of(const model_graph& g, tensor_ref r) {
   return g.layers[static_cast<std::size_t>(r.layer)].out[r.output];
 }
 
+// Along the tree of reducers: the sum of a rank's subtree goes to its parent, weights come the same way back, and only the root talks
+// to the shards.
+void add_tree(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+  const auto all = static_cast<std::uint32_t>(p.workers.size());
+  for (std::uint32_t rank = 0; rank < all; ++rank) {
+    const auto here = p[p.reducers[rank]].node;
+    packet_range covered = p.ranges[rank];
+    for (std::uint32_t below = rank + 1; below < rank + tree_reach(rank, p.arity, all); ++below) covered.count += p.ranges[below].count;
+    const auto sums = static_cast<double>(tree_cover(covered, p.packets).size());
+    for (const auto& b : p.blocks) {
+      const auto there = rank == 0 ? p[b.shard].node : p[p.reducers[tree_parent(rank, p.arity)]].node;
+      if (here == there || !g.params[b.param].spec.trainable) continue;
+      sent[p.nodes[here].name] += bytes_of(b.count, t) * sums;
+      sent[p.nodes[there].name] += bytes_of(b.count, t);
+    }
+  }
+}
+
 // Sums go up once per tree block (running statistics once per packet: they are folded one by one), weights come back once.
 void add_exchange(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
   for (std::size_t w = 0; w < p.workers.size(); ++w) {
     const auto here = p[p.workers[w]].node;
     const auto sums = static_cast<double>(tree_cover(p.ranges[w], p.packets).size());
     for (const auto& b : p.blocks) {
-      const auto there = p[b.shard].node;
+      const auto there = p[p.shard_of(b, p.group_of(static_cast<std::uint32_t>(w)).server_group)].node;
       if (here == there) continue;
       const bool trainable = g.params[b.param].spec.trainable;
       sent[p.nodes[here].name] += bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(p.ranges[w].count));
@@ -43,6 +61,22 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, std::map<std::s
     const auto bytes = bytes_of(shape_of(g, e.what).count(), type) * static_cast<double>(p.ranges[p[e.to].worker].count);
     sent[p.nodes[from].name] += bytes;
     if (e.grad_back) sent[p.nodes[to].name] += bytes;
+  }
+}
+
+double packet_of_examples(const model_graph& g, dtype t) {
+  return bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32);
+}
+
+// Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.
+void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, std::map<std::string, double>& sent) {
+  for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {
+    auto from = p.loaders[w];
+    if (job.data.how == delivery::server) from = p.data_server;
+    if (job.data.how == delivery::broadcast) from = p.loaders[w & (w - 1)];
+    if (job.data.how == delivery::broadcast && w == 0) continue;
+    if (p[from].node == p[p.loaders[w]].node) continue;
+    sent[p.nodes[p[from].node].name] += packet_of_examples(g, job.type()) * static_cast<double>(p.ranges[w].count);
   }
 }
 
@@ -86,23 +120,30 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   plan_costs c;
   const auto t = job.type();
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.memory[n.name] = 0;
-  add_exchange(p, g, t, c.bytes_per_step);
+  if (p.reducers.empty())
+    add_exchange(p, g, t, c.bytes_per_step);
+  else
+    add_tree(p, g, t, c.bytes_per_step);
   add_edges(p, g, t, c.bytes_per_step);
+  add_examples(p, g, job, c.bytes_per_step);
   for (const auto& r : p.roles) {
     auto& held = c.memory[p.nodes[r.node].name];
-    const auto in_flight = static_cast<double>(p.sub_solvers);
+    const auto in_flight = static_cast<double>(r.tester ? 1 : p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
-      case role_kind::loader:
-        held += (bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32)) * (in_flight + 1);
+      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;
+      case role_kind::data_server:  // what it reads; answers are on their way
+        if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;
       case role_kind::stage: held += weight_bytes(g, r.layers, t) + packet_bytes(g, r.layers, t) * in_flight; break;
+      case role_kind::tester: break;
+      case role_kind::reducer:
       case role_kind::worker:  // sums that wait for their neighbour in the tree
         for (const auto& b : p.blocks) held += bytes_of(b.count, t);
         break;
       case role_kind::shard:  // weights, one state of the rule, the sum of the step
         for (const auto& b : p.blocks)
-          if (b.shard == r.id) held += 3 * bytes_of(b.count, t);
+          if (p.shard_of(b, r.group) == r.id) held += 3 * bytes_of(b.count, t);
         break;
     }
   }

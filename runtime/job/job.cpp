@@ -1,12 +1,17 @@
 #include "runtime/job/job.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/loader.hpp"
 #include "runtime/pipeline/stage.hpp"
+#include "runtime/pipeline/tester.hpp"
+#include "runtime/reduce/reducer.hpp"
+#include "runtime/sync/mode_host.hpp"
 
 namespace troupe {
 namespace {
@@ -23,19 +28,44 @@ std::int64_t eval_examples(const prepared_job& j) {
   return j.spec.eval.batch > 0 ? std::max<std::int64_t>(1, j.spec.eval.batch / j.spec.pipeline.packets) : j.graph.packet_examples;
 }
 
-std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker) {
+split eval_split(const prepared_job& j) { return j.spec.eval.on_training ? split::train : split::test; }
+
+std::unique_ptr<eval_sampler> make_eval_sampler(const prepared_job& j) {
+  const auto& s = j.spec.eval.sampler;
+  return j.all->eval_samplers.find(s.kind)->make(s.values, {j.spec.seed, j.data->size(eval_split(j))});
+}
+
+// `seed`: a loader that is told its seeds does not know the job's.
+std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker, std::uint64_t seed) {
   const auto* type = j.all->samplers.find(j.spec.data.sampler.kind);
   sampler_config c;
-  c.seed = j.spec.seed;
+  c.seed = seed;
   c.examples = j.data->size(split::train);
   c.batch = j.spec.data.batch;
   c.worker = worker;
   c.workers = static_cast<std::uint32_t>(std::max<std::size_t>(1, j.plan.ranges.size()));
+  const auto n = j.graph.packet_examples;
+  for (const auto& r : j.plan.ranges) c.shares.push_back({r.first * n, r.count * n});
   return type->make(j.spec.data.sampler.values, c);
 }
 
 std::shared_ptr<const model_graph> graph_of(const job_ptr& j) { return {j, &j->graph}; }
 std::shared_ptr<const job_plan> plan_of(const job_ptr& j) { return {j, &j->plan}; }
+
+reading_config reading_of(const job_ptr& j) {
+  reading_config c;
+  c.graph = graph_of(j);
+  c.data = j->data;
+  c.type = j->spec.type();
+  c.eval = make_eval_sampler(*j);
+  c.eval_split = eval_split(*j);
+  c.eval_examples = eval_examples(*j);
+  return c;
+}
+
+mode_facts facts_of(const sync_mode& m, const options& o);
+std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
+                                    const std::vector<std::pair<std::string, std::string>>& given, std::string& error);
 
 std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   coordinator_config c;
@@ -48,24 +78,38 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
-  c.eval_packets = eval_packets(j->data->size(split::test), eval_examples(*j));
+  c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
+  c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
+  c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
   loader_config c;
   c.job = j->id;
   c.self = r;
-  c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.data = j->data;
-  c.order = make_sampler(*j, j->plan[r].worker);
-  c.type = j->spec.type();
+  c.read = reading_of(j);
   c.first_step = j->first_step;
-  c.eval_examples = eval_examples(*j);
+  if (j->plan[r].tester) return std::make_unique<loader>(std::move(c));
+  c.how = j->spec.data.how;
+  c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
+  c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
+  c.await_resume = restarted;
   return std::make_unique<loader>(std::move(c));
+}
+
+std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
+  data_server_config c;
+  c.job = j->id;
+  c.self = r;
+  c.plan = plan_of(j);
+  c.read = reading_of(j);
+  c.how = j->spec.data.how;
+  c.order = [j](std::uint32_t worker) { return make_sampler(*j, worker, j->spec.seed); };
+  return std::make_unique<data_server>(std::move(c));
 }
 
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
@@ -73,13 +117,13 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   stage_config c;
   c.job = j->id;
   c.self = r;
-  c.worker = j->plan.workers[me.worker];
+  c.worker = me.tester ? j->plan.tester : j->plan.workers[me.worker];
   for (const auto& stages : j->plan.stages)
     for (auto s : stages)
       if (j->plan[s].layers == me.layers) c.peers.push_back(s);
   c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.slots = j->plan.sub_solvers;
+  c.slots = me.tester ? 1 : j->plan.sub_solvers;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   if (me.layers.size() == 1)
@@ -87,46 +131,107 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   return std::make_unique<stage>(std::move(c));
 }
 
-std::unique_ptr<role> make_worker(const job_ptr& j, role_id r) {
-  worker_config c;
-  c.job = j->id;
-  c.self = r;
-  c.worker = j->plan[r].worker;
-  c.graph = graph_of(j);
-  c.plan = plan_of(j);
-  c.mode = j->spec.train.sync.values;
-  c.type = j->spec.type();
-  return j->all->modes.find(j->spec.train.sync.kind)->make_worker(std::move(c));
+std::unique_ptr<role> make_tester(const job_ptr& j, role_id r) {
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type()});
 }
 
-std::unique_ptr<role> make_shard(const job_ptr& j, role_id r) {
-  shard_config c;
-  c.job = j->id;
-  c.self = r;
-  c.graph = graph_of(j);
-  c.plan = plan_of(j);
-  c.update = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values);
-  c.rate = j->all->schedules.find(j->spec.train.schedule.kind)->make(j->spec.train.schedule.values);
-  c.lr = j->spec.train.lr;
-  c.decay = j->spec.train.decay;
-  c.mode = j->spec.train.sync.values;
-  c.type = j->spec.type();
-  c.seed = j->spec.seed;
-  c.first_step = j->first_step;
-  auto values = std::make_shared<std::vector<tensor>>(j->graph.params.size());
-  auto rule = std::make_shared<std::vector<tensors>>(j->graph.params.size());
+std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r) {
+  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step});
+}
+
+// What the shards begin with: given weights and states of the rule, by parameter.
+void set_initial(const prepared_job& j, half_config& c) {
+  auto values = std::make_shared<std::vector<tensor>>(j.graph.params.size());
+  auto rule = std::make_shared<std::vector<tensors>>(j.graph.params.size());
   const auto states = c.update->states();
-  for (std::size_t p = 0; p < j->graph.params.size(); ++p) {
-    for (const auto& [name, value] : j->initial) {
-      if (name == j->graph.params[p].full_name) (*values)[p] = value;
+  for (std::size_t p = 0; p < j.graph.params.size(); ++p) {
+    for (const auto& [name, value] : j.initial) {
+      if (name == j.graph.params[p].full_name) (*values)[p] = value;
       for (const auto& s : states)
-        if (name == j->graph.params[p].full_name + "@" + s) (*rule)[p].push_back(value);
+        if (name == j.graph.params[p].full_name + "@" + s) (*rule)[p].push_back(value);
     }
     if ((*rule)[p].size() != states.size()) (*rule)[p].clear();
   }
   c.initial = values;
   c.initial_rule = rule;
-  return j->all->modes.find(j->spec.train.sync.kind)->make_shard(std::move(c));
+}
+
+// A worker's or a shard's half of the job's mode.
+std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  const auto& t = j->spec.train;
+  half_config c;
+  c.job = j->id;
+  c.self = r;
+  c.worker = j->plan[r].worker;
+  c.graph = graph_of(j);
+  c.plan = plan_of(j);
+  c.update = j->all->rules.find(t.rule.kind)->make(t.rule.values);
+  c.rate = j->all->schedules.find(t.schedule.kind)->make(t.schedule.values);
+  c.lr = t.lr;
+  c.decay = t.decay;
+  c.mode = t.sync.values;
+  c.type = j->spec.type();
+  c.seed = j->spec.seed;
+  c.first_step = j->first_step;
+  c.incarnation = incarnation;
+  if (j->plan[r].kind == role_kind::shard) set_initial(*j, c);
+  return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
+}
+
+mode_facts facts_of(const sync_mode& m, const options& o) {
+  mode_facts f;
+  f.name = m.name;
+  f.options = options_to_text(o);
+  f.lockstep = m.lockstep;
+  if (m.portions) f.portion = static_cast<std::uint32_t>(o.integer("portion"));
+  return f;
+}
+
+// A mode that a person asks for while the job runs.
+std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
+                                    const std::vector<std::pair<std::string, std::string>>& given, std::string& error) {
+  const auto* m = j.all->modes.find(name);
+  if (!m) {
+    error = "unknown mode '" + name + "' (there is:";
+    for (const auto& n : j.all->modes.names()) error += " " + n;
+    error += ")";
+    return std::nullopt;
+  }
+  try {
+    const auto o = options_from_text(given, m->specs);
+    if (m->check) m->check(o, j.spec, j.plan);
+    return facts_of(*m, o);
+  } catch (const option_error& e) {
+    error = "mode " + name + ": " + e.what();
+    return std::nullopt;
+  }
+}
+
+// Does the mode suit the job? Else where in the file and why.
+std::optional<diagnostic> check_mode(const prepared_job& j) {
+  const auto& t = j.spec.train;
+  const auto* m = j.all->modes.find(t.sync.kind);
+  if (!m) return diagnostic{t.sync.at, "unknown mode '" + t.sync.kind + "'"};
+  try {
+    if (m->check) m->check(t.sync.values, j.spec, j.plan);
+  } catch (const option_error& e) {
+    auto at = position(t.key_at, "sync." + e.key, t.sync.at);
+    if (e.key.starts_with("topology"))
+      at = position(j.spec.topology.key_at, e.key.size() > 9 ? e.key.substr(9) : "", j.spec.topology.at);
+    else if (e.key.starts_with("exchange"))
+      at = position(t.key_at, e.key, t.at);
+    return diagnostic{at, e.what()};
+  }
+  return std::nullopt;
+}
+
+// Layers with a will of their own talk to their likes on all workers, and have none at a tester.
+plan_options options_of_plan(const prepared_job& j) {
+  plan_options o;
+  o.own_stage = j.all->stages.types();
+  o.tester = make_eval_sampler(j)->examples() > 0;
+  for (const auto& l : j.graph.layers) o.tester = o.tester && !o.own_stage.count(l.type);
+  return o;
 }
 
 std::uint64_t last_step_of(const prepared_job& j) {
@@ -135,6 +240,29 @@ std::uint64_t last_step_of(const prepared_job& j) {
   if (j.spec.train.finish.epochs) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.epochs) * j.steps_per_epoch);
   if (j.spec.train.finish.steps) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.steps));
   return last;
+}
+
+// What only the data's size can tell about the samplers of training and of evaluation.
+std::optional<diagnostic> check_samplers(const prepared_job& j) {
+  const auto& d = j.spec.data;
+  const auto& e = j.spec.eval;
+  try {
+    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1) return diagnostic{d.sampler.at, "an epoch has no whole step"};
+  } catch (const option_error& x) {
+    return diagnostic{d.sampler.at, "sampler '" + d.sampler.kind + "': " + x.what()};
+  }
+  if (!j.all->eval_samplers.find(e.sampler.kind))
+    return diagnostic{e.sampler.at, "unknown evaluation sampler '" + e.sampler.kind + "'"};
+  try {
+    make_eval_sampler(j);
+  } catch (const option_error& x) {
+    return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
+  }
+  const auto packets = j.spec.pipeline.packets;
+  if (e.batch % packets != 0)
+    return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
+                                                             " examples, " + std::to_string(packets) + " packets"};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -160,9 +288,13 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
       return diagnostics{{j->spec.layers.empty() ? j->spec.at : j->graph.layers[p.layer].spec->at,
                           "layer '" + j->graph.layers[p.layer].name + "' keeps running statistics ('" + p.spec.name +
                               "'), which no sync mode folds yet"}};
-  auto plan = make_plan(j->spec, j->graph, nodes, j->all->stages.types());
+  const auto* order = j->all->samplers.find(d.sampler.kind);
+  if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
+  j->spec.data.how = order->how;
+  auto plan = make_plan(j->spec, j->graph, nodes, options_of_plan(*j));
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));
+  if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
   for (const auto& l : j->graph.layers)
     if (const auto* own = j->all->stages.find(l.type); own && own->check)
       if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
@@ -170,18 +302,22 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
     return diagnostics{{position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) +
                                                                " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
-  j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0)->steps_per_epoch());
+  if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
+  j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   j->last_step = last_step_of(*j);
   return j;
 }
 
-std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r);
+    case role_kind::loader: return make_loader(j, r, incarnation > 0);
     case role_kind::stage: return make_stage(j, r);
-    case role_kind::worker: return make_worker(j, r);
-    case role_kind::shard: return make_shard(j, r);
+    case role_kind::worker:
+    case role_kind::shard: return make_half(j, r, incarnation);
+    case role_kind::reducer: return make_reducer(j, r);
+    case role_kind::tester: return make_tester(j, r);
+    case role_kind::data_server: return make_data_server(j, r);
   }
   return nullptr;
 }

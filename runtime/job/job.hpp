@@ -33,8 +33,9 @@ struct prepared_job {
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
                                                                      const std::vector<node_spec>& nodes);
 
-// The role value `r` of the plan, ready to be hosted.
-std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r);
+// The role value `r` of the plan, ready to be hosted. `incarnation` > 0: again, after its node was restarted. A worker's half then asks
+// the shards where to go on (it must be sent `start`), and its loader waits for the answer.
+std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r, std::uint32_t incarnation = 0);
 
 // Initial weights by name, in layer order, as the shards will have them.
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d);

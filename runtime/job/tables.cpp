@@ -9,6 +9,7 @@ tables stock_tables() {
   add_stock_schedules(t.schedules);
   add_stock_sources(t.sources);
   add_stock_samplers(t.samplers);
+  add_stock_eval_samplers(t.eval_samplers);
   add_stock_modes(t.modes);
   return t;
 }

@@ -17,6 +17,7 @@ struct tables {
   schedule_registry schedules;
   source_registry sources;
   sampler_registry samplers;
+  eval_sampler_registry eval_samplers;
   mode_registry modes;
   stage_registry stages;  // actor-based layers: layer types whose stage has a will of its own
 };

@@ -17,6 +17,18 @@ struct grant {
   std::uint64_t until = 0;
 };
 
+// Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step `step`, after the portions sent
+// before it. Steps never go down, and one loader gets a packet of a step at most once: whatever looks otherwise is a duplicate.
+struct portion {
+  std::uint64_t step = 0;
+  std::uint32_t first = 0, count = 0;
+};
+
+// Worker half -> its loader: begin with step `step`, whatever your configuration says. Ignored by a loader that has begun.
+struct resume_at {
+  std::uint64_t step = 0;
+};
+
 // Coordinator -> shards: from step `from` on, `key` (as in the job file, e.g. "train.dynamics.lr") is `value`.
 struct set_value {
   std::string key;
@@ -40,6 +52,8 @@ struct collect {
   std::uint64_t request = 0;
   bool with_state = false;
 };
+// Also shard -> worker in modes whose workers step by themselves: what to begin with; `request` is then how many updates the states
+// of the rule have seen.
 struct state {
   std::uint64_t request = 0;
   std::uint32_t block = 0;
@@ -53,6 +67,22 @@ struct restore_state {
   tensors rule;
 };
 
+// Coordinator -> workers, round header.id: every step below header.step has been computed. Send what you still hold (accumulated gradients, your
+// copy of the weights where the mode keeps one), then say so to your shards. Shards tell the coordinator when all have.
+struct settle {};
+// Coordinator -> workers and shards: go on at header.step in this mode. Options as text, checked by the coordinator.
+struct adopt {
+  std::string mode;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+
+// Coordinator -> workers: what have you counted? And the answer: histograms by name ("conv1.weight": how many reads were 0, 1, ...
+// clocks behind).
+struct observe {};
+struct observation {
+  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
+};
+
 struct halt {};  // finish what runs, send nothing new
 
 // Host -> coordinator, for a person: pause, resume, stop, checkpoint, eval, set (key, value). Answered by events.
@@ -60,6 +90,7 @@ struct command {
   std::string name;
   std::string key;
   double value = 0;
+  std::vector<std::pair<std::string, std::string>> options;  // of `mode NAME key=value ...`; the name is the key
 };
 
 // A role's own message (plugins: CAF fixes its type table at start, so plugin messages travel inside this one).

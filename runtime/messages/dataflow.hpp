@@ -27,4 +27,17 @@ struct credit {
   std::uint32_t count = 1;
 };
 
+// Loader -> data server or another loader: send packet header.packet of header.step (of the evaluation round header.step when
+// header.phase is test). One request is credit for one answer; it may be repeated, since the answer is a pure function of it.
+struct want_examples {};
+
+// The answer with the examples themselves (samplers `served`, `replicate`), or with the number that they follow from (`seeded`).
+// A loader drops an answer that it does not wait for.
+struct examples {
+  tensor data, label;
+};
+struct examples_seed {
+  std::uint64_t seed = 0;
+};
+
 }  // namespace troupe

@@ -17,7 +17,10 @@ void visit_tensors(B& b, F&& f) {
   const auto each = [&](auto& list) {
     for (auto& t : list) f(t);
   };
-  if constexpr (one_of<B, forward, weights>) {
+  if constexpr (one_of<B, examples>) {
+    f(b.data);
+    f(b.label);
+  } else if constexpr (one_of<B, forward, weights>) {
     f(b.value);
   } else if constexpr (one_of<B, state, restore_state>) {
     f(b.value);
@@ -32,8 +35,8 @@ void visit_tensors(B& b, F&& f) {
   } else if constexpr (one_of<B, layer_weights, user>) {
     each(b.values);
   } else {
-    static_assert(one_of<B, credit, ready, start, grant, set_value, evaluate, report, collect, halt, command, finished, timer_fired,
-                         peer_down>,
+    static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value, evaluate,
+                         report, collect, settle, adopt, observe, observation, halt, command, finished, timer_fired, peer_down>,
                   "a new body: say where its tensors are");
   }
 }
@@ -56,8 +59,10 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward",  "backward", "credit",  "gradient", "push",    "weights", "layer_weights", "ready", "start",    "grant", "set",
-      "evaluate", "report",   "collect", "state",    "restore", "halt",    "command",       "user",  "finished", "timer", "down"};
+      "forward", "backward", "credit", "gradient", "push", "weights", "layer_weights", "ready", "fetch",
+      "start", "grant", "set", "evaluate", "report", "collect", "state", "restore", "halt", "command", "user",
+      "settle", "adopt", "observe", "observation",
+      "portion", "resume_at", "want_examples", "examples", "examples_seed", "finished", "timer", "down"};
   return names[m.index()];
 }
 

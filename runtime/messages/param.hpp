@@ -38,7 +38,20 @@ struct layer_weights {
   tensors values;
 };
 
-// Stage -> worker and worker -> coordinator: nothing more is under way for header.step.
-struct ready {};
+// Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
+// `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
+// header.clock is the step whose gradient the shard wants next from it.
+struct fetch {
+  std::uint32_t block = 0;
+  bool join = false;
+};
+
+// "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
+// coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
+// [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator).
+struct ready {
+  enum class what_of : std::uint8_t { settled, adopted, joined, portion };
+  what_of what = what_of::settled;
+};
 
 }  // namespace troupe

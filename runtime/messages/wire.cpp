@@ -38,6 +38,14 @@ void fields(auto& a, is<credit> auto& m) {
   auto& [count] = m;
   a(count);
 }
+void fields(auto& a, is<examples> auto& m) {
+  auto& [data, label] = m;
+  a(data, label);
+}
+void fields(auto& a, is<examples_seed> auto& m) {
+  auto& [seed] = m;
+  a(seed);
+}
 void fields(auto& a, is<gradient> auto& m) {
   auto& [layer, grads, stats] = m;
   a(layer, grads, stats);
@@ -57,6 +65,14 @@ void fields(auto& a, is<layer_weights> auto& m) {
 void fields(auto& a, is<grant> auto& m) {
   auto& [until] = m;
   a(until);
+}
+void fields(auto& a, is<portion> auto& m) {
+  auto& [step, first, count] = m;
+  a(step, first, count);
+}
+void fields(auto& a, is<resume_at> auto& m) {
+  auto& [step] = m;
+  a(step);
 }
 void fields(auto& a, is<set_value> auto& m) {
   auto& [key, value, from] = m;
@@ -83,8 +99,24 @@ void fields(auto& a, is<restore_state> auto& m) {
   a(block, value, rule);
 }
 void fields(auto& a, is<command> auto& m) {
-  auto& [name, key, value] = m;
-  a(name, key, value);
+  auto& [name, key, value, options] = m;
+  a(name, key, value, options);
+}
+void fields(auto& a, is<fetch> auto& m) {
+  auto& [block, join] = m;
+  a(block, join);
+}
+void fields(auto& a, is<ready> auto& m) {
+  auto& [what] = m;
+  a(what);
+}
+void fields(auto& a, is<adopt> auto& m) {
+  auto& [mode, options] = m;
+  a(mode, options);
+}
+void fields(auto& a, is<observation> auto& m) {
+  auto& [histograms] = m;
+  a(histograms);
 }
 void fields(auto& a, is<user> auto& m) {
   auto& [type, bytes, values] = m;
@@ -130,7 +162,10 @@ class writer {
     for (int i = 0; i < t.dims().rank(); ++i) put(t.dims()[i]);
     if (t.backed() && t.bytes() > 0) payloads.push_back(&t);
   }
-  void put(const std::pair<std::string, double>& p) { (*this)(p.first, p.second); }
+  template <class T>
+  void put(const std::pair<std::string, T>& p) {
+    (*this)(p.first, p.second);
+  }
   template <class T>
   void put(const std::vector<T>& list) {
     put(static_cast<std::uint32_t>(list.size()));
@@ -177,10 +212,18 @@ class reader {
     s.assign(reinterpret_cast<const char*>(data_ + pos_), n);
     pos_ += n;
   }
-  void get(std::pair<std::string, double>& p) { (*this)(p.first, p.second); }
+  template <class T>
+  void get(std::pair<std::string, T>& p) {
+    (*this)(p.first, p.second);
+  }
   void get(tensors& list) { get_list(list, tensor_fixed_bytes, wire_max_tensors, "a list claims more tensors than allowed"); }
-  void get(std::vector<std::pair<std::string, double>>& list) {
-    get_list(list, 12, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+  // A pair takes at least the length of its name and the length of what is a list or a string.
+  template <class T>
+  void get(std::vector<std::pair<std::string, T>>& list) {
+    get_list(list, std::is_same_v<T, double> ? 12 : 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+  }
+  void get(std::vector<std::uint64_t>& list) {
+    get_list(list, 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
   }
   void get(tensor& t) {
     std::uint8_t state = 0, type = 0, rank = 0, zero = 0;

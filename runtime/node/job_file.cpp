@@ -222,7 +222,8 @@ class job_reader {
   }
 
   void read_exchange(table_reader& r) {
-    r.word("reducer", job_.train.reducer, {"server", "auto"}, {"tree", "ring", "sharded", "nccl"});
+    r.word("reducer", job_.train.reducer, {"server", "tree", "auto"}, {"ring", "sharded", "nccl"});
+    r.integer("arity", job_.train.arity, 2, 64);
     if (job_.train.reducer == "auto") job_.train.reducer = "server";
     r.word("compress", job_.train.compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
     r.finish();
@@ -248,10 +249,16 @@ class job_reader {
   }
 
   void read_eval() {
-    auto r = section("eval", job_.eval.at, nullptr, false);
-    if (!r) return;
+    auto r = section("eval", job_.eval.at, &job_.eval.key_at, false);
+    if (!r) return check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
     r->integer("every", job_.eval.every, 0, int64_most);
     r->integer("batch", job_.eval.batch, 1, int32_most);
+    if (auto s = r->table("sampler", "[eval.sampler]"))
+      choose(*s, "kind", "evaluation sampler", all_.eval_samplers, job_.eval.sampler);
+    check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
+    std::string split = "test";
+    r->word("split", split, {"test", "train"});
+    job_.eval.on_training = split == "train";
     r->finish();
   }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/device.hpp"
-
 namespace troupe {
 namespace {
 
@@ -14,7 +12,13 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
-coordinator::coordinator(coordinator_config c) : config_(std::move(c)) { completed_ = granted_ = evaluated_ = config_.first_step; }
+coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
+  completed_ = evaluated_ = config_.first_step;
+  const auto workers = config_.plan->ranges.size();
+  done_.assign(workers, completed_);
+  granted_.assign(workers, completed_);
+  joined_at_.assign(workers, completed_);
+}
 
 header coordinator::to(role_id r) const {
   header h;
@@ -28,14 +32,11 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
   now_ = now;
   if (ended_) return;
   std::visit(overloaded{
-                 [&](const start&) {
-                   if (started_) return;
-                   started_ = true;
-                   begun_ = last_step_at_ = now;
-                   for (auto s : config_.plan->shards) out.send({to(s), start{}});
-                 },
+                 [&](const start&) { begin(now, out); },
                  [&](const report&) { take_report(e, out); },
                  [&](const state&) { take_state(e, out); },
+                 [&](const ready& r) { take_ready(e.h, r, out); },
+                 [&](const observation& o) { take_observation(e.h, o, out); },
                  [&](const command& c) { take_command(c, out); },
                  [&](const finished&) { collected(out); },
                  [&](const peer_down& p) {
@@ -48,63 +49,95 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
   advance(out);
 }
 
+void coordinator::begin(time_point now, effects& out) {
+  if (started_) return;
+  started_ = true;
+  begun_ = last_step_at_ = now;
+  for (auto s : config_.plan->shards) out.send({to(s), start{}});
+}
+
+// --- losses
+
+std::uint32_t coordinator::worker_of_packet(std::uint32_t packet) const {
+  const auto& ranges = config_.plan->ranges;
+  const auto next = std::upper_bound(ranges.begin(), ranges.end(), packet, [](std::uint32_t p, const packet_range& r) { return p < r.first; });
+  return static_cast<std::uint32_t>(next - ranges.begin()) - 1;
+}
+
 // How many reports complete a step or a round: one per packet and stage that hosts a loss or a metric of that phase.
 coordinator::gathered coordinator::expect(std::uint32_t packets, bool train) const {
-  std::uint32_t stages = 0;
-  for (auto r : config_.plan->stages.at(0)) {
-    bool any = false;
+  const auto counts = [&](role_id r) {
     for (auto l : (*config_.plan)[r].layers) {
       const auto& layer = config_.graph->layers[l];
-      any = any || (reports(layer) && (train ? layer.in_train : layer.in_test));
+      if (reports(layer) && (train ? layer.in_train : layer.in_test)) return 1u;
     }
-    stages += any ? 1 : 0;
-  }
+    return 0u;
+  };
   gathered g;
+  if (!train && !config_.mode.lockstep)
+    g.stages = counts(config_.plan->tester_stage);
+  else
+    for (auto r : config_.plan->stages.at(0)) g.stages += counts(r);
   g.by_packet.resize(packets);
-  g.missing = packets * stages;
+  g.missing = packets * g.stages;
+  if (train)
+    for (const auto& r : config_.plan->ranges) g.left.push_back(r.count * g.stages);
   return g;
+}
+
+coordinator::gathered& coordinator::step_of(std::uint64_t step) {
+  auto at = steps_.find(step);
+  if (at != steps_.end()) return at->second;
+  auto& g = steps_.emplace(step, expect(config_.plan->packets, true)).first->second;
+  for (std::uint32_t w = 0; w < joined_at_.size(); ++w)
+    if (step < joined_at_[w]) give_up(g, w);
+  return g;
+}
+
+// Reports of this worker's packets were lost with it: the step is complete without them.
+void coordinator::give_up(gathered& g, std::uint32_t worker) {
+  const auto range = config_.plan->ranges[worker];
+  for (auto p = range.first; p < range.first + range.count; ++p) g.by_packet[p].given_up = true;
+  g.missing -= g.left[worker];
+  g.left[worker] = 0;
 }
 
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   gathered* g = nullptr;
   if (train) {
-    if (e.h.step < completed_) return;
-    auto at = steps_.find(e.h.step);
-    if (at == steps_.end()) at = steps_.emplace(e.h.step, expect(config_.plan->packets, true)).first;
-    g = &at->second;
+    if (e.h.step < completed_ || e.h.packet >= config_.plan->packets) return;
+    g = &step_of(e.h.step);
   } else if (round_ && e.h.step == rounds_) {
     g = &*round_;
   }
-  if (!g || e.h.packet >= g->by_packet.size() || g->missing == 0) return;
-  g->by_packet[e.h.packet].push_back(std::get<report>(e.body));
-  if (--g->missing > 0) return;
-  if (!train) {
-    auto done = std::move(*round_);
-    round_.reset();
-    return round_complete(done, out);
+  if (!g || e.h.packet >= g->by_packet.size() || index_of(e.h.src) >= config_.plan->roles.size()) return;
+  auto& packet = g->by_packet[e.h.packet];
+  const auto& stage = (*config_.plan)[e.h.src];
+  if (stage.layers.empty() || packet.given_up) return;
+  for (const auto& [first, r] : packet.by_stage)
+    if (first == stage.layers.front()) return;  // twice, or of a copy of the portion
+  packet.by_stage.emplace_back(stage.layers.front(), std::get<report>(e.body));
+  --g->missing;
+  if (train) {
+    --g->left[worker_of_packet(e.h.packet)];
+    return complete_steps(out);
   }
+  if (g->missing > 0) return;
+  const auto done = std::move(*round_);
+  round_.reset();
+  round_complete(done, out);
+}
+
+void coordinator::complete_steps(effects& out) {
   for (auto first = steps_.begin(); first != steps_.end() && first->first == completed_ && first->second.missing == 0;) {
     step_complete(first->first, first->second, out);
     first = steps_.erase(first);
   }
-}
-
-// Means over the examples, taken in packet order; scalars of a packet in the order of their names' layers.
-coordinator::scalars coordinator::mean_of(const gathered& g) const {
-  scalars means;
-  for (const auto& l : config_.graph->layers) {
-    double sum = 0, weight = 0;
-    for (const auto& packet : g.by_packet)
-      for (const auto& r : packet)
-        for (const auto& [name, value] : r.values)
-          if (name == l.name) {
-            sum += value * r.valid;
-            weight += r.valid;
-          }
-    if (weight > 0) means.emplace_back(l.name, sum / weight);
+  for (std::uint32_t w = 0; w < done_.size(); ++w) {
+    done_[w] = std::max(done_[w], completed_);
+    for (auto at = steps_.find(done_[w]); at != steps_.end() && at->second.left[w] == 0; at = steps_.find(done_[w])) ++done_[w];
   }
-  return means;
 }
 
 void coordinator::step_complete(std::uint64_t step, const gathered& g, effects& out) {
@@ -127,46 +160,62 @@ void coordinator::step_complete(std::uint64_t step, const gathered& g, effects& 
   if (config_.finish.seconds && seconds(now_ - begun_) >= *config_.finish.seconds) want_stop_ = true;
 }
 
-void coordinator::begin_round(effects& out) {
-  ++rounds_;
-  evaluated_ = completed_;
-  want_eval_ = false;
-  round_ = expect(config_.eval_packets, false);
-  for (auto l : config_.plan->loaders) {
-    auto h = to(l);
-    h.version = completed_;
+// --- workers that have been restarted
+
+void coordinator::take_ready(const header& h, const ready& r, effects& out) {
+  if (index_of(h.src) >= config_.plan->roles.size()) return;
+  const auto& who = (*config_.plan)[h.src];
+  switch (r.what) {
+    case ready::what_of::settled:
+      if (!settling_ || static_cast<std::uint64_t>(h.id) != settle_round_ || who.kind != role_kind::shard) return;
+      settling_->insert(h.src);
+      if (settling_->size() < config_.plan->shards.size()) return;
+      settling_.reset();
+      settled_at_ = completed_;
+      return;
+    case ready::what_of::adopted:
+      if (!switching_ || h.clock != era_ || who.kind != role_kind::worker) return;
+      switching_->insert(h.src);
+      if (switching_->size() == config_.plan->workers.size()) switched(out);
+      return;
+    case ready::what_of::joined:
+      if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
+      return;
+    case ready::what_of::portion:
+      if (who.kind == role_kind::worker && portions_ && portions_->step() == h.step) portions_->done(who.worker, h.packet);
+      return;
+  }
+}
+
+void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out) {
+  joined_at_[worker] = std::max(joined_at_[worker], step);
+  for (auto& [s, g] : steps_)
+    if (s < step) give_up(g, worker);
+  if (portions_) portions_->lost(worker);
+  if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
+    out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
+  if (round_ && config_.mode.lockstep) {
+    auto h = to(config_.plan->loaders[worker]);
+    h.version = evaluated_;
     out.send({h, evaluate{rounds_}});
   }
+  // Steps of which nobody has reported yet, and that it will not report.
+  for (auto s = completed_; s < step; ++s) step_of(s);
+  complete_steps(out);
+  if (settling_) {  // its word may have been lost with it
+    auto h = to(config_.plan->workers[worker]);
+    h.id = msg_id{settle_round_};
+    h.step = completed_;
+    out.send({h, settle{}});
+  }
 }
 
-void coordinator::round_complete(const gathered& g, effects& out) {
-  event_effect e{"eval", completed_, {}, {}};
-  double loss = 0;
-  bool have_accuracy = false;
-  for (const auto& [name, value] : mean_of(g)) {
-    for (const auto& l : config_.graph->layers) {
-      if (l.name != name) continue;
-      if (l.maths->is_loss()) loss += l.loss_weight * value;
-      if (l.maths->is_metric() && !have_accuracy) {
-        have_accuracy = true;
-        accuracy_ = value;
-      } else if (l.maths->is_metric()) {
-        e.values.emplace_back(name, value);
-      }
-    }
-  }
-  if (have_accuracy) e.values.insert(e.values.begin(), {"accuracy", accuracy_});
-  e.values.emplace_back("loss", loss);
-  out.event(std::move(e));
-  last_step_at_ = now_;
-  rounds_without_better_ = accuracy_ > best_accuracy_ ? 0 : rounds_without_better_ + 1;
-  best_accuracy_ = std::max(best_accuracy_, accuracy_);
-  if (config_.finish.target_accuracy && accuracy_ >= *config_.finish.target_accuracy) want_stop_ = true;
-  if (config_.finish.patience && rounds_without_better_ >= *config_.finish.patience) want_stop_ = true;
-}
+// --- a person
+
+void coordinator::hold() { hold_ = std::max(*std::max_element(granted_.begin(), granted_.end()), completed_); }
 
 void coordinator::take_command(const command& c, effects& out) {
-  auto hold = [&] { hold_ = std::max(granted_, completed_); };
+  const auto refuse = [&](std::string why) { out.event({"refused", completed_, {}, std::move(why)}); };
   if (c.name == "pause") {
     want_pause_ = true;
     hold();
@@ -185,145 +234,141 @@ void coordinator::take_command(const command& c, effects& out) {
     hold();
   } else if (c.name == "eval") {
     want_eval_ = config_.eval_packets > 0;
-    hold();
+    if (config_.mode.lockstep) hold();
+  } else if (c.name == "mode") {
+    take_mode_command(c.key, c.options, out);
+  } else if (c.name == "staleness") {
+    begin_observe(out);
+  } else if (c.name == "set" && c.key.starts_with("train.sync.")) {
+    auto options = config_.mode.options;
+    const auto key = c.key.substr(11);
+    std::erase_if(options, [&](const auto& o) { return o.first == key; });
+    for (const auto& o : c.options) options.emplace_back(key, o.second);
+    if (c.options.empty()) return refuse("no value for " + c.key);
+    take_mode_command(config_.mode.name, std::move(options), out);
   } else if (c.name == "set") {
-    for (auto s : config_.plan->shards) out.send({to(s), set_value{c.key, c.value, granted_}});
-    out.event({"set", granted_, {{c.key, c.value}}, {}});
+    const auto from = *std::max_element(granted_.begin(), granted_.end());
+    for (auto s : config_.plan->shards) out.send({to(s), set_value{c.key, c.value, from}});
+    for (auto w : config_.plan->workers) out.send({to(w), set_value{c.key, c.value, from}});
+    out.event({"set", from, {{c.key, c.value}}, {}});
   } else {
-    out.event({"refused", completed_, {}, "unknown command '" + c.name + "'"});
+    refuse("unknown command '" + c.name + "'");
   }
 }
 
+void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out) {
+  std::string why;
+  std::optional<mode_facts> found;
+  if (!config_.find_mode)
+    why = "this job's mode is fixed";
+  else if (want_mode_ || switching_)
+    why = "a switch to mode '" + (want_mode_ ? want_mode_->name : config_.mode.name) + "' is under way";
+  else if (config_.plan->server_groups > 1)
+    why = "with several server groups the mode is fixed";
+  else
+    found = config_.find_mode(name, options, why);
+  if (found && (found->portion > 0 || config_.mode.portion > 0)) {
+    found.reset();
+    why = "portions are dealt from the first step on: a job cannot switch to or from sandblaster";
+  }
+  if (!found) return out.event({"refused", completed_, {}, why});
+  want_mode_ = std::move(found);
+  hold();
+}
+
+// --- grants and boundaries
+
 std::uint64_t coordinator::next_boundary() const {
   std::uint64_t at = config_.last_step > 0 ? config_.last_step : ~0ull;
-  if (config_.eval_every > 0 && config_.eval_packets > 0) {
+  if (config_.eval_every > 0 && config_.eval_packets > 0 && config_.mode.lockstep) {
     const auto due = (evaluated_ / config_.eval_every + 1) * config_.eval_every;
     at = std::min(at, due);
   }
   if (hold_) at = std::min(at, *hold_);
-  if (want_stop_) at = std::min(at, granted_);
+  if (want_stop_) at = std::min(at, *std::max_element(granted_.begin(), granted_.end()));
   return at;
+}
+
+void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
+  if (paused_) return;
+  if (config_.mode.portion > 0) {
+    const bool more = !portions_ || portions_->complete();
+    const auto next = portions_ ? portions_->step() + 1 : completed_;
+    if (more && next < boundary) {
+      portions_.emplace(next, config_.plan->packets, config_.mode.portion, static_cast<std::uint32_t>(config_.plan->workers.size()));
+      granted_.assign(granted_.size(), next + 1);
+    }
+    if (portions_)
+      for (const auto& d : portions_->next()) out.send({to(config_.plan->loaders[d.worker]), d.what});
+    return;
+  }
+  for (std::uint32_t w = 0; w < granted_.size(); ++w) {
+    const auto until = std::min((config_.mode.lockstep ? completed_ : done_[w]) + config_.window, boundary);
+    if (until <= granted_[w]) continue;
+    granted_[w] = until;
+    out.send({to(config_.plan->loaders[w]), grant{until}});
+  }
 }
 
 // Grants what may run; at a boundary does what is due there, one thing at a time.
 void coordinator::advance(effects& out) {
-  if (!started_ || ended_ || round_ || collect_) return;
-  const auto boundary = next_boundary();
-  if (completed_ < boundary) {
-    const auto until = std::min(completed_ + config_.window, boundary);
-    if (until > granted_ && !paused_) {
-      granted_ = until;
-      for (auto l : config_.plan->loaders) out.send({to(l), grant{granted_}});
-    }
-    return;
+  while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
+    if (round_ && config_.mode.lockstep) return;
+    if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
+        completed_ / config_.eval_every > evaluated_ / config_.eval_every)
+      want_eval_ = true;
+    if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
+    const bool any_done = config_.finish.who == "any" && config_.last_step > 0 &&
+                          *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
+    if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
+    const auto boundary = next_boundary();
+    if (completed_ < boundary) return grant_steps(boundary, out);
+    if (!at_boundary(out)) return;
   }
+}
+
+// True: done with this boundary, go on.
+bool coordinator::at_boundary(effects& out) {
   const bool last = (config_.last_step > 0 && completed_ >= config_.last_step) || want_stop_;
   const bool due = config_.eval_every > 0 && completed_ % config_.eval_every == 0 && completed_ > config_.first_step;
   const bool fresh = evaluated_ == completed_ && rounds_ > 0;
-  if (config_.eval_packets > 0 && (want_eval_ || ((due || (last && !stopped_by_person_)) && !fresh))) return begin_round(out);
+  const bool evaluates = config_.eval_packets > 0 &&
+                         (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
+  const bool settled = settled_at_ && *settled_at_ == completed_;
+  if ((want_mode_ || ((last || want_checkpoint_) && !config_.mode.lockstep)) && !settled) return begin_settle(out), false;
+  if (evaluates && !round_) return begin_round(out), false;
+  if (round_) return false;
   want_eval_ = false;
-  if (last) return begin_collect(true, out);
-  if (want_checkpoint_) return begin_collect(false, out);
+  if (last && !config_.mode.lockstep && !observed_) return begin_observe(out), false;
+  if (last && observing_) return false;
+  if (last) return begin_collect(true, out), false;
+  if (want_checkpoint_) return begin_collect(false, out), false;
+  if (want_mode_) return begin_switch(out), false;
   if (want_pause_) {
     if (!paused_) out.event({"paused", completed_, {}, {}});
     paused_ = true;
-    return;
+    return false;
   }
   hold_.reset();
+  settled_at_.reset();
   evaluated_ = std::max(evaluated_, due ? completed_ : evaluated_);
-  if (next_boundary() > completed_) advance(out);
-}
-
-void coordinator::begin_collect(bool final, effects& out) {
-  want_checkpoint_ = false;
-  collect_.emplace();
-  collect_->request = ++requests_;
-  collect_->final = final;
-  collect_->blocks.resize(config_.plan->blocks.size());
-  collect_->missing = static_cast<std::uint32_t>(config_.plan->blocks.size());
-  for (auto s : config_.plan->shards) {
-    auto h = to(s);
-    h.version = completed_;
-    out.send({h, collect{requests_, true}});
-  }
-  if (collect_->missing == 0) out.run([](job_context&) {}, {}, requests_);
-}
-
-void coordinator::take_state(const envelope& e, effects& out) {
-  const auto& s = std::get<state>(e.body);
-  if (!collect_ || s.request != collect_->request || s.block >= collect_->blocks.size() || collect_->blocks[s.block]) return;
-  collect_->blocks[s.block] = s;
-  if (--collect_->missing > 0) return;
-  // Every block is here: put parameters together again, in layer order.
-  auto& c = *collect_;
-  for (const auto& p : config_.graph->params) {
-    c.weights.emplace_back(p.full_name, tensor{});
-    for (const auto& b : config_.plan->blocks)
-      if (&config_.graph->params[b.param] == &p && b.begin == 0)
-        for (std::size_t k = 0; k < c.blocks[b.id]->rule.size(); ++k)
-          c.rule.emplace_back(p.full_name + "@" + config_.rule_states.at(k), tensor{});
-  }
-  out.run(
-      [this](job_context& ctx) {
-        auto& at = *collect_;
-        std::size_t rule_index = 0;
-        for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
-          const auto& spec = config_.graph->params[p].spec;
-          std::vector<tensor*> into{&at.weights[p].second};
-          while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
-            into.push_back(&at.rule[rule_index++].second);
-          for (const auto& b : config_.plan->blocks) {
-            if (b.param != p) continue;
-            const auto& got = *at.blocks[b.id];
-            for (std::size_t k = 0; k < into.size(); ++k) {
-              const auto& from = k == 0 ? got.value : got.rule[k - 1];
-              if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
-              auto part = into[k]->slice(b.begin, {b.count});
-              ctx.dev.copy(from, part);
-            }
-          }
-        }
-      },
-      {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
-}
-
-void coordinator::collected(effects& out) {
-  if (!collect_) return;
-  auto c = std::move(*collect_);
-  collect_.reset();
-  auto both = c.weights;
-  both.insert(both.end(), c.rule.begin(), c.rule.end());
-  if (!c.final || stopped_by_person_) {
-    out.store({"checkpoint", completed_, both});
-    out.event({"checkpoint", completed_, {}, {}});
-  }
-  last_step_at_ = now_;
-  if (!c.final) return;
-  out.store({"weights", completed_, c.weights});
-  end(out);
-}
-
-void coordinator::end(effects& out) {
-  ended_ = true;
-  event_effect e{"done", completed_, {}, stopped_by_person_ ? "stopped" : "finished"};
-  e.values.emplace_back("steps", static_cast<double>(completed_));
-  e.values.emplace_back("epochs", static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch));
-  if (accuracy_ >= 0) e.values.emplace_back("test_accuracy", accuracy_);
-  e.values.emplace_back("seconds", seconds(now_ - begun_));
-  e.values.emplace_back("packets", config_.plan->packets);
-  out.event(std::move(e));
+  return next_boundary() > completed_;
 }
 
 role_status coordinator::status() const {
   role_status s;
   s.step = completed_;
-  s.version = granted_;
+  s.version = *std::max_element(granted_.begin(), granted_.end());
   if (paused_)
     s.waits_for = "resume";
-  else if (round_)
-    s.waits_for = std::to_string(round_->missing) + " reports of the evaluation";
+  else if (settling_)
+    s.waits_for = std::to_string(config_.plan->shards.size() - settling_->size()) + " shards to settle";
+  else if (switching_)
+    s.waits_for = std::to_string(config_.plan->workers.size() - switching_->size()) + " workers to take mode " + config_.mode.name;
   else if (collect_)
     s.waits_for = std::to_string(collect_->missing) + " blocks of parameters";
+  else if (round_)
+    s.waits_for = std::to_string(round_->missing) + " reports of the evaluation";
   else if (started_ && !ended_)
     s.waits_for = "losses of step " + std::to_string(completed_);
   return s;

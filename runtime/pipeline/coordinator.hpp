@@ -1,27 +1,43 @@
-// The coordinator of one job: grants steps to the loaders, gathers losses, evaluates, checkpoints, pauses, and ends the job.
+// The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers losses, evaluates, checkpoints,
+// switches the mode, pauses, and ends the job.
 //
-// Messages in:  start, report (stages), state (shards), command (a person), peer_down, finished
-// Messages out: grant, evaluate (loaders), set_value, collect (shards)
-// Events:       step, eval, checkpoint, paused, resumed, set, done, error;  stores: checkpoint, weights
+// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
+//               command (a person), peer_down, finished
+// Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt (shards)
+// Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error;  stores: checkpoint, weights
 //
-// States of a boundary: training runs up to `next_boundary`; there, in this order: evaluation, checkpoint, end, pause. Steps are
-// granted `window` ahead of the last complete one, so the coordinator is never on the critical path and a person's word takes
-// effect within `window` steps, at one and the same step everywhere.
+// In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
+// training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
+// for the slowest here, and the tester evaluates beside training.
+//
+// States of a boundary (end, checkpoint, mode, pause; in lockstep modes also evaluation): training runs up to one step, the same for
+// all workers; there, in this order: evaluation, settling where it is needed, checkpoint, mode, end, pause.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/portions.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
+
+// What the coordinator must know of a mode.
+struct mode_facts {
+  std::string name = "bsp";
+  std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
+  bool lockstep = true;
+  std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
+};
 
 struct coordinator_config {
   std::uint32_t job = 0;
@@ -37,6 +53,11 @@ struct coordinator_config {
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   std::vector<std::string> rule_states;  // names of the rule's state tensors
+  mode_facts mode;
+  // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
+  std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
+                                          std::string& error)>
+      find_mode;
 };
 
 class coordinator final : public role {
@@ -47,9 +68,14 @@ class coordinator final : public role {
 
  private:
   using scalars = std::vector<std::pair<std::string, double>>;
+  struct packet_reports {
+    std::vector<std::pair<std::uint32_t, report>> by_stage;  // first layer of the stage that reported
+    bool given_up = false;                                   // its worker was restarted behind it
+  };
   struct gathered {
-    std::vector<std::vector<report>> by_packet;
-    std::uint32_t missing = 0;
+    std::vector<packet_reports> by_packet;
+    std::vector<std::uint32_t> left;  // by worker: reports of its packets still to come
+    std::uint32_t stages = 0, missing = 0;
   };
   struct collecting {
     std::uint64_t request = 0;
@@ -59,30 +85,62 @@ class coordinator final : public role {
     std::vector<std::pair<std::string, tensor>> weights, rule;
   };
 
+  // --- coordinator.cpp: steps, grants, boundaries
+  void begin(time_point now, effects& out);
   void take_report(const envelope& e, effects& out);
-  void take_state(const envelope& e, effects& out);
+  void take_ready(const header& h, const ready& r, effects& out);
   void take_command(const command& c, effects& out);
+  void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
   void step_complete(std::uint64_t step, const gathered& g, effects& out);
-  void round_complete(const gathered& g, effects& out);
+  void complete_steps(effects& out);
+  void joined(std::uint32_t worker, std::uint64_t step, effects& out);
+  void give_up(gathered& g, std::uint32_t worker);
   void advance(effects& out);
+  bool at_boundary(effects& out);
+  void grant_steps(std::uint64_t boundary, effects& out);
   std::uint64_t next_boundary() const;
+  void hold();
+  gathered expect(std::uint32_t packets, bool train) const;
+  gathered& step_of(std::uint64_t step);
+  std::uint32_t worker_of_packet(std::uint32_t packet) const;
+  header to(role_id r) const;
+
+  // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
+  void round_complete(const gathered& g, effects& out);
+  void begin_settle(effects& out);
+  void begin_switch(effects& out);
+  void switched(effects& out);
   void begin_collect(bool final, effects& out);
+  void take_state(const envelope& e, effects& out);
+  job_work join_blocks();
   void collected(effects& out);
+  void begin_observe(effects& out);
+  void take_observation(const header& h, const observation& o, effects& out);
   void end(effects& out);
   scalars mean_of(const gathered& g) const;
-  gathered expect(std::uint32_t packets, bool train) const;
-  header to(role_id r) const;
 
   coordinator_config config_;
   bool started_ = false, paused_ = false, ended_ = false;
   bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false;
   bool stopped_by_person_ = false;
-  std::uint64_t completed_ = 0, granted_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
-  std::optional<std::uint64_t> hold_;  // a person asked: no grant beyond this step
+  std::uint64_t completed_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
+  std::vector<std::uint64_t> done_, granted_;  // by worker
+  std::vector<std::uint64_t> joined_at_;       // by worker: reports of earlier steps do not come any more
+  std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
+  std::optional<portion_book> portions_;
+  // Settling and switching.
+  std::optional<mode_facts> want_mode_;
+  std::uint64_t settle_round_ = 0;
+  std::optional<std::set<role_id>> settling_, switching_;  // shards that have settled; workers that have adopted
+  std::optional<std::uint64_t> settled_at_;
+  std::uint32_t era_ = 0;
+  std::optional<std::set<role_id>> observing_;
+  bool observed_ = false;  // at the end
+  std::map<std::string, std::vector<std::uint64_t>> histograms_;
   time_point begun_{}, last_step_at_{}, now_{};
   double best_accuracy_ = -1, accuracy_ = -1;
   std::int64_t rounds_without_better_ = 0;

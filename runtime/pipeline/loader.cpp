@@ -6,29 +6,52 @@
 
 namespace troupe {
 
-std::uint32_t eval_packets(std::int64_t test_size, std::int64_t eval_examples) {
-  return eval_examples > 0 ? static_cast<std::uint32_t>((test_size + eval_examples - 1) / eval_examples) : 0;
-}
+namespace {
+
+constexpr std::uint64_t own_reading = 0, tree_reading = 1;  // tokens of jobs
+
+}  // namespace
 
 loader::loader(loader_config c) : config_(std::move(c)) {
   const auto& me = (*config_.plan)[config_.self];
-  range_ = config_.plan->ranges[me.worker];
+  tester_ = me.tester;
+  if (!tester_) range_ = config_.plan->ranges[me.worker];
   next_step_ = granted_ = config_.first_step;
   credit_.assign(me.out_edges.size(), config_.plan->sub_solvers);
+  // A worker may be a few steps ahead of its children before they ask again for what it had.
+  const auto keep = 4 * range_.count + 2 * (config_.plan->sub_solvers + 1);
+  if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) { granted_ = std::max(granted_, g.until); },
+                 [&](const portion& p) { take_portion(p); },
+                 [&](const resume_at& r) {
+                   if (begun_) return;
+                   begun_ = true;
+                   next_step_ = r.step;
+                   if (tree_) tree_->greet(out);
+                 },
+                 [&](const start&) { ask_again(out); },
                  [&](const evaluate& v) {
-                   const auto n = eval_packets(config_.data->size(split::test), config_.eval_examples);
-                   rounds_.push_back({v.round, e.h.version, (*config_.plan)[config_.self].worker, n});
+                   if (v.round <= last_round_) return;  // rounds are counted from 1, and come in order
+                   last_round_ = v.round;
+                   const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
+                   rounds_.push_back({v.round, e.h.version, tester_ ? 0 : (*config_.plan)[config_.self].worker, n});
                  },
                  [&](const credit& c) { credit_[e.h.port] += c.count; },
-                 [&](const finished&) { loaded_.push_back(std::move(loading_)); },
+                 [&](const finished& f) { take_finished(f.token, out); },
+                 [&](const want_examples&) {
+                   if (tree_) tree_->asked(e.h, out);
+                 },
+                 [&](const examples&) { take_examples(e, out); },
+                 [&](const examples_seed& x) { take_seed(e.h.step, x.seed); },
                  [&](const halt&) {
                    granted_ = next_step_;
-                   rounds_.clear(), loaded_.clear();
+                   portions_.clear();
+                   rounds_.clear(), line_.clear();
+                   if (tree_) tree_->clear();
                    out.stop();
                  },
                  [&](const auto&) {},
@@ -40,80 +63,202 @@ void loader::on(const envelope& e, time_point, effects& out) {
 void loader::pump(effects& out) {
   while (send_front(out)) {
   }
-  if (!loading_ && loaded_.size() <= config_.plan->sub_solvers) load_next(out);
-}
-
-bool loader::load_next(effects& out) {
-  if (next_step_ < granted_) {
-    read(training_item(), split::train, out);
-    return true;
+  while (!reading_ && line_.size() <= config_.plan->sub_solvers) {
+    const auto i = next_item();
+    if (!i) break;
+    line_.push_back(i);
+    obtain(i, out);
   }
-  while (!rounds_.empty() && rounds_.front().next >= rounds_.front().packets) rounds_.pop_front();
-  if (rounds_.empty() || rounds_.front().version > next_step_) return false;
-  read(evaluation_item(), split::test, out);
-  return true;
+  read_next(out);
+  read_for_tree(out);
+  while (send_front(out)) {  // what the tree had already
+  }
 }
 
-std::shared_ptr<loader::item> loader::training_item() {
-  auto i = std::make_shared<item>();
-  const auto n = config_.graph->packet_examples;
-  const auto packet = range_.first + next_packet_;
-  i->first_example = static_cast<std::uint32_t>(packet * n);
-  i->valid = static_cast<std::uint32_t>(n);
-  i->indices = config_.order->indices(next_step_, i->first_example, n);
-  i->h.step = i->h.version = next_step_;
-  i->h.packet = packet;
-  i->h.packets = config_.plan->packets;
-  i->h.phase = static_cast<std::uint8_t>(phase::train);
-  if (++next_packet_ == range_.count) {
-    next_packet_ = 0;
+void loader::take_portion(const portion& p) {
+  if (!config_.dynamic || p.step < portion_step_) return;
+  if (p.step > portion_step_ || portion_taken_.empty()) portion_taken_.assign(config_.plan->packets, false);
+  portion_step_ = p.step;
+  const auto end = std::min<std::uint64_t>(std::uint64_t{p.first} + p.count, config_.plan->packets);
+  for (std::uint64_t k = p.first; k < end; ++k) {
+    if (portion_taken_[k]) continue;
+    portion_taken_[k] = true;
+    portions_.push_back({p.step, static_cast<std::uint32_t>(k)});
+  }
+}
+
+std::optional<loader::next_packet> loader::next_training() {
+  if (config_.dynamic) {
+    if (portions_.empty()) return std::nullopt;
+    const auto p = portions_.front();
+    portions_.pop_front();
+    next_step_ = p.step;
+    return p;
+  }
+  if (next_step_ >= granted_) return std::nullopt;
+  const next_packet p{next_step_, range_.first + next_in_range_};
+  if (++next_in_range_ == range_.count) {
+    next_in_range_ = 0;
     ++next_step_;
   }
+  return p;
+}
+
+std::shared_ptr<loader::item> loader::next_item() {
+  if (config_.await_resume && !begun_) return nullptr;
+  if (const auto p = next_training()) {
+    begun_ = true;
+    return training_item(*p);
+  }
+  while (!rounds_.empty() && rounds_.front().next >= rounds_.front().packets) rounds_.pop_front();
+  if (rounds_.empty() || (!config_.dynamic && !tester_ && rounds_.front().version > next_step_)) return nullptr;
+  return evaluation_item();
+}
+
+std::shared_ptr<loader::item> loader::training_item(next_packet p) {
+  auto i = std::make_shared<item>();
+  const auto n = config_.read.graph->packet_examples;
+  i->first_example = static_cast<std::uint32_t>(p.packet * n);
+  i->valid = static_cast<std::uint32_t>(n);
+  i->h.step = i->h.version = p.step;
+  i->h.packet = p.packet;
+  i->h.packets = config_.plan->packets;
+  i->h.phase = static_cast<std::uint8_t>(phase::train);
   return i;
 }
 
 std::shared_ptr<loader::item> loader::evaluation_item() {
   auto& r = rounds_.front();
   auto i = std::make_shared<item>();
-  const auto n = config_.eval_examples, size = config_.data->size(split::test);
+  const auto n = config_.read.eval_examples;
   const auto first = static_cast<std::int64_t>(r.next) * n;
   i->first_example = static_cast<std::uint32_t>(first);
-  i->valid = static_cast<std::uint32_t>(std::min(n, size - first));
-  for (std::int64_t k = 0; k < n; ++k) i->indices.push_back(first + k < size ? first + k : -1);
+  i->valid = static_cast<std::uint32_t>(std::min(n, config_.read.eval->examples() - first));
   i->h.step = r.index;
   i->h.version = r.version;
   i->h.packet = r.next;
   i->h.packets = r.packets;
   i->h.phase = static_cast<std::uint8_t>(phase::test);
-  r.next += static_cast<std::uint32_t>(config_.plan->ranges.size());
+  r.next += tester_ ? 1 : static_cast<std::uint32_t>(config_.plan->ranges.size());
   return i;
 }
 
-void loader::read(const std::shared_ptr<item>& i, split s, effects& out) {
+bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }
+
+// Sets out to get a new item's examples. What is to be read begins at once if nothing else is being read.
+void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   i->h.job = config_.job;
   i->h.src = config_.self;
   i->h.id = make_msg_id(config_.self, counter_++);
-  const auto n = static_cast<std::int64_t>(i->indices.size());
-  auto data = config_.graph->data;
-  data.set(0, n);
-  i->data = tensor::declare(data, config_.type);
-  i->label = tensor::declare({n}, dtype::i32);
-  loading_ = i;
-  const job_cost cost{0, static_cast<double>(i->data.bytes()), "load"};
-  out.run(
-      [i, s, source = config_.data](job_context& c) {
-        i->data.back(c.dev);
-        i->label.back(c.dev);
-        source->read(s, i->indices, i->data, i->label);
-      },
-      cost, 0);
+  if (config_.how == delivery::server) return ask(*i, out);
+  if (!trains(*i)) {
+    i->indices = eval_indices(config_.read, i->h);
+    i->at = state::to_read;
+  } else if (config_.how == delivery::seeds) {
+    obtain_seed(*i, out);
+  } else if (config_.how == delivery::broadcast) {
+    batch_tree::pair_of_tensors found;
+    if (!tree_->want(key_of(i->h), found, out)) return;
+    i->data = found.data;
+    i->label = found.label;
+    i->at = state::here;
+  } else {
+    i->indices = config_.order->indices(i->h.step, i->first_example, config_.read.graph->packet_examples);
+    i->at = state::to_read;
+  }
+  read_next(out);
+}
+
+// One request a step: the packets of a step share its number.
+void loader::obtain_seed(item& i, effects& out) {
+  if (seed_ && seed_->first == i.h.step) {
+    i.indices = config_.order->indices_from(seed_->second, i.h.step, i.first_example, config_.read.graph->packet_examples);
+    i.at = state::to_read;
+    return;
+  }
+  const auto asked = [&](const auto& o) { return o.get() != &i && o->at == state::waits && trains(*o) && o->h.step == i.h.step; };
+  if (std::none_of(line_.begin(), line_.end(), asked)) ask(i, out);
+}
+
+void loader::ask(const item& i, effects& out) {
+  auto h = i.h;
+  h.dst = config_.plan->data_server;
+  out.send({h, want_examples{}});
+}
+
+// The one that was asked is new, and knows nothing of what it was asked before.
+void loader::ask_again(effects& out) {
+  if (tree_) return tree_->ask_again(out);
+  for (const auto& i : line_)
+    if (i->at == state::waits) ask(*i, out);
+}
+
+void loader::read_next(effects& out) {
+  if (reading_) return;
+  const auto next = std::find_if(line_.begin(), line_.end(), [](const auto& i) { return i->at == state::to_read; });
+  if (next == line_.end()) return;
+  reading_ = *next;
+  reading_->at = state::reading;
+  begin_reading(reading_, config_.read, own_reading, out);
+}
+
+// The tree's root: one reading at a time for everybody.
+void loader::read_for_tree(effects& out) {
+  batch_tree::key k;
+  if (!tree_ || !tree_->root() || tree_reading_ || !tree_->next_to_read(k)) return;
+  tree_reading_ = std::make_shared<reading>();
+  tree_reading_->h.step = k.first;
+  tree_reading_->h.packet = range_.first + k.second;
+  const auto n = config_.read.graph->packet_examples;
+  tree_reading_->indices = config_.order->indices(k.first, tree_reading_->h.packet * n, n);
+  begin_reading(tree_reading_, config_.read, tree_reading, out);
+}
+
+void loader::take_finished(std::uint64_t token, effects& out) {
+  if (token == own_reading ? !reading_ : !tree_reading_) return;  // a job of this role's past life
+  if (token == own_reading) {
+    reading_->at = state::here;
+    reading_.reset();
+    return;
+  }
+  envelope e;
+  e.h = tree_reading_->h;
+  e.h.packet -= range_.first;
+  e.body = examples{tree_reading_->data, tree_reading_->label};
+  tree_reading_.reset();
+  take_examples(e, out);
+}
+
+void loader::take_examples(const envelope& e, effects& out) {
+  const auto& got = std::get<examples>(e.body);
+  if (tree_ && !tree_->arrived({e.h.step, e.h.packet}, {got.data, got.label}, out)) return;
+  const auto i = std::find_if(line_.begin(), line_.end(), [&](const auto& o) {
+    if (o->at != state::waits) return false;
+    if (tree_) return trains(*o) && key_of(o->h) == batch_tree::key{e.h.step, e.h.packet};
+    return o->h.step == e.h.step && o->h.packet == e.h.packet && o->h.phase == e.h.phase && o->h.version == e.h.version;
+  });
+  if (i == line_.end()) return;
+  (*i)->data = got.data;
+  (*i)->label = got.label;
+  (*i)->at = state::here;
+}
+
+void loader::take_seed(std::uint64_t step, std::uint64_t seed) {
+  bool wanted = false;
+  for (const auto& i : line_) {
+    if (i->at != state::waits || !trains(*i) || i->h.step != step) continue;
+    i->indices = config_.order->indices_from(seed, step, i->first_example, config_.read.graph->packet_examples);
+    i->at = state::to_read;
+    wanted = true;
+  }
+  if (wanted) seed_.emplace(step, seed);
 }
 
 bool loader::send_front(effects& out) {
-  if (loaded_.empty()) return false;
-  auto& i = *loaded_.front();
+  if (line_.empty() || line_.front()->at != state::here) return false;
+  auto& i = *line_.front();
   const auto& edges = (*config_.plan)[config_.self].out_edges;
-  const bool train = i.h.phase == static_cast<std::uint8_t>(phase::train);
+  const bool train = trains(i);
   auto used = [&](std::size_t e) {
     const auto& edge = config_.plan->edges[edges[e]];
     return train ? edge.in_train : edge.in_test;
@@ -128,19 +273,25 @@ bool loader::send_front(effects& out) {
     i.h.port = edge.to_port;
     out.send({i.h, forward{edge.what.output == 0 ? i.data : i.label, i.valid, i.first_example}});
   }
-  loaded_.pop_front();
+  line_.pop_front();
   return true;
 }
 
 role_status loader::status() const {
   role_status s;
   s.step = next_step_;
-  s.queued = static_cast<std::uint32_t>(loaded_.size());
-  s.in_flight = loading_ ? 1 : 0;
+  for (const auto& i : line_) s.queued += i->at == state::here ? 1 : 0;
+  s.in_flight = reading_ || tree_reading_ ? 1 : 0;
   s.credit = credit_.empty() ? 0 : credit_[0];
-  if (!loaded_.empty())
+  if (!line_.empty() && line_.front()->at == state::here)
     s.waits_for = "a free sub-solver of the first stage";
-  else if (!loading_ && next_step_ >= granted_)
+  else if (!line_.empty() && line_.front()->at == state::waits)
+    s.waits_for = config_.how == delivery::broadcast ? "examples from worker 0" : "the data server";
+  else if (config_.await_resume && !begun_)
+    s.waits_for = "the step to begin with";
+  else if (!reading_ && config_.dynamic)
+    s.waits_for = "a portion";
+  else if (!reading_ && next_step_ >= granted_)
     s.waits_for = "a grant beyond step " + std::to_string(granted_);
   return s;
 }

@@ -1,41 +1,46 @@
 // The loader of one worker: takes its packets' examples from the source in the sampler's order and feeds the first stages. It loads
 // ahead of credit by a bounded number of packets, sends only with credit of every consumer, and so stops when no sub-solver is free.
 //
-// Messages in:  grant, evaluate, credit (out-edge), halt
-// Messages out: forward
-// Invariants: packets of one worker leave in order of (step, packet); an evaluation round at version v begins after every packet of
-// steps < v has left; never more than `slots + 1` packets are loaded and unsent.
+// Which packets: its worker's range of every step below the grant; or, with `dynamic`, those that portions name, in the order the
+// portions came.
+//
+// How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
+// what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
+//
+// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again),
+//               want_examples (tree), credit (out-edge), halt
+// Messages out: forward, want_examples, examples and start (tree)
+// Twice: whatever may come from another node (all but `credit`) may come twice and late; the second changes nothing. `credit` comes
+// from a stage of the same node, where a message is delivered exactly once: it is counted as it comes.
+// Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
+// after every packet of steps < v has left; never more than sub_solvers + 1 packets are asked for, loaded and unsent.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "ops/layer.hpp"
-#include "runtime/data/sampler.hpp"
-#include "runtime/data/source.hpp"
-#include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
-#include "runtime/role.hpp"
+#include "runtime/pipeline/batch_tree.hpp"
+#include "runtime/pipeline/reading.hpp"
 
 namespace troupe {
 
 struct loader_config {
   std::uint32_t job = 0;
   role_id self = no_role;
-  std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
-  std::shared_ptr<const source> data;
+  reading_config read;
   std::shared_ptr<sampler> order;
-  dtype type = dtype::f32;
+  delivery how = delivery::local;
   std::uint64_t first_step = 0;
-  std::int64_t eval_examples = 0;  // of one evaluation packet
+  bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
+  bool await_resume = false;  // a restarted loader: load nothing before resume_at
 };
-
-// Packets of one evaluation round over all workers; packet i is loaded by worker i % workers.
-std::uint32_t eval_packets(std::int64_t test_size, std::int64_t eval_examples);
 
 class loader final : public role {
  public:
@@ -44,32 +49,58 @@ class loader final : public role {
   role_status status() const override;
 
  private:
-  struct item {
-    header h;
-    tensor data, label;
+  enum class state : std::uint8_t { waits, to_read, reading, here };
+  struct item : reading {
+    state at = state::waits;
     std::uint32_t valid = 0, first_example = 0;
-    std::vector<std::int64_t> indices;
   };
   struct round {
     std::uint64_t index = 0, version = 0;
     std::uint32_t next = 0, packets = 0;
   };
 
+  // What to load next, in this order: training packets that may be loaded, then evaluation.
+  struct next_packet {
+    std::uint64_t step = 0;
+    std::uint32_t packet = 0;
+  };
+
+  void take_portion(const portion& p);
+  std::optional<next_packet> next_training();
   void pump(effects& out);
-  bool load_next(effects& out);
-  std::shared_ptr<item> training_item();
+  std::shared_ptr<item> next_item();
+  std::shared_ptr<item> training_item(next_packet p);
   std::shared_ptr<item> evaluation_item();
-  void read(const std::shared_ptr<item>& i, split s, effects& out);
+  void obtain(const std::shared_ptr<item>& i, effects& out);
+  void obtain_seed(item& i, effects& out);
+  void ask(const item& i, effects& out);
+  void ask_again(effects& out);
+  void read_next(effects& out);
+  void read_for_tree(effects& out);
+  void take_finished(std::uint64_t token, effects& out);
+  void take_examples(const envelope& e, effects& out);
+  void take_seed(std::uint64_t step, std::uint64_t seed);
   bool send_front(effects& out);
+  batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
+  bool trains(const item& i) const;
 
   loader_config config_;
   packet_range range_;
+  bool tester_ = false;  // evaluates beside training: all packets of a round, and the version is the round
   std::uint64_t next_step_ = 0, granted_ = 0;
-  std::uint32_t next_packet_ = 0;
+  std::uint32_t next_in_range_ = 0;
+  bool begun_ = false;                // something was loaded, or resume_at has come
+  std::deque<next_packet> portions_;  // named and not loaded
+  std::uint64_t portion_step_ = 0;    // of the latest portion
+  std::vector<bool> portion_taken_;   // packets of that step that have been named
+  std::uint64_t last_round_ = 0;
   std::uint32_t counter_ = 0;
   std::deque<round> rounds_;
-  std::deque<std::shared_ptr<item>> loaded_;
-  std::shared_ptr<item> loading_;
+  std::deque<std::shared_ptr<item>> line_;  // in the order of leaving
+  std::shared_ptr<item> reading_;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: step, number
+  std::optional<batch_tree> tree_;
+  std::shared_ptr<reading> tree_reading_;
   std::vector<std::uint32_t> credit_;
 };
 

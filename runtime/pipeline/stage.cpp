@@ -123,7 +123,9 @@ void stage::take_forward(const envelope& e) {
     for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h.phase) ? 1u : 0u;
   }
   if (p.inputs[port]) return void(++dropped_);  // a duplicate
+  const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
   p.h = e.h;
+  p.h.flags = marks & flag_void;
   p.valid = f.valid;
   p.first_example = f.first_example;
   p.inputs[port] = f.value;
@@ -134,6 +136,7 @@ void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
   if (!s || e.h.port >= s->arriving.size() || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
   s->arriving[e.h.port] = std::get<backward>(e.body).grad;
+  s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;
 }
 
@@ -160,23 +163,35 @@ bool stage::weights_ready(const header& h) const {
   return true;
 }
 
+// Others have finished this packet's step: its weights are not here any more.
+bool stage::overtaken(const header& h) const {
+  if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
+  if (h.flags & flag_void) return true;
+  for (std::size_t p = 0; p < params_.size(); ++p)
+    if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
+  return false;
+}
+
 // Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) {
       s->at = slot::stage_of::backward;
-      begin_backward(*s, out);
+      s->is_void ? backward_done(*s, out) : begin_backward(*s, out);
     }
   }
   for (auto& s : slots_) {
-    if (s->at != slot::stage_of::free) continue;
-    auto next = pending_.begin();
-    while (next != pending_.end() && (next->second.missing > 0 || !weights_ready(next->second.h))) ++next;
-    if (next == pending_.end()) return;
-    bind(*s, std::move(next->second));
-    pending_.erase(next);
-    begin_forward(*s, out);
+    while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
+      auto next = pending_.begin();
+      while (next != pending_.end() &&
+             (next->second.missing > 0 || (!weights_ready(next->second.h) && !overtaken(next->second.h))))
+        ++next;
+      if (next == pending_.end()) return;
+      bind(*s, std::move(next->second));
+      pending_.erase(next);
+      s->is_void ? forward_done(*s, out) : begin_forward(*s, out);
+    }
   }
 }
 
@@ -189,6 +204,8 @@ shape stage::sized(const shape& s, std::int64_t examples) const {
 void stage::bind(slot& s, pending&& p) {
   s.at = slot::stage_of::forward;
   s.h = p.h;
+  s.is_void = overtaken(p.h);
+  if (s.is_void) s.h.flags |= flag_void;
   s.valid = p.valid;
   s.first_example = p.first_example;
   s.inputs = std::move(p.inputs);
@@ -237,7 +254,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
-  if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), report{s.scalars, s.valid}});
+  if (reports_[s.h.phase] && !s.is_void) out.send({reply(s, config_.coordinator), report{s.scalars, s.valid}});
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
@@ -267,7 +284,7 @@ bool stage::send_outputs(slot& s, effects& out) {
     s.at = slot::stage_of::waiting;
     if (s.missing == 0) {
       s.at = slot::stage_of::backward;
-      begin_backward(s, out);
+      s.is_void ? backward_done(s, out) : begin_backward(s, out);
     }
   }
   return true;
@@ -279,11 +296,13 @@ void stage::backward_done(slot& s, effects& out) {
     if (!edge.grad_back || !edge.in_train) continue;
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
-    out.send({h, backward{s.inputs[e]}});  // run_backward left the gradient in place of the input
+    if (s.is_void) h.flags |= flag_void;
+    out.send({h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
+                                                                                              // the gradient in place of the input
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
-    if (l.params.empty() || !l.in_train) continue;
+    if (l.params.empty() || !l.in_train || s.is_void) continue;
     out.send({reply(s, config_.worker), gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
   }
   release(s, out);

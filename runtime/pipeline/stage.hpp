@@ -10,6 +10,8 @@
 //   * a forward runs only when all its inputs are there and, for layers with parameters, at exactly the weights of its step
 //     (weight rule "drain": staleness 0);
 //   * a backward never waits for credit: its forward reserved it;
+//   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
+//     same messages, same credit, no maths, no gradient, no report;
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
@@ -67,6 +69,7 @@ class stage : public role {
     header h;  // of the packet's forward
     std::uint32_t valid = 0, first_example = 0;
     std::vector<layer_pass> passes;  // by position in role_plan::layers
+    bool is_void = false;            // nobody needs it any more
     std::int64_t examples = 0;
     tensors inputs;             // by in-edge
     tensors arriving;           // gradients, by out-edge
@@ -120,6 +123,7 @@ class stage : public role {
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
   bool weights_ready(const header& h) const;
+  bool overtaken(const header& h) const;
   void bind(slot& s, pending&& p);
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);

@@ -60,6 +60,8 @@ class packet_tree {
     return at == held_.end() ? nullptr : &at->second;
   }
   std::size_t size() const { return held_.size(); }
+  // Has this node come, as itself or inside one that has been joined?
+  bool has(tree_node n) const { return seen(normal(n, packets_)); }
 
  private:
   // Present as itself or inside a node that has been joined already.

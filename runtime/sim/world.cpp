@@ -169,6 +169,7 @@ void world::take_effects(role_id self) {
                    [&](store_effect& s) {
                      if (on_store) on_store(s);
                    },
+                   [&](shared_effect&) {},
                    [&](stop_effect&) { h.stopped = true; },
                },
                effect);

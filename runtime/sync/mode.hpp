@@ -1,5 +1,9 @@
 // The table of synchronisation modes. A mode is two roles: the worker half collects its worker's gradients, exchanges and hands
-// weights to the stages; the shard half owns blocks of parameters. One file a mode.
+// weights to the stages; the shard half owns blocks of parameters. One file a mode. What halves share is in worker_half.hpp,
+// shard_half.hpp, and in clocked.hpp (gradients travel) or local.hpp (every worker has its own weights and steps by itself).
+//
+// To every mode, "version t" at a stage is the worker's own step: the worker half hands out version t + 1 when it is content that
+// step t + 1 may begin. What the mode lets the weights be at that moment is the mode.
 #pragma once
 
 #include <cstdint>
@@ -20,39 +24,54 @@
 
 namespace troupe {
 
-struct worker_config {
-  std::uint32_t job = 0;
-  role_id self = no_role;
-  std::uint32_t worker = 0;
-  std::shared_ptr<const model_graph> graph;
-  std::shared_ptr<const job_plan> plan;
-  options mode;
-  dtype type = dtype::f32;
+// A parameter block as it passes from one mode to the next, or from a checkpoint to a shard.
+struct block_content {
+  tensor value;
+  tensors rule;               // states of the update rule
+  std::uint64_t updates = 0;  // steps these states have seen (Adam's bias correction)
 };
 
-struct shard_config {
+// What either half is made from.
+struct half_config {
   std::uint32_t job = 0;
   role_id self = no_role;
+  role_id coordinator{0};
+  std::uint32_t worker = 0;  // worker half: which
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
+  // Dynamics: at the shard in modes where gradients travel, at the workers where they step by themselves.
   std::shared_ptr<const rule> update;
-  std::shared_ptr<const schedule> rate;  // lr multiplier over steps
+  std::shared_ptr<const schedule> rate;
   double lr = 0.01, decay = 0;
+  std::vector<std::pair<std::uint64_t, double>> lr_changes, decay_changes;  // (from step, value): what a person has set
   options mode;
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;
-  // Full parameters by graph index to begin from; an empty tensor: use the filler.
+  std::uint32_t incarnation = 0;  // > 0: this node has been restarted
+  // Shard: full parameters by graph index to begin from (an empty tensor: the filler), and states of the rule.
   std::shared_ptr<const std::vector<tensor>> initial;
   std::shared_ptr<const std::vector<tensors>> initial_rule;
+  // Shard: the blocks another mode left, by block id. Takes precedence.
+  std::shared_ptr<const std::map<std::uint32_t, block_content>> inherited;
 };
 
 struct sync_mode {
   std::string name;
   std::string doc;
   option_specs specs;
-  std::function<std::unique_ptr<role>(worker_config)> make_worker;
-  std::function<std::unique_ptr<role>(shard_config)> make_shard;
+  // All workers are at the same step, up to a window: steps are granted to all at once and evaluation is spread over them. Else
+  // every worker is granted steps by its own progress, and the tester evaluates.
+  bool lockstep = false;
+  // Packets are dealt to workers while the step runs, instead of a fixed range each.
+  bool portions = false;
+  // Independent trainers are worker groups (else they are workers, however grouped): whoever only knows a number of workers sets
+  // worker_groups.
+  bool by_groups = false;
+  // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).
+  std::function<void(const options&, const job_spec&, const job_plan&)> check;
+  std::function<std::unique_ptr<role>(half_config)> make_worker;
+  std::function<std::unique_ptr<role>(half_config)> make_shard;
 };
 
 class mode_registry {

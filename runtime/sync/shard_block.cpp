@@ -13,24 +13,42 @@ header header_between(std::uint32_t job, role_id from, role_id to) {
   return h;
 }
 
-shard_blocks::shard_blocks(const shard_config& c) : config_(c) {
+double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step) {
+  for (const auto& [from, value] : changes)
+    if (step >= from) first = value;
+  return first;
+}
+
+rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step) {
+  const auto& spec = c.graph->params[p].spec;
+  rule_step in;
+  in.step = step;
+  in.lr = c.rate->lr(value_at(c.lr_changes, c.lr, step), step) * spec.lr_multiplier;
+  in.decay = value_at(c.decay_changes, c.decay, step) * spec.decay_multiplier;
+  return in;
+}
+
+void apply_setting(half_config& c, const set_value& s) {
+  if (s.key == "train.dynamics.lr") c.lr_changes.emplace_back(s.from, s.value);
+  if (s.key == "train.dynamics.decay") c.decay_changes.emplace_back(s.from, s.value);
+}
+
+shard_blocks::shard_blocks(const half_config& c) : config_(c), at_(c.plan->blocks.size(), 0) {
   const auto states = config_.update->states().size();
+  const auto group = (*config_.plan)[config_.self].group;
   for (const auto& b : config_.plan->blocks) {
-    if (b.shard != config_.self) continue;
+    if (config_.plan->shard_of(b, group) != config_.self) continue;
     shard_block mine;
     mine.plan = &b;
-    mine.version = config_.first_step;
+    mine.version = mine.updates = config_.first_step;
     mine.value = tensor::declare({b.count}, config_.type);
     mine.rule.assign(states, tensor::declare({b.count}, config_.type));
     blocks_.push_back(std::move(mine));
+    at_[b.id] = static_cast<std::uint32_t>(blocks_.size());
   }
 }
 
-shard_block* shard_blocks::find(std::uint32_t id) {
-  for (auto& b : blocks_)
-    if (b.plan->id == id) return &b;
-  return nullptr;
-}
+shard_block* shard_blocks::find(std::uint32_t id) { return id < at_.size() && at_[id] > 0 ? &blocks_[at_[id] - 1] : nullptr; }
 
 std::uint64_t shard_blocks::oldest() const {
   std::uint64_t v = ~0ull;
@@ -38,9 +56,17 @@ std::uint64_t shard_blocks::oldest() const {
   return blocks_.empty() ? config_.first_step : v;
 }
 
-void shard_blocks::fill(std::uint64_t token, effects& out) {
-  auto work = [this](job_context& c) {
+job_work shard_blocks::fill() {
+  if (config_.inherited)
     for (auto& b : blocks_) {
+      const auto& from = config_.inherited->at(b.plan->id);
+      b.value = from.value;
+      b.rule = from.rule;
+      b.updates = from.updates;
+    }
+  return [this](job_context& c) {
+    for (auto& b : blocks_) {
+      if (config_.inherited) continue;
       const auto& p = config_.graph->params[b.plan->param];
       auto whole = config_.initial ? (*config_.initial)[b.plan->param] : tensor{};
       if (!whole) {
@@ -59,66 +85,52 @@ void shard_blocks::fill(std::uint64_t token, effects& out) {
       }
     }
   };
-  out.run(std::move(work), {0, 0, "fill"}, token);
 }
 
-double shard_blocks::value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first,
-                              std::uint64_t step) const {
-  for (const auto& [from, value] : changes)
-    if (step >= from) first = value;
-  return first;
-}
-
-void shard_blocks::update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t token, effects& out) {
-  const auto& spec = config_.graph->params[b.plan->param].spec;
-  rule_step in;
-  in.step = b.version;
+std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step) {
+  auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = scale;
-  in.lr = config_.rate->lr(value_at(lr_, config_.lr, in.step), in.step) * spec.lr_multiplier;
-  in.decay = value_at(decay_, config_.decay, in.step) * spec.decay_multiplier;
+  in.updates = b.updates;
   b.updating = true;
   b.next_value = tensor::declare({b.plan->count}, config_.type);
   auto cost = cost_of(due);
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next_value.bytes() * (3 + 2 * b.rule.size()));
-  out.run(
-      [this, &b, due = std::move(due), sum = std::move(sum), in](job_context& c) {
-        run_additions(due, c.dev);
-        b.next_value.back(c.dev);
-        // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
-        b.next_rule = b.rule;
-        for (auto& t : b.next_rule)
-          if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
-        config_.update->update(c.dev, in, b.value, (*sum)[0], b.next_value, b.rule, b.next_rule);
-      },
-      cost, token);
+  return {[this, &b, due = std::move(due), sum = std::move(sum), in](job_context& c) {
+            run_additions(due, c.dev);
+            b.next_value.back(c.dev);
+            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
+            b.next_rule = b.rule;
+            for (auto& t : b.next_rule)
+              if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
+            config_.update->update(c.dev, in, b.value, (*sum)[0], b.next_value, b.rule, b.next_rule);
+          },
+          cost};
 }
 
 void shard_blocks::updated(shard_block& b) {
+  if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
   b.value = std::move(b.next_value);
   if (!b.next_rule.empty()) b.rule = std::move(b.next_rule);
   b.next_rule.clear();
   b.updating = false;
   ++b.version;
+  ++b.updates;
 }
 
-void shard_blocks::set(const set_value& s) {
-  if (s.key == "train.dynamics.lr") lr_.emplace_back(s.from, s.value);
-  if (s.key == "train.dynamics.decay") decay_.emplace_back(s.from, s.value);
-}
-
-void shard_blocks::collect_at(const collect& c, std::uint64_t version, effects& out) {
-  collects_.push_back({c, version, std::vector<bool>(blocks_.size(), false)});
+void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out) {
+  collects_.push_back({c, asker, version, std::vector<bool>(blocks_.size(), false)});
   answer_collects(out);
 }
 
 void shard_blocks::answer_collects(effects& out) {
+  if (collects_.empty() || hold_collects) return;
   for (auto& w : collects_) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       auto& b = blocks_[i];
       if (w.sent[i] || !b.ready || b.version < w.version) continue;
       w.sent[i] = true;
-      auto h = header_between(config_.job, config_.self, role_id{0});
+      auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;
       out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? b.rule : tensors{}}});
     }

@@ -13,48 +13,57 @@ namespace troupe {
 
 header header_between(std::uint32_t job, role_id from, role_id to);
 
+// The value at `step` of something a person may have changed; the first applies where nothing has been set.
+double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step);
+// What the rule is told at `step`, for parameter `p`.
+rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step);
+// train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the key).
+void apply_setting(half_config& c, const set_value& s);
+
 struct shard_block {
   const param_block* plan = nullptr;
-  std::uint64_t version = 0;
-  tensor value;       // immutable once sent; an update makes a new one
-  tensors rule;       // state tensors of the update rule
-  tensor next_value;  // being made by the job that runs
+  std::uint64_t version = 0;  // updates so far, from the job's beginning
+  std::uint64_t updates = 0;  // that the rule's states have seen
+  tensor value;               // immutable once sent; an update makes a new one
+  tensors rule;               // state tensors of the update rule
+  tensor next_value;          // being made by the job that runs
   tensors next_rule;
+  tensor previous;     // the value one version ago, where a worker on another node may be restarted and ask for it
   bool ready = false;  // filled
   bool updating = false;
 };
 
 class shard_blocks {
  public:
-  explicit shard_blocks(const shard_config& c);
+  explicit shard_blocks(const half_config& c);
 
   std::vector<shard_block>& list() { return blocks_; }
+  const std::vector<shard_block>& list() const { return blocks_; }
   shard_block* find(std::uint32_t id);
   std::uint64_t oldest() const;
 
-  // A job that fills every block, from the fillers or from the weights to begin with; answered by `token`.
-  void fill(std::uint64_t token, effects& out);
-  // A job: first the additions that are due, then one step of the rule with `scale` times the sum; answered by `token`.
-  void update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t token, effects& out);
+  // A job that fills every block, from the fillers or from what there is to begin with.
+  job_work fill();
+  // A job: first the additions that are due, then one step of the rule with `scale` times the sum. To be followed by updated().
+  std::pair<job_work, job_cost> update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step);
   void updated(shard_block& b);
-  // train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the key).
-  void set(const set_value& s);
-  // Sends the state of every block once it has reached `version`.
-  void collect_at(const collect& c, std::uint64_t version, effects& out);
+  // Sends the state of every block once it has reached `version`, to whoever asks.
+  void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
+  bool hold_collects = false;  // the values are elsewhere and being fetched
 
  private:
   struct wanted {
     collect request;
+    role_id asker;
     std::uint64_t version = 0;
     std::vector<bool> sent;
   };
-  double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step) const;
 
-  const shard_config& config_;
+  const half_config& config_;
   std::vector<shard_block> blocks_;
+  std::vector<std::uint32_t> at_;  // by block id: position + 1
   std::vector<wanted> collects_;
-  std::vector<std::pair<std::uint64_t, double>> lr_, decay_;  // (from step, value)
 };
 
 }  // namespace troupe

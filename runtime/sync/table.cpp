@@ -1,4 +1,4 @@
-#include "runtime/sync/bsp.hpp"
+#include "runtime/sync/stock.hpp"
 
 namespace troupe {
 
@@ -18,6 +18,28 @@ std::vector<std::string> mode_registry::names() const {
   return list;
 }
 
-void add_stock_modes(mode_registry& r) { r.add(bsp_mode()); }
+void add_stock_modes(mode_registry& r) {
+  for (auto make : {bsp_mode, ssp_mode, downpour_mode, hogwild_mode, easgd_mode, eamsgd_mode, group_sync_mode, sandblaster_mode, gossip_mode})
+    r.add(make());
+}
+
+void one_group(const job_plan& p, const char* mode) {
+  if (p.groups.size() > 1)
+    throw option_error("topology.worker_groups", std::string(mode) + " keeps all workers in step: worker_groups must be 1, it is " +
+                                                     std::to_string(p.groups.size()) + " (more workers: workers_per_group)");
+  if (p.server_groups > 1)
+    throw option_error("topology.server_groups", std::string(mode) + " has one copy of the parameters: server_groups must be 1");
+}
+
+void one_centre(const job_plan& p, const char* mode) {
+  no_tree(p, mode);
+  if (p.server_groups > 1)
+    throw option_error("topology.server_groups", std::string(mode) + " has one centre: server_groups must be 1");
+}
+
+void no_tree(const job_plan& p, const char* mode) {
+  if (!p.reducers.empty())
+    throw option_error("exchange.reducer", std::string(mode) + " does not go through a tree of reducers: reducer = \"server\"");
+}
 
 }  // namespace troupe

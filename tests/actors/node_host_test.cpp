@@ -36,7 +36,7 @@ TEST(node_host, drops_and_counts_what_nobody_here_waits_for) {
   w.host.deliver(make_envelope(9, 0, start{}));  // no such job
   w.host.deliver(make_envelope(3, 0, start{}));  // that role lives on node 1
   w.host.deliver(make_envelope(3, 7, start{}));  // no such role
-  w.host.command(3, command{"pause", "", 0});    // the coordinator is not here
+  w.host.command(3, command{"pause", "", 0, {}});    // the coordinator is not here
   w.host.deliver(make_envelope(3, 1, start{}));  // sends to node 1, and nobody carries messages there
   EXPECT_TRUE(eventually([&] { return w.host.counts().unknown_role == 4; }));
   EXPECT_EQ(w.host.counts().unknown_job, 1u);
@@ -308,7 +308,7 @@ TEST(node_host, stores_reach_the_callback) {
                                  out.store({std::get<command>(e.body).name, 3, {{"w", tensor::declare(shape{2}, dtype::f32)}}});
                                })),
                {0}, 0);
-  w.host.command(6, command{"checkpoint", "", 0});
+  w.host.command(6, command{"checkpoint", "", 0, {}});
   ASSERT_TRUE(stored.wait_for(1));
   EXPECT_THAT(stored.lines(), ElementsAre("6 checkpoint"));
 }

@@ -176,6 +176,20 @@ TEST_F(plugins, a_layer_from_outside_trains) {
   EXPECT_NE(page.out.find("y = 2 x"), std::string::npos) << page.out << page.err;
 }
 
+TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
+  const auto job = job_with("good");
+  const std::string chosen = "train.sampler={ kind = \"backwards\" }";
+  const auto with = troupe({"train", job, "--set", chosen, "--json"});
+  ASSERT_EQ(with.code, 0) << with.out << with.err;
+  const auto without = troupe({"train", job, "--json"});
+  EXPECT_NE(objects(with.out).back()["weights_sha256"], objects(without.out).back()["weights_sha256"]);
+  const auto plan = objects(troupe({"plan", job, "--set", chosen, "--json"}).out).at(0);
+  EXPECT_EQ(plan["placement"].back()["kind"], "data_server");
+  const auto wrong = troupe({"train", job, "--set", "train.sampler={ kind = \"backward\" }"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("did you mean 'backwards'?"), std::string::npos) << wrong.err;
+}
+
 TEST_F(plugins, bad_ones_are_refused_by_name) {
   const std::vector<std::pair<std::string, std::string>> bad{
       {"wrong_abi", "built for ABI 4000000000"}, {"not_one", "does not export"}, {"missing", "there is no plugin"}};

@@ -48,6 +48,23 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
   }
 }
 
+// Examples and seeds that really cross nodes; n1 has the data.
+TEST_F(cluster_run, every_sampler_trains_to_the_bits_of_the_embedded_run) {
+  const auto plain = embedded_hash(tiny_job(), {});
+  for (const char* kind : {"served", "seeded", "replicate", "shard", "own_order"}) {
+    auto set = workers(3, 2);
+    set.push_back(std::string("train.sampler={ kind = \"") + kind + "\" }");
+    set.emplace_back("eval.sampler={ kind = \"sample\", examples = 17 }");
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done)
+        << kind << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.text("weights_sha256"), embedded_hash(tiny_job(), set)) << kind;
+    const bool order_of_shuffle = kind == std::string("served") || kind == std::string("seeded");
+    EXPECT_EQ(r.text("weights_sha256") == plain, order_of_shuffle) << kind;
+    EXPECT_EQ(r.count("eval"), 2u);
+  }
+}
+
 TEST_F(cluster_run, a_queue_of_jobs_runs_one_after_the_other) {
   std::vector<std::unique_ptr<background>> jobs;
   for (int i = 0; i < 4; ++i) jobs.push_back(begin(tiny_job(), workers(3, 1)));

@@ -89,6 +89,18 @@ TEST(job_file, set_overrides_any_key) {
   EXPECT_EQ(j.data.key_at.at("batch").to_string(), "--set data.batch=16");
 }
 
+TEST(job_file, eval_has_its_own_sampler_batch_and_split) {
+  const auto j =
+      spec_of(text_of(sound_lines()), {"eval.sampler={ kind = \"sample\", examples = 12, seed = 5 }", "eval.split=train"});
+  EXPECT_EQ(j.eval.sampler.kind, "sample");
+  EXPECT_EQ(j.eval.sampler.values.integer("examples"), 12);
+  EXPECT_EQ(j.eval.sampler.values.integer("seed"), 5);
+  EXPECT_TRUE(j.eval.on_training);
+  const auto plain = spec_of(text_of(sound_lines()));
+  EXPECT_EQ(plain.eval.sampler.kind, "all");
+  EXPECT_FALSE(plain.eval.on_training);
+}
+
 TEST(job_file, scales_for_a_layer_or_for_each_parameter) {
   auto lines = sound_lines();
   lines[13] += "\nlr_scale = [1, 2]\ndecay_scale = 250";

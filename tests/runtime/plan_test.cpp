@@ -26,7 +26,7 @@ planned plan_of(job_spec j, const std::vector<node_spec>& nodes, const std::set<
   auto g = try_graph(p.job);
   if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
   p.graph = std::get<model_graph>(std::move(g));
-  auto r = make_plan(p.job, p.graph, nodes, own);
+  auto r = make_plan(p.job, p.graph, nodes, {own, false});
   if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
   p.plan = std::get<job_plan>(std::move(r));
   return p;
@@ -204,10 +204,43 @@ TEST(plan, fusing_keeps_the_order_in_which_gradients_are_added) {
               spec("seen1", "metric", {"apart.1", "label"}), spec("loss", "loss", {"join", "label"})});
   j.pipeline.fuse = "auto";
   const auto g = std::get<model_graph>(try_graph(j, shape{4, 5}, 2));
-  const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"}), {"halves"}));
+  const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"}), {{"halves"}, false}));
   std::vector<std::string> names;
   for (auto s : p.stages[0]) names.push_back(p[s].name);
   EXPECT_THAT(names, ElementsAre("worker0/a..r", "worker0/apart", "worker0/s", "worker0/t..loss"));
+}
+
+TEST(plan, a_data_server_lives_on_a_node_that_has_the_data_and_its_bytes_count) {
+  auto nodes = nodes_named({"n0", "n1", "n2"});
+  nodes[0].roles = {"coordinator", "worker", "server"};
+  nodes[1].roles = {"worker"};
+  nodes[2].roles = {"data"};
+  auto j = small_net();
+  j.topology.workers_per_group = 2;
+  const auto without = plan_of(j, nodes);
+  EXPECT_EQ(without.plan.data_server, no_role);
+  j.data.how = delivery::server;
+  const auto x = plan_of(j, nodes);
+  expect_sound(x);
+  ASSERT_EQ(x.plan.data_server, x.plan.roles.back().id);
+  EXPECT_EQ(x.plan.roles.back().kind, role_kind::data_server);
+  EXPECT_EQ(x.plan.roles.back().node, 2u);
+  const auto packet = static_cast<double>(x.graph.data.count() * 4 + x.graph.label.count() * 4);
+  EXPECT_EQ(cost_of(x.plan, x.graph, x.job).bytes_per_step.at("n2"), 4 * packet) << "four packets, all to other nodes";
+  EXPECT_EQ(cost_of(without.plan, without.graph, without.job).bytes_per_step.at("n2"), 0);
+  j.data.how = delivery::seeds;
+  EXPECT_EQ(plan_of(j, nodes).plan.roles.back().kind, role_kind::data_server);
+  j.data.how = delivery::broadcast;
+  const auto tree = plan_of(j, nodes);
+  EXPECT_EQ(tree.plan.data_server, no_role);
+  EXPECT_EQ(cost_of(tree.plan, tree.graph, tree.job).bytes_per_step.at("n0") -
+                cost_of(without.plan, without.graph, without.job).bytes_per_step.at("n0"),
+            2 * packet)
+      << "worker 0 to worker 1";
+  nodes[2].roles = {"worker"};
+  EXPECT_TRUE(errors_of(j, nodes).empty());
+  j.data.how = delivery::server;
+  EXPECT_THAT(errors_of(j, nodes), ElementsAre(HasSubstr("no node has the role \"data\"")));
 }
 
 TEST(plan, mistakes_name_their_place) {

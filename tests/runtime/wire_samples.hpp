@@ -80,6 +80,18 @@ inline credit sample() {
   return {3};
 }
 template <>
+inline want_examples sample() {
+  return {};
+}
+template <>
+inline examples sample() {
+  return {made<float>({2, 1, 3, 3}, 0.25f), made<std::int32_t>({2}, -1)};
+}
+template <>
+inline examples_seed sample() {
+  return {0x0123456789abcdefu};
+}
+template <>
 inline gradient sample() {
   return {4, several(), {made<std::int32_t>({2}, -7)}};
 }
@@ -97,7 +109,27 @@ inline layer_weights sample() {
 }
 template <>
 inline ready sample() {
+  return {ready::what_of::joined};
+}
+template <>
+inline fetch sample() {
+  return {5, true};
+}
+template <>
+inline settle sample() {
   return {};
+}
+template <>
+inline adopt sample() {
+  return {"ssp", {{"staleness", "3"}, {"", ""}}};
+}
+template <>
+inline observe sample() {
+  return {};
+}
+template <>
+inline observation sample() {
+  return {{{"conv1.weight", {1, 0, 0xfedcba9876543210u}}, {"", {}}}};
 }
 template <>
 inline start sample() {
@@ -106,6 +138,14 @@ inline start sample() {
 template <>
 inline grant sample() {
   return {0xfedcba9876543210u};
+}
+template <>
+inline portion sample() {
+  return {7, 2, 3};
+}
+template <>
+inline resume_at sample() {
+  return {0x8000000000000001u};
 }
 template <>
 inline set_value sample() {
@@ -137,7 +177,7 @@ inline halt sample() {
 }
 template <>
 inline command sample() {
-  return {"set", "train.dynamics.lr", -1.5};
+  return {"set", "train.dynamics.lr", -1.5, {{"staleness", "inf"}}};
 }
 template <>
 inline user sample() {

@@ -153,17 +153,17 @@ TEST_F(bsp_world, pause_resume_checkpoint_stop_at_a_boundary) {
   };
   say(start{});
   ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= 5; }));
-  say(command{"pause", "", 0});
+  say(command{"pause", "", 0, {}});
   ASSERT_TRUE(w.run(1'000'000));  // falls silent
   ASSERT_EQ(kinds, (std::vector<std::string>{"paused"}));
   const auto paused_at = last_step;
-  say(command{"checkpoint", "", 0});
+  say(command{"checkpoint", "", 0, {}});
   ASSERT_TRUE(w.run(1'000'000));
   EXPECT_EQ(stored, paused_at);
   EXPECT_EQ(last_step, paused_at);
-  say(command{"resume", "", 0});
+  say(command{"resume", "", 0, {}});
   ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= paused_at + 5; }));
-  say(command{"stop", "", 0});
+  say(command{"stop", "", 0, {}});
   ASSERT_TRUE(w.run(1'000'000));
   EXPECT_EQ(kinds.back(), "done");
   EXPECT_LT(last_step, 50u);

@@ -1,4 +1,4 @@
-// A layer from outside: y = 2 x.
+// From outside: a layer, y = 2 x, and a sampler that takes the training set backwards and is served by the data server.
 #include "ops/device.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
@@ -22,6 +22,21 @@ struct twice final : troupe::layer {
   }
 };
 
+class backwards final : public troupe::sampler {
+ public:
+  explicit backwards(const troupe::sampler_config& c) : examples_(c.examples), batch_(c.batch) {}
+  std::int64_t steps_per_epoch() const override { return examples_ / batch_; }
+  std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
+    const auto at = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(steps_per_epoch())) * batch_ + first;
+    std::vector<std::int64_t> list;
+    for (std::int64_t k = 0; k < count; ++k) list.push_back(examples_ - 1 - at - k);
+    return list;
+  }
+
+ private:
+  std::int64_t examples_, batch_;
+};
+
 }  // namespace
 
 std::uint32_t troupe_abi_version() { return troupe::abi_version; }
@@ -32,4 +47,9 @@ void register_plugin(troupe::tables& t) {
   row.doc = "y = 2 x. Shapes: any -> same.";
   row.make = [](const troupe::options&) { return std::make_unique<twice>(); };
   t.layers.add(std::move(row));
+  t.samplers.add({"backwards",
+                  "The last example first.",
+                  {},
+                  [](const troupe::options&, const troupe::sampler_config& c) { return std::make_unique<backwards>(c); },
+                  troupe::delivery::server});
 }

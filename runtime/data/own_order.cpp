@@ -1,0 +1,57 @@
+// own_order: every worker sees all data, each in an order of its own, new in each of its passes. Worker w with a share of c examples
+// a step passes once over the data in examples / c steps; what is left over is dropped. An epoch of the job is the pass of the
+// worker with the largest share, so n workers do n times the work of `shuffle` in one epoch.
+//
+// Order of pass e: permutation.hpp's for sub_key(worker_seed(seed, w), e). One worker alone is `shuffle`.
+#include <algorithm>
+#include <cassert>
+
+#include "runtime/data/permutation.hpp"
+#include "runtime/data/stock.hpp"
+
+namespace troupe {
+namespace {
+
+class own_order_sampler final : public sampler {
+ public:
+  explicit own_order_sampler(const sampler_config& c) : seed_(worker_seed(c.seed, c.worker)), order_(0, c.examples) {
+    const auto shares = shares_of(c);
+    share_ = shares.at(c.worker);
+    std::int64_t most = 1;
+    for (const auto& s : shares) most = std::max(most, s.count);
+    steps_ = c.examples / most;
+    pass_ = c.examples / std::max<std::int64_t>(1, share_.count);
+  }
+
+  std::int64_t steps_per_epoch() const override { return steps_; }
+  bool by_worker() const override { return true; }
+
+  std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
+    assert(first >= share_.first && first + count <= share_.first + share_.count);
+    const auto pass = static_cast<std::uint64_t>(pass_);
+    return order_.part(sub_key(seed_, step / pass), static_cast<std::int64_t>(step % pass) * share_.count + first - share_.first,
+                       count);
+  }
+
+ private:
+  std::uint64_t seed_;
+  worker_share share_;
+  std::int64_t steps_ = 0, pass_ = 0;  // of the job's epoch, and of this worker's pass
+  permutation order_;
+};
+
+}  // namespace
+
+sampler_type own_order_sampler_type() {
+  return {
+      "own_order",
+      "Every worker sees the whole training set in an order of its own. An epoch is one such pass: n workers do n times the work "
+      "of shuffle. Weights depend on the number of workers.",
+      {},
+      [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
+        check_sampler_config(c);
+        return std::make_unique<own_order_sampler>(c);
+      }};
+}
+
+}  // namespace troupe

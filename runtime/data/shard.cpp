@@ -1,0 +1,83 @@
+// shard: every worker has a part of the data of its own, fixed for the whole job and as large as its share of the batch, and takes
+// it in a new order every epoch. No example is seen by two workers. An epoch is one pass over all parts, examples / batch steps;
+// what is left over at its end is dropped (other examples every time).
+//
+// Part of worker w: positions [n * before / all, n * (before + share) / all) of the source, with `before` the shares of the workers
+// in front of it; with deal = "random" of one fixed random order of the source (key sub_key(seed, all ones)), which one wants when
+// the source is sorted by class. Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that one worker
+// with deal = "blocks" is `shuffle`.
+#include <cassert>
+
+#include "runtime/data/permutation.hpp"
+#include "runtime/data/stock.hpp"
+
+namespace troupe {
+namespace {
+
+class shard_sampler final : public sampler {
+ public:
+  shard_sampler(const sampler_config& c, bool random) : seed_(worker_seed(c.seed, c.worker)), order_(0, 0) {
+    const auto shares = shares_of(c);
+    share_ = shares.at(c.worker);
+    std::int64_t all = 0, before = 0;
+    for (std::uint32_t w = 0; w < shares.size(); ++w) {
+      all += shares[w].count;
+      before += w < c.worker ? shares[w].count : 0;
+    }
+    steps_ = c.examples / all;
+    if (steps_ == 0)
+      throw option_error("batch", "the workers take " + std::to_string(all) + " examples a step, but the training set has only " +
+                                      std::to_string(c.examples));
+    __extension__ using wide = __int128;
+    const auto cut = [&](std::int64_t at) { return static_cast<std::int64_t>(static_cast<wide>(c.examples) * at / all); };
+    const auto begin = cut(before), end = cut(before + share_.count);
+    assert(end - begin >= steps_ * share_.count);
+    order_ = permutation(begin, end);
+    if (random) dealt_ = permutation(0, c.examples).part(sub_key(c.seed, ~std::uint64_t{0}), 0, c.examples);
+  }
+
+  std::int64_t steps_per_epoch() const override { return steps_; }
+  bool by_worker() const override { return true; }
+
+  std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
+    assert(first >= share_.first && first + count <= share_.first + share_.count);
+    const auto steps = static_cast<std::uint64_t>(steps_);
+    auto out = order_.part(sub_key(seed_, step / steps),
+                           static_cast<std::int64_t>(step % steps) * share_.count + first - share_.first, count);
+    if (!dealt_.empty())
+      for (auto& i : out) i = dealt_[static_cast<std::size_t>(i)];
+    return out;
+  }
+
+ private:
+  std::uint64_t seed_;
+  worker_share share_;
+  std::int64_t steps_ = 0;
+  permutation order_;
+  std::vector<std::int64_t> dealt_;
+};
+
+option_specs shard_specs() {
+  option_spec deal;
+  deal.name = "deal";
+  deal.kind = option_kind::text;
+  deal.fallback = std::string("blocks");
+  deal.doc = "how the parts are cut: blocks of the source, or random (for a source sorted by class)";
+  deal.choices = {"blocks", "random"};
+  return {deal};
+}
+
+}  // namespace
+
+sampler_type shard_sampler_type() {
+  return {
+      "shard",
+      "Every worker has its own fixed part of the training set, as large as its share of the batch, in a new order every epoch. "
+      "Weights depend on the number of workers.",
+      shard_specs(), [](const options& o, const sampler_config& c) -> std::unique_ptr<sampler> {
+        check_sampler_config(c);
+        return std::make_unique<shard_sampler>(c, o.text("deal") == "random");
+      }};
+}
+
+}  // namespace troupe

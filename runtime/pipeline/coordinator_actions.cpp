@@ -1,0 +1,226 @@
+// What the coordinator does at a boundary (settle, collect, switch the mode, end), and evaluation.
+#include <algorithm>
+
+#include "ops/device.hpp"
+#include "runtime/pipeline/coordinator.hpp"
+
+namespace troupe {
+namespace {
+
+double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+// --- evaluation
+
+// Means over the examples, taken in packet order; scalars of a packet in the order of their names' layers.
+coordinator::scalars coordinator::mean_of(const gathered& g) const {
+  scalars means;
+  for (const auto& l : config_.graph->layers) {
+    double sum = 0, weight = 0;
+    for (const auto& packet : g.by_packet)
+      for (const auto& [stage, r] : packet.by_stage)
+        for (const auto& [name, value] : r.values)
+          if (name == l.name) {
+            sum += value * r.valid;
+            weight += r.valid;
+          }
+    if (weight > 0) means.emplace_back(l.name, sum / weight);
+  }
+  return means;
+}
+
+// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops.
+void coordinator::begin_round(effects& out) {
+  ++rounds_;
+  evaluated_ = completed_;
+  want_eval_ = false;
+  const auto& plan = *config_.plan;
+  if (!config_.mode.lockstep && plan.tester == no_role) return;  // actor-based layers: nobody to ask
+  round_ = expect(config_.eval_packets, false);
+  auto whom = config_.mode.lockstep ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
+  for (auto l : whom) {
+    auto h = to(l);
+    h.version = config_.mode.lockstep ? completed_ : rounds_;
+    out.send({h, evaluate{rounds_}});
+  }
+}
+
+void coordinator::round_complete(const gathered& g, effects& out) {
+  event_effect e{"eval", evaluated_, {}, {}};
+  double loss = 0;
+  bool have_accuracy = false;
+  for (const auto& [name, value] : mean_of(g)) {
+    for (const auto& l : config_.graph->layers) {
+      if (l.name != name) continue;
+      if (l.maths->is_loss()) loss += l.loss_weight * value;
+      if (l.maths->is_metric() && !have_accuracy) {
+        have_accuracy = true;
+        accuracy_ = value;
+      } else if (l.maths->is_metric()) {
+        e.values.emplace_back(name, value);
+      }
+    }
+  }
+  if (have_accuracy) e.values.insert(e.values.begin(), {"accuracy", accuracy_});
+  e.values.emplace_back("loss", loss);
+  out.event(std::move(e));
+  if (config_.mode.lockstep) last_step_at_ = now_;
+  rounds_without_better_ = accuracy_ > best_accuracy_ ? 0 : rounds_without_better_ + 1;
+  best_accuracy_ = std::max(best_accuracy_, accuracy_);
+  if (config_.finish.target_accuracy && accuracy_ >= *config_.finish.target_accuracy) want_stop_ = true;
+  if (config_.finish.patience && rounds_without_better_ >= *config_.finish.patience) want_stop_ = true;
+}
+
+// --- settling and switching
+
+void coordinator::begin_settle(effects& out) {
+  settling_.emplace();
+  ++settle_round_;
+  for (auto w : config_.plan->workers) {
+    auto h = to(w);
+    h.id = msg_id{settle_round_};
+    h.step = completed_;
+    out.send({h, settle{}});
+  }
+}
+
+void coordinator::begin_switch(effects& out) {
+  config_.mode = std::move(*want_mode_);
+  want_mode_.reset();
+  settled_at_.reset();
+  switching_.emplace();
+  ++era_;
+  for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
+    for (auto r : *roles) {
+      auto h = to(r);
+      h.step = completed_;
+      h.clock = era_;
+      out.send({h, adopt{config_.mode.name, config_.mode.options}});
+    }
+}
+
+void coordinator::switched(effects& out) {
+  switching_.reset();
+  std::string text = config_.mode.name;
+  for (const auto& [key, value] : config_.mode.options) text.append(" ").append(key).append("=").append(value);
+  out.event({"mode", completed_, {}, text});
+  last_step_at_ = now_;
+  evaluated_ = std::max(evaluated_, completed_);
+}
+
+// --- how old the weights were
+
+void coordinator::begin_observe(effects& out) {
+  if (observing_) return;
+  observing_.emplace();
+  histograms_.clear();
+  for (auto w : config_.plan->workers) out.send({to(w), observe{}});
+}
+
+void coordinator::take_observation(const header& h, const observation& o, effects& out) {
+  if (!observing_ || !observing_->insert(h.src).second) return;
+  for (const auto& [name, counts] : o.histograms) {
+    auto& all = histograms_[name];
+    if (all.size() < counts.size()) all.resize(counts.size(), 0);
+    for (std::size_t i = 0; i < counts.size(); ++i) all[i] += counts[i];
+  }
+  if (observing_->size() < config_.plan->workers.size()) return;
+  observing_.reset();
+  observed_ = true;
+  event_effect e{"staleness", completed_, {}, {}};
+  for (const auto& p : config_.graph->params) {
+    const auto at = histograms_.find(p.full_name);
+    if (at == histograms_.end()) continue;
+    for (std::size_t i = 0; i < at->second.size(); ++i)
+      if (at->second[i] > 0) e.values.emplace_back(p.full_name + " " + std::to_string(i), static_cast<double>(at->second[i]));
+  }
+  out.event(std::move(e));
+}
+
+// --- collecting
+
+void coordinator::begin_collect(bool final, effects& out) {
+  want_checkpoint_ = false;
+  collect_.emplace();
+  collect_->request = ++requests_;
+  collect_->final = final;
+  collect_->blocks.resize(config_.plan->blocks.size());
+  collect_->missing = static_cast<std::uint32_t>(config_.plan->blocks.size());
+  for (auto s : config_.plan->shards) {
+    if ((*config_.plan)[s].group != 0) continue;  // the first server group is the master of the others
+    auto h = to(s);
+    h.version = config_.mode.lockstep ? completed_ : 0;
+    out.send({h, collect{requests_, true}});
+  }
+  if (collect_->missing == 0) out.run([](job_context&) {}, {}, requests_);
+}
+
+void coordinator::take_state(const envelope& e, effects& out) {
+  const auto& s = std::get<state>(e.body);
+  if (!collect_ || s.request != collect_->request || s.block >= collect_->blocks.size() || collect_->blocks[s.block]) return;
+  collect_->blocks[s.block] = s;
+  if (--collect_->missing > 0) return;
+  // Every block is here: put parameters together again, in layer order.
+  auto& c = *collect_;
+  for (const auto& p : config_.graph->params) {
+    c.weights.emplace_back(p.full_name, tensor{});
+    for (const auto& b : config_.plan->blocks)
+      if (&config_.graph->params[b.param] == &p && b.begin == 0)
+        for (std::size_t k = 0; k < c.blocks[b.id]->rule.size(); ++k)
+          c.rule.emplace_back(p.full_name + "@" + config_.rule_states.at(k), tensor{});
+  }
+  out.run(join_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
+}
+
+job_work coordinator::join_blocks() {
+  return [this](job_context& ctx) {
+    auto& at = *collect_;
+    std::size_t rule_index = 0;
+    for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
+      const auto& spec = config_.graph->params[p].spec;
+      std::vector<tensor*> into{&at.weights[p].second};
+      while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
+        into.push_back(&at.rule[rule_index++].second);
+      for (const auto& b : config_.plan->blocks) {
+        if (b.param != p) continue;
+        const auto& got = *at.blocks[b.id];
+        for (std::size_t k = 0; k < into.size(); ++k) {
+          const auto& from = k == 0 ? got.value : got.rule[k - 1];
+          if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
+          auto part = into[k]->slice(b.begin, {b.count});
+          ctx.dev.copy(from, part);
+        }
+      }
+    }
+  };
+}
+
+void coordinator::collected(effects& out) {
+  if (!collect_) return;
+  auto c = std::move(*collect_);
+  collect_.reset();
+  auto both = c.weights;
+  both.insert(both.end(), c.rule.begin(), c.rule.end());
+  if (!c.final || stopped_by_person_) {
+    out.store({"checkpoint", completed_, both});
+    out.event({"checkpoint", completed_, {}, {}});
+  }
+  last_step_at_ = now_;
+  if (!c.final) return;
+  out.store({"weights", completed_, c.weights});
+  end(out);
+}
+
+void coordinator::end(effects& out) {
+  ended_ = true;
+  event_effect e{"done", completed_, {}, stopped_by_person_ ? "stopped" : "finished"};
+  e.values.emplace_back("steps", static_cast<double>(completed_));
+  e.values.emplace_back("epochs", static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch));
+  if (accuracy_ >= 0) e.values.emplace_back("test_accuracy", accuracy_);
+  e.values.emplace_back("seconds", seconds(now_ - begun_));
+  e.values.emplace_back("packets", config_.plan->packets);
+  out.event(std::move(e));
+}
+
+}  // namespace troupe

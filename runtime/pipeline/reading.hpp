@@ -1,0 +1,40 @@
+// One packet's examples on their way from the source: what a loader and a data server have in common.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/data/sampler.hpp"
+#include "runtime/data/source.hpp"
+#include "runtime/graph/graph.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+// Where examples come from, shared by the roles that read them.
+struct reading_config {
+  std::shared_ptr<const model_graph> graph;
+  std::shared_ptr<const source> data;
+  dtype type = dtype::f32;
+  std::shared_ptr<eval_sampler> eval;  // a role's own, like every sampler
+  split eval_split = split::test;
+  std::int64_t eval_examples = 0;  // of one evaluation packet
+};
+
+// Packets of one evaluation round over all workers; packet i is loaded by worker i % workers. 0: there is nothing to evaluate on.
+std::uint32_t eval_packets(std::int64_t examples, std::int64_t packet_examples);
+
+struct reading {
+  header h;  // step, packet, phase, version
+  std::vector<std::int64_t> indices;
+  tensor data, label;
+};
+
+// Examples of evaluation packet h.packet with the weights of h.version; the last packet is padded with -1.
+std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h);
+
+// A job that fills data and label with the examples of `indices`; answered by `token`.
+void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out);
+
+}  // namespace troupe

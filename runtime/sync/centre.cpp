@@ -1,0 +1,66 @@
+#include "runtime/sync/centre.hpp"
+
+namespace troupe {
+
+centre_shard::centre_shard(half_config c) : shard_half(std::move(c), gives::state), lines_(config_.plan->blocks.size()) {
+  for (const auto& b : blocks_.list()) lines_[b.plan->id].pushed.assign(workers(), config_.first_step);
+}
+
+void centre_shard::on_push(const header& h, const push& p, shard_block& b, effects& out) {
+  const auto worker = worker_of(h.src);
+  auto& l = lines_[b.plan->id];
+  if (worker >= workers() || h.step <= l.pushed[worker]) return void(++dropped_);
+  l.pushed[worker] = h.step;
+  l.waiting.push_back({h, p.sum});
+  serve(b, out);
+}
+
+void centre_shard::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
+  lines_[b.plan->id].waiting.push_back({h, {}});
+  serve(b, out);
+}
+
+void centre_shard::serve(shard_block& b, effects& out) {
+  auto& l = lines_[b.plan->id];
+  while (!l.busy && !l.waiting.empty()) {
+    const auto r = std::move(l.waiting.front());
+    l.waiting.pop_front();
+    if (!r.value && hold(r.h, b)) {
+      l.held.push_back(r);
+      continue;
+    }
+    if (!r.value) {
+      auto h = to(r.h.src);
+      h.version = b.version;
+      h.step = r.h.step;
+      out.send({h, weights{b.plan->id, b.value}});
+      continue;
+    }
+    l.busy = true;
+    apply(r.h, r.value, b, out);
+  }
+}
+
+void centre_shard::done(shard_block& b, effects& out) {
+  auto& l = lines_[b.plan->id];
+  l.busy = false;
+  l.waiting.insert(l.waiting.begin(), l.held.begin(), l.held.end());
+  l.held.clear();
+  serve(b, out);
+}
+
+bool centre_shard::quiet(std::uint64_t) {
+  for (const auto& l : lines_)
+    if (l.busy || !l.waiting.empty() || !l.held.empty()) return false;
+  return jobs_.size() == 0;
+}
+
+std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block& b) const { return lines_[b.plan->id].pushed[worker]; }
+
+role_status centre_shard::status() const {
+  auto s = shard_half::status();
+  for (const auto& l : lines_) s.queued += static_cast<std::uint32_t>(l.waiting.size());
+  return s;
+}
+
+}  // namespace troupe

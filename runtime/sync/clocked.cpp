@@ -1,0 +1,290 @@
+#include "runtime/sync/clocked.hpp"
+
+#include <algorithm>
+
+#include "ops/device.hpp"
+
+namespace troupe {
+
+// --- worker half
+
+clocked_worker::clocked_worker(half_config c, clock_policy p)
+    : worker_half(std::move(c), sums::by_block),
+      policy_(p),
+      cache_(config_.plan->blocks.size()),
+      own_(layers_.size()),
+      assembling_(layers_.size(), false) {
+  if (!policy_.portions) return;
+  const auto packets = config_.plan->packets;
+  cover_.clear();
+  for (std::uint32_t first = 0; first < packets; first += policy_.portion)
+    cover_.push_back(normal({first, policy_.portion}, packets));
+}
+
+void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
+  push_sum(layer, step, node, *sum, out);
+  if (policy_.staleness > 0) own_[layer].push_back({step, node, sum});
+  if (policy_.portions) count_portion(step, node, out);
+}
+
+void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& out) {
+  auto [at, fresh] = portion_left_.try_emplace({step, node.first}, 0);
+  if (fresh)
+    at->second = static_cast<std::size_t>(std::count_if(layers_.begin(), layers_.end(), [](const auto& l) { return !l.blocks.empty(); }));
+  if (--at->second > 0) return;
+  portion_left_.erase(at);
+  auto h = to(config_.coordinator);
+  h.step = step;
+  h.packet = node.first;
+  h.packets = node.span;
+  out.send({h, ready{ready::what_of::portion}});
+}
+
+void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) {
+  if (policy_.pull) ask(layer, step + 1, out);
+  if (policy_.staleness > 0) try_hand(layer, out);
+}
+
+// Wants what step `step` must have at least; asks also when what is here would do, so that weights do not grow older than they need.
+void clocked_worker::ask(std::uint32_t layer, std::uint64_t step, effects& out) {
+  for (auto id : layers_[layer].blocks) {
+    auto& c = cache_[id];
+    if (c.asked || (c.value && c.version >= step)) continue;
+    c.asked = true;
+    auto h = to(shard_of(id));
+    h.step = step;
+    h.version = least_version(step);
+    out.send({h, fetch{id, false}});
+  }
+}
+
+void clocked_worker::on_weights(const header& h, const weights& w, effects& out) {
+  auto& c = cache_[w.block];
+  const auto layer = config_.graph->params[block_at(w.block).param].layer;
+  if (policy_.pull) c.asked = false;
+  if (c.value && h.version <= c.version) return void(++dropped_);
+  c.version = h.version;
+  c.value = w.value;
+  try_hand(layer, out);
+  // The answer may be older than what the next step needs.
+  auto& l = layers_[layer];
+  if (policy_.pull && l.begun && l.done > l.handed && c.version < least_version(l.handed + 1)) ask(layer, l.handed + 1, out);
+}
+
+void clocked_worker::on_joined(std::uint64_t step, effects&) {
+  for (auto& c : cache_) c = {};
+  for (auto& o : own_) o.clear();
+  portion_left_.clear();
+  for (auto& l : layers_) l.begun = false, l.handed = l.done = step;
+}
+
+void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
+  auto& l = layers_[layer];
+  if (assembling_[layer] || l.blocks.empty()) return;
+  std::uint64_t least = ~0ull, most = 0;
+  for (auto id : l.blocks) {
+    if (!cache_[id].value) return;
+    least = std::min(least, cache_[id].version);
+    most = std::max(most, cache_[id].version);
+  }
+  if (policy_.staleness == 0) {
+    if (least != most || (l.begun && least <= l.handed)) return;
+    if (policy_.portions) forget_sums(layer, least);
+    count_read(layer, 0);
+    return assemble(layer, least, out);
+  }
+  const auto next = l.begun ? l.handed + 1 : l.handed;
+  if ((l.begun && l.done < next) || least < least_version(next)) return;
+  count_read(layer, next > least ? next - least : 0);
+  assemble(layer, next, out);
+}
+
+// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are put together by a job.
+void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& out) {
+  struct copy {
+    std::size_t param;
+    const param_block* block;
+    tensor from;
+  };
+  struct overlay {
+    std::size_t param;
+    const param_block* block;
+    double scale;
+    sum_ptr sum;
+  };
+  auto values = std::make_shared<tensors>();
+  std::vector<copy> copies;
+  std::vector<overlay> own;
+  const auto& params = layer_at(layer).params;
+  std::uint64_t least = ~0ull;
+  for (std::size_t p = 0; p < params.size(); ++p) {
+    const auto& dims = config_.graph->params[params[p]].spec.dims;
+    values->push_back(tensor::declare(dims, config_.type));
+    for (auto id : blocks_of(params[p])) {
+      const auto& c = cache_[id];
+      const auto& b = block_at(id);
+      least = std::min(least, c.version);
+      const bool lacks = std::any_of(own_[layer].begin(), own_[layer].end(), [&](const own_sum& o) { return o.step >= c.version; });
+      if (b.count == dims.count() && !lacks)
+        values->back() = c.value.reshaped(dims);
+      else
+        copies.push_back({p, &b, c.value});
+      for (const auto& o : own_[layer])
+        if (o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
+          own.push_back({p, &b, -rule_step_at(config_, params[p], o.step).lr / packets_of_group(), o.sum});
+    }
+  }
+  std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });
+  if (copies.empty()) return hand(layer, step, std::move(*values), out);
+  assembling_[layer] = true;
+  job_cost cost{0, 0, "assemble"};
+  for (const auto& c : copies) cost.bytes += 2.0 * static_cast<double>(c.from.bytes());
+  for (const auto& o : own) cost.bytes += 3.0 * static_cast<double>(o.block->count) * static_cast<double>(size_of(config_.type));
+  jobs_.run(
+      [values, copies = std::move(copies), own = std::move(own)](job_context& c) {
+        for (const auto& part : copies) {
+          auto& whole = (*values)[part.param];
+          whole.back(c.dev);
+          auto slice = whole.slice(part.block->begin, {part.from.count()});
+          c.dev.copy(part.from, slice);
+        }
+        for (const auto& o : own) {
+          auto slice = (*values)[o.param].slice(o.block->begin, {o.block->count});
+          c.dev.axpy(o.scale, (*o.sum)[o.param].slice(o.block->begin, {o.block->count}), slice);
+        }
+      },
+      cost,
+      [this, layer, step, values](effects& more) {
+        assembling_[layer] = false;
+        hand(layer, step, std::move(*values), more);
+        try_hand(layer, more);
+      },
+      out);
+}
+
+// --- shard half
+
+clocked_shard::clocked_shard(half_config c, clock_policy p) : shard_half(std::move(c), gives::weights), policy_(p) {
+  clocks_.resize(config_.plan->blocks.size());
+  for (auto& b : blocks_.list()) {
+    auto& clock = clocks_[b.plan->id];
+    clock.groups.resize(config_.plan->groups.size());
+    for (auto& g : clock.groups) g.next = g.applied = config_.first_step;
+  }
+}
+
+void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effects& out) {
+  const auto worker = worker_of(h.src);
+  if (worker >= workers()) return void(++dropped_);
+  const auto g = worker / config_.plan->groups[0].count;
+  const auto packets = group_at(g).range.count;
+  auto& clock = clocks_[b.plan->id].groups[g];
+  const bool early = h.step > clock.next && policy_.staleness == 0;  // cannot be: nobody has the weights for that step
+  if (group_at(g).server_group != group() || h.step < clock.next || early || !well_formed({p.first, p.span}, packets))
+    return void(++dropped_);
+  auto& tree = clock.trees.try_emplace(h.step, packets).first->second;
+  additions due;
+  const auto [node, fresh] = tree.add({p.first, p.span}, std::make_shared<tensors>(1, p.sum), {},
+                                      [&](sum_ptr x, sum_ptr y) { return plan_addition(x, y, due); });
+  if (!fresh) return void(++dropped_);
+  if (node == root_of(packets) && h.step == clock.next && !b.updating) return void(apply(b, g, std::move(due), out));
+  if (due.empty()) return;
+  const auto cost = cost_of(due);
+  jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
+}
+
+// The clock of group `g` that is next, if all its gradients are here.
+bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effects& out) {
+  auto& clock = clocks_[b.plan->id].groups[g];
+  const auto tree = clock.trees.find(clock.next);
+  if (tree == clock.trees.end()) return false;
+  const auto packets = group_at(g).range.count;
+  const auto* root = tree->second.find(root_of(packets));
+  if (!root) return false;
+  auto sum = *root;
+  clock.trees.erase(tree);
+  clocks_[b.plan->id].applying = g;
+  const auto step = clock.next++;
+  run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  return true;
+}
+
+// Groups take turns.
+bool clocked_shard::apply_next(shard_block& b, effects& out) {
+  auto& clock = clocks_[b.plan->id];
+  const auto n = static_cast<std::uint32_t>(clock.groups.size());
+  for (std::uint32_t k = 1; k <= n; ++k)
+    if (apply(b, (clock.applying + k) % n, {}, out)) return true;
+  return false;
+}
+
+void clocked_shard::on_updated(shard_block& b, effects& out) {
+  auto& clock = clocks_[b.plan->id];
+  const auto g = clock.applying;
+  ++clock.groups[g].applied;
+  if (policy_.pull) {
+    answer_waiting(b, out);
+  } else if (!config_.plan->reducers.empty()) {
+    give_to(config_.plan->reducers[0], b, g, 0, out);
+  } else {
+    for (auto w = group_at(g).first; w < group_at(g).first + group_at(g).count; ++w)
+      give_to(config_.plan->workers[w], b, g, 0, out);
+  }
+  if (!apply_next(b, out)) on_idle(b, out);
+}
+
+void clocked_shard::give_to(role_id r, const shard_block& b, std::uint32_t g, std::uint64_t step, effects& out) const {
+  auto h = to(r);
+  h.version = clocks_[b.plan->id].groups[g].applied;
+  h.step = step;
+  out.send({h, weights{b.plan->id, b.value}});
+}
+
+void clocked_shard::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
+  auto& waiting = clocks_[b.plan->id].waiting;
+  for (const auto& w : waiting)
+    if (w.src == h.src && w.step >= h.step) return void(++dropped_);
+  waiting.push_back(h);
+  answer_waiting(b, out);
+}
+
+// A read is answered once the slowest worker's clock has reached what it asks for.
+void clocked_shard::answer_waiting(shard_block& b, effects& out) {
+  auto& clock = clocks_[b.plan->id];
+  std::erase_if(clock.waiting, [&](const header& h) {
+    const auto g = worker_of(h.src) / config_.plan->groups[0].count;
+    if (clock.groups[g].applied < h.version) return false;
+    give_to(h.src, b, g, h.step, out);
+    return true;
+  });
+}
+
+std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
+  const auto g = worker / config_.plan->groups[0].count;
+  const auto& clock = clocks_[b.plan->id].groups[g];
+  const auto mine = config_.plan->ranges[worker], all = group_at(g).range;
+  const auto nodes = cover(mine.first - all.first, mine.count, all.count);
+  auto step = clock.next;
+  for (auto tree = clock.trees.find(step); tree != clock.trees.end(); tree = clock.trees.find(++step))
+    if (!std::all_of(nodes.begin(), nodes.end(), [&](tree_node n) { return tree->second.has(n); })) break;
+  return step;
+}
+
+bool clocked_shard::quiet(std::uint64_t step) {
+  if (jobs_.size() > 0) return false;
+  for (const auto& b : blocks_.list())
+    for (std::uint32_t g = 0; g < config_.plan->groups.size(); ++g)
+      if (group_at(g).server_group == group() && clocks_[b.plan->id].groups[g].applied != step) return false;
+  return true;
+}
+
+role_status clocked_shard::status() const {
+  auto s = shard_half::status();
+  for (const auto& c : clocks_)
+    for (const auto& g : c.groups)
+      for (const auto& [step, tree] : g.trees) s.queued += static_cast<std::uint32_t>(tree.size());
+  if (s.waits_for.empty()) s.waits_for = "gradients of step " + std::to_string(s.step);
+  return s;
+}
+
+}  // namespace troupe

@@ -1,0 +1,149 @@
+// downpour: asynchronous SGD with a parameter server (Dean et al. 2012, "Large Scale Distributed Deep Networks", section 4.1 and
+// Algorithm 7.1).
+//
+// Worker half (one replica of the model each). A step: gradient of its own packets; one plain gradient step on its own weights; the
+// gradient is added to what it has not sent yet. Every n_push steps it sends that sum, every n_fetch steps it asks for the shards'
+// weights and goes on with these.
+//
+// Shard half. Applies every push at once with the job's rule (the paper: Adagrad), in the order of arrival; shards know nothing of
+// each other.
+//
+// Groups of several workers (SINGA's Downpour): a group computes one gradient together. Its workers push every step, a shard waits
+// for all of the group, applies their mean and gives the group the block: n_push = n_fetch = 1, and bsp inside the group.
+//
+// Messages, per worker and block: a push every n_push steps, fetch and weights every n_fetch steps. Bytes: the block up, the block down.
+//
+// Invariants:
+//   * every gradient enters a push once, and every push is applied once (a second push of a worker's step is ignored); what is held
+//     back is sent when training settles;
+//   * one worker with n_push = n_fetch = 1 is plain training with the job's rule, bit for bit.
+#include "ops/option_specs.hpp"
+#include "runtime/sync/centre.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/local.hpp"
+#include "runtime/sync/stock.hpp"
+
+namespace troupe {
+namespace {
+
+class downpour_worker final : public local_worker {
+ public:
+  explicit downpour_worker(half_config c) : local_worker(std::move(c)), unsent_(layers_.size()) {
+    every_push_ = static_cast<std::uint64_t>(config_.mode.integer("n_push"));
+    every_fetch_ = static_cast<std::uint64_t>(config_.mode.integer("n_fetch"));
+    rule_registry rules;
+    add_stock_rules(rules);
+    plain_ = rules.find("sgd")->make({});
+  }
+
+ private:
+  const rule& stepping() const override { return *plain_; }
+
+  // Summed in the job of the step; the list is planned here so that it can be sent in order.
+  void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
+    additions due;
+    auto& unsent = unsent_[layer];
+    unsent = unsent ? plan_addition(unsent, std::make_shared<tensors>(*sum), due) : sum;
+    if (!due.empty()) {
+      const auto cost = cost_of(due);
+      jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
+    }
+    local_worker::on_sum(layer, step, node, sum, out);
+  }
+
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
+    if ((step + 1) % every_push_ == 0) send_unsent(layer, step + 1, out);
+    if ((step + 1) % every_fetch_ == 0)
+      fetch_layer(layer, step + 1, out);
+    else
+      go_on(layer, step + 1, out);
+  }
+
+  void send_unsent(std::uint32_t layer, std::uint64_t step, effects& out) {
+    if (const auto sum = std::exchange(unsent_[layer], nullptr)) push_layer(layer, step, *sum, out);
+  }
+
+  void on_centre(std::uint32_t layer, std::uint64_t step, tensors centre, effects& out) override {
+    const auto& params = layer_at(layer).params;
+    bool whole = true;
+    for (auto p : params) whole = whole && blocks_of(p).size() == 1;
+    if (whole) {  // as they came
+      for (std::size_t i = 0; i < params.size(); ++i)
+        replicas_[params[i]].value = centre[i].reshaped(config_.graph->params[params[i]].spec.dims);
+      return go_on(layer, step, out);
+    }
+    auto next = std::make_shared<tensors>();
+    job_cost cost{0, 0, "assemble"};
+    for (auto p : params) {
+      next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
+      cost.bytes += 2.0 * static_cast<double>(next->back().bytes());
+    }
+    busy_[layer] = true;
+    jobs_.run(
+        [this, layer, centre = std::move(centre), next](job_context& c) {
+          for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], centre, layer, c.dev);
+        },
+        cost,
+        [this, layer, step, next](effects& more) {
+          for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
+          release(layer, more);
+          go_on(layer, step, more);
+        },
+        out);
+  }
+
+  void on_joined(std::uint64_t step, effects& out) override {
+    for (auto& u : unsent_) u.reset();
+    local_worker::on_joined(step, out);
+  }
+
+  void on_settle(std::uint64_t step, effects& out) override {
+    for (std::uint32_t l = 0; l < layers_.size(); ++l) send_unsent(l, step, out);
+  }
+
+  std::uint64_t every_push_ = 1, every_fetch_ = 1;
+  std::shared_ptr<const rule> plain_;
+  std::vector<sum_ptr> unsent_;  // by layer
+};
+
+class downpour_shard final : public centre_shard {
+ public:
+  explicit downpour_shard(half_config c) : centre_shard(std::move(c)) {}
+
+ private:
+  void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
+    const auto packets = config_.plan->ranges[worker_of(h.src)].count;
+    run_update(b, {}, std::make_shared<tensors>(1, value), 1.0 / packets, h.step - 1, out);
+  }
+};
+
+bool several(const half_config& c) { return c.plan->groups[0].count > 1; }
+
+}  // namespace
+
+sync_mode downpour_mode() {
+  return {.name = "downpour",
+          .doc = "Asynchronous: each worker steps by itself, pushes accumulated gradients every n_push steps and fetches weights every "
+                 "n_fetch; shards apply at once. Dean et al. 2012.",
+          .specs = {integer_option("n_push", 1, "steps between two pushes", 1), integer_option("n_fetch", 1, "steps between two fetches", 1)},
+          .by_groups = true,
+          .check =
+              [](const options& o, const job_spec&, const job_plan& p) {
+                one_centre(p, "downpour");
+                if (p.groups[0].count == 1) return;
+                for (const char* key : {"n_push", "n_fetch"})
+                  if (o.integer(key) != 1)
+                    throw option_error(key, std::string("the workers of a group take every step together: ") + key +
+                                                " must be 1 when workers_per_group is " + std::to_string(p.groups[0].count));
+              },
+          .make_worker = [](half_config c) -> std::unique_ptr<role> {
+            if (several(c)) return std::make_unique<clocked_worker>(std::move(c), clock_policy{});
+            return std::make_unique<downpour_worker>(std::move(c));
+          },
+          .make_shard = [](half_config c) -> std::unique_ptr<role> {
+            if (several(c)) return std::make_unique<clocked_shard>(std::move(c), clock_policy{});
+            return std::make_unique<downpour_shard>(std::move(c));
+          }};
+}
+
+}  // namespace troupe

@@ -1,0 +1,188 @@
+// easgd: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: section 3 synchronous, Algorithm 1 asynchronous), and eamsgd, the same
+// with Nesterov's momentum in the workers (Algorithm 2).
+//
+// Worker half. Every worker has weights w of its own and steps with the job's rule on its own packets. After every tau steps, layer
+// by layer: it asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
+//
+// Shard half. The centre. async: c += d at once, in the order of arrival. sync: questions about exchange k are answered with the same
+// c; when all N workers' differences are here they are added in the workers' order, so that c moves by beta = N alpha towards the
+// mean; then exchange k + 1 may be asked for.
+//
+// Messages every tau steps, per worker and block: fetch, weights, push. Bytes: the block down and up, every tau steps.
+//
+// Invariants:
+//   * sum over workers of w, plus c, is the same before and after an exchange (the difference that leaves w enters c, once);
+//   * a worker's difference of one exchange enters the centre once: a second push of the same step is ignored;
+//   * alpha = 0: every worker trains alone. What is evaluated, checkpointed and kept at the end is the centre.
+#include <algorithm>
+
+#include "ops/device.hpp"
+#include "ops/option_specs.hpp"
+#include "runtime/sync/centre.hpp"
+#include "runtime/sync/local.hpp"
+#include "runtime/sync/stock.hpp"
+
+namespace troupe {
+namespace {
+
+struct elastic_policy {
+  double alpha = 0.5;
+  std::uint64_t tau = 10;
+  bool together = false;  // the synchronous form
+};
+
+elastic_policy policy_of(const options& o, const job_plan& p) {
+  elastic_policy e;
+  const auto& alpha = o.values.find("alpha")->second;
+  e.alpha = std::holds_alternative<std::string>(alpha) ? 0.9 / static_cast<double>(p.workers.size()) : std::get<double>(alpha);
+  e.tau = static_cast<std::uint64_t>(o.integer("tau"));
+  e.together = o.text("variant") == "sync";
+  return e;
+}
+
+class elastic_worker final : public local_worker {
+ public:
+  elastic_worker(half_config c, elastic_policy p) : local_worker(std::move(c)), policy_(p) {}
+
+ private:
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
+    if ((step + 1) % policy_.tau == 0)
+      fetch_layer(layer, step + 1, out);
+    else
+      go_on(layer, step + 1, out);
+  }
+
+  void on_centre(std::uint32_t layer, std::uint64_t step, tensors centre, effects& out) override {
+    auto next = std::make_shared<tensors>();
+    auto moved = std::make_shared<tensors>();  // by block
+    job_cost cost{0, 0, "exchange"};
+    for (auto p : layer_at(layer).params) {
+      next->push_back(tensor::declare(replicas_[p].value.dims(), config_.type));
+      cost.bytes += 6.0 * static_cast<double>(next->back().bytes());
+    }
+    for (auto id : layers_[layer].blocks) moved->push_back(tensor::declare({block_at(id).count}, config_.type));
+    busy_[layer] = true;
+    jobs_.run(
+        [this, layer, centre = std::move(centre), next, moved](job_context& c) {
+          const auto& params = layer_at(layer).params;
+          for (std::size_t i = 0; i < params.size(); ++i) {
+            (*next)[i].back(c.dev);
+            c.dev.copy(replicas_[params[i]].value, (*next)[i]);
+          }
+          for (std::size_t k = 0; k < moved->size(); ++k) {
+            const auto& b = block_at(layers_[layer].blocks[k]);
+            const auto i = static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin());
+            auto w = (*next)[i].slice(b.begin, {b.count});
+            auto& d = (*moved)[k];
+            d.back(c.dev);
+            c.dev.apply(binary::subtract, w, centre[k], d);
+            c.dev.scale(policy_.alpha, d);
+            c.dev.axpy(-1.0, d, w);
+          }
+        },
+        cost,
+        [this, layer, step, next, moved](effects& more) {
+          const auto& params = layer_at(layer).params;
+          for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]].value = (*next)[i];
+          for (std::size_t k = 0; k < moved->size(); ++k) {
+            const auto id = layers_[layer].blocks[k];
+            auto h = to(shard_of(id));
+            h.step = step;
+            more.send({h, push{id, 0, 1, (*moved)[k]}});
+          }
+          release(layer, more);
+          go_on(layer, step, more);
+        },
+        out);
+  }
+
+  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+
+  elastic_policy policy_;
+};
+
+class elastic_shard final : public centre_shard {
+ public:
+  elastic_shard(half_config c, elastic_policy p) : centre_shard(std::move(c)), policy_(p), moved_(lines_.size()) {}
+
+ private:
+  void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
+    if (!policy_.together) return add(b, {value}, out);
+    auto& moved = moved_[b.plan->id];
+    moved[worker_of(h.src)] = value;
+    if (moved.size() < workers()) return done(b, out);
+    tensors all;
+    for (auto& [worker, t] : moved) all.push_back(std::move(t));
+    moved.clear();
+    add(b, std::move(all), out);
+  }
+
+  // A worker whose difference is here asks about the next exchange: the centre has yet to move.
+  bool hold(const header& h, const shard_block& b) const override {
+    return policy_.together && moved_[b.plan->id].count(worker_of(h.src)) > 0;
+  }
+
+  void add(shard_block& b, tensors moved, effects& out) {
+    b.updating = true;
+    b.next_value = tensor::declare({b.plan->count}, config_.type);
+    const auto bytes = static_cast<double>(b.next_value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
+    jobs_.run(
+        [&b, moved = std::move(moved)](job_context& c) {
+          b.next_value.back(c.dev);
+          c.dev.copy(b.value, b.next_value);
+          for (const auto& d : moved) c.dev.axpy(1.0, d, b.next_value);
+        },
+        {0, bytes, "centre"},
+        [this, &b](effects& more) {
+          const auto updates = b.updates;
+          blocks_.updated(b);
+          b.updates = updates;  // the centre moves; the states of the rule are the workers'
+          done(b, more);
+        },
+        out);
+  }
+
+  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
+
+  elastic_policy policy_;
+  std::vector<std::map<std::uint32_t, tensor>> moved_;  // sync, by block id, worker: in this order they are added
+};
+
+sync_mode elastic(const char* name, const char* doc, bool momentum) {
+  auto alpha = real_option("alpha", 0.0, "how far worker and centre move towards each other, in [0, 1); \"auto\": 0.9 / workers", 0.0);
+  alpha.choices = {"auto"};
+  alpha.fallback = std::string("auto");
+  return {.name = name,
+          .doc = doc,
+          .specs = {alpha, required_integer("tau", "steps between two exchanges"),
+                    choice_option("variant", {"async", "sync"}, "async: each worker when it gets there; sync: all with the same centre")},
+          .check =
+              [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
+                const auto e = policy_of(o, p);
+                if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
+                one_centre(p, name);
+                if (momentum && j.train.rule.kind != "nesterov")
+                  throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
+              },
+          .make_worker = [](half_config c) {
+            const auto p = policy_of(c.mode, *c.plan);
+            return std::make_unique<elastic_worker>(std::move(c), p);
+          },
+          .make_shard = [](half_config c) {
+            const auto p = policy_of(c.mode, *c.plan);
+            return std::make_unique<elastic_shard>(std::move(c), p);
+          }};
+}
+
+}  // namespace
+
+sync_mode easgd_mode() {
+  return elastic("easgd",
+                 "Elastic averaging: workers train alone and are drawn to a common centre every tau steps. Zhang, Choromanska, LeCun 2015.",
+                 false);
+}
+sync_mode eamsgd_mode() {
+  return elastic("eamsgd", "Elastic averaging with Nesterov's momentum in the workers. Zhang, Choromanska, LeCun 2015, Algorithm 2.", true);
+}
+
+}  // namespace troupe

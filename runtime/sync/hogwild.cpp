@@ -1,0 +1,306 @@
+// hogwild: workers of one node that read and add to one array without a lock (Niu, Recht, Re, Wright 2011, "Hogwild!"), and SINGA's
+// distributed Hogwild: one such array per node, synchronised with the first as in group_sync.
+//
+// Worker half. A step: gradient of its own packets at the weights it last read; the step of the job's rule gives a difference; the
+// difference is added to the shared array (`shared_effect`: relaxed loads and stores, no lock, outside of every mailbox), the array is
+// read again, and the next step begins. States of the rule are the worker's own.
+// Shard half. Writes the first weights into the array; reads it for collections. With several server groups: after sync_freq steps of
+// its workers it reads the array, sends what has changed since the last time to the first group's shard, which adds it to its array
+// and answers with what it has; the difference to what was sent is added here.
+//
+// Messages a step: none for parameters on the node (a note from each worker where server groups synchronise). Bytes between nodes,
+// every sync_freq steps: the block both ways.
+//
+// Invariants:
+//   * an addition may be lost to a concurrent one, element by element; it is never applied twice, and no element is ever torn;
+//   * one worker is plain training with the job's rule (to rounding: the weights are read + difference).
+#include "ops/device.hpp"
+#include "ops/option_specs.hpp"
+#include "runtime/sync/local.hpp"
+#include "runtime/sync/shard_half.hpp"
+#include "runtime/sync/stock.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t note_type = 1;  // worker -> its shards: header.step steps are done
+
+using kind = shared_effect::kind_of;
+
+std::uint32_t place_of(const job_plan& p, std::uint32_t server_group, std::uint32_t block) {
+  return server_group * static_cast<std::uint32_t>(p.blocks.size()) + block;
+}
+
+class hogwild_worker final : public local_worker {
+ public:
+  explicit hogwild_worker(half_config c)
+      : local_worker(std::move(c)), group_(config_.plan->group_of(config_.worker).server_group), added_(layers_.size()) {}
+
+ private:
+  // The step's job leaves the new weights in the replica; what is added is the difference to those that were read.
+  void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
+    before_.resize(replicas_.size());
+    for (auto p : layer_at(layer).params) before_[p] = replicas_[p].value;
+    local_worker::on_sum(layer, step, node, sum, out);
+  }
+
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
+    auto delta = std::make_shared<tensors>();
+    auto was = std::make_shared<tensors>();
+    for (auto p : layer_at(layer).params) {
+      delta->push_back(tensor::declare(replicas_[p].value.dims(), config_.type));
+      was->push_back(before_[p]);
+    }
+    busy_[layer] = true;
+    job_cost cost{0, 0, "difference"};
+    for (const auto& d : *delta) cost.bytes += 3.0 * static_cast<double>(d.bytes());
+    jobs_.run([this, layer, delta, was](job_context& c) {
+      for (std::size_t i = 0; i < delta->size(); ++i) {
+        (*delta)[i].back(c.dev);
+        c.dev.apply(binary::subtract, replicas_[layer_at(layer).params[i]].value, (*was)[i], (*delta)[i]);
+      }
+    }, cost, [this, layer, step, delta](effects& more) { add(layer, step, *delta, more); }, out);
+  }
+
+  void add(std::uint32_t layer, std::uint64_t step, const tensors& delta, effects& out) {
+    const auto& params = layer_at(layer).params;
+    for (auto id : layers_[layer].blocks) {
+      const auto& b = block_at(id);
+      const auto i = static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin());
+      auto part = std::make_shared<tensor>(delta[i].slice(b.begin, {b.count}));
+      out.shared({kind::add, place_of(*config_.plan, group_, id), std::move(part), jobs_.expect([](effects&) {})});
+    }
+    note(layer, step + 1, out);
+    read(layer, step + 1, out);
+  }
+
+  // Tells the shards once all layers have made the step.
+  void note(std::uint32_t layer, std::uint64_t done, effects& out) {
+    added_[layer] = done;
+    if (config_.plan->server_groups == 1) return;
+    for (std::size_t l = 0; l < layers_.size(); ++l)
+      if (!layers_[l].blocks.empty() && added_[l] < done) return;
+    for (std::uint32_t s = 0; s < config_.plan->servers_per_group; ++s) {
+      auto h = to(config_.plan->shards[group_ * config_.plan->servers_per_group + s]);
+      h.step = done;
+      out.send({h, user{note_type, {}, {}}});
+    }
+  }
+
+  void read(std::uint32_t layer, std::uint64_t version, effects& out) {
+    auto blocks = std::make_shared<std::vector<std::shared_ptr<tensor>>>();
+    auto missing = std::make_shared<std::size_t>(layers_[layer].blocks.size());
+    for (auto id : layers_[layer].blocks) {
+      blocks->push_back(std::make_shared<tensor>(tensor::declare({block_at(id).count}, config_.type)));
+      out.shared({kind::read, place_of(*config_.plan, group_, id), blocks->back(),
+                  jobs_.expect([this, layer, version, blocks, missing](effects& more) {
+                    if (--*missing == 0) have_read(layer, version, *blocks, more);
+                  })});
+    }
+  }
+
+  void have_read(std::uint32_t layer, std::uint64_t version, const std::vector<std::shared_ptr<tensor>>& blocks, effects& out) {
+    auto parts = std::make_shared<tensors>();
+    for (const auto& b : blocks) parts->push_back(*b);
+    const auto& params = layer_at(layer).params;
+    bool whole = true;
+    for (auto p : params) whole = whole && blocks_of(p).size() == 1;
+    if (whole) {
+      for (std::size_t i = 0; i < params.size(); ++i)
+        replicas_[params[i]].value = (*parts)[i].reshaped(config_.graph->params[params[i]].spec.dims);
+      release(layer, out);
+      return go_on(layer, version, out);
+    }
+    job_cost cost{0, 0, "assemble"};
+    for (const auto& t : *parts) cost.bytes += 2.0 * static_cast<double>(t.bytes());
+    auto next = std::make_shared<tensors>();
+    for (auto p : params) next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
+    jobs_.run([this, layer, parts, next](job_context& c) {
+      for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], *parts, layer, c.dev);
+    }, cost, [this, layer, version, next](effects& more) {
+      for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
+      release(layer, more);
+      go_on(layer, version, more);
+    }, out);
+  }
+
+  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+
+  std::uint32_t group_;
+  std::vector<std::uint64_t> added_;  // by layer: steps added to the array
+  tensors before_;                    // by parameter: the weights that were read
+};
+
+class hogwild_shard final : public shard_half {
+ public:
+  explicit hogwild_shard(half_config c)
+      : shard_half(std::move(c), gives::state),
+        every_(static_cast<std::uint64_t>(config_.mode.integer("sync_freq"))),
+        syncs_(config_.plan->blocks.size()),
+        noted_(workers(), config_.first_step) {}
+
+ private:
+  struct block_sync {
+    tensor last, sent;
+    std::uint64_t number = 0;
+    bool waiting = false;
+    std::map<std::uint32_t, std::uint64_t> taken;  // master: by group
+  };
+
+  bool master() const { return group() == 0; }
+  std::uint32_t place(const shard_block& b) const { return place_of(*config_.plan, group(), b.plan->id); }
+
+  void on_filled(effects& out) override {
+    for (auto& b : blocks_.list()) {
+      syncs_[b.plan->id].last = b.value;
+      out.shared({kind::write, place(b), std::make_shared<tensor>(b.value), jobs_.expect([](effects&) {})});
+    }
+  }
+
+  std::uint64_t wanted_from(std::uint32_t worker, const shard_block&) const override { return noted_[worker]; }
+
+  // The array's content into b.value, then `then`.
+  void read(shard_block& b, std::function<void(effects&)> then, effects& out) {
+    auto t = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
+    out.shared({kind::read, place(b), t, jobs_.expect([&b, t, then = std::move(then)](effects& more) {
+                  b.value = *t;
+                  then(more);
+                })});
+  }
+  void read_all(std::function<void(effects&)> then, effects& out) {
+    auto missing = std::make_shared<std::size_t>(blocks_.list().size());
+    for (auto& b : blocks_.list())
+      read(b, [missing, then](effects& more) {
+        if (--*missing == 0) then(more);
+      }, out);
+  }
+
+  void before_collect(effects& out) override {
+    if (std::exchange(blocks_.hold_collects, true)) return;
+    read_all([this](effects& more) {
+      blocks_.hold_collects = false;
+      blocks_.answer_collects(more);
+    }, out);
+  }
+
+  // --- between server groups
+
+  void on_other(const envelope& e, effects& out) override {
+    if (const auto* w = std::get_if<weights>(&e.body)) return take_answer(e.h, *w, out);
+    const auto* u = std::get_if<user>(&e.body);
+    const auto worker = worker_of(e.h.src);
+    if (!u || u->type != note_type || worker >= workers() || e.h.step <= noted_[worker]) return void(++dropped_);
+    noted_[worker] = e.h.step;
+    if (master() || ++since_ < every_) return;
+    since_ = 0;
+    for (auto& b : blocks_.list()) send_increment(b, out);
+  }
+
+  void send_increment(shard_block& b, effects& out) {
+    auto& s = syncs_[b.plan->id];
+    if (s.waiting) return;
+    s.waiting = true;
+    ++s.number;
+    read(b, [this, &b](effects& more) {
+      auto& sync = syncs_[b.plan->id];
+      sync.sent = b.value;
+      subtract(sync.sent, sync.last, [this, &b](tensor delta, effects& then) {
+        auto h = to(config_.plan->shard_of(*b.plan, 0));
+        h.step = syncs_[b.plan->id].number;
+        then.send({h, push{b.plan->id, 0, 1, std::move(delta)}});
+      }, more);
+    }, out);
+  }
+
+  void subtract(const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
+    auto delta = std::make_shared<tensor>(tensor::declare(a.dims(), config_.type));
+    jobs_.run([a, b, delta](job_context& c) {
+      delta->back(c.dev);
+      c.dev.apply(binary::subtract, a, b, *delta);
+    }, {0, 3.0 * static_cast<double>(a.bytes()), "increment"}, [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
+  }
+
+  void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
+    const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].kind == role_kind::shard;
+    auto& taken = syncs_[b.plan->id].taken[from_shard ? (*config_.plan)[h.src].group : 0];
+    if (!from_shard || !master() || h.step < taken) return void(++dropped_);
+    if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), jobs_.expect([](effects&) {})});
+    taken = h.step;
+    read(b, [this, &b, h](effects& more) {
+      auto back = to(h.src);
+      back.step = h.step;
+      more.send({back, weights{b.plan->id, b.value}});
+    }, out);
+  }
+
+  void take_answer(const header& h, const weights& w, effects& out) {
+    auto* b = blocks_.find(w.block);
+    if (!b || !syncs_[w.block].waiting || syncs_[w.block].number != h.step || !syncs_[w.block].sent) return void(++dropped_);
+    auto& s = syncs_[w.block];
+    s.waiting = false;
+    s.last = w.value;
+    subtract(w.value, std::exchange(s.sent, {}), [this, b](tensor delta, effects& more) {
+      more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)),
+                   jobs_.expect([this](effects& then) { advance_closing(then); })});
+    }, out);
+  }
+
+  // Settling: send what is left to the first group, then read the array for the mode that follows.
+  void on_all_settled(std::uint64_t, effects& out) override {
+    fold_contributions(true, false, out);
+    closing_ = closing::sending;
+    rest_sent_ = master();
+    advance_closing(out);
+  }
+  void advance_closing(effects& out) {
+    if (closing_ != closing::sending || waiting()) return;
+    if (!std::exchange(rest_sent_, true)) {
+      for (auto& b : blocks_.list()) send_increment(b, out);
+      return;
+    }
+    closing_ = closing::reading;
+    read_all([this](effects&) { closing_ = closing::done; }, out);
+  }
+  bool waiting() const {
+    for (const auto& s : syncs_)
+      if (s.waiting) return true;
+    return false;
+  }
+  bool quiet(std::uint64_t) override { return closing_ == closing::done && jobs_.size() == 0; }
+
+  std::uint64_t every_, since_ = 0;
+  std::vector<block_sync> syncs_;      // by block id
+  std::vector<std::uint64_t> noted_;  // by worker: steps done
+  enum class closing { sending, reading, done } closing_ = closing::done;
+  bool rest_sent_ = false;
+};
+
+// The array is the node's: a group's workers and servers must be on one.
+void one_node_a_group(const job_plan& p) {
+  for (const auto& g : p.groups)
+    for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
+      for (const auto s : p.shards)
+        if (p[s].group == g.server_group && p[s].node != p[p.workers[w]].node)
+          throw option_error("topology", "hogwild shares memory: " + p[p.workers[w]].name + " on node '" + p.nodes[p[p.workers[w]].node].name +
+                                             "' and " + p[s].name + " on node '" + p.nodes[p[s].node].name +
+                                             "' must be on one node (server_groups = worker_groups, colocated, synchronises nodes)");
+}
+
+}  // namespace
+
+sync_mode hogwild_mode() {
+  return {.name = "hogwild",
+          .doc = "Asynchronous without locks: workers of a node add to one shared array; nodes (server groups) synchronise every sync_freq "
+                 "steps. Niu et al. 2011.",
+          .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
+          .by_groups = true,
+          .check =
+              [](const options&, const job_spec&, const job_plan& p) {
+                no_tree(p, "hogwild");
+                one_node_a_group(p);
+              },
+          .make_worker = [](half_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },
+          .make_shard = [](half_config c) { return std::make_unique<hogwild_shard>(std::move(c)); }};
+}
+
+}  // namespace troupe

@@ -1,0 +1,187 @@
+#include "runtime/sync/local.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/device.hpp"
+
+namespace troupe {
+
+local_worker::local_worker(half_config c)
+    : worker_half(std::move(c), sums::whole),
+      replicas_(config_.graph->params.size()),
+      busy_(layers_.size(), false),
+      first_(layers_.size()),
+      begin_at_(config_.first_step),
+      questions_(layers_.size()),
+      deferred_(layers_.size()) {}
+
+// --- first values
+
+void local_worker::on_joined(std::uint64_t step, effects&) {
+  begin_at_ = step;
+  for (auto& f : first_) f.clear();
+  for (auto& l : layers_) l.begun = false;
+}
+
+void local_worker::on_state(const header&, const state& s, effects& out) {
+  const auto layer = config_.graph->params[block_at(s.block).param].layer;
+  if (layers_[layer].begun || busy_[layer]) return void(++dropped_);
+  first_[layer][s.block] = s;
+  if (first_[layer].size() == layers_[layer].blocks.size()) begin_layer(layer, out);
+}
+
+void local_worker::begin_layer(std::uint32_t layer, effects& out) {
+  const auto states = config_.update->states().size();
+  const auto from = std::make_shared<std::map<std::uint32_t, state>>(std::move(first_[layer]));
+  first_[layer].clear();
+  busy_[layer] = true;
+  for (auto p : layer_at(layer).params) {
+    const auto& dims = config_.graph->params[p].spec.dims;
+    replicas_[p].value = tensor::declare(dims, config_.type);
+    replicas_[p].rule.assign(states, tensor::declare(dims, config_.type));
+    replicas_[p].updates = from->at(blocks_of(p).front()).request;
+  }
+  job_cost cost{0, 0, "begin"};
+  for (const auto& [id, s] : *from) cost.bytes += 2.0 * static_cast<double>(s.value.bytes() * (1 + s.rule.size()));
+  jobs_.run(
+      [this, layer, from](job_context& c) {
+        for (auto p : layer_at(layer).params)
+          for (auto id : blocks_of(p)) {
+            const auto& b = block_at(id);
+            const auto& s = from->at(id);
+            auto put = [&](tensor& whole, const tensor& part) {
+              whole.back(c.dev);
+              auto slice = whole.slice(b.begin, {b.count});
+              c.dev.copy(part, slice);
+            };
+            put(replicas_[p].value, s.value);
+            for (std::size_t k = 0; k < replicas_[p].rule.size() && k < s.rule.size(); ++k) put(replicas_[p].rule[k], s.rule[k]);
+          }
+      },
+      cost,
+      [this, layer](effects& more) {
+        busy_[layer] = false;
+        on_begun(layer, begin_at_, more);
+      },
+      out);
+}
+
+// --- a step
+
+tensors local_worker::values_of(std::uint32_t layer) const {
+  tensors list;
+  for (auto p : layer_at(layer).params) list.push_back(replicas_[p].value);
+  return list;
+}
+
+void local_worker::go_on(std::uint32_t layer, std::uint64_t version, effects& out) {
+  count_read(layer, 0);
+  hand(layer, version, values_of(layer), out);
+}
+
+void local_worker::release(std::uint32_t layer, effects& out) {
+  busy_[layer] = false;
+  if (auto next = std::exchange(deferred_[layer], std::nullopt)) return take_step(layer, next->first, next->second, out);
+  on_idle(layer, out);
+}
+
+void local_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node, const sum_ptr& sum, effects& out) {
+  if (busy_[layer])
+    deferred_[layer] = {step, sum};
+  else
+    take_step(layer, step, sum, out);
+}
+
+void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
+  const double mean = 1.0 / packets_here();
+  auto next = std::make_shared<std::vector<replica>>();
+  job_cost cost{0, 0, "update"};
+  for (auto p : layer_at(layer).params) {
+    const auto& r = replicas_[p];
+    cost.bytes += static_cast<double>(r.value.bytes() * (3 + 2 * r.rule.size()));
+    next->push_back({tensor::declare(r.value.dims(), config_.type), r.rule, r.updates + 1});
+  }
+  busy_[layer] = true;
+  jobs_.run(
+      [this, layer, step, sum, mean, next](job_context& c) {
+        in_step(layer, *sum, mean, c.dev);
+        const auto& params = layer_at(layer).params;
+        for (std::size_t i = 0; i < params.size(); ++i) {
+          if (!(*sum)[i]) continue;
+          const auto& r = replicas_[params[i]];
+          auto in = rule_step_at(config_, params[i], step);
+          in.grad_scale = mean;
+          in.updates = r.updates;
+          auto& to = (*next)[i];
+          to.value.back(c.dev);
+          for (auto& t : to.rule)
+            if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
+          stepping().update(c.dev, in, r.value, (*sum)[i], to.value, r.rule, to.rule);
+        }
+      },
+      cost,
+      [this, layer, step, next](effects& more) {
+        const auto& params = layer_at(layer).params;
+        for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]] = std::move((*next)[i]);
+        release(layer, more);
+        on_stepped(layer, step, more);
+      },
+      out);
+}
+
+void local_worker::contribute(double mass, effects& out) {
+  for (std::uint32_t p = 0; p < replicas_.size(); ++p)
+    for (auto id : blocks_of(p)) {
+      const auto& b = block_at(id);
+      const auto& r = replicas_[p];
+      auto h = to(shard_of(id));
+      h.id = msg_id{settling_};
+      h.version = std::bit_cast<std::uint64_t>(mass);
+      state s{r.updates, id, r.value.slice(b.begin, {b.count}), {}};
+      for (const auto& t : r.rule) s.rule.push_back(t.slice(b.begin, {b.count}));
+      out.send({h, std::move(s)});
+    }
+}
+
+// --- talking to the shards
+
+void local_worker::fetch_layer(std::uint32_t layer, std::uint64_t step, effects& out) {
+  auto& q = questions_[layer];
+  q = {step, layers_[layer].blocks.size(), tensors(layers_[layer].blocks.size()), true};
+  for (auto id : layers_[layer].blocks) {
+    auto h = to(shard_of(id));
+    h.step = step;
+    out.send({h, fetch{id, false}});
+  }
+}
+
+void local_worker::on_weights(const header& h, const weights& w, effects& out) {
+  const auto layer = config_.graph->params[block_at(w.block).param].layer;
+  auto& q = questions_[layer];
+  const auto& blocks = layers_[layer].blocks;
+  const auto at = static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), w.block) - blocks.begin());
+  if (!q.open || h.step != q.step || at >= blocks.size() || q.blocks[at]) return void(++dropped_);
+  q.blocks[at] = w.value;
+  if (--q.missing > 0) return;
+  q.open = false;
+  on_centre(layer, q.step, std::move(q.blocks), out);
+}
+
+void local_worker::push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out) {
+  push_sum(layer, step, cover_[0], values, out);
+}
+
+tensor local_worker::joined(std::uint32_t param, const tensors& blocks_of_layer, std::uint32_t layer, device& d) const {
+  auto whole = tensor::allocate(d, config_.graph->params[param].spec.dims, config_.type);
+  const auto& all = layers_[layer].blocks;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& b = block_at(all[i]);
+    if (b.param != param) continue;
+    auto slice = whole.slice(b.begin, {b.count});
+    d.copy(blocks_of_layer[i], slice);
+  }
+  return whole;
+}
+
+}  // namespace troupe

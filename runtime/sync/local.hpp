@@ -1,0 +1,73 @@
+// Modes whose workers have weights of their own and step by themselves: downpour, easgd, eamsgd, hogwild, gossip. What they do to
+// each other's weights, and when, is the mode.
+//
+// Per layer and step: the sum of this worker's packets -> one step of the update rule on the worker's own copy (a job) ->
+// on_stepped(), where the mode exchanges, waits, or goes on at once with go_on(): the stage gets version step + 1.
+// Invariant: a layer's copy is changed by one job at a time; what comes meanwhile waits in the mode (`busy`).
+#pragma once
+
+#include "runtime/sync/worker_half.hpp"
+
+namespace troupe {
+
+class local_worker : public worker_half {
+ protected:
+  struct replica {  // of one whole parameter
+    tensor value;
+    tensors rule;
+    std::uint64_t updates = 0;
+  };
+  explicit local_worker(half_config c);
+
+  // The layer has made step `step`; its copy is now of version step + 1.
+  virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
+  // In the job of the step, before the rule runs: `mean` times `sum` is the gradient.
+  virtual void in_step(std::uint32_t layer, const tensors& sum, double mean, device& d) { (void)layer, (void)sum, (void)mean, (void)d; }
+  // The rule the worker steps with; by default the job's.
+  virtual const rule& stepping() const { return *config_.update; }
+  // The first values (or those after a restart) of a layer are here; it is at version `step`.
+  virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
+
+  void go_on(std::uint32_t layer, std::uint64_t version, effects& out);
+  // A job that changed the layer's copy is over: a step that waited for it begins, else on_idle().
+  void release(std::uint32_t layer, effects& out);
+  virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
+  // When settling: our copies (and the states of our rule) to the shards, with what they count.
+  void contribute(double mass, effects& out);
+  // Questions to all shards of a layer; on_centre() when the last has answered. One at a time per layer.
+  void fetch_layer(std::uint32_t layer, std::uint64_t step, effects& out);
+  // `blocks` as the shards have them, in the order of layers_[layer].blocks.
+  virtual void on_centre(std::uint32_t layer, std::uint64_t step, tensors blocks, effects& out) {
+    (void)layer, (void)step, (void)blocks, (void)out;
+  }
+  // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
+  void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
+  // New memory for a parameter that holds the blocks; for jobs.
+  tensor joined(std::uint32_t param, const tensors& blocks_of_layer, std::uint32_t layer, device& d) const;
+  tensors values_of(std::uint32_t layer) const;
+
+  void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;
+  void on_weights(const header& h, const weights& w, effects& out) override;
+  void on_state(const header& h, const state& s, effects& out) override;
+  void on_joined(std::uint64_t step, effects& out) override;
+
+  std::vector<replica> replicas_;  // by parameter
+  std::vector<bool> busy_;         // by layer: a job changes its copy
+
+ private:
+  struct question {
+    std::uint64_t step = 0;
+    std::size_t missing = 0;
+    tensors blocks;
+    bool open = false;
+  };
+  void begin_layer(std::uint32_t layer, effects& out);
+  void take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out);
+
+  std::vector<std::map<std::uint32_t, state>> first_;  // by layer, block: until all are here
+  std::uint64_t begin_at_ = 0;
+  std::vector<question> questions_;  // by layer
+  std::vector<std::optional<std::pair<std::uint64_t, sum_ptr>>> deferred_;  // by layer: a step whose gradient is here
+};
+
+}  // namespace troupe

@@ -1,0 +1,98 @@
+#include "runtime/sync/mode_host.hpp"
+
+#include <algorithm>
+
+#include "runtime/sync/shard_half.hpp"
+
+namespace troupe {
+namespace {
+
+// Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the coordinator) has no era.
+bool of_an_era(const message& m) {
+  return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
+         std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m);
+}
+
+}  // namespace
+
+mode_host::mode_host(half_config c, const mode_registry& modes, const std::string& mode)
+    : config_(std::move(c)), modes_(modes), mode_(modes.find(mode)), shard_((*config_.plan)[config_.self].kind == role_kind::shard) {
+  make();
+}
+
+void mode_host::make() { half_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
+
+void mode_host::on(const envelope& e, time_point now, effects& out) {
+  if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
+  if (of_an_era(e.body) && e.h.src != config_.coordinator) {
+    const auto era = static_cast<std::uint8_t>(e.h.flags >> 8);
+    if (era != era_) {
+      const auto ahead = static_cast<std::uint8_t>(era - era_);
+      if (ahead < 128)
+        early_.push_back(e);
+      else
+        ++late_;
+      return;
+    }
+  }
+  if (const auto* s = std::get_if<set_value>(&e.body)) {
+    if (s->key == "train.dynamics.lr") config_.lr_changes.emplace_back(s->from, s->value);
+    if (s->key == "train.dynamics.decay") config_.decay_changes.emplace_back(s->from, s->value);
+  }
+  hand_to_half(e, now, out);
+}
+
+// Stamps what the half says with the era, and notices when all layers have weights after a switch.
+void mode_host::hand_to_half(const envelope& e, time_point now, effects& out) {
+  const auto before = out.list().size();
+  half_->on(e, now, out);
+  if (era_ == 0 && adopting_ == 0) return;
+  for (auto i = before; i < out.list().size(); ++i) {
+    auto* s = std::get_if<send_effect>(&out.list()[i]);
+    if (!s) continue;
+    s->e.h.flags = static_cast<std::uint16_t>((s->e.h.flags & flag_marks) | era_ << 8);
+    const auto* w = std::get_if<layer_weights>(&s->e.body);
+    if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
+  }
+  if (adopting_ == 0 || !std::all_of(given_.begin(), given_.end(), [](bool g) { return g; })) return;
+  auto h = header{};
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = config_.coordinator;
+  h.step = adopting_ - 1;
+  h.clock = era_;
+  adopting_ = 0;
+  out.send({h, ready{ready::what_of::adopted}});
+}
+
+// header.step is the boundary, header.clock the era that begins.
+void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effects& out) {
+  const auto era = static_cast<std::uint8_t>(h.clock);
+  const auto* next = modes_.find(a.mode);
+  if (!next || static_cast<std::uint8_t>(era - era_) != 1) return void(++late_);
+  config_.first_step = h.step;
+  config_.incarnation = 0;
+  config_.mode = options_from_text(a.options, next->specs);
+  mode_ = next;
+  if (shard_) {
+    if (const auto* s = dynamic_cast<const shard_half*>(half_.get()))
+      config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(s->contents());
+  } else {
+    given_.assign(config_.graph->layers.size(), true);
+    for (const auto& b : config_.plan->blocks) given_[config_.graph->params[b.param].layer] = false;
+    adopting_ = h.step + 1;
+  }
+  era_ = era;
+  make();
+  if (shard_) {
+    envelope go;
+    go.h = h;
+    go.body = start{};
+    hand_to_half(go, now, out);
+  }
+  for (const auto& e : std::exchange(early_, {})) on(e, now, out);
+}
+
+role_status mode_host::status() const { return half_->status(); }
+
+}  // namespace troupe

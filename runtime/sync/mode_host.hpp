@@ -1,0 +1,42 @@
+// One half of the mode in use, and the switch to another. The worker's and the shard's roles of a job are mode hosts; the half inside
+// changes when the coordinator says `adopt`, at a boundary where all workers have settled.
+//
+// A switch: coordinator -> settle (workers) -> ready{settled} (shards) -> adopt (all) -> ready{adopted} (workers, when every stage
+// has the weights of the boundary). Each switch begins an era, whose number is in every message of the parameter plane
+// (header.flags, high byte): what comes from the era before is late and dropped, what comes from the next waits for our own `adopt`.
+//
+// Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/sync/mode.hpp"
+
+namespace troupe {
+
+class mode_host final : public role {
+ public:
+  // `modes` must outlive the role (it is the job's table).
+  mode_host(half_config c, const mode_registry& modes, const std::string& mode);
+  void on(const envelope& e, time_point now, effects& out) override;
+  role_status status() const override;
+
+ private:
+  void make();
+  void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
+  void hand_to_half(const envelope& e, time_point now, effects& out);
+
+  half_config config_;
+  const mode_registry& modes_;
+  const sync_mode* mode_;
+  bool shard_;
+  std::unique_ptr<role> half_;
+  std::uint8_t era_ = 0;
+  std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
+  std::vector<bool> given_;     // by layer
+  std::vector<envelope> early_;
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,200 @@
+#include "runtime/sync/shard_half.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/device.hpp"
+
+namespace troupe {
+
+shard_half::shard_half(half_config c, gives g) : config_(std::move(c)), blocks_(config_), gives_(g) {
+  for (const auto& w : config_.plan->groups)
+    if (w.server_group == group()) members_ += w.count;
+}
+
+std::uint32_t shard_half::worker_of(role_id r) const {
+  if (index_of(r) >= config_.plan->roles.size()) return workers();
+  const auto& p = (*config_.plan)[r];
+  return p.kind == role_kind::worker || p.kind == role_kind::reducer ? p.worker : workers();
+}
+
+std::map<std::uint32_t, block_content> shard_half::contents() const {
+  std::map<std::uint32_t, block_content> all;
+  for (const auto& b : blocks_.list()) all[b.plan->id] = {b.value, b.rule, b.updates};
+  return all;
+}
+
+void shard_half::on(const envelope& e, time_point, effects& out) {
+  const bool filled = blocks_.list().empty() || blocks_.list().front().ready;
+  if (!filled && (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) ||
+                  std::holds_alternative<ready>(e.body)))
+    return early_.push_back(e);
+  std::visit(overloaded{
+                 [&](const start&) {
+                   jobs_.run(
+                       blocks_.fill(), {0, 0, "fill"},
+                       [this](effects& more) {
+                         for (auto& b : blocks_.list()) b.ready = true;
+                         on_filled(more);
+                         for (auto& g : config_.plan->groups)
+                           if (g.server_group == group())
+                             for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
+                               for (const auto& b : blocks_.list())
+                                 if (config_.plan->reducers.empty() || w == 0)
+                                   give(config_.plan->reducers.empty() ? config_.plan->workers[w] : config_.plan->reducers[0], b, 0,
+                                        b.version, more);
+                         for (const auto& waiting : std::exchange(early_, {})) on(waiting, {}, more);
+                       },
+                       out);
+                 },
+                 [&](const push& p) {
+                   auto* b = blocks_.find(p.block);
+                   if (b && p.sum.count() == b->plan->count) return on_push(e.h, p, *b, out);
+                   ++dropped_;
+                 },
+                 [&](const fetch& f) { take_fetch(e.h, f, out); },
+                 [&](const set_value& s) { apply_setting(config_, s); },
+                 [&](const collect& c) {
+                   blocks_.collect_at(c, e.h.src, e.h.version, out);
+                   before_collect(out);
+                 },
+                 [&](const ready& r) { take_ready(e.h, r, out); },
+                 [&](const finished& f) {
+                   if (!jobs_.finished(f.token, out)) ++dropped_;
+                 },
+                 [&](const state& s) { take_contribution(e.h, s, out); },
+                 [&](const halt&) { out.stop(); },
+                 [&](const auto&) { on_other(e, out); },
+             },
+             e.body);
+  blocks_.answer_collects(out);
+  check_settled(out);
+}
+
+void shard_half::give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, effects& out) const {
+  auto h = to(r);
+  h.version = b.version;
+  h.flags = flags;
+  h.clock = static_cast<std::uint32_t>(clock);
+  if (gives_ == gives::weights) {
+    out.send({h, weights{b.plan->id, b.value}});
+  } else {
+    out.send({h, state{b.updates, b.plan->id, b.value, b.rule}});
+  }
+}
+
+void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {
+  auto* b = blocks_.find(f.block);
+  const auto worker = worker_of(h.src);
+  if (!b || worker >= workers()) return void(++dropped_);
+  if (!f.join) return on_fetch(h, f, *b, out);
+  const auto wanted = wanted_from(worker, *b);
+  if (b->previous && gives_ == gives::weights) {  // a sibling block may still be one version behind
+    auto back = to(h.src);
+    back.version = b->version - 1;
+    back.flags = flag_join;
+    back.clock = static_cast<std::uint32_t>(wanted);
+    out.send({back, weights{b->plan->id, b->previous}});
+  }
+  give(h.src, *b, flag_join, wanted, out);
+}
+
+void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
+  auto back = to(h.src);
+  back.version = b.version;
+  back.step = h.step;
+  out.send({back, weights{b.plan->id, b.value}});
+}
+
+void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out) {
+  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), scale, step);
+  jobs_.run(
+      std::move(work), cost,
+      [this, &b](effects& more) {
+        blocks_.updated(b);
+        on_updated(b, more);
+      },
+      out);
+}
+
+void shard_half::take_ready(const header& h, const ready& r, effects&) {
+  if (r.what != ready::what_of::settled || worker_of(h.src) >= workers()) return void(++dropped_);
+  const auto round = static_cast<std::uint64_t>(h.id);
+  if (round < settling_) return void(++dropped_);
+  if (round > settling_) {
+    settling_ = round;
+    boundary_ = h.step;
+    settled_.clear();
+    told_ = false;
+  }
+  settled_.insert(h.src);
+}
+
+void shard_half::check_settled(effects& out) {
+  if (settled_.empty() || settled_.size() < members_) return;
+  if (!std::exchange(told_, true)) on_all_settled(boundary_, out);
+  if (!quiet(boundary_)) return;
+  settled_.clear();
+  contributed_.clear();
+  auto h = to(config_.coordinator);
+  h.id = msg_id{settling_++};  // later words of this round are old
+  h.step = boundary_;
+  out.send({h, ready{ready::what_of::settled}});
+}
+
+// header.version is the mass's bits: what this worker's copy counts beside the others'.
+void shard_half::take_contribution(const header& h, const state& s, effects& out) {
+  const auto worker = worker_of(h.src);
+  const auto* b = blocks_.find(s.block);
+  if (worker >= workers() || !b || s.value.count() != b->plan->count)
+    return void(++dropped_);
+  if (on_copy(h, s, out)) return;
+  if (static_cast<std::uint64_t>(h.id) < settling_) return void(++dropped_);
+  contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};
+}
+
+// Means are taken in the workers' order, so the order of arrival changes nothing.
+void shard_half::fold(const contributions& all, bool mean_states, bool mean_values, effects& out) {
+  for (auto& b : blocks_.list()) {
+    const auto at = all.find(b.plan->id);
+    if (at == all.end() || at->second.empty()) continue;
+    const auto& from = at->second;
+    double total = 0;
+    for (const auto& [worker, c] : from) {
+      total += c.first;
+      b.updates = std::max(b.updates, c.second.request);
+    }
+    const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
+    b.next_value = tensor::declare({b.plan->count}, config_.type);
+    b.next_rule.assign(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
+    const auto cost = static_cast<double>(b.next_value.bytes() * from.size() * (1 + b.rule.size()));
+    jobs_.run(
+        [&b, copies, total, mean_states, mean_values](job_context& c) {
+          const auto fold = [&](tensor& to, auto part_of) {
+            to.back(c.dev);
+            c.dev.fill(0, to);
+            for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.first / total, part_of(copy.second), to);
+          };
+          if (mean_values) fold(b.next_value, [](const state& s) { return s.value; });
+          for (std::size_t k = 0; mean_states && k < b.next_rule.size(); ++k)
+            fold(b.next_rule[k], [k](const state& s) { return s.rule.at(k); });
+        },
+        {0, cost, "mean"},
+        [&b, mean_states, mean_values](effects&) {
+          if (mean_values) b.value = std::move(b.next_value);
+          if (mean_states) b.rule = std::move(b.next_rule);
+          b.next_rule.clear();
+        },
+        out);
+  }
+}
+
+role_status shard_half::status() const {
+  role_status s;
+  s.version = s.step = blocks_.oldest();
+  s.in_flight = static_cast<std::uint32_t>(jobs_.size());
+  if (!settled_.empty()) s.waits_for = std::to_string(members_ - settled_.size()) + " workers to settle";
+  return s;
+}
+
+}  // namespace troupe

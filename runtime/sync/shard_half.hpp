@@ -1,0 +1,82 @@
+// The common part of every mode's shard half: fill, hand out the first weights, answer collections and restarted workers, settle.
+//
+// Messages in:  start, push, fetch, collect, set_value, ready{settled} (workers), finished, halt
+// Messages out: weights or state (first values, answers), state (collections), ready{settled} (coordinator)
+//
+// Settling: the coordinator has told all workers to send what they hold; each then says `ready` to every shard, behind its last
+// push. A shard that has heard all of them, and has nothing under way, tells the coordinator, and its blocks do not change until
+// the coordinator goes on.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "runtime/sync/jobs.hpp"
+#include "runtime/sync/shard_block.hpp"
+
+namespace troupe {
+
+class shard_half : public role {
+ public:
+  void on(const envelope& e, time_point now, effects& out) final;
+  role_status status() const override;
+  // At a boundary, after settling: for the mode that follows.
+  std::map<std::uint32_t, block_content> contents() const;
+
+ protected:
+  // What the workers begin with: weights alone, or the states of the rule too (they step by themselves).
+  enum class gives { weights, state };
+  shard_half(half_config c, gives g);
+
+  virtual void on_push(const header& h, const push& p, shard_block& b, effects& out) = 0;
+  // A worker wants block `b`. By default: at once, as it is.
+  virtual void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out);
+  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  // After the first values are there, before the workers hear of them.
+  virtual void on_filled(effects& out) { (void)out; }
+  // All workers have settled at `step`. Called once; then the shard waits until it is quiet, asked again after every message.
+  virtual void on_all_settled(std::uint64_t step, effects& out) { (void)step, (void)out; }
+  virtual bool quiet(std::uint64_t step) { (void)step; return jobs_.size() == 0; }
+  // For modes whose workers keep their own copies: what they sent when they settled, by block and worker. `mean_states` makes the
+  // states of the rule their mean, `mean_values` the weights too, each worker's counting by its mass.
+  using contributions = std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;  // by block, worker: (mass, copy)
+  void fold_contributions(bool mean_states, bool mean_values, effects& out) { fold(contributed_, mean_states, mean_values, out); }
+  void fold(const contributions& from, bool mean_states, bool mean_values, effects& out);
+  // A copy that is not a contribution; false: it is one.
+  virtual bool on_copy(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out; return false; }
+  // The step whose gradient this block wants next from a worker that has been restarted.
+  virtual std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const = 0;
+  // Collections read b.value: a mode whose weights are elsewhere fetches them first and calls answer_collects() when they are here.
+  virtual void before_collect(effects& out) { blocks_.answer_collects(out); }
+
+  header to(role_id r) const { return header_between(config_.job, config_.self, r); }
+  void give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, effects& out) const;
+  // Runs the rule on block `b`; on_updated() follows.
+  void run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out);
+  virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }
+  // The worker a role belongs to, when it is one's worker half or reducer; else the number of workers.
+  std::uint32_t worker_of(role_id r) const;
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(config_.plan->workers.size()); }
+  std::uint32_t group() const { return (*config_.plan)[config_.self].group; }
+
+  half_config config_;
+  shard_blocks blocks_;
+  pending_jobs jobs_;
+  std::uint64_t dropped_ = 0;
+
+ private:
+  void take_fetch(const header& h, const fetch& f, effects& out);
+  void take_ready(const header& h, const ready& r, effects& out);
+  void check_settled(effects& out);
+  void take_contribution(const header& h, const state& s, effects& out);
+
+  gives gives_;
+  std::set<role_id> settled_;
+  bool told_ = false;  // on_all_settled has been called
+  contributions contributed_;
+  std::uint64_t settling_ = 0, boundary_ = 0;  // which round (header.id), and the step it is about
+  std::size_t members_ = 0;                    // workers of the groups we serve
+  std::vector<envelope> early_;                        // what came before the blocks were filled
+};
+
+}  // namespace troupe

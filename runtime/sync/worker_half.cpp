@@ -1,0 +1,239 @@
+#include "runtime/sync/worker_half.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_clocks_counted = 1024;  // the last bin holds the rest
+
+}  // namespace
+
+worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s) {
+  const auto& plan = *config_.plan;
+  const auto range = plan.ranges[config_.worker], group = plan.group_of(config_.worker).range;
+  cover_ = sums_ == sums::by_block ? cover(range.first - group.first, range.count, group.count)
+                                   : std::vector<tree_node>{root_of(range.count)};
+  layers_.resize(config_.graph->layers.size());
+  open_.resize(layers_.size());
+  reads_.resize(layers_.size());
+  blocks_of_.resize(config_.graph->params.size());
+  for (auto& l : layers_) l.done = l.handed = config_.first_step;
+  for (const auto& b : plan.blocks) {
+    blocks_of_[b.param].push_back(b.id);
+    layers_[config_.graph->params[b.param].layer].blocks.push_back(b.id);
+  }
+  for (auto r : plan.stages[config_.worker])
+    for (auto l : plan[r].layers) layers_[l].stage = r;
+}
+
+role_id worker_half::shard_of(std::uint32_t block) const {
+  return config_.plan->shard_of(block_at(block), config_.plan->group_of(config_.worker).server_group);
+}
+
+void worker_half::on(const envelope& e, time_point, effects& out) {
+  std::visit(overloaded{
+                 [&](const gradient& g) { take_gradient(e.h, g, out); },
+                 [&](const weights& w) {
+                   if (w.block >= config_.plan->blocks.size()) return void(++dropped_);
+                   joining_ ? take_join(e, w.block, out) : on_weights(e.h, w, out);
+                 },
+                 [&](const state& s) {
+                   if (s.block >= config_.plan->blocks.size()) return void(++dropped_);
+                   joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
+                 },
+                 [&](const finished& f) {
+                   if (!jobs_.finished(f.token, out)) ++dropped_;
+                 },
+                 [&](const start&) {
+                   if (config_.incarnation > 0 && !joining_) begin_join(out);
+                 },
+                 [&](const settle&) {
+                   if (static_cast<std::uint64_t>(e.h.id) <= settling_) return void(++dropped_);
+                   settling_ = static_cast<std::uint64_t>(e.h.id);
+                   settle_at_ = e.h.step + 1;  // 0: nothing to settle
+                   settling_begun_ = false;
+                 },
+                 [&](const observe&) {
+                   observation o;
+                   for (std::size_t l = 0; l < reads_.size(); ++l)
+                     for (auto p : layer_at(static_cast<std::uint32_t>(l)).params)
+                       if (!reads_[l].empty()) o.histograms.emplace_back(config_.graph->params[p].full_name, reads_[l]);
+                   out.send({to(config_.coordinator), std::move(o)});
+                 },
+                 [&](const set_value& s) { apply_setting(config_, s); },
+                 [&](const halt&) { out.stop(); },
+                 [&](const auto&) { on_other(e, out); },
+             },
+             e.body);
+  if (settle_at_ > 0) check_settled(out);
+}
+
+// --- sums of gradients
+
+void worker_half::take_gradient(const header& h, const gradient& g, effects& out) {
+  if (g.layer >= layers_.size()) return void(++dropped_);
+  auto& l = layers_[g.layer];
+  const auto range = config_.plan->ranges[config_.worker];
+  if (h.step < l.done) return void(++dropped_);
+  const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
+  const tree_node leaf{h.packet - all.first, 1};
+  const auto packets = all.count;
+  if (leaf.first >= packets) return void(++dropped_);
+  auto value = std::make_shared<tensors>(g.grads);
+  if (range.count == 1 && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
+    l.done = h.step + 1;
+    on_sum(g.layer, h.step, cover_[0], value, out);
+    return on_layer_done(g.layer, h.step, out);
+  }
+  auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
+  additions due;
+  const auto [node, fresh] =
+      open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
+  if (!fresh) return void(++dropped_);
+  const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
+  const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
+  if (leaves) ++open.left;
+  if (due.empty()) {
+    if (leaves) node_done(g.layer, h.step, node, sum, out);
+    return;
+  }
+  const auto cost = cost_of(due);
+  jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost,
+            [this, layer = g.layer, step = h.step, node = node, sum, leaves](effects& more) {
+              if (leaves) node_done(layer, step, node, sum, more);
+            },
+            out);
+}
+
+void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
+  auto& l = layers_[layer];
+  if (step < l.done) return void(++dropped_);  // given up meanwhile
+  on_sum(layer, step, node, sum, out);
+  const auto open = open_[layer].find(step);
+  if (open == open_[layer].end() || open->second.left < cover_.size()) return;
+  open_[layer].erase(open);
+  l.done = step + 1;
+  on_layer_done(layer, step, out);
+}
+
+void worker_half::forget_sums(std::uint32_t layer, std::uint64_t below) {
+  auto& open = open_[layer];
+  open.erase(open.begin(), open.lower_bound(below));
+  layers_[layer].done = std::max(layers_[layer].done, below);
+}
+
+void worker_half::push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out) {
+  const auto& params = layer_at(layer).params;
+  const auto& reducers = config_.plan->reducers;
+  for (std::size_t i = 0; i < params.size() && i < sum.size(); ++i) {
+    if (!sum[i]) continue;
+    for (auto id : blocks_of_[params[i]]) {
+      const auto& b = block_at(id);
+      auto h = to(reducers.empty() ? shard_of(id) : reducers[config_.worker]);
+      h.step = step;
+      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin, {b.count})}});
+    }
+  }
+}
+
+// --- weights
+
+void worker_half::hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out) {
+  auto& l = layers_[layer];
+  l.handed = version;
+  l.begun = true;
+  auto h = to(l.stage);
+  h.version = version;
+  out.send({h, layer_weights{layer, std::move(values)}});
+}
+
+void worker_half::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
+  auto& r = reads_[layer];
+  const auto bin = std::min<std::uint64_t>(clocks_behind, most_clocks_counted - 1);
+  if (r.size() <= bin) r.resize(bin + 1, 0);
+  ++r[bin];
+}
+
+// --- after a restart: what do the shards have, and which step do they want from us?
+
+void worker_half::begin_join(effects& out) {
+  joining_.emplace();
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) out.send({to(shard_of(id)), fetch{id, true}});
+}
+
+void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out) {
+  auto& j = *joining_;
+  if (e.h.flags & flag_join) j.wanted[block] = e.h.clock;
+  j.answers.push_back(e);
+  if (j.wanted.size() < config_.plan->blocks.size()) return;
+  std::uint64_t step = ~0ull;
+  for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
+  const auto answers = std::move(j.answers);
+  joining_.reset();
+  for (auto& l : layers_) l.done = l.handed = step;
+  // What is newest and not newer than the step, for every block; where all is newer, the oldest there is.
+  std::map<std::uint32_t, const envelope*> best;
+  const auto block_of = [](const envelope& a) {
+    const auto* w = std::get_if<weights>(&a.body);
+    return w ? w->block : std::get<state>(a.body).block;
+  };
+  for (const auto& a : answers) {
+    auto& b = best[block_of(a)];
+    const bool fits = a.h.version <= step;
+    const bool had = b && b->h.version <= step;
+    if (!b || (fits && (!had || a.h.version > b->h.version)) || (!fits && !had && a.h.version < b->h.version)) b = &a;
+  }
+  on_joined(step, out);
+  for (const auto& [id, a] : best) {
+    if (const auto* w = std::get_if<weights>(&a->body))
+      on_weights(a->h, *w, out);
+    else
+      on_state(a->h, std::get<state>(a->body), out);
+  }
+  out.send({to(loader()), resume_at{step}});
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, ready{ready::what_of::joined}});
+}
+
+// --- settling
+
+void worker_half::check_settled(effects& out) {
+  const auto step = settle_at_ - 1;
+  if (joining_) return;
+  for (const auto& l : layers_)
+    if (!l.blocks.empty() && (l.handed < step || !l.begun)) return;
+  if (!std::exchange(settling_begun_, true)) on_settling(step, out);
+  if (!quiet()) return;
+  settle_at_ = 0;
+  on_settle(step, out);
+  const auto group = config_.plan->group_of(config_.worker).server_group;
+  for (std::uint32_t s = 0; s < config_.plan->servers_per_group; ++s) {
+    auto h = to(config_.plan->shards[group * config_.plan->servers_per_group + s]);
+    h.id = msg_id{settling_};
+    h.step = step;
+    out.send({h, ready{ready::what_of::settled}});
+  }
+}
+
+role_status worker_half::status() const {
+  role_status s;
+  std::uint64_t last = ~0ull;
+  for (const auto& l : layers_) {
+    if (l.blocks.empty()) continue;
+    s.version = std::max(s.version, l.handed);
+    last = std::min(last, l.handed);
+  }
+  s.step = last == ~0ull ? config_.first_step : last;
+  for (const auto& o : open_) s.queued += static_cast<std::uint32_t>(o.size());
+  s.in_flight = static_cast<std::uint32_t>(jobs_.size());
+  if (joining_)
+    s.waits_for = std::to_string(config_.plan->blocks.size() - joining_->wanted.size()) + " blocks after a restart";
+  else if (last < s.version)
+    s.waits_for = "weights of version " + std::to_string(s.version);
+  return s;
+}
+
+}  // namespace troupe

@@ -1,0 +1,108 @@
+// The common part of every mode's worker half: the packets' gradients meet in a fixed tree, weights are put together layer by layer
+// and handed to the stages, settling, rejoining after a restart, and the count of how old the weights were.
+//
+// Messages in:  gradient (stages), weights, state (shards), settle, observe, set_value (coordinator), start, finished, halt
+// Messages out: layer_weights (stages), ready{settled} (shards), observation, ready{joined} (coordinator), fetch, resume_at (after a
+//               restart)
+//
+// Invariants:
+//   * a packet's gradient enters its sum once, in the brackets of the fixed tree, whatever the order of arrival;
+//   * a layer's stage gets versions in order; version t + 1 means "step t + 1 may begin";
+//   * `ready{settled}` leaves behind everything the worker had to say about steps below the boundary.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "runtime/reduce/packet_tree.hpp"
+#include "runtime/reduce/summing.hpp"
+#include "runtime/sync/jobs.hpp"
+#include "runtime/sync/shard_block.hpp"
+
+namespace troupe {
+
+class worker_half : public role {
+ public:
+  void on(const envelope& e, time_point now, effects& out) final;
+  role_status status() const override;
+
+ protected:
+  // by_block: sums leave as the maximal aligned blocks of the tree over all packets of the group's step (gradients travel). Nodes
+  // count packets from the group's first.
+  // whole: one sum over the worker's own packets (the worker steps by itself).
+  enum class sums { by_block, whole };
+  worker_half(half_config c, sums s);
+
+  struct layer_half {
+    role_id stage = no_role;
+    std::vector<std::uint32_t> blocks;  // of all its parameters
+    std::uint64_t done = 0;             // gradients of earlier steps have all come and left
+    std::uint64_t handed = 0;           // version the stage has
+    bool begun = false;                 // it has one
+  };
+
+  // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run.
+  virtual void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) = 0;
+  // All packets of the layer's step have come and left.
+  virtual void on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) { (void)layer, (void)step, (void)out; }
+  virtual void on_weights(const header& h, const weights& w, effects& out) = 0;
+  virtual void on_state(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out, ++dropped_; }
+  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  // Restarted: every shard has answered, training goes on at `step`. The answers have been passed to on_weights / on_state.
+  virtual void on_joined(std::uint64_t step, effects& out) { (void)step, (void)out; }
+  // Settling, in two parts. All layers have been handed version `step`: finish what is under way with others. Then, once quiet():
+  // send what is held back; `ready` follows it.
+  virtual void on_settling(std::uint64_t step, effects& out) { (void)step, (void)out; }
+  virtual bool quiet() const { return jobs_.size() == 0; }
+  virtual void on_settle(std::uint64_t step, effects& out) { (void)step, (void)out; }
+
+  void hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out);
+  // The tree that gathers `layer`'s gradients may be left unfinished (portions that others have computed): forget steps below.
+  void forget_sums(std::uint32_t layer, std::uint64_t below);
+  void count_read(std::uint32_t layer, std::uint64_t clocks_behind);
+  // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards (or the reducer beside us).
+  void push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out);
+  header to(role_id r) const { return header_between(config_.job, config_.self, r); }
+  role_id shard_of(std::uint32_t block) const;
+  const graph_layer& layer_at(std::uint32_t l) const { return config_.graph->layers[l]; }
+  const std::vector<std::uint32_t>& blocks_of(std::uint32_t param) const { return blocks_of_[param]; }
+  const param_block& block_at(std::uint32_t id) const { return config_.plan->blocks[id]; }
+  std::uint32_t packets_here() const { return config_.plan->ranges[config_.worker].count; }
+  // Packets whose sum is the gradient of one step of this worker's group.
+  std::uint32_t packets_of_group() const { return config_.plan->group_of(config_.worker).range.count; }
+  role_id loader() const { return config_.plan->loaders[config_.worker]; }
+  bool joining() const { return joining_.has_value(); }
+
+  half_config config_;
+  std::vector<layer_half> layers_;
+  std::vector<tree_node> cover_;
+  pending_jobs jobs_;
+  std::uint64_t dropped_ = 0;
+  sums sums_;
+  std::uint64_t settling_ = 0;  // round, 0: none
+
+ private:
+  struct open_step {
+    packet_tree<sum_ptr> tree;
+    std::size_t left = 0;  // nodes of the cover that have left
+  };
+  struct rejoin {
+    std::map<std::uint32_t, std::uint64_t> wanted;  // by block: the step its shard wants next
+    std::vector<envelope> answers;
+  };
+
+  void take_gradient(const header& h, const gradient& g, effects& out);
+  void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
+  void begin_join(effects& out);
+  void take_join(const envelope& e, std::uint32_t block, effects& out);
+  void check_settled(effects& out);
+
+  std::vector<std::map<std::uint64_t, open_step>> open_;  // by layer, step
+  std::vector<std::vector<std::uint32_t>> blocks_of_;     // by parameter, in order of `begin`
+  std::optional<rejoin> joining_;
+  std::uint64_t settle_at_ = 0;
+  bool settling_begun_ = false;
+  std::vector<std::vector<std::uint64_t>> reads_;  // by layer: how many were 0, 1, ... clocks behind
+};
+
+}  // namespace troupe

@@ -1,0 +1,37 @@
+// Every sampler in an embedded run: the weights that its law says, whatever the threads do.
+#include "tests/actors/embedded_support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+overrides with(const char* sampler, int workers) {
+  return {std::string("train.sampler={ kind = \"") + sampler + "\" }", "topology.workers_per_group=" + std::to_string(workers),
+          "pipeline.sub_solvers=2", "eval.every=10", "eval.sampler={ kind = \"sample\", examples = 31 }"};
+}
+
+TEST(embedded_samplers, served_and_seeded_have_the_bits_of_shuffle) {
+  const auto want = plain_hash(job_of(lenet_like()), 20);
+  for (const char* kind : {"served", "seeded", "shuffle"})
+    for (int workers : {1, 3, 4}) {
+      const auto r = embedded(job_of(lenet_like(), with(kind, workers)));
+      ASSERT_TRUE(r.ok) << r.where << ": " << r.error;
+      EXPECT_EQ(r.weights_sha256, want) << kind << " " << workers << " workers";
+    }
+}
+
+TEST(embedded_samplers, those_that_differ_by_worker_differ_from_shuffle_and_not_from_themselves) {
+  const auto plain = plain_hash(job_of(lenet_like()), 20);
+  for (const char* kind : {"shard", "own_order", "replicate"}) {
+    const auto first = embedded(job_of(lenet_like(), with(kind, 4)));
+    ASSERT_TRUE(first.ok) << first.where << ": " << first.error;
+    EXPECT_NE(first.weights_sha256, plain) << kind;
+    for (int again = 0; again < 3; ++again)
+      EXPECT_EQ(embedded(job_of(lenet_like(), with(kind, 4))).weights_sha256, first.weights_sha256) << kind;
+    EXPECT_EQ(embedded(job_of(lenet_like(), with(kind, 1))).weights_sha256, plain) << kind << " alone";
+  }
+}
+
+}  // namespace
+}  // namespace troupe

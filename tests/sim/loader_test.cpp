@@ -1,0 +1,148 @@
+// The loader alone: what it sends for what it is told, when it is told twice, in portions, and after a restart.
+#include "runtime/pipeline/loader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+using sent = std::vector<std::tuple<std::uint64_t, std::uint32_t, int>>;  // step, packet, phase
+
+// A loader whose jobs finish at once and whose consumers give credit back at once: what leaves it, in order.
+class lone_loader {
+ public:
+  explicit lone_loader(const shape_of_job& s, bool dynamic = false, bool await_resume = false, std::uint32_t worker = 0)
+      : job_(prepare(s)), dev_(make_cpu_device()) {
+    loader_config c;
+    c.self = job_->plan.loaders.at(worker);
+    c.plan = {job_, &job_->plan};
+    c.read.graph = {job_, &job_->graph};
+    c.read.data = job_->data;
+    c.read.eval = job_->all->eval_samplers.find("all")->make({}, {1, job_->data->size(split::test)});
+    c.read.eval_examples = 2;
+    sampler_config order;
+    order.examples = job_->data->size(split::train);
+    order.batch = job_->spec.data.batch;
+    c.order = job_->all->samplers.find("shuffle")->make({}, order);
+    c.dynamic = dynamic;
+    c.await_resume = await_resume;
+    loader_ = std::make_unique<loader>(std::move(c));
+  }
+
+  sent say(message m, std::uint64_t version = 0) {
+    envelope e;
+    e.h.version = version;
+    e.body = std::move(m);
+    sent got;
+    std::vector<envelope> todo{e};
+    while (!todo.empty()) {
+      const auto next = todo.front();
+      todo.erase(todo.begin());
+      effects out;
+      loader_->on(next, {}, out);
+      for (auto& x : out.list()) {
+        if (auto* r = std::get_if<run_effect>(&x)) {
+          job_context ctx{*dev_};
+          r->work(ctx);
+          todo.push_back({{}, finished{r->token}});
+        } else if (auto* s = std::get_if<send_effect>(&x)) {
+          const auto& edge = job_->plan.edges[job_->plan[s->e.h.src].out_edges[0]];
+          if (s->e.h.dst == edge.to && s->e.h.port == edge.to_port)
+            got.emplace_back(s->e.h.step, s->e.h.packet, static_cast<int>(s->e.h.phase));
+          for (auto o : job_->plan[s->e.h.src].out_edges)
+            if (const auto& to = job_->plan.edges[o]; to.to == s->e.h.dst && to.to_port == s->e.h.port) {
+              envelope back;
+              back.h.port = to.from_port;
+              back.body = credit{1};
+              todo.push_back(back);
+            }
+        }
+      }
+    }
+    return got;
+  }
+
+ private:
+  std::shared_ptr<prepared_job> job_;
+  std::unique_ptr<device> dev_;
+  std::unique_ptr<loader> loader_;
+};
+
+constexpr int train = static_cast<int>(phase::train), test = static_cast<int>(phase::test);
+
+shape_of_job two_packets() {
+  shape_of_job s;
+  s.packets = 2;
+  return s;
+}
+
+TEST(loader, a_grant_that_comes_again_or_late_changes_nothing) {
+  lone_loader l(two_packets());
+  EXPECT_EQ(l.say(grant{2}), (sent{{0, 0, train}, {0, 1, train}, {1, 0, train}, {1, 1, train}}));
+  EXPECT_TRUE(l.say(grant{2}).empty());
+  EXPECT_EQ(l.say(grant{3}), (sent{{2, 0, train}, {2, 1, train}}));
+  EXPECT_TRUE(l.say(grant{1}).empty());
+}
+
+TEST(loader, an_evaluation_that_comes_again_is_not_run_again) {
+  lone_loader l(two_packets());
+  l.say(grant{1});
+  const auto once = l.say(evaluate{1}, 1);
+  EXPECT_EQ(once.size(), 7u) << "13 test examples, two a packet";
+  EXPECT_EQ(once.at(6), std::tuple(1u, 6u, test));
+  EXPECT_TRUE(l.say(evaluate{1}, 1).empty());
+  EXPECT_EQ(l.say(evaluate{2}, 1).size(), 7u);
+  EXPECT_TRUE(l.say(evaluate{1}, 1).empty());
+}
+
+TEST(loader, portions_are_loaded_in_the_order_they_came_and_each_packet_once) {
+  auto s = two_packets();
+  s.packets = 8;
+  lone_loader l(s, true);
+  EXPECT_TRUE(l.say(grant{5}).empty()) << "a grant means nothing here";
+  EXPECT_EQ(l.say(portion{0, 4, 2}), (sent{{0, 4, train}, {0, 5, train}}));
+  EXPECT_EQ(l.say(portion{0, 0, 1}), (sent{{0, 0, train}}));
+  EXPECT_TRUE(l.say(portion{0, 4, 2}).empty()) << "a duplicate";
+  EXPECT_EQ(l.say(portion{0, 5, 2}), (sent{{0, 6, train}})) << "only what has not been loaded";
+  EXPECT_EQ(l.say(portion{3, 7, 9}), (sent{{3, 7, train}})) << "nothing beyond the step's packets";
+  EXPECT_TRUE(l.say(portion{0, 1, 1}).empty()) << "a late duplicate of an older step";
+  EXPECT_EQ(l.say(evaluate{1}, 9).size(), 7u) << "after the portions; versions are the coordinator's business";
+}
+
+TEST(loader, a_static_loader_ignores_portions) {
+  lone_loader l(two_packets());
+  EXPECT_TRUE(l.say(portion{0, 0, 2}).empty());
+  EXPECT_EQ(l.say(grant{1}).size(), 2u);
+}
+
+TEST(loader, resume_at_says_where_to_begin_unless_it_has_begun) {
+  lone_loader l(two_packets());
+  EXPECT_TRUE(l.say(resume_at{7}).empty());
+  EXPECT_TRUE(l.say(resume_at{3}).empty()) << "the second is a duplicate";
+  EXPECT_TRUE(l.say(grant{7}).empty());
+  EXPECT_EQ(l.say(grant{8}), (sent{{7, 0, train}, {7, 1, train}}));
+  EXPECT_TRUE(l.say(resume_at{0}).empty());
+  EXPECT_TRUE(l.say(grant{8}).empty());
+
+  lone_loader other(two_packets());
+  other.say(grant{1});
+  EXPECT_TRUE(other.say(resume_at{0}).empty()) << "it has begun with step 0";
+  EXPECT_EQ(other.say(grant{2}), (sent{{1, 0, train}, {1, 1, train}}));
+}
+
+TEST(loader, a_restarted_loader_waits_for_resume_at) {
+  lone_loader l(two_packets(), false, true);
+  EXPECT_TRUE(l.say(grant{3}).empty());
+  EXPECT_TRUE(l.say(evaluate{4}, 0).empty());
+  const auto got = l.say(resume_at{2});
+  ASSERT_EQ(got.size(), 2u + 7u);
+  EXPECT_EQ(got[0], std::tuple(2u, 0u, train));
+  EXPECT_EQ(got[2], std::tuple(4u, 0u, test));
+}
+
+}  // namespace
+}  // namespace troupe::testing
