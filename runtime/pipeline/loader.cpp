@@ -61,18 +61,18 @@ void loader::on(const envelope& e, time_point, effects& out) {
 }
 
 void loader::pump(effects& out) {
-  while (send_front(out)) {
-  }
-  while (!reading_ && line_.size() <= config_.plan->sub_solvers) {
-    const auto i = next_item();
-    if (!i) break;
-    line_.push_back(i);
-    obtain(i, out);
-  }
+  do {
+    while (send_front(out)) {
+    }
+    while (!reading_ && line_.size() <= config_.plan->sub_solvers) {
+      const auto i = next_item();
+      if (!i) break;
+      line_.push_back(i);
+      obtain(i, out);
+    }
+  } while (send_front(out));  // what the tree had already
   read_next(out);
   read_for_tree(out);
-  while (send_front(out)) {  // what the tree had already
-  }
 }
 
 void loader::take_portion(const portion& p) {
