@@ -154,6 +154,6 @@ net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_
 
 listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
-void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
+void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0, {}}}}); }
 
 }  // namespace troupe
