@@ -90,7 +90,7 @@ struct command {
   std::string name;
   std::string key;
   double value = 0;
-  std::vector<std::pair<std::string, std::string>> options;  // of `mode NAME key=value ...`; the name is the key
+  std::vector<std::pair<std::string, std::string>> options = {};  // of `mode NAME key=value ...`; the name is the key
 };
 
 // A role's own message (plugins: CAF fixes its type table at start, so plugin messages travel inside this one).
