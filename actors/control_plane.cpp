@@ -5,6 +5,8 @@
 #include "actors/control_plane_actors.hpp"
 #include "actors/node_host_caf.hpp"
 #include "ops/device.hpp"
+#include "runtime/exchange/wire.hpp"
+#include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 
 namespace troupe {
@@ -43,13 +45,16 @@ net::callbacks callbacks_of(shared& s, bool data) {
     s.control.post(control_note{link_change{data, true, peer, {}, incarnation}});
   };
   c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
+    if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
     s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
   };
   c.log = [&s](const std::string& line) { s.log(line); };
   return c;
 }
 
-void hear_control(shared& s, const std::string& peer, const net::frame& f) {
+void hear_control(shared& s, const std::string& peer, net::frame&& f) {
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+    return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   auto m = from_frame(f);
   if (!m) {
     s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");
@@ -88,7 +93,7 @@ struct control_plane::impl {
     auto on_data = callbacks_of(s, true);
     on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
     auto on_control = callbacks_of(s, false);
-    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, peer, f); };
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, peer, std::move(f)); };
     auto d = net::make_tcp_transport(std::move(data), std::move(on_data));
     if (!d) return d.error();
     auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
@@ -109,6 +114,7 @@ struct control_plane::impl {
     auto& system = s.host->system();
     s.repl.open(spawn_repl(system, s));
     s.keep.open(spawn_keeper(system, s));
+    s.exchange.open(spawn_exchange(system, s));
     s.control.open(spawn_control(system, s));
     auto where = net::parse_address(me.address);
     if (!where) return where.error();
@@ -125,7 +131,7 @@ struct control_plane::impl {
   ~impl() {
     if (s.control_net) s.control_net->close();
     if (s.data_net) s.data_net->close();
-    for (auto* who : {&s.control, &s.repl, &s.keep}) who->close();
+    for (auto* who : {&s.control, &s.repl, &s.keep, &s.exchange}) who->close();
     s.host.reset();
   }
 };
@@ -154,6 +160,6 @@ net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_
 
 listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
-void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0, {}}}}); }
+void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
 
 }  // namespace troupe

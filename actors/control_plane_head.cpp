@@ -89,7 +89,7 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   if (!j || std::count(j->plan.nodes.begin(), j->plan.nodes.end(), from) == 0) return;
   if (j->at == phase::running) {
     j->stopping = true;
-    out.push_back(tell_job{j->id, {"stop", {}, 0, {}}});
+    out.push_back(tell_job{j->id, {"stop", {}, 0}});
   } else if (j->at == phase::preparing) {
     fail(*j, from, "node " + from + " shuts down", now, out);
   }

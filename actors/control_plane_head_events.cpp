@@ -151,7 +151,7 @@ void head::drain(instant now, orders& out) {
   if (!j) return;
   if (j->at == phase::running) {
     j->stopping = true;
-    out.push_back(tell_job{j->id, {"stop", {}, 0, {}}});
+    out.push_back(tell_job{j->id, {"stop", {}, 0}});
   } else if (j->at == phase::gathering || j->at == phase::preparing) {
     fail(*j, self_, self_ + " shuts down", now, out);
   }

@@ -215,7 +215,7 @@ void embedded_run::command(troupe::command c) {
     impl_->early.push_back(std::move(c));
 }
 
-void embedded_run::stop() { command({"stop", {}, 0, {}}); }
+void embedded_run::stop() { command({"stop", {}, 0}); }
 
 std::shared_ptr<node_host> embedded_run::host() const {
   std::lock_guard guard(impl_->lock);

@@ -88,7 +88,7 @@ repl_reply run_tell(const request& r, const std::string& name) {
   if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
   std::string error;
   const auto job = job_of(r.backend.view(), r.args, 0, error);
-  return !job ? r.fail(error) : told(r, *job, {name, {}, 0, {}});
+  return !job ? r.fail(error) : told(r, *job, {name, {}, 0});
 }
 
 repl_reply run_set(const request& r) {
@@ -101,7 +101,7 @@ repl_reply run_set(const request& r) {
   if (!to_number(r.args[1], value) || !std::isfinite(value)) return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
   std::string error;
   const auto job = job_of(r.backend.view(), r.args, 2, error);
-  return !job ? r.fail(error) : told(r, *job, {"set", key, value, {}});
+  return !job ? r.fail(error) : told(r, *job, {"set", key, value});
 }
 
 repl_reply run_submit(const request& r) {

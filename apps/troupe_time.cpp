@@ -73,7 +73,7 @@ class alternation {
       for (const auto& [name, v] : e.values)
         if (name == "examples_per_s" && v > 0 && heard_ > 0 && blocks_ > 0)
           actor_times_.push_back(1000.0 * static_cast<double>(job_->spec.data.batch) / v);
-      if (++heard_ == block_) actors_->command({"pause", {}, 0, {}});
+      if (++heard_ == block_) actors_->command({"pause", {}, 0});
     }
     if (e.kind != "paused") return;
     if (blocks_ > 0) actor_cpu_.push_back(1000 * (cpu_seconds() - cpu_before_) / heard_);
@@ -84,7 +84,7 @@ class alternation {
     if (plain_times_.size() >= steps_ && actor_times_.size() >= steps_)
       actors_->stop();
     else
-      actors_->command({"resume", {}, 0, {}});
+      actors_->command({"resume", {}, 0});
   }
 
   void run_plain_block() {
