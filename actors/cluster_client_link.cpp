@@ -3,23 +3,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <random>
 
-#include "runtime/node/certificates.hpp"
-#include "runtime/node/net/tcp_transport.hpp"
+#include "runtime/node/net/operator_options.hpp"
 
 namespace troupe {
-namespace {
-
-std::string session_name() {
-  std::random_device random;
-  std::string name = std::string(client_name) + ".";
-  for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[random() % 16];
-  return name;
-}
-
-}  // namespace
-
 struct client_link::impl {
   mutable std::mutex lock;
   std::condition_variable changed;
@@ -62,18 +49,9 @@ client_link::~client_link() = default;
 net::expected<std::unique_ptr<client_link>> client_link::open(const cluster_address& where, std::chrono::milliseconds within) {
   const auto at = net::parse_address(where.address);
   if (!at) return at.error();
-  const std::filesystem::path dir = where.tls_dir;
-  net::tcp_options o;
-  o.ca = dir / "ca.pem";
-  o.certificate = dir / "client.pem";
-  o.key = dir / "client.key";
-  o.node = session_name();
-  o.cluster = where.cluster;
-  if (o.cluster.empty()) {
-    const auto ca = read_certificate(o.ca);
-    if (!ca) return ca.error();
-    o.cluster = ca->cluster;
-  }
+  auto options = net::operator_options(where.tls_dir, where.cluster);
+  if (!options) return options.error();
+  auto& o = *options;
   o.max_frame = control::max_message;
   auto p = std::make_unique<impl>();
   auto made = net::make_tcp_transport(std::move(o), p->callbacks());

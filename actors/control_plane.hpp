@@ -1,10 +1,11 @@
 // A node's daemon, less its command line: node_host, router, the two transports and the control plane's actors, put together.
 //
-//   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor
+//   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor, exchange_actor
 //   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
 //   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `head`
 //   keeper_actor        detached; does what blocks: reads jobs, spawns and ends roles, writes weights
 //   repl_actor          detached; answers from published state, while all cores train
+//   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
 //
 // Control messages travel over our own transport, not CAF's BASP: DESIGN.md section 4 says what was measured. The actors are CAF's.
 // Free of CAF headers. Errors: values; no exception leaves.

@@ -320,8 +320,8 @@ void control_actor::find_slow_clients() {
   for (const auto& p : s_.control_net->stats().peers) {
     if (!p.up || s_.is_node(p.peer)) continue;
     head_->slow(p.peer, p.queued_bytes > slow_bytes);
-    if (p.queued_bytes <= hopeless_bytes) continue;
-    s_.log(p.peer + " does not read what it asked to follow: disconnected");
+    if (p.queued_bytes <= hopeless_bytes + s_.unread.of(p.peer)) continue;
+    s_.log(p.peer + " does not read what it asked for: disconnected");
     s_.control_net->disconnect(p.peer);
   }
 }

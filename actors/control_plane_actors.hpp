@@ -37,6 +37,29 @@ class board {
   repl_view view_;
 };
 
+// How many bytes of values a client of the exchange may have unread beside its other answers. Written by the exchange actor, read by
+// the control actor when it looks for clients that do not read.
+class allowances {
+ public:
+  void put(const std::string& peer, std::uint64_t bytes) {
+    std::lock_guard guard(lock_);
+    bytes_[peer] = bytes;
+  }
+  void erase(const std::string& peer) {
+    std::lock_guard guard(lock_);
+    bytes_.erase(peer);
+  }
+  std::uint64_t of(const std::string& peer) const {
+    std::lock_guard guard(lock_);
+    const auto at = bytes_.find(peer);
+    return at == bytes_.end() ? 0 : at->second;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::map<std::string, std::uint64_t> bytes_;
+};
+
 // An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
 // still be posting when the daemon ends.
 class mailbox {
@@ -71,12 +94,13 @@ struct shared {
   net::address coordinator_at;
   instant begun = std::chrono::steady_clock::now();
   board published;
+  allowances unread;
   router route;
   std::unique_ptr<net::transport> control_net, data_net;
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
   listening_ports ports;
   std::string numerics;  // of the device all jobs run on
-  mailbox control, keep, repl;
+  mailbox control, keep, repl, exchange;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
@@ -154,9 +178,18 @@ struct answer_in {
 };
 struct coordinator_gone {};
 
+// --- to the actor of the exchange: a frame of a process with its own training loop, or its end
+struct exchange_in {
+  std::string peer;
+  net::frame what;
+  bool gone = false;
+  std::string reason;
+};
+
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_keeper(caf::actor_system& system, shared& s);
 caf::actor spawn_repl(caf::actor_system& system, shared& s);
+caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 
 }  // namespace troupe::control
 
@@ -165,3 +198,4 @@ TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)
+TROUPE_LOCAL_MESSAGE(troupe::control::exchange_in)

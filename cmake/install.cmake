@@ -13,6 +13,7 @@ get_property(_troupe_ops DIRECTORY ${CMAKE_SOURCE_DIR}/ops PROPERTY BUILDSYSTEM_
 get_property(_troupe_runtime DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
 set(_troupe_pure troupe_flags troupe_plugin ${_troupe_ops} ${_troupe_runtime})
 list(FILTER _troupe_pure INCLUDE REGEX "^troupe_")
+list(REMOVE_ITEM _troupe_pure troupe_hub)  # inside the daemon and libtroupe_exchange; nobody links it
 set(_troupe_archives)
 foreach(t IN LISTS _troupe_pure)
   string(REPLACE "troupe_" "" _troupe_short ${t})
@@ -41,8 +42,12 @@ foreach(program troupe trouped)
     install(TARGETS ${program})
   endif()
 endforeach()
+if(TARGET troupe_exchange)
+  add_library(troupe::exchange ALIAS troupe_exchange)
+  install(TARGETS troupe_exchange EXPORT troupeTargets PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
 install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "runtime/exchange" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
 
 set(_troupe_package ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)

@@ -63,7 +63,9 @@ class device {
   virtual void add_bias(std::int64_t outer, std::int64_t channels, std::int64_t inner, const tensor& bias, tensor& y) = 0;  // adds
   // out[mid] = sum over outer and inner of x[outer, mid, inner]: rows, columns and bias gradients.
   virtual void reduce_sum(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& out) = 0;
-  virtual double sum_squares(const tensor& x) = 0;  // accumulated in f64; NaN or infinite when an element is
+  // In f64, by the binary tree over groups of 16 elements (packet_tree.hpp has its shape), so that a tensor cut at multiples of 16
+  // can be summed in parts (runtime/reduce/norm.hpp). NaN or infinite when an element is.
+  virtual double sum_squares(const tensor& x) = 0;
 
   // --- maps
   virtual void map(unary f, double parameter, const tensor& x, tensor& y) = 0;
@@ -104,9 +106,21 @@ class device {
   virtual void fill_uniform(const rng_stream& s, double low, double high, tensor& t) = 0;
   virtual void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) = 0;
 
-  // --- update, one pass over memory. With momentum: v' = m v + (g + decay w); w' = w - lr (nesterov ? g + decay w + m v' : v').
-  // Without (momentum 0), velocity tensors may be empty: w' = w - lr (g + decay w). Outputs may be the inputs.
+  // --- update, one pass over memory; d is the gradient as gradient_spec counts it. Outputs may be the inputs.
+  // With momentum: v' = m v + d; w' = w - lr (nesterov ? d + m v' : v'). Without (momentum 0), velocity tensors may be empty:
+  // w' = w - lr d.
   virtual void sgd_update(const sgd_spec& s, const tensor& w, const tensor& g, const tensor& v, tensor& w_out, tensor& v_out) = 0;
+  // The rules with states of their own, in this order (k1, k2: keep_1, keep_2):
+  //   adagrad   (sum)                         sum' = sum + d^2; w' = w - lr d / (sqrt(first + sum') + eps)
+  //   rmsprop   (square[, mean][, velocity])  square' = k2 square + (1 - k2) d^2; u = d / (sqrt(square') + eps); w' = w - lr u
+  //             centered: mean' = k2 mean + (1 - k2) d and square' - mean'^2 in u; momentum m: v' = m v + u in place of u
+  //   adadelta  (square, moved)               square' as above; u = sqrt(moved + eps) / sqrt(square' + eps) d; w' = w - lr u;
+  //                                           moved' = k2 moved + (1 - k2) u^2
+  //   adam      (mean, square)                mean' = k1 mean + (1 - k1) d; square' as above;
+  //                                           w' = w - lr mean' / (sqrt(square') / deviation + eps)
+  //   adamax    (mean, norm)                  mean' as above; norm' = max(k2 norm, |d| + eps); w' = w - lr mean' / norm'
+  virtual void adaptive_update(const adaptive_spec& s, const tensor& w, const tensor& g, const tensors& states, tensor& w_out,
+                               tensors& states_out) = 0;
 };
 
 // The CPU device: one thread per call, OpenBLAS single-threaded. `isa` names the kernels: "" = the best that this machine has,

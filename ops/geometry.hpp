@@ -47,10 +47,31 @@ struct rng_stream {
   std::uint32_t a = 0, b = 0;
 };
 
+// What a rule makes of the gradient g that it is given, w being the weight: clamp(scale g, -limit, limit) + decay w.
+struct gradient_spec {
+  double scale = 1.0;                   // 1 / packets, for a sum over packets
+  double limit = __builtin_huge_val();  // infinite: no clamp
+  double decay = 0.0;
+};
+
 struct sgd_spec {
-  double lr = 0.0, momentum = 0.0, decay = 0.0;
-  double grad_scale = 1.0;  // on the gradient: 1 / packets, for a sum over packets
+  gradient_spec gradient{};
+  double lr = 0.0, momentum = 0.0;
   bool nesterov = false;
+};
+
+// The formulas stand at device::adaptive_update. What depends on the number of updates so far (Adam's bias correction, Adagrad's
+// lr_decay) is in `lr` and `deviation`, so that a kernel knows no steps.
+enum class adaptive_rule : std::uint8_t { adagrad, rmsprop, adadelta, adam, adamax };
+struct adaptive_spec {
+  adaptive_rule rule = adaptive_rule::adam;
+  gradient_spec gradient{};
+  double lr = 0.0, eps = 0.0;
+  double keep_1 = 0.0, keep_2 = 0.0;  // share of the first and of the second moment that is kept from step to step
+  double first = 0.0;                 // adagrad: what its sum begins with
+  double deviation = 1.0;             // adam: what the root of the second moment is divided by
+  double momentum = 0.0;              // rmsprop
+  bool centered = false;              // rmsprop
 };
 
 }  // namespace troupe

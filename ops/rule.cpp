@@ -1,55 +1,56 @@
-// The rules of torch.optim.SGD (PyTorch documentation, "SGD", dampening 0), with d = g + decay w:
-//   sgd       w' = w - lr d
-//   momentum  v' = momentum v + d,  w' = w - lr v'
-//   nesterov  v' = momentum v + d,  w' = w - lr (d + momentum v')
-// Sutskever et al. 2013 and Caffe put lr inside the velocity; the two agree while lr is constant.
+// The table of stock rules, and what they share.
 #include "ops/rule.hpp"
+
+#include <cmath>
+#include <limits>
 
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
+#include "ops/rules/rules.hpp"
 
 namespace troupe {
 
 namespace {
 
-struct sgd_rule final : rule {
-  sgd_spec base;
-  explicit sgd_rule(sgd_spec s) : base(s) {}
+struct adaptive_update_rule final : rule {
+  adaptive_spec base;
+  std::vector<std::string> names;
+  step_numbers numbers;
+  adaptive_update_rule(adaptive_spec s, std::vector<std::string> n, step_numbers f)
+      : base(s), names(std::move(n)), numbers(std::move(f)) {}
 
-  std::vector<std::string> states() const override {
-    return base.momentum != 0.0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
-  }
+  std::vector<std::string> states() const override { return names; }
   void update(device& dev, const rule_step& now, const tensor& weight_in, const tensor& grad, tensor& weight_out,
               const tensors& states_in, tensors& states_out) const override {
-    sgd_spec s = base;
+    adaptive_spec s = base;
     s.lr = now.lr;
-    s.decay = now.decay;
-    s.grad_scale = now.grad_scale;
+    s.gradient = counted_gradient(now);
+    if (numbers) numbers(now, s);
     weight_out.back(dev);
-    tensor none;
-    if (base.momentum == 0.0) return dev.sgd_update(s, weight_in, grad, none, weight_out, none);
-    states_out[0].back(dev);
-    dev.sgd_update(s, weight_in, grad, states_in[0], weight_out, states_out[0]);
+    for (auto& t : states_out) t.back(dev);
+    dev.adaptive_update(s, weight_in, grad, states_in, weight_out, states_out);
   }
 };
 
-rule_type momentum_rule(const char* name, const char* doc, bool nesterov) {
-  return {.name = name,
-          .doc = doc,
-          .specs = {real_option("momentum", 0.9, "share of the velocity kept from step to step", 0.0, 1.0)},
-          .make = [nesterov](const options& o) {
-            return std::make_unique<sgd_rule>(sgd_spec{.momentum = o.real("momentum"), .nesterov = nesterov});
-          }};
-}
-
 }  // namespace
 
+gradient_spec counted_gradient(const rule_step& now) {
+  return {now.grad_scale, now.clip_value > 0 ? now.clip_value : std::numeric_limits<double>::infinity(), now.decay};
+}
+
+std::unique_ptr<rule> adaptive(adaptive_spec base, std::vector<std::string> names, step_numbers numbers) {
+  return std::make_unique<adaptive_update_rule>(base, std::move(names), std::move(numbers));
+}
+
+option_spec eps_option(double fallback) { return real_option("eps", fallback, "keeps a divisor away from zero", 0.0, 1.0); }
+
+option_spec share_option(std::string name, double fallback, std::string doc) {
+  return real_option(std::move(name), fallback, std::move(doc), 0.0, std::nextafter(1.0, 0.0));
+}
+
 void add_stock_rules(rule_registry& r) {
-  r.add({.name = "sgd", .doc = "w' = w - lr (g + decay w)", .specs = {}, .make = [](const options&) {
-           return std::make_unique<sgd_rule>(sgd_spec{});
-         }});
-  r.add(momentum_rule("momentum", "v' = momentum v + g + decay w; w' = w - lr v'", false));
-  r.add(momentum_rule("nesterov", "d = g + decay w; v' = momentum v + d; w' = w - lr (d + momentum v')", true));
+  for (auto* make : {sgd_type, momentum_type, nesterov_type, adagrad_type, rmsprop_type, adadelta_type, adam_type, adamax_type})
+    r.add(make());
 }
 
 }  // namespace troupe

@@ -18,12 +18,13 @@ namespace troupe {
 
 class device;
 
-// One step's numbers. `lr` and `decay` include schedule and multipliers; the gradient that counts is grad_scale times what is
-// given.
+// One step's numbers. `lr` and `decay` include schedule and multipliers. The gradient that counts is grad_scale times what is
+// given, each element clamped to [-clip_value, clip_value] when that is not 0, before decay adds its term.
 struct rule_step {
   double lr = 0.0, decay = 0.0, grad_scale = 1.0;
-  std::uint64_t step = 0;
-  std::uint64_t updates = 0;  // how many these states have seen (bias correction)
+  double clip_value = 0.0;
+  std::uint64_t step = 0;     // of the job
+  std::uint64_t updates = 0;  // that these states have seen already: what a bias correction goes by
 };
 
 struct rule {

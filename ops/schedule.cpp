@@ -1,9 +1,17 @@
-// fixed    lr = base
-// step     lr = base factor^(step / every), whole steps
-// inverse  lr = base (1 + gamma step)^-power            (Caffe's "inv")
+// Step counts from 0; x/y whole is rounded down. The names are SINGA's (v0.2, its learning rate types) and Caffe's.
+//   fixed        base
+//   step         base factor^(step / every, whole)
+//   fixed_step   base times the factors of all `at` <= step                (Caffe's "multistep")
+//   linear       base + (final - base) step / steps, then final
+//   exponential  base factor^(step / every)                                (SINGA: factor 1/2)
+//   inverse      base (1 + gamma step)^-power                              (Caffe's "inv")
+//   inverse_t    base / (1 + step / t)                                     (SINGA writes final_lr for t)
+//   poly         base (1 - step / steps)^power, then 0                     (Caffe's "poly")
 #include "ops/schedule.hpp"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "ops/option_specs.hpp"
 
@@ -22,31 +30,142 @@ std::unique_ptr<schedule> schedule_from(F f) {
   return std::make_unique<schedule_of<F>>(std::move(f));
 }
 
+std::uint64_t whole(const options& o, const char* key) { return static_cast<std::uint64_t>(o.integer(key)); }
+
+schedule_type fixed() {
+  return {.name = "fixed", .doc = "lr = base", .specs = {}, .make = [](const options&) {
+            return schedule_from([](double base, std::uint64_t) { return base; });
+          }};
+}
+
+schedule_type step_type() {
+  return {.name = "step",
+          .doc = "lr = base factor^(step / every), rounded down",
+          .specs = {required_integer("every", "steps between two changes"),
+                    real_option("factor", 0.1, "what the rate is multiplied with", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from([every = whole(o, "every"), factor = o.real("factor")](double base, std::uint64_t step) {
+              for (std::uint64_t i = 0; i < step / every && base != 0.0; ++i) base *= factor;  // no pow: the same on every machine
+              return base;
+            });
+          }};
+}
+
+std::unique_ptr<schedule> make_fixed_step(const options& o) {
+  std::vector<std::pair<std::uint64_t, double>> changes;
+  const auto& factors = o.get<std::vector<double>>("factors");
+  for (const auto at : o.get<std::vector<std::int64_t>>("at")) {
+    if (!changes.empty() && static_cast<std::uint64_t>(at) <= changes.back().first)
+      throw option_error("at", "option 'at' must list steps in rising order");
+    changes.emplace_back(at, o.real("factor"));
+  }
+  if (changes.empty()) throw option_error("at", "option 'at' must list at least one step");
+  if (!factors.empty() && factors.size() != changes.size())
+    throw option_error("factors", "option 'factors' must list one factor for each step of 'at': " + std::to_string(changes.size()) +
+                                      ", not " + std::to_string(factors.size()));
+  for (std::size_t i = 0; i < factors.size(); ++i) changes[i].second = factors[i];
+  return schedule_from([changes = std::move(changes)](double base, std::uint64_t step) {
+    for (const auto& [at, factor] : changes)
+      if (step >= at) base *= factor;
+    return base;
+  });
+}
+
+schedule_type fixed_step() {
+  return {.name = "fixed_step",
+          .doc = "lr = base times the factor of every step in `at` that has been reached",
+          .specs = {bounded(option_of("at", option_kind::integers, std::nullopt, "steps at which the rate changes"), 0, 1e15),
+                    real_option("factor", 0.1, "what the rate is multiplied with, each time", 0.0),
+                    bounded(option_of("factors", option_kind::reals, std::vector<double>{}, "or one factor for each step"), 0.0)},
+          .make = make_fixed_step};
+}
+
+schedule_type linear() {
+  return {.name = "linear",
+          .doc = "lr = base + (final - base) step / steps, from then on final",
+          .specs = {required_integer("steps", "steps until the rate is `final`"),
+                    real_option("final", 0.0, "the rate at the end, as it is, not a share of the base", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from([steps = whole(o, "steps"), final = o.real("final")](double base, std::uint64_t step) {
+              if (step >= steps) return final;
+              const double done = static_cast<double>(step) / static_cast<double>(steps);
+              return (1.0 - done) * base + done * final;
+            });
+          }};
+}
+
+schedule_type exponential() {
+  return {.name = "exponential",
+          .doc = "lr = base factor^(step / every)",
+          .specs = {required_integer("every", "steps in which the rate falls by `factor`"),
+                    real_option("factor", 0.5, "what the rate is multiplied with in `every` steps", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from(
+                [every = static_cast<double>(o.integer("every")), factor = o.real("factor")](double base, std::uint64_t step) {
+                  return base * std::pow(factor, static_cast<double>(step) / every);
+                });
+          }};
+}
+
+schedule_type inverse() {
+  return {.name = "inverse",
+          .doc = "lr = base (1 + gamma step)^-power",
+          .specs = {real_option("gamma", 0.0001, "how fast the rate falls", 0.0), real_option("power", 0.75, "its exponent", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from([gamma = o.real("gamma"), power = o.real("power")](double base, std::uint64_t step) {
+              return base * std::pow(1.0 + gamma * static_cast<double>(step), -power);
+            });
+          }};
+}
+
+schedule_type inverse_t() {
+  return {.name = "inverse_t",
+          .doc = "lr = base / (1 + step / t)",
+          .specs = {real_option("t", 10000.0, "steps until the rate is half the base", 1e-9)},
+          .make = [](const options& o) {
+            return schedule_from(
+                [t = o.real("t")](double base, std::uint64_t step) { return base / (1.0 + static_cast<double>(step) / t); });
+          }};
+}
+
+schedule_type poly() {
+  return {.name = "poly",
+          .doc = "lr = base (1 - step / steps)^power, from then on 0",
+          .specs = {required_integer("steps", "steps until the rate is 0"), real_option("power", 1.0, "the exponent", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from([steps = whole(o, "steps"), power = o.real("power")](double base, std::uint64_t step) {
+              if (step >= steps) return 0.0;
+              return base * std::pow(1.0 - static_cast<double>(step) / static_cast<double>(steps), power);
+            });
+          }};
+}
+
 }  // namespace
 
 void add_stock_schedules(schedule_registry& r) {
-  r.add({.name = "fixed", .doc = "lr = base", .specs = {}, .make = [](const options&) {
-           return schedule_from([](double base, std::uint64_t) { return base; });
-         }});
-  r.add({.name = "step",
-         .doc = "lr = base factor^(step / every), rounded down",
-         .specs = {required_integer("every", "steps between two changes"),
-                   real_option("factor", 0.1, "what the rate is multiplied with", 0.0)},
-         .make = [](const options& o) {
-           const auto every = static_cast<std::uint64_t>(o.integer("every"));
-           return schedule_from([every, factor = o.real("factor")](double base, std::uint64_t step) {
-             for (std::uint64_t i = 0; i < step / every && base != 0.0; ++i) base *= factor;  // no pow: the same on every machine
-             return base;
-           });
-         }});
-  r.add({.name = "inverse",
-         .doc = "lr = base (1 + gamma step)^-power",
-         .specs = {real_option("gamma", 0.0001, "how fast the rate falls", 0.0), real_option("power", 0.75, "its exponent", 0.0)},
-         .make = [](const options& o) {
-           return schedule_from([gamma = o.real("gamma"), power = o.real("power")](double base, std::uint64_t step) {
-             return base * std::pow(1.0 + gamma * static_cast<double>(step), -power);
-           });
-         }});
+  for (auto* make : {fixed, step_type, fixed_step, linear, exponential, inverse, inverse_t, poly}) r.add(make());
+}
+
+std::unique_ptr<schedule> with_warmup(std::unique_ptr<schedule> inner, std::uint64_t steps, double from) {
+  if (steps == 0) return inner;
+  return schedule_from([inner = std::shared_ptr<const schedule>(std::move(inner)), steps, from](double base, std::uint64_t step) {
+    const double full = inner->lr(base, step);
+    if (step >= steps) return full;
+    return full * (from + (1.0 - from) * (static_cast<double>(step) / static_cast<double>(steps)));
+  });
+}
+
+std::unique_ptr<schedule> scaled_by(std::unique_ptr<schedule> inner, double factor) {
+  if (factor == 1.0) return inner;
+  return schedule_from([inner = std::shared_ptr<const schedule>(std::move(inner)), factor](double base, std::uint64_t step) {
+    return factor * inner->lr(base, step);
+  });
+}
+
+double batch_factor(const std::string& kind, double batch, double base_batch) {
+  if (kind == "linear") return batch / base_batch;
+  if (kind == "sqrt") return std::sqrt(batch / base_batch);
+  return 1.0;
 }
 
 }  // namespace troupe

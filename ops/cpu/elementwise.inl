@@ -82,14 +82,31 @@ void reduce_sum(i64 outer, i64 mid, i64 inner, const T* x, T* out) {
   }
 }
 
+// The fixed tree of device::sum_squares: groups of 16 elements are leaves. Partial sums wait as the digits of a binary counter do:
+// sum[k] is there when bit k of the number of leaves so far is set, and a new leaf carries.
 template <class T>
 double sum_squares(i64 n, const T* x) {
-  double lane[16] = {};
-  i64 i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int l = 0; l < 16; ++l) lane[l] += double(x[i + l]) * double(x[i + l]);
-  for (int l = 0; i < n; ++i, ++l) lane[l] += double(x[i]) * double(x[i]);
-  return fold(lane);
+  double sum[64];
+  i64 leaves = 0;
+  for (i64 i = 0; i < n; i += 16, ++leaves) {
+    double lane[16] = {};
+    if (i + 16 <= n)
+      for (int l = 0; l < 16; ++l) lane[l] = double(x[i + l]) * double(x[i + l]);
+    else
+      for (int l = 0; i + l < n; ++l) lane[l] = double(x[i + l]) * double(x[i + l]);
+    double carried = fold(lane);
+    int k = 0;
+    for (; (leaves >> k & 1) != 0; ++k) carried = sum[k] + carried;
+    sum[k] = carried;
+  }
+  double total = 0.0;
+  bool any = false;
+  for (int k = 0; leaves >> k != 0; ++k) {
+    if ((leaves >> k & 1) == 0) continue;
+    total = any ? sum[k] + total : sum[k];
+    any = true;
+  }
+  return total;
 }
 
 template <class T>
@@ -128,27 +145,4 @@ template <class T>
 void select_equal(i64 n, const T* x, const T* y, const T* dy, T* dx) {
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) dx[i] = x[i] == y[i] ? dy[i] : T(0);
-}
-
-template <class T>
-void sgd(i64 n, T lr, T momentum, T decay, T grad_scale, bool nesterov, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
-  if (v_out == nullptr) {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) w_out[i] = w[i] - lr * (grad_scale * g[i] + decay * w[i]);
-  } else if (nesterov) {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) {
-      const T d = grad_scale * g[i] + decay * w[i];
-      const T u = momentum * v[i] + d;
-      v_out[i] = u;
-      w_out[i] = w[i] - lr * (d + momentum * u);
-    }
-  } else {
-#pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) {
-      const T u = momentum * v[i] + (grad_scale * g[i] + decay * w[i]);
-      v_out[i] = u;
-      w_out[i] = w[i] - lr * u;
-    }
-  }
 }

@@ -41,8 +41,10 @@ struct kernels {
   void (*map)(int f, T parameter, i64 n, const T* x, T* y);
   void (*map_backward)(int f, T parameter, i64 n, const T* x, const T* y, const T* dy, T* dx);
   void (*select_equal)(i64 n, const T* x, const T* y, const T* dy, T* dx);
-  void (*sgd)(i64 n, T lr, T momentum, T decay, T grad_scale, bool nesterov, const T* w, const T* g, const T* v, T* w_out,
-              T* v_out);
+
+  // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in device::adaptive_update's order.
+  void (*sgd)(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out);
+  void (*adaptive)(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const* in, T* w_out, T* const* out);
 
   // pool.inl. `scratch`: two rows of the image with both borders, and slack (cpu_device.cpp).
   void (*max_pool)(const pool_geometry& g, const T* x, T* y, std::int32_t* index, T* scratch);

@@ -12,6 +12,7 @@
 #include "ops/cpu/pool.inl"
 #include "ops/cpu/random.inl"
 #include "ops/cpu/tile.inl"
+#include "ops/cpu/update.inl"
 
 template <class T>
 constexpr kernels<T> make_table() {
@@ -27,6 +28,7 @@ constexpr kernels<T> make_table() {
   t.map_backward = map_backward<T>;
   t.select_equal = select_equal<T>;
   t.sgd = sgd<T>;
+  t.adaptive = adaptive<T>;
   t.max_pool = max_pool<T>;
   t.max_pool_backward = max_pool_backward<T>;
   t.avg_pool = avg_pool<T>;

@@ -64,7 +64,19 @@ struct finish_spec {
   std::optional<double> target_accuracy;
   std::optional<std::int64_t> patience;  // evaluations without a better accuracy
   std::optional<double> seconds;         // from time = "10min"
+  std::optional<choice> custom;          // a row of the table of finish conditions
   std::string who = "all";
+};
+
+// Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most `norm`. 0: not.
+struct clip_spec {
+  double value = 0.0, norm = 0.0;
+};
+
+// dynamics.schedule.warmup: a factor on the schedule that grows from `from` to 1 in `steps` steps.
+struct warmup_spec {
+  std::int64_t steps = 0;
+  double from = 0.0;
 };
 
 struct train_spec {
@@ -72,8 +84,13 @@ struct train_spec {
   double lr = 0.01;
   double decay = 0.0;
   choice schedule{"fixed", {}, {}};
+  warmup_spec warmup;
+  std::string lr_scale = "none";  // none | linear | sqrt: the rate grows with the batch over base_batch
+  std::int64_t base_batch = 0;
+  clip_spec clip;
   std::string algorithm = "bp";
   choice sync{"bsp", {}, {}};
+  std::optional<choice> when;  // sync.when: when to exchange, for the modes that leave it open
   std::string reducer = "server";
   std::int64_t arity = 2;  // of reducer "tree"
   std::string compress = "none";

@@ -73,7 +73,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.self = r;
   c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.finish = j->spec.train.finish;
+  c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
   c.first_step = j->first_step;
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;
@@ -81,6 +81,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
+  c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
   c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
   return std::make_unique<coordinator>(std::move(c));
@@ -166,9 +167,12 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.update = j->all->rules.find(t.rule.kind)->make(t.rule.values);
-  c.rate = j->all->schedules.find(t.schedule.kind)->make(t.schedule.values);
+  c.rate = make_rate(j->spec, *j->all);
   c.lr = t.lr;
   c.decay = t.decay;
+  c.clip_value = t.clip.value;
+  c.clip_norm = t.clip.norm;
+  if (t.when && j->plan[r].kind == role_kind::worker) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
   c.mode = t.sync.values;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
@@ -212,6 +216,15 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   const auto& t = j.spec.train;
   const auto* m = j.all->modes.find(t.sync.kind);
   if (!m) return diagnostic{t.sync.at, "unknown mode '" + t.sync.kind + "'"};
+  if (t.when && !m->takes_when)
+    return diagnostic{position(t.key_at, "sync.when", t.at),
+                      "mode '" + m->name + "' decides by itself when to exchange: it takes no 'when'"};
+  if (t.clip.norm > 0 && !m->clips_by_norm)
+    return diagnostic{position(t.key_at, "dynamics.clip.norm", t.at),
+                      "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
+  if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
+    return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind + "' gives each worker its own examples; mode '" +
+                                                  m->name + "' deals packets to whoever is free"};
   try {
     if (m->check) m->check(t.sync.values, j.spec, j.plan);
   } catch (const option_error& e) {
@@ -229,17 +242,13 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
 plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
-  o.tester = make_eval_sampler(j)->examples() > 0;
+  try {
+    o.tester = j.all->eval_samplers.find(j.spec.eval.sampler.kind) && make_eval_sampler(j)->examples() > 0;
+  } catch (const option_error&) {
+    o.tester = false;  // check_samplers says what is wrong
+  }
   for (const auto& l : j.graph.layers) o.tester = o.tester && !o.own_stage.count(l.type);
   return o;
-}
-
-std::uint64_t last_step_of(const prepared_job& j) {
-  std::uint64_t last = 0;
-  auto at_most = [&](std::uint64_t n) { last = last == 0 ? n : std::min(last, n); };
-  if (j.spec.train.finish.epochs) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.epochs) * j.steps_per_epoch);
-  if (j.spec.train.finish.steps) at_most(static_cast<std::uint64_t>(*j.spec.train.finish.steps));
-  return last;
 }
 
 // What only the data's size can tell about the samplers of training and of evaluation.
@@ -304,8 +313,20 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
-  j->last_step = last_step_of(*j);
+  try {
+    j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));
+  } catch (const option_error& e) {
+    const auto& t = j->spec.train;
+    return diagnostics{{position(t.key_at, "finish.custom." + e.key, t.finish.custom->at), e.what()}};
+  }
   return j;
+}
+
+std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
+  auto rate = all.schedules.find(s.train.schedule.kind)->make(s.train.schedule.values);
+  rate = with_warmup(std::move(rate), static_cast<std::uint64_t>(s.train.warmup.steps), s.train.warmup.from);
+  const auto batch = static_cast<double>(s.data.batch), base = static_cast<double>(s.train.base_batch);
+  return scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
 }
 
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {

@@ -37,6 +37,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
 // the shards where to go on (it must be sent `start`), and its loader waits for the answer.
 std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r, std::uint32_t incarnation = 0);
 
+// The rate of a step as the job has it: its schedule, with warm-up, times what the batch adds to it.
+std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all);
+
 // Initial weights by name, in layer order, as the shards will have them.
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d);
 

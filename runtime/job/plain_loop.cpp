@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 
+#include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 
@@ -53,6 +54,7 @@ struct plain_loop::impl {
   void backward(std::uint32_t packet, plain_times* times);
   tensor gradient_of(const pass& p, std::size_t output);
   void collect(std::uint32_t packet);
+  double norm_clip();
   void update();
   context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
   tensors params_of(const graph_layer& l) const;
@@ -83,7 +85,7 @@ plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<
   c.batch = spec.data.batch;
   order = j->all->samplers.find(spec.data.sampler.kind)->make(spec.data.sampler.values, c);
   dynamics = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
-  rate = j->all->schedules.find(spec.train.schedule.kind)->make(spec.train.schedule.values);
+  rate = make_rate(spec, *j->all);
   passes.resize(j->graph.layers.size());
   for (const auto& l : j->graph.layers) {
     auto& p = passes[l.index];
@@ -228,8 +230,21 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   }
 }
 
+// What the norm over all gradients that count puts on each of them.
+double plain_loop::impl::norm_clip() {
+  if (j->spec.train.clip.norm <= 0) return 1.0;
+  std::vector<double> squares;
+  for (const auto& l : j->graph.layers) {
+    const auto* sum = trees[l.index].find(root_of(j->plan.packets));
+    for (std::size_t k = 0; sum && k < l.params.size(); ++k)
+      if (parameters[l.params[k]].trained) squares.push_back(dev->sum_squares((*sum)[k]));
+  }
+  return norm_clip_factor(j->spec.train.clip.norm, squares, 1.0 / j->plan.packets);
+}
+
 void plain_loop::impl::update() {
   const auto& train = j->spec.train;
+  const double clip = norm_clip();
   for (const auto& l : j->graph.layers) {
     const auto* sum = trees[l.index].find(root_of(j->plan.packets));
     if (!sum) continue;
@@ -239,7 +254,9 @@ void plain_loop::impl::update() {
       const auto& spec = j->graph.params[l.params[k]].spec;
       rule_step in;
       in.step = at;
-      in.grad_scale = 1.0 / j->plan.packets;
+      in.updates = at;
+      in.grad_scale = 1.0 / j->plan.packets * clip;
+      in.clip_value = train.clip.value;
       in.lr = rate->lr(train.lr, at) * spec.lr_multiplier;
       in.decay = train.decay * spec.decay_multiplier;
       dynamics->update(*dev, in, mine.value, (*sum)[k], mine.value, mine.rule, mine.rule);

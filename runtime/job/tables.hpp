@@ -6,7 +6,9 @@
 #include "ops/schedule.hpp"
 #include "runtime/data/sampler.hpp"
 #include "runtime/data/source.hpp"
+#include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/stage_factory.hpp"
+#include "runtime/sync/condition.hpp"
 #include "runtime/sync/mode.hpp"
 
 namespace troupe {
@@ -19,7 +21,9 @@ struct tables {
   sampler_registry samplers;
   eval_sampler_registry eval_samplers;
   mode_registry modes;
-  stage_registry stages;  // actor-based layers: layer types whose stage has a will of its own
+  condition_registry conditions;  // when a worker exchanges
+  finish_registry finishes;       // when a job ends
+  stage_registry stages;          // actor-based layers: layer types whose stage has a will of its own
 };
 
 tables stock_tables();

@@ -77,7 +77,16 @@ class job_reader {
       return r.forgive();
     }
     into.kind = word;
+    const auto before = errors_.size();
     into.values = r.rest(row->specs);
+    if constexpr (requires { row->make(into.values); }) {
+      if (errors_.size() > before || !row->make) return;
+      try {
+        row->make(into.values);  // what the declaration cannot say: options that contradict each other
+      } catch (const option_error& e) {
+        r.error(e.key, e.what());
+      }
+    }
   }
 
   void read_job() {
@@ -188,7 +197,10 @@ class job_reader {
     check_default("rule", t.rule, all_.rules);
     check_default("schedule", t.schedule, all_.schedules);
     r->word("algorithm", t.algorithm, {"bp"}, {"bptt", "cd"});
-    if (auto s = r->table("sync", "[train.sync]")) choose(*s, "mode", "mode", all_.modes, t.sync);
+    if (auto s = r->table("sync", "[train.sync]")) {
+      if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
+      choose(*s, "mode", "mode", all_.modes, t.sync);
+    }
     check_default("mode", t.sync, all_.modes);
     if (auto e = r->table("exchange", "[train.exchange]")) read_exchange(*e);
     if (auto f = r->table("finish", "[train.finish]"))
@@ -217,8 +229,38 @@ class job_reader {
     auto& t = job_.train;
     r.real("lr", t.lr, 0, no_limit);
     r.real("decay", t.decay, 0, no_limit);
-    if (auto s = r.table("schedule", "[train.dynamics.schedule]")) choose(*s, "kind", "schedule", all_.schedules, t.schedule);
+    if (auto s = r.table("schedule", "[train.dynamics.schedule]")) {
+      if (auto w = s->table("warmup", "[train.dynamics.schedule.warmup]")) read_warmup(*w);
+      choose(*s, "kind", "schedule", all_.schedules, t.schedule);
+    }
+    if (auto c = r.table("clip", "[train.dynamics.clip]")) read_clip(*c);
+    r.word("lr_scale", t.lr_scale, {"none", "linear", "sqrt"});
+    r.integer("base_batch", t.base_batch, 1, int32_most);
+    const bool base = r.take("base_batch"), scale = r.take("lr_scale");
+    if (!base && t.lr_scale != "none") r.error("lr_scale", "it needs base_batch: the batch that lr was chosen for");
+    if (base && !scale) r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
     choose(r, "rule", "update rule", all_.rules, t.rule);
+  }
+
+  void read_warmup(table_reader& r) {
+    auto& w = job_.train.warmup;
+    if (!r.take("steps")) r.error("", "it needs steps: how many until the schedule's own rate is reached");
+    r.integer("steps", w.steps, 1, int64_most);
+    r.real("from", w.from, 0, 1);
+    r.finish();
+  }
+
+  void read_clip(table_reader& r) {
+    auto& c = job_.train.clip;
+    const auto limit = [&](const char* key, double& into) {
+      if (r.real(key, into, 0, no_limit) && into == 0) r.error(key, in_quotes(key) + " must be more than 0");
+    };
+    limit("value", c.value);
+    limit("norm", c.norm);
+    const bool value = r.take("value"), norm = r.take("norm");
+    if (value && norm) r.error("norm", "clip by value or by norm, not by both");
+    if (!value && !norm) r.error("", "say what is clipped: value = 5 (each element) or norm = 5 (the whole gradient)");
+    r.finish();
   }
 
   void read_exchange(table_reader& r) {
@@ -242,8 +284,10 @@ class job_reader {
     if (r.real("target_accuracy", d, 0, 1)) f.target_accuracy = d;
     if (r.time("time", d)) f.seconds = d;
     r.word("who", f.who, {"each", "any", "all"});
+    if (auto c = r.table("custom", "[train.finish.custom]"))
+      choose(*c, "kind", "finish condition", all_.finishes, f.custom.emplace());
     bool some = false;
-    for (auto key : {"epochs", "steps", "patience", "target_accuracy", "time"}) some = some || r.take(key);
+    for (auto key : {"epochs", "steps", "patience", "target_accuracy", "time", "custom"}) some = some || r.take(key);
     if (!some) r.error("", "say when to stop: epochs, steps, target_accuracy, patience or time");
     r.finish();
   }
@@ -294,6 +338,9 @@ class job_reader {
       errors_.push_back(
           {i->second, "[train.finish]: " + in_quotes(std::string_view(key).substr(7)) + " needs evaluations: set [eval] every"});
     }
+    if (f.custom && job_.eval.every == 0 && all_.finishes.find(f.custom->kind)->needs_evaluations)
+      errors_.push_back(
+          {f.custom->at, "[train.finish.custom]: " + in_quotes(f.custom->kind) + " needs evaluations: set [eval] every"});
   }
 
   diagnostics errors_;

@@ -157,7 +157,12 @@ void coordinator::step_complete(std::uint64_t step, const gathered& g, effects& 
     out.event({"error", completed_, {}, "the loss is not finite at step " + std::to_string(completed_)});
     ended_ = true;
   }
-  if (config_.finish.seconds && seconds(now_ - begun_) >= *config_.finish.seconds) want_stop_ = true;
+  if (after_step(config_.finish, facts(loss, -1))) want_stop_ = true;
+}
+
+finish_facts coordinator::facts(double loss, double accuracy) const {
+  const auto epochs = static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch);
+  return {completed_, epochs, seconds(now_ - begun_), loss, accuracy};
 }
 
 // --- workers that have been restarted
@@ -318,7 +323,7 @@ void coordinator::advance(effects& out) {
         completed_ / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
-    const bool any_done = config_.finish.who == "any" && config_.last_step > 0 &&
+    const bool any_done = config_.any_worker_ends && config_.last_step > 0 &&
                           *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
     if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
     const auto boundary = next_boundary();

@@ -26,6 +26,7 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/portions.hpp"
 #include "runtime/role.hpp"
 
@@ -44,7 +45,8 @@ struct coordinator_config {
   role_id self{0};
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
-  finish_spec finish;
+  finish_conditions finish;
+  bool any_worker_ends = false;  // finish.who = "any": the first worker to make its steps ends the job (modes out of lockstep)
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;  // train until this step; 0: no limit but the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;
@@ -118,6 +120,7 @@ class coordinator final : public role {
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);
   void end(effects& out);
+  finish_facts facts(double loss, double accuracy) const;
   scalars mean_of(const gathered& g) const;
 
   coordinator_config config_;
@@ -142,8 +145,7 @@ class coordinator final : public role {
   bool observed_ = false;  // at the end
   std::map<std::string, std::vector<std::uint64_t>> histograms_;
   time_point begun_{}, last_step_at_{}, now_{};
-  double best_accuracy_ = -1, accuracy_ = -1;
-  std::int64_t rounds_without_better_ = 0;
+  double accuracy_ = -1;
 };
 
 }  // namespace troupe

@@ -66,10 +66,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
   e.values.emplace_back("loss", loss);
   out.event(std::move(e));
   if (config_.mode.lockstep) last_step_at_ = now_;
-  rounds_without_better_ = accuracy_ > best_accuracy_ ? 0 : rounds_without_better_ + 1;
-  best_accuracy_ = std::max(best_accuracy_, accuracy_);
-  if (config_.finish.target_accuracy && accuracy_ >= *config_.finish.target_accuracy) want_stop_ = true;
-  if (config_.finish.patience && rounds_without_better_ >= *config_.finish.patience) want_stop_ = true;
+  if (after_evaluation(config_.finish, facts(loss, accuracy_))) want_stop_ = true;
 }
 
 // --- settling and switching

@@ -1,8 +1,8 @@
 // easgd: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: section 3 synchronous, Algorithm 1 asynchronous), and eamsgd, the same
 // with Nesterov's momentum in the workers (Algorithm 2).
 //
-// Worker half. Every worker has weights w of its own and steps with the job's rule on its own packets. After every tau steps, layer
-// by layer: it asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
+// Worker half. Every worker has weights w of its own and steps with the job's rule on its own packets. After every tau steps (or when
+// the job's sync condition says so), layer by layer: it asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
 //
 // Shard half. The centre. async: c += d at once, in the order of arrival. sync: questions about exchange k are answered with the same
 // c; when all N workers' differences are here they are added in the workers' order, so that c moves by beta = N alpha towards the
@@ -45,11 +45,9 @@ class elastic_worker final : public local_worker {
   elastic_worker(half_config c, elastic_policy p) : local_worker(std::move(c)), policy_(p) {}
 
  private:
-  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
-    if ((step + 1) % policy_.tau == 0)
-      fetch_layer(layer, step + 1, out);
-    else
-      go_on(layer, step + 1, out);
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, policy_.tau, out); }
+  void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) override {
+    due ? fetch_layer(layer, done, out) : go_on(layer, done, out);
   }
 
   void on_centre(std::uint32_t layer, std::uint64_t step, tensors centre, effects& out) override {
@@ -90,6 +88,7 @@ class elastic_worker final : public local_worker {
             h.step = step;
             more.send({h, push{id, 0, 1, (*moved)[k]}});
           }
+          exchanged(layer);
           release(layer, more);
           go_on(layer, step, more);
         },
@@ -154,13 +153,16 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
   alpha.fallback = std::string("auto");
   return {.name = name,
           .doc = doc,
-          .specs = {alpha, required_integer("tau", "steps between two exchanges"),
+          .specs = {alpha, integer_option("tau", 10, "steps between two exchanges (a `when` takes its place)", 1),
                     choice_option("variant", {"async", "sync"}, "async: each worker when it gets there; sync: all with the same centre")},
+          .takes_when = true,
           .check =
               [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
                 const auto e = policy_of(o, p);
                 if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
                 one_centre(p, name);
+                if (e.together && j.train.when)
+                  throw option_error("variant", "variant = \"sync\" exchanges every tau steps, the same for all workers: it takes no `when`");
                 if (momentum && j.train.rule.kind != "nesterov")
                   throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
               },

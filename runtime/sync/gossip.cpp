@@ -59,17 +59,20 @@ class gossip_worker final : public local_worker {
     tensors values;
   };
 
-  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, every_, out); }
+
+  void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) override {
     const auto n = static_cast<std::uint32_t>(config_.plan->workers.size());
-    if ((step + 1) % every_ == 0 && n > 1) {
-      const auto draw = mixed(mixed(config_.seed * 0x9e37 + config_.worker) + step);
+    if (due && n > 1) {
+      const auto draw = mixed(mixed(config_.seed * 0x9e37 + config_.worker) + done);
       const auto other = (config_.worker + 1 + static_cast<std::uint32_t>(draw % (n - 1))) % n;
       mass_[layer] /= 2;
       auto h = to(config_.plan->workers[other]);
-      h.step = step + 1;
+      h.step = done;
       out.send({h, user{share, packed(layer, mass_[layer]), values_of(layer)}});
     }
-    go_on(layer, step + 1, out);
+    if (due) exchanged(layer);
+    go_on(layer, done, out);
   }
 
   void on_other(const envelope& e, effects& out) override {
@@ -125,6 +128,7 @@ class gossip_worker final : public local_worker {
         [this, layer, next, all](effects& more) {
           for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
           mass_[layer] = all;
+          heard_[layer] = layers_[layer].handed;
           release(layer, more);
         },
         out);
@@ -226,6 +230,7 @@ sync_mode gossip_mode() {
   return {.name = "gossip",
           .doc = "No centre: every `every` steps a worker sends its weights and half its mass to another, which averages. Blot et al. 2016.",
           .specs = {integer_option("every", 1, "steps between two messages of a worker", 1)},
+          .takes_when = true,
           .check =
               [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
           .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },

@@ -100,6 +100,7 @@ class hogwild_worker final : public local_worker {
   }
 
   void have_read(std::uint32_t layer, std::uint64_t version, const std::vector<std::shared_ptr<tensor>>& blocks, effects& out) {
+    heard_[layer] = version;
     auto parts = std::make_shared<tensors>();
     for (const auto& b : blocks) parts->push_back(*b);
     const auto& params = layer_at(layer).params;

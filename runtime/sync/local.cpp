@@ -14,12 +14,14 @@ local_worker::local_worker(half_config c)
       first_(layers_.size()),
       begin_at_(config_.first_step),
       questions_(layers_.size()),
-      deferred_(layers_.size()) {}
+      deferred_(layers_.size()),
+      heard_(layers_.size(), config_.first_step) {}
 
 // --- first values
 
 void local_worker::on_joined(std::uint64_t step, effects&) {
-  begin_at_ = step;
+  begin_at_ = last_exchange_ = step;
+  asking_.clear();
   for (auto& f : first_) f.clear();
   for (auto& l : layers_) l.begun = false;
 }
@@ -62,6 +64,8 @@ void local_worker::begin_layer(std::uint32_t layer, effects& out) {
       cost,
       [this, layer](effects& more) {
         busy_[layer] = false;
+        exchanged(layer);
+        heard_[layer] = begin_at_;
         on_begun(layer, begin_at_, more);
       },
       out);
@@ -75,8 +79,61 @@ tensors local_worker::values_of(std::uint32_t layer) const {
   return list;
 }
 
+// --- when to exchange
+
+void local_worker::ask_due(std::uint32_t layer, std::uint64_t done, std::uint64_t habit, effects& out) {
+  if (!config_.when) return on_due(layer, done, done % habit == 0, out);
+  if (decided_ == done) return on_due(layer, done, due_, out);
+  if (!config_.when->needs_drift()) {
+    decide(done, 0);
+    return on_due(layer, done, due_, out);
+  }
+  asking_.push_back(layer);
+  const auto with_weights = std::count_if(layers_.begin(), layers_.end(), [](const auto& l) { return !l.blocks.empty(); });
+  if (static_cast<std::ptrdiff_t>(asking_.size()) == with_weights) measure_drift(done, out);
+}
+
+void local_worker::decide(std::uint64_t done, double drift) {
+  decided_ = done;
+  due_ = config_.when->due({done, last_exchange_, drift});
+  if (due_) last_exchange_ = done;
+}
+
+void local_worker::measure_drift(std::uint64_t done, effects& out) {
+  auto drift = std::make_shared<double>(0);
+  job_cost cost{0, 0, "drift"};
+  tensors now;
+  for (const auto& r : replicas_) {
+    now.push_back(r.value);
+    cost.bytes += 3.0 * static_cast<double>(r.value.bytes());
+  }
+  jobs_.run(
+      [now, base = base_, drift](job_context& c) {
+        double moved = 0, all = 0;
+        for (std::size_t p = 0; p < now.size(); ++p) {
+          auto d = tensor::allocate(c.dev, now[p].dims(), now[p].type());
+          c.dev.apply(binary::subtract, now[p], base[p], d);
+          moved += c.dev.sum_squares(d);
+          all += c.dev.sum_squares(base[p]);
+        }
+        *drift = drift_of(moved, all);
+      },
+      cost,
+      [this, done, drift](effects& more) {
+        decide(done, *drift);
+        for (auto layer : std::exchange(asking_, {})) on_due(layer, done, due_, more);
+      },
+      out);
+}
+
+void local_worker::exchanged(std::uint32_t layer) {
+  if (!config_.when || !config_.when->needs_drift()) return;
+  base_.resize(replicas_.size());
+  for (auto p : layer_at(layer).params) base_[p] = replicas_[p].value;
+}
+
 void local_worker::go_on(std::uint32_t layer, std::uint64_t version, effects& out) {
-  count_read(layer, 0);
+  count_read(layer, version - heard_[layer]);
   hand(layer, version, values_of(layer), out);
 }
 
@@ -165,6 +222,7 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   q.blocks[at] = w.value;
   if (--q.missing > 0) return;
   q.open = false;
+  heard_[layer] = q.step;
   on_centre(layer, q.step, std::move(q.blocks), out);
 }
 

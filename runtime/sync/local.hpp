@@ -29,6 +29,12 @@ class local_worker : public worker_half {
   virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
 
   void go_on(std::uint32_t layer, std::uint64_t version, effects& out);
+  // Is an exchange due, now that `done` steps are made? By the job's condition (`when`), or every `habit` steps; answered by on_due(),
+  // later where the condition wants to know how far all weights have moved.
+  void ask_due(std::uint32_t layer, std::uint64_t done, std::uint64_t habit, effects& out);
+  virtual void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) { (void)due, go_on(layer, done, out); }
+  // The layer's exchange is over: drift is counted from the weights it has now.
+  void exchanged(std::uint32_t layer);
   // A job that changed the layer's copy is over: a step that waited for it begins, else on_idle().
   void release(std::uint32_t layer, effects& out);
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
@@ -62,12 +68,21 @@ class local_worker : public worker_half {
     bool open = false;
   };
   void begin_layer(std::uint32_t layer, effects& out);
+  void measure_drift(std::uint64_t done, effects& out);
+  void decide(std::uint64_t done, double drift);
   void take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out);
 
   std::vector<std::map<std::uint32_t, state>> first_;  // by layer, block: until all are here
   std::uint64_t begin_at_ = 0;
   std::vector<question> questions_;  // by layer
+  std::uint64_t decided_ = 0, last_exchange_ = 0;  // steps
+  bool due_ = false;
+  tensors base_;                       // by parameter, where drift is measured: the weights after the last exchange
+  std::vector<std::uint32_t> asking_;  // layers that wait for the drift
   std::vector<std::optional<std::pair<std::uint64_t, sum_ptr>>> deferred_;  // by layer: a step whose gradient is here
+
+ protected:
+  std::vector<std::uint64_t> heard_;  // by layer: the step at which it last heard of the others; reads are counted from there
 };
 
 }  // namespace troupe

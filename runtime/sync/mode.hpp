@@ -21,6 +21,7 @@
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/role.hpp"
+#include "runtime/sync/condition.hpp"
 
 namespace troupe {
 
@@ -41,9 +42,12 @@ struct half_config {
   std::shared_ptr<const job_plan> plan;
   // Dynamics: at the shard in modes where gradients travel, at the workers where they step by themselves.
   std::shared_ptr<const rule> update;
-  std::shared_ptr<const schedule> rate;
+  std::shared_ptr<const schedule> rate;  // of a step, from lr; with warm-up and the batch's scale
   double lr = 0.01, decay = 0;
+  double clip_value = 0;  // see rule_step
+  double clip_norm = 0;   // 0: none; for the modes that clip by norm (ops/clip.hpp)
   std::vector<std::pair<std::uint64_t, double>> lr_changes, decay_changes;  // (from step, value): what a person has set
+  std::shared_ptr<sync_condition> when;  // worker half: this worker's own; null: the mode's habit
   options mode;
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
@@ -68,10 +72,13 @@ struct sync_mode {
   // Independent trainers are worker groups (else they are workers, however grouped): whoever only knows a number of workers sets
   // worker_groups.
   bool by_groups = false;
+  // What a job may ask of it beyond its own options; a job that asks a mode for more is refused.
+  bool takes_when = false;     // a sync condition (half_config::when)
+  bool clips_by_norm = false;  // half_config::clip_norm
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).
-  std::function<void(const options&, const job_spec&, const job_plan&)> check;
-  std::function<std::unique_ptr<role>(half_config)> make_worker;
-  std::function<std::unique_ptr<role>(half_config)> make_shard;
+  std::function<void(const options&, const job_spec&, const job_plan&)> check = {};
+  std::function<std::unique_ptr<role>(half_config)> make_worker = {};
+  std::function<std::unique_ptr<role>(half_config)> make_shard = {};
 };
 
 class mode_registry {

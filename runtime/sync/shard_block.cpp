@@ -23,6 +23,7 @@ rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step
   const auto& spec = c.graph->params[p].spec;
   rule_step in;
   in.step = step;
+  in.clip_value = c.clip_value;
   in.lr = c.rate->lr(value_at(c.lr_changes, c.lr, step), step) * spec.lr_multiplier;
   in.decay = value_at(c.decay_changes, c.decay, step) * spec.decay_multiplier;
   return in;

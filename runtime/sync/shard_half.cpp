@@ -165,25 +165,25 @@ void shard_half::fold(const contributions& all, bool mean_states, bool mean_valu
       b.updates = std::max(b.updates, c.second.request);
     }
     const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
-    b.next_value = tensor::declare({b.plan->count}, config_.type);
-    b.next_rule.assign(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
-    const auto cost = static_cast<double>(b.next_value.bytes() * from.size() * (1 + b.rule.size()));
+    // In tensors of its own: an update of the block may still be running.
+    const auto value = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
+    const auto states = std::make_shared<tensors>(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
+    const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + b.rule.size()));
     jobs_.run(
-        [&b, copies, total, mean_states, mean_values](job_context& c) {
+        [value, states, copies, total, mean_states, mean_values](job_context& c) {
           const auto fold = [&](tensor& to, auto part_of) {
             to.back(c.dev);
             c.dev.fill(0, to);
             for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.first / total, part_of(copy.second), to);
           };
-          if (mean_values) fold(b.next_value, [](const state& s) { return s.value; });
-          for (std::size_t k = 0; mean_states && k < b.next_rule.size(); ++k)
-            fold(b.next_rule[k], [k](const state& s) { return s.rule.at(k); });
+          if (mean_values) fold(*value, [](const state& s) { return s.value; });
+          for (std::size_t k = 0; mean_states && k < states->size(); ++k)
+            fold((*states)[k], [k](const state& s) { return s.rule.at(k); });
         },
         {0, cost, "mean"},
-        [&b, mean_states, mean_values](effects&) {
-          if (mean_values) b.value = std::move(b.next_value);
-          if (mean_states) b.rule = std::move(b.next_rule);
-          b.next_rule.clear();
+        [&b, value, states, mean_states, mean_values](effects&) {
+          if (mean_values) b.value = *value;
+          if (mean_states) b.rule = *states;
         },
         out);
   }

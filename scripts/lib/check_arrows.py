@@ -23,7 +23,7 @@ LIBRARIES = [
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
-DECIDES = ("runtime/messages/", "runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/", "runtime/sim/", "runtime/role.hpp")
+DECIDES = ("runtime/messages/", "runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/", "runtime/sim/", "runtime/exchange/", "runtime/role.hpp")
 WORDS = [
     (re.compile(r"#[ \t]*pragma[ \t]+omp|<omp\.h>"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
     (THREADS, "threads belong to the shell, not to a pure box", ("ops/",) + DECIDES),

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_purity.py [BUILD]: the pure libraries and what links only them carry no CAF, Boost, TOML++ or OpenSSL, ask nm and readelf.
 
+libtroupe_exchange needs no CAF, BLAS or OpenMP and shows nothing but its C interface.
 And kernels compiled for a newer instruction set emit no inline function, which the linker could prefer to the portable copy.
 """
 import glob
@@ -11,7 +12,8 @@ import sys
 
 import tree
 
-IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_actors.a")
+IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_net.a", "libtroupe_actors.a")
+EXCHANGE = "libtroupe_exchange.so"  # lives in other people's processes: no CAF, no ops, nothing to collide with
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
 SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO)_\w+$")
 ISA_WEAK = re.compile(r":kernels_(?!baseline)\w+\.cpp\.o:.* [WVu] ")
@@ -41,6 +43,14 @@ def main():
     for path in programs:
         needed = subprocess.run(["readelf", "-d", path], text=True, capture_output=True).stdout
         problems += [f"{os.path.basename(path)}: needs {lib}" for lib in NEEDED.findall(needed)]
+    exchange = os.path.join(build, "lib", EXCHANGE)
+    if os.path.isfile(exchange):
+        needed = subprocess.run(["readelf", "-d", exchange], text=True, capture_output=True).stdout
+        problems += [f"{EXCHANGE}: needs {lib}" for lib in re.findall(r"\[(lib(?:caf|boost|openblas|blas|gomp)[^\]]*)\]", needed)]
+        inside = subprocess.run(["nm", "-C", exchange], text=True, capture_output=True).stdout
+        problems += [f"{EXCHANGE}: holds {short(n)}" for n in inside.splitlines() if re.search(r"\b(?:caf|toml)::|\b(?:cblas|omp)_", n)]
+        shown = subprocess.run(["nm", "-D", "--defined-only", exchange], text=True, capture_output=True).stdout
+        problems += [f"{EXCHANGE}: shows {short(n)}" for n in shown.splitlines() if not re.search(r" (?:T troupe_exchange_|A )", n)]
     print("\n".join(problems))
     print(f"{len(libraries)} libraries, {len(programs)} programs, {len(problems)} impure")
     return 1 if problems else 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""count_tests.py [--ci | --strict] [--also NAME=pass|fail]... FILE...
+"""count_tests.py [--ci | --strict] [--also NAME=pass|fail|skip]... FILE...
 
 Adds up ctest's JUnit files and prints, as its last line, `N passed, N failed` (and `, N skipped` if any).
 With --ci a skipped test counts as failed, unless its name says that it needs what a CI machine lacks.

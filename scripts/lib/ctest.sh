@@ -34,8 +34,10 @@ examples() {
   for dir in $list; do
     dir=$(dirname "$dir") name=example_$(basename "$dir")
     if phase "$name" example "$dir" "build/$name" "$prefix"; then also+=("$name=pass"); else also+=("$name=fail"); fi
+    while read -r skipped; do also+=("$name.$skipped=skip"); done < <(skipped_in "build/$name/ctest.log")
   done
 }
+skipped_in() { sed -n 's/.*Test *#[0-9]*: \([^ ]*\) \.*\*\*\*Skipped.*/\1/p' "$1" 2>/dev/null; }  # names of a ctest log
 example() {
   rm -rf "$2"
   cmake -G Ninja -S "$1" -B "$2" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$3" >/dev/null &&

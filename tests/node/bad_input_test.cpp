@@ -97,6 +97,41 @@ const row rows[] = {
     {"NaN option of a rule", 32, "momentum = nan", "32:1", "option 'momentum' must be"},
     {"unknown schedule", 33, "schedule = { kind = \"stepp\" }", "33:14", "unknown schedule 'stepp'; did you mean 'step'?"},
     {"schedule without its option", 33, "schedule = { kind = \"step\" }", "33:1", "option 'every' is missing"},
+    {"steps that do not rise", 33, "schedule = { kind = \"fixed_step\", at = [5, 5] }", "33:35",
+     "option 'at' must list steps in rising"},
+    {"a factor too many", 33, "schedule = { kind = \"fixed_step\", at = [5], factors = [1, 2] }", "33:45",
+     "option 'factors' must list one factor for each step of 'at': 1, not 2"},
+    {"warm-up as a number", 33, "schedule = { kind = \"fixed\", warmup = 500 }", "33:30",
+     "'warmup' must be a table, it is an integer"},
+    {"warm-up without steps", 33, "schedule = { kind = \"fixed\", warmup = { from = 0.1 } }", "33:30", "it needs steps"},
+    {"warm-up of no steps", 33, "schedule = { kind = \"fixed\", warmup = { steps = 0 } }", "33:41",
+     "'steps' must be between 1 and"},
+    {"warm-up from above", 33, "schedule = { kind = \"fixed\", warmup = { steps = 5, from = 2 } }", "33:52",
+     "'from' must be between 0 and 1, it is 2"},
+    {"unknown key of the warm-up", 33, "schedule = { kind = \"fixed\", warmup = { steps = 5, form = 1 } }", "33:52",
+     "did you mean 'from'?"},
+    {"clip as a number", 33, "clip = 5", "33:1", "'clip' must be a table, it is an integer"},
+    {"clip of nothing", 33, "clip = {}", "33:1", "say what is clipped: value = 5 (each element) or norm = 5"},
+    {"clip twice", 33, "clip = { value = 5, norm = 5 }", "33:21", "clip by value or by norm, not by both"},
+    {"clip to nothing", 33, "clip = { value = 0 }", "33:10", "'value' must be more than 0"},
+    {"clip below nothing", 33, "clip = { norm = -1 }", "33:10", "'norm' must be finite and at least 0, it is -1"},
+    {"unknown key of clip", 33, "clip = { valeu = 5 }", "33:1", "say what is clipped"},
+    {"unknown scale with the batch", 33, "lr_scale = \"cubic\"\nbase_batch = 64", "33:1",
+     "unknown lr_scale 'cubic' (there is: none, linear, sqrt)"},
+    {"scale without its base", 33, "lr_scale = \"sqrt\"", "33:1", "it needs base_batch: the batch that lr was chosen for"},
+    {"base without a scale", 33, "base_batch = 64", "33:1", "'base_batch' says nothing without lr_scale"},
+    {"base of nothing", 33, "lr_scale = \"linear\"\nbase_batch = 0", "34:1", "'base_batch' must be between 1 and"},
+    {"Adam without its share", 30, "rule = \"adam\"\nbeta1 = 1.0", "31:1", "option 'beta1' must be at least 0 and at most 1"},
+    {"unknown sync condition", 27, "sync = { mode = \"bsp\", when = { kind = \"evry\" } }", "27:33",
+     "unknown sync condition 'evry'; did you mean 'every'? (there is: drift, every, schedule)"},
+    {"sync condition without a kind", 27, "sync = { mode = \"bsp\", when = { steps = 3 } }", "27:24",
+     "it needs a kind (there is: drift, every, schedule)"},
+    {"sync condition every 0 steps", 27, "sync = { mode = \"bsp\", when = { kind = \"every\", steps = 0 } }", "27:49",
+     "option 'steps' must be at least 1"},
+    {"periods that do not match", 27, "sync = { mode = \"bsp\", when = { kind = \"schedule\", periods = [1, 2] } }", "27:52",
+     "option 'periods' must list one period more than 'at' lists steps: 1, not 2"},
+    {"sync condition for a mode that takes none", 27, "sync = { mode = \"bsp\", when = { kind = \"every\", steps = 2 } }", "27:24",
+     "mode 'bsp' decides by itself when to exchange: it takes no 'when'"},
     {"unknown mode", 27, "sync = { mode = \"bzp\" }", "27:10", "unknown mode 'bzp'; did you mean 'bsp'? (there is: "},
     {"mode as a word", 27, "sync = \"bsp\"", "27:1", "'sync' must be a table, it is a string"},
     {"unknown sampler", 26, "sampler = { kind = \"shufle\" }", "26:13", "unknown sampler 'shufle'; did you mean 'shuffle'?"},
@@ -107,7 +142,7 @@ const row rows[] = {
     {"option of another sampler", 26, "sampler = { kind = \"seeded\", order = \"shuffle\" }", "26:30", "unknown key 'order'"},
     {"algorithm that is not built", 26, "algorithm = \"bptt\"", "26:1", "algorithm = \"bptt\" is not built yet; there is: bp"},
     {"reducer that is not built", 26, "exchange = { reducer = \"ring\" }", "26:14",
-     "reducer = \"ring\" is not built yet; there is: server, auto"},
+     "reducer = \"ring\" is not built yet; there is: server, tree, auto"},
     {"compression that is not built", 26, "exchange = { compress = \"fp16\" }", "26:14",
      "compress = \"fp16\" is not built yet; there is: none"},
     {"negative epochs", 28, "finish = { epochs = -1 }", "28:12", "'epochs' must be between 1 and"},
@@ -117,6 +152,10 @@ const row rows[] = {
     {"no finish", 28, "", "25:2", "it needs finish = { ... }"},
     {"target without evaluations", 35, "every = 0", "28:24",
      "[train.finish]: 'target_accuracy' needs evaluations: set [eval] every"},
+    {"unknown finish condition", 28, "finish = { custom = { kind = \"patiance\" } }", "28:23",
+     "unknown finish condition 'patiance'; did you mean 'patience'?"},
+    {"finish condition without its option", 28, "finish = { custom = { kind = \"time\" } }", "28:12",
+     "option 'seconds' is missing"},
     {"target beyond 1", 28, "finish = { target_accuracy = 1.5 }", "28:12", "'target_accuracy' must be between 0 and 1, it is 1.5"},
     {"unknown key of eval", 35, "evry = 50", "35:1", "[eval]: unknown key 'evry'; did you mean 'every'?"},
     {"unknown sampler of eval", 35, "every = 50\nsampler = { kind = \"samples\", examples = 9 }", "36:13",
@@ -182,6 +221,15 @@ TEST(bad_input, every_bad_override_names_itself) {
     EXPECT_EQ(e.front().to_string().rfind("--set ", 0), 0u) << shown(e);
     EXPECT_THAT(e.front().to_string(), HasSubstr(r.message));
   }
+}
+
+TEST(bad_input, a_finish_condition_that_needs_evaluations) {
+  auto lines = sound_lines();
+  lines[27] = "finish = { custom = { kind = \"patience\", evaluations = 3 } }";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+  lines[34] = "every = 0";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))),
+            "job.toml:28:23: [train.finish.custom]: 'patience' needs evaluations: set [eval] every\n");
 }
 
 TEST(bad_input, whole_files) {

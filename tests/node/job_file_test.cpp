@@ -74,6 +74,48 @@ TEST(job_file, the_shortest_job) {
   EXPECT_EQ(j.layers[0].inputs, std::vector<std::string>{"data"});
 }
 
+TEST(job_file, dynamics_in_all_their_parts) {
+  auto lines = sound_lines();
+  lines[32] =
+      "clip = { value = 5 }\nlr_scale = \"sqrt\"\nbase_batch = 2\n"
+      "schedule = { kind = \"poly\", steps = 100, warmup = { steps = 10, from = 0.1 } }";
+  auto j = spec_of(text_of(lines));
+  EXPECT_EQ(j.train.clip.value, 5);
+  EXPECT_EQ(j.train.clip.norm, 0);
+  EXPECT_EQ(j.train.lr_scale, "sqrt");
+  EXPECT_EQ(j.train.base_batch, 2);
+  EXPECT_EQ(j.train.warmup.steps, 10);
+  EXPECT_EQ(j.train.warmup.from, 0.1);
+  EXPECT_FALSE(j.train.schedule.values.has("warmup")) << "the schedule's own options do not hold it";
+  const auto rate = make_rate(j, *all_tables());
+  EXPECT_DOUBLE_EQ(rate->lr(1, 0), 2 * 0.1) << "batch 8 over 2: twice, and a tenth of it at first";
+  EXPECT_DOUBLE_EQ(rate->lr(1, 50), 2 * 0.5);
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+  j = spec_of(text_of(sound_lines()));
+  EXPECT_EQ(j.train.clip.value + j.train.clip.norm, 0);
+  EXPECT_EQ(make_rate(j, *all_tables())->lr(1, 150), 0.5);
+  lines[32] = "clip = { norm = 2.5 }\nlr_scale = \"none\"\nbase_batch = 64";
+  j = spec_of(text_of(lines));
+  EXPECT_EQ(j.train.clip.norm, 2.5);
+  EXPECT_EQ(make_rate(j, *all_tables())->lr(1, 0), 1) << "a base alone changes nothing";
+}
+
+TEST(job_file, conditions_of_sync_and_finish) {
+  auto lines = sound_lines();
+  lines[26] = "sync = { mode = \"bsp\", when = { kind = \"schedule\", periods = [1, 10], at = [100] } }";
+  lines[27] = "finish = { epochs = 100, custom = { kind = \"time\", seconds = 60 } }";
+  const auto j = spec_of(text_of(lines));
+  ASSERT_TRUE(j.train.when && j.train.finish.custom);
+  EXPECT_EQ(j.train.sync.kind, "bsp");
+  EXPECT_EQ(j.train.when->kind, "schedule");
+  EXPECT_EQ(j.train.when->values.get<std::vector<std::int64_t>>("periods"), (std::vector<std::int64_t>{1, 10}));
+  EXPECT_EQ(j.train.key_at.at("sync.when").line, 27);
+  EXPECT_EQ(*j.train.finish.epochs, 100);
+  EXPECT_EQ(j.train.finish.custom->kind, "time");
+  EXPECT_EQ(j.train.finish.custom->values.real("seconds"), 60);
+  EXPECT_FALSE(spec_of(text_of(sound_lines())).train.when);
+}
+
 TEST(job_file, set_overrides_any_key) {
   const auto j = spec_of(text_of(sound_lines()), {"train.finish.epochs=3", "job.name=other-name", "layer.conv1.outputs=6",
                                                   "pipeline.sub_solvers=2", "train.dynamics.schedule={ kind = \"fixed\" }",

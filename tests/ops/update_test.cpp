@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "ops/clip.hpp"
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
 #include "tests/ops/support.hpp"
@@ -65,40 +67,197 @@ TEST(rules, name_their_states_and_options) {
   EXPECT_THROW(make_rule("momentum", {{{"momentum", 1.5}}}), option_error);
 }
 
-TEST(rules, give_the_same_bits_for_any_slicing_and_in_place) {
-  for (const auto& dev : test::all_devices())
-    for (const char* name : {"sgd", "momentum", "nesterov"}) {
-      const auto r = make_rule(name);
-      const auto make = [&](std::uint64_t key) { return test::gaussian(*dev, {101}, key, dtype::f32); };
-      const tensor w = make(1), g = make(2);
-      tensors v{make(3)};
-      tensor whole = test::empty(*dev, {101}, dtype::f32), sliced = make(1);
-      tensors v_whole{test::empty(*dev, {101}, dtype::f32)}, v_sliced{make(3)};
-      r->update(*dev, {.lr = 0.1, .decay = 1e-3}, w, g, whole, v, v_whole);
-      for (std::int64_t at : {0, 1, 40, 57}) {
-        const std::int64_t end = at == 0 ? 1 : at == 1 ? 40 : at == 40 ? 57 : 101;
-        const auto cut = [&](const tensor& t) { return t.slice(at, shape{end - at}); };
-        tensor w_part = cut(sliced);
-        tensors v_part{cut(v_sliced[0])};
-        r->update(*dev, {.lr = 0.1, .decay = 1e-3}, w_part, cut(g), w_part, v_part, v_part);
-      }
-      EXPECT_EQ(std::memcmp(whole.raw(), sliced.raw(), whole.bytes()), 0);
-      if (!r->states().empty()) {
-        EXPECT_EQ(std::memcmp(v_whole[0].raw(), v_sliced[0].raw(), whole.bytes()), 0);
+struct named_case {
+  std::string rule;
+  options given;
+};
+// Every stock rule, those with choices in all their forms.
+std::vector<named_case> every_rule() {
+  std::vector<named_case> all{{"rmsprop", {{{"centered", true}}}},
+                              {"rmsprop", {{{"momentum", 0.9}}}},
+                              {"rmsprop", {{{"centered", true}, {"momentum", 0.9}}}}};
+  rule_registry r;
+  add_stock_rules(r);
+  for (const auto& name : r.names()) all.push_back({name, {}});
+  return all;
+}
+
+const rule_step some_step{.lr = 0.1, .decay = 1e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
+
+// One update of 101 elements, cut at `cuts`, in place or not; the bytes of weights and states.
+std::string one_update(device& dev, const rule& r, dtype type, const std::vector<std::int64_t>& cuts, bool in_place) {
+  const auto make = [&](std::uint64_t key) {
+    tensor t = test::gaussian(dev, {101}, key, type);
+    dev.map(unary::absolute, 0, t, t);  // mean squares are not negative
+    return t;
+  };
+  tensor w = make(1), g = test::gaussian(dev, {101}, 2, type), w_out = in_place ? w : test::empty(dev, {101}, type);
+  tensors states, states_out;
+  for (std::size_t i = 0; i < r.states().size(); ++i) states.push_back(make(3 + i));
+  for (const auto& t : states) states_out.push_back(in_place ? t : test::empty(dev, {101}, type));
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const auto cut = [&](const tensor& t) { return t.slice(cuts[i], shape{cuts[i + 1] - cuts[i]}); };
+    tensor to = cut(w_out);
+    tensors from, into;
+    for (const auto& t : states) from.push_back(cut(t));
+    for (const auto& t : states_out) into.push_back(cut(t));
+    r.update(dev, some_step, cut(w), cut(g), to, from, into);
+  }
+  std::string bytes(static_cast<const char*>(w_out.raw()), w_out.bytes());
+  for (const auto& t : states_out) bytes.append(static_cast<const char*>(t.raw()), t.bytes());
+  return bytes;
+}
+
+TEST(rules, give_the_same_bits_for_any_slicing_in_place_and_on_every_instruction_set) {
+  for (const auto& one : every_rule())
+    for (const dtype type : {dtype::f32, dtype::f64}) {
+      const auto r = make_rule(one.rule.c_str(), one.given);
+      const auto want = one_update(*make_cpu_device("baseline"), *r, type, {0, 101}, false);
+      for (const auto& dev : test::all_devices()) {
+        SCOPED_TRACE(one.rule + " " + dev->numerics_id());
+        EXPECT_EQ(one_update(*dev, *r, type, {0, 101}, false), want);
+        EXPECT_EQ(one_update(*dev, *r, type, {0, 101}, true), want);
+        EXPECT_EQ(one_update(*dev, *r, type, {0, 1, 40, 57, 101}, true), want);
       }
     }
 }
 
+TEST(rules, begin_where_states_are_zero) {
+  const auto dev = make_cpu_device();
+  for (const auto& one : every_rule()) {
+    SCOPED_TRACE(one.rule);
+    const auto r = make_rule(one.rule.c_str(), one.given);
+    tensor w = tensor_of<double>(*dev, {2}, {1, -1});
+    const tensor g = tensor_of<double>(*dev, {2}, {0.25, -0.5});
+    tensors states(r->states().size());
+    for (auto& s : states) s = tensor_of<double>(*dev, {2}, {0, 0});
+    r->update(*dev, {.lr = 0.01}, w, g, w, states, states);
+    EXPECT_LT(values_of(w)[0], 1.0);  // against the gradient, and finite
+    EXPECT_GT(values_of(w)[1], -1.0);
+    EXPECT_GT(values_of(w)[0], 0.5);
+    EXPECT_LT(values_of(w)[1], -0.5);
+  }
+}
+
+TEST(rules, adam_goes_by_the_updates_of_its_states_and_not_by_the_step) {
+  const auto dev = make_cpu_device();
+  const auto moved = [&](std::uint64_t step, std::uint64_t updates) {
+    tensor w = tensor_of<double>(*dev, {1}, {0});
+    tensors states{tensor_of<double>(*dev, {1}, {0}), tensor_of<double>(*dev, {1}, {0})};
+    make_rule("adam")->update(*dev, {.lr = 0.5, .step = step, .updates = updates}, w, tensor_of<double>(*dev, {1}, {3}), w, states,
+                              states);
+    return values_of(w)[0];
+  };
+  EXPECT_NEAR(moved(1000, 0), -0.5, 1e-8) << "the first update is of size lr";
+  EXPECT_NEAR(moved(0, 9), -0.5 * 0.1 / (1 - std::pow(0.9, 10)) / std::sqrt(0.001 / (1 - std::pow(0.999, 10))), 1e-8);
+}
+
+TEST(rules, clamp_the_mean_gradient_before_decay) {
+  const auto dev = make_cpu_device();
+  tensor w = tensor_of<double>(*dev, {4}, {1, 1, 1, 1});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const tensor g = tensor_of<double>(*dev, {4}, {8, -8, 1, nan});  // a sum over two packets
+  tensors none;
+  const auto r = make_rule("sgd");
+  r->update(*dev, {.lr = 1, .decay = 0.5, .grad_scale = 0.5, .clip_value = 2}, w, g, w, none, none);
+  const auto got = values_of(w);
+  EXPECT_EQ(got[0], 1 - (2 + 0.5));
+  EXPECT_EQ(got[1], 1 - (-2 + 0.5));
+  EXPECT_EQ(got[2], 1 - (0.5 + 0.5));
+  EXPECT_TRUE(std::isnan(got[3])) << "clamping hides no NaN";
+}
+
+TEST(clip, brings_the_norm_of_all_parameters_to_the_limit) {
+  EXPECT_EQ(norm_clip_factor(5, {9, 16}, 1), 1) << "just the limit";
+  EXPECT_DOUBLE_EQ(norm_clip_factor(5, {36, 64}, 1), 0.5);
+  EXPECT_DOUBLE_EQ(norm_clip_factor(5, {36, 64}, 2), 0.25) << "the norm of the mean";
+  EXPECT_EQ(norm_clip_factor(5, {}, 1), 1);
+  EXPECT_EQ(norm_clip_factor(5, {1, std::numeric_limits<double>::infinity()}, 1), 1);
+  EXPECT_EQ(norm_clip_factor(5, {1, std::numeric_limits<double>::quiet_NaN()}, 1), 1);
+}
+
+using whole = std::int64_t;
+
 TEST(schedules, follow_their_formulas) {
-  using i = std::int64_t;
   EXPECT_EQ(rate("fixed", {}, 12345), 0.5);
-  const options every{{{"every", i{10}}, {"factor", 0.1}}};
+  const options every{{{"every", whole{10}}, {"factor", 0.1}}};
   EXPECT_EQ(rate("step", every, 9), 0.5);
   EXPECT_DOUBLE_EQ(rate("step", every, 10), 0.05);
   EXPECT_DOUBLE_EQ(rate("step", every, 35), 0.0005);
   EXPECT_DOUBLE_EQ(rate("inverse", {}, 0), 0.5);
   EXPECT_DOUBLE_EQ(rate("inverse", {{{"gamma", 0.1}, {"power", 2.0}}}, 10), 0.125);
+  const options linear{{{"steps", whole{100}}, {"final", 0.1}}};
+  EXPECT_EQ(rate("linear", linear, 0), 0.5);
+  EXPECT_DOUBLE_EQ(rate("linear", linear, 25), 0.4);
+  EXPECT_EQ(rate("linear", linear, 100), 0.1);
+  EXPECT_EQ(rate("linear", linear, 1000), 0.1);
+  const options halves{{{"every", whole{20}}}};
+  EXPECT_EQ(rate("exponential", halves, 0), 0.5);
+  EXPECT_DOUBLE_EQ(rate("exponential", halves, 20), 0.25);
+  EXPECT_DOUBLE_EQ(rate("exponential", halves, 30), 0.5 / std::sqrt(8.0));
+  EXPECT_DOUBLE_EQ(rate("exponential", {{{"every", whole{3}}, {"factor", 0.1}}}, 6), 0.005);
+  EXPECT_EQ(rate("inverse_t", {{{"t", 4.0}}}, 4), 0.25);
+  EXPECT_DOUBLE_EQ(rate("inverse_t", {{{"t", 4.0}}}, 16), 0.1);
+  const options poly{{{"steps", whole{10}}, {"power", 2.0}}};
+  EXPECT_EQ(rate("poly", poly, 0), 0.5);
+  EXPECT_DOUBLE_EQ(rate("poly", poly, 5), 0.125);
+  EXPECT_EQ(rate("poly", poly, 10), 0.0);
+  EXPECT_EQ(rate("poly", poly, 11), 0.0);
   EXPECT_THROW(rate("step", {}, 0), option_error);
+}
+
+// The steps of Caffe's CIFAR10-full.
+TEST(schedules, fixed_step_changes_at_the_steps_that_are_listed) {
+  const options caffe{{{"at", std::vector<whole>{60000, 65000}}}};
+  EXPECT_EQ(rate("fixed_step", caffe, 59999), 0.5);
+  EXPECT_DOUBLE_EQ(rate("fixed_step", caffe, 60000), 0.05);
+  EXPECT_DOUBLE_EQ(rate("fixed_step", caffe, 64999), 0.05);
+  EXPECT_DOUBLE_EQ(rate("fixed_step", caffe, 65000), 0.005);
+  const options own{{{"at", std::vector<whole>{2, 4}}, {"factors", std::vector<double>{3, 0.5}}}};
+  EXPECT_EQ(rate("fixed_step", own, 1), 0.5);
+  EXPECT_EQ(rate("fixed_step", own, 2), 1.5);
+  EXPECT_EQ(rate("fixed_step", own, 4), 0.75);
+  EXPECT_THROW(rate("fixed_step", {{{"at", std::vector<whole>{}}}}, 0), option_error);
+  EXPECT_THROW(rate("fixed_step", {{{"at", std::vector<whole>{4, 4}}}}, 0), option_error);
+  EXPECT_THROW(rate("fixed_step", {{{"at", std::vector<whole>{4}}, {"factors", std::vector<double>{1, 2}}}}, 0), option_error);
+}
+
+TEST(schedules, warm_up_goes_before_any_of_them) {
+  schedule_registry r;
+  add_stock_schedules(r);
+  const auto made = [&](const char* name, options given) { return r.find(name)->make(check_options(given, r.find(name)->specs)); };
+  const auto flat = with_warmup(made("fixed", {}), 500, 0.1);
+  EXPECT_DOUBLE_EQ(flat->lr(2, 0), 0.2);
+  EXPECT_DOUBLE_EQ(flat->lr(2, 250), 1.1);
+  EXPECT_EQ(flat->lr(2, 500), 2);
+  EXPECT_EQ(flat->lr(2, 5000), 2);
+  const auto poly = with_warmup(made("poly", {{{"steps", whole{1000}}}}), 100, 0.0);
+  EXPECT_EQ(poly->lr(1, 0), 0);
+  EXPECT_DOUBLE_EQ(poly->lr(1, 50), 0.5 * 0.95);
+  EXPECT_DOUBLE_EQ(poly->lr(1, 100), 0.9);
+  for (const auto& name : r.names()) {
+    options given;
+    if (name == "fixed_step") given = {{{"at", std::vector<whole>{7}}}};
+    if (name == "step" || name == "exponential") given = {{{"every", whole{7}}}};
+    if (name == "linear" || name == "poly") given = {{{"steps", whole{70}}}};
+    const auto bare = made(name.c_str(), given), warm = with_warmup(made(name.c_str(), given), 20, 0.5);
+    EXPECT_DOUBLE_EQ(warm->lr(1, 10), 0.75 * bare->lr(1, 10)) << name;
+    EXPECT_EQ(warm->lr(1, 20), bare->lr(1, 20)) << name;
+    EXPECT_EQ(with_warmup(made(name.c_str(), given), 0, 0.5)->lr(1, 3), bare->lr(1, 3)) << name;
+  }
+}
+
+TEST(schedules, the_rate_grows_with_the_batch) {
+  EXPECT_EQ(batch_factor("none", 1024, 64), 1);
+  EXPECT_EQ(batch_factor("linear", 1024, 64), 16);
+  EXPECT_EQ(batch_factor("sqrt", 1024, 64), 4);
+  EXPECT_EQ(batch_factor("linear", 32, 64), 0.5);
+  schedule_registry r;
+  add_stock_schedules(r);
+  const auto ends = r.find("linear")->make(check_options({{{"steps", whole{10}}, {"final", 0.25}}}, r.find("linear")->specs));
+  const auto twice =
+      scaled_by(r.find("linear")->make(check_options({{{"steps", whole{10}}, {"final", 0.25}}}, r.find("linear")->specs)), 2);
+  for (std::uint64_t t : {0u, 3u, 10u, 99u}) EXPECT_EQ(twice->lr(1, t), 2 * ends->lr(1, t)) << "a rate that is given as it is, too";
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""lstm.py ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT: a PyTorch LSTM that learns to continue waves, in several processes.
+
+The loop is PyTorch's own; two lines of it belong to Troupe:
+  bsp     every step: all_reduce of each gradient. Every rank has the same weights, bit for bit.
+  easgd   every 10 steps: an elastic step of each parameter with alpha 0.5 (Platoon's setting).
+Every rank draws its own waves. Writes its weights to OUT (raw float32) and one line of JSON to stdout. Exit 77: there is no PyTorch.
+"""
+import json
+import sys
+
+from troupe_exchange import Session
+
+try:
+    import torch
+except ImportError:
+    print("lstm.py: PyTorch is not installed", file=sys.stderr)
+    sys.exit(77)
+
+STEPS, TAU, ALPHA, BATCH, LENGTH, HIDDEN = 300, 10, 0.5, 16, 24, 16
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(1, HIDDEN, batch_first=True)
+        self.out = torch.nn.Linear(HIDDEN, 1)
+
+    def forward(self, x):
+        return self.out(self.lstm(x)[0])
+
+
+def waves(generator, batch):
+    """[batch, LENGTH + 1, 1]: each a sine of its own phase and pitch."""
+    phase = torch.rand(batch, 1, generator=generator) * 6.2832
+    pitch = 0.3 + 0.4 * torch.rand(batch, 1, generator=generator)
+    return torch.sin(phase + pitch * torch.arange(LENGTH + 1)).unsqueeze(2)
+
+
+def loss_of(model, batch):
+    return torch.nn.functional.mse_loss(model(batch[:, :-1]), batch[:, 1:])
+
+
+def main():
+    address, tls_dir, rank, size, mode, out = sys.argv[1:]
+    rank, size, elastic = int(rank), int(size), mode == "easgd"
+    torch.set_num_threads(1)  # our processes share the machine
+    torch.manual_seed(rank)
+    generator = torch.Generator().manual_seed(100 + rank)
+    unseen = waves(torch.Generator().manual_seed(99), 64)
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    parameters = dict(model.named_parameters())
+    law = {"law": "easgd", "alpha": ALPHA} if elastic else {}
+    with Session(address, tls_dir, "lstm-" + mode, rank, size, **law) as session:
+        with torch.no_grad():
+            if elastic:
+                session.barrier()  # each begins with weights of its own; the pull brings them together
+            else:
+                for name, p in parameters.items():
+                    session.broadcast(name, p)
+            first = loss_of(model, unseen).item()
+        for step in range(1, STEPS + 1):
+            optimizer.zero_grad()
+            loss_of(model, waves(generator, BATCH)).backward()
+            if not elastic:
+                for name, p in parameters.items():
+                    session.all_reduce(name, p.grad, "mean")
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if elastic and step % TAU == 0:
+                with torch.no_grad():
+                    for name, p in parameters.items():
+                        session.exchange(name, p)
+        session.barrier()
+        with torch.no_grad():
+            last = loss_of(model, unseen).item()
+            with open(out, "wb") as f:
+                for p in parameters.values():
+                    f.write(p.numpy().tobytes())
+            if elastic:
+                for name, p in parameters.items():
+                    session.centre(name, p)
+            centre = loss_of(model, unseen).item()
+        session.barrier()
+    print(json.dumps({"rank": rank, "first_loss": first, "last_loss": last, "centre_loss": centre}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+// A training loop that knows nothing of Troupe's layers, jobs or actors, in two processes that exchange what they learn.
+//
+//   own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT
+//
+// The model is a small tanh network that tells the two arms of a spiral apart; its gradient is written out below. Each rank has its
+// own share of the points.
+//   bsp     every step: all_reduce of the gradient. Every rank has the same weights, bit for bit, and they are those of one process
+//           with all points, up to rounding.
+//   easgd   every 10 steps: an elastic step with alpha 0.5 (Platoon's setting); in between, every rank goes its own way, and it
+//           begins with weights of its own.
+// Writes its weights to OUT (raw doubles) and one line of JSON to stdout.
+#include <troupe_exchange.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr int hidden = 24, points = 400, steps = 1500, tau = 10, timeout_ms = 30000;
+constexpr double rate = 0.5, alpha = 0.5;
+constexpr int count = hidden * 4 + 1;  // per hidden unit: two inputs, a bias, an output weight; and one bias
+
+struct point {
+  double x, y, label;
+};
+
+void check(int code) {
+  if (code == TROUPE_EXCHANGE_OK) return;
+  std::fprintf(stderr, "own_loop: %s\n", troupe_exchange_error_text());
+  std::exit(1);
+}
+
+std::vector<point> spiral() {
+  std::vector<point> out;
+  for (int i = 0; i < points; ++i) {
+    // Neighbours in pairs: whoever takes every second point has both arms.
+    const double turn = 2.0 * i / points, side = i / 2 % 2 == 0 ? 1 : -1, angle = 3.1415926 * turn;
+    out.push_back({side * turn * std::cos(angle), side * turn * std::sin(angle), side > 0 ? 1.0 : 0.0});
+  }
+  return out;
+}
+
+// Mean logistic loss over every `stride`-th point from `first`, and its gradient in `g` (may be null).
+double loss(const std::vector<double>& w, const std::vector<point>& data, int first, int stride, std::vector<double>* g) {
+  double sum = 0;
+  int n = 0;
+  if (g) g->assign(count, 0.0);
+  for (int i = first; i < points; i += stride, ++n) {
+    const auto& p = data[static_cast<std::size_t>(i)];
+    double h[hidden], out = w[count - 1];
+    for (int j = 0; j < hidden; ++j) {
+      const double* u = &w[static_cast<std::size_t>(4 * j)];
+      h[j] = std::tanh(u[0] * p.x + u[1] * p.y + u[2]);
+      out += u[3] * h[j];
+    }
+    sum += std::fmax(out, 0.0) - out * p.label + std::log1p(std::exp(-std::fabs(out)));
+    if (!g) continue;
+    const double d = 1 / (1 + std::exp(-out)) - p.label;
+    for (int j = 0; j < hidden; ++j) {
+      const double* u = &w[static_cast<std::size_t>(4 * j)];
+      double* du = &(*g)[static_cast<std::size_t>(4 * j)];
+      const double back = d * u[3] * (1 - h[j] * h[j]);
+      du[0] += back * p.x;
+      du[1] += back * p.y;
+      du[2] += back;
+      du[3] += d * h[j];
+    }
+    (*g)[count - 1] += d;
+  }
+  if (g)
+    for (auto& v : *g) v /= n;
+  return sum / n;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 7 || (std::strcmp(argv[5], "bsp") != 0 && std::strcmp(argv[5], "easgd") != 0)) {
+    std::fprintf(stderr, "usage: own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT\n");
+    return 2;
+  }
+  const bool elastic = std::strcmp(argv[5], "easgd") == 0;
+  troupe_exchange_options o{};
+  o.struct_size = sizeof o;
+  o.address = argv[1];
+  o.tls_dir = argv[2];
+  o.session = argv[5];
+  o.rank = std::atoi(argv[3]);
+  o.size = std::atoi(argv[4]);
+  o.law = elastic ? TROUPE_EXCHANGE_EASGD : TROUPE_EXCHANGE_AVERAGE;
+  o.alpha = elastic ? alpha : 0;
+  o.timeout_ms = timeout_ms;
+  troupe_exchange* x = nullptr;
+  check(troupe_exchange_open(&o, &x));
+  int32_t weights = 0, gradient = 0;
+  check(troupe_exchange_register(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &weights));
+  check(troupe_exchange_register(x, "gradient", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &gradient));
+
+  const auto data = spiral();
+  std::mt19937 rng(static_cast<unsigned>(7 + o.rank));  // every rank draws weights of its own
+  std::vector<double> w(count), g;
+  for (auto& v : w) v = (static_cast<double>(rng()) / 4294967296.0 - 0.5) * 2;
+  if (elastic)
+    check(troupe_exchange_barrier(x, timeout_ms));  // the pull brings them together
+  else
+    check(troupe_exchange_broadcast(x, weights, w.data(), count, 0, timeout_ms));  // all begin where rank 0 does
+
+  const double before = loss(w, data, 0, 1, nullptr);
+  for (int step = 1; step <= steps; ++step) {
+    loss(w, data, o.rank, o.size, &g);
+    if (!elastic) check(troupe_exchange_all_reduce(x, gradient, g.data(), count, TROUPE_EXCHANGE_MEAN, timeout_ms));
+    for (std::size_t k = 0; k < count; ++k) w[k] -= rate * g[k];
+    if (elastic && step % tau == 0) check(troupe_exchange_exchange(x, weights, w.data(), count, timeout_ms));
+  }
+  check(troupe_exchange_barrier(x, timeout_ms));
+  std::vector<double> c = w;
+  if (elastic) check(troupe_exchange_centre(x, weights, c.data(), count, timeout_ms));
+  check(troupe_exchange_barrier(x, timeout_ms));  // nobody leaves, and takes the session along, while others read
+  check(troupe_exchange_close(x));
+
+  std::FILE* out = std::fopen(argv[6], "wb");
+  if (!out || std::fwrite(w.data(), sizeof(double), count, out) != count || std::fclose(out) != 0) {
+    std::perror(argv[6]);
+    return 1;
+  }
+  std::printf("{\"rank\": %d, \"first_loss\": %.6f, \"last_loss\": %.6f, \"centre_loss\": %.6f}\n", o.rank, before,
+              loss(w, data, 0, 1, nullptr), loss(c, data, 0, 1, nullptr));
+  return 0;
+}

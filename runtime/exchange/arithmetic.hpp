@@ -1,0 +1,26 @@
+// The sums of the exchange, on blocks of equal length. The order of every addition is fixed by ranks alone.
+//
+//   fold      v_0 = (v_0 + v_1) + (v_2 + v_3) + ...: the binary tree over ranks of PROTOCOLS 7, so that n ranks with one packet each
+//             add as Troupe's own workers do. The sum is left in the first block.
+//   pull      EASGD, asynchronous (Zhang, Choromanska, LeCun 2015, eq. 5-6): d = alpha (w - c); c += d; w is replaced by d
+//   pull_all  EASGD, synchronous: all d_i with the same c, then c += d_0 + d_1 + ... in rank order; each w_i is replaced by d_i
+//   push      the caller's half: w -= d
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/exchange/message.hpp"
+
+namespace troupe::exchange {
+
+block make_block(std::uint64_t bytes);  // throws std::bad_alloc
+block copy_of(const block& b, std::uint64_t bytes);
+
+void fold(element e, std::span<const block> values, std::uint64_t count);
+void divide(element e, std::byte* values, std::uint64_t count, std::uint32_t by);
+void pull(element e, std::byte* worker, std::byte* centre, std::uint64_t count, double alpha);
+void pull_all(element e, std::span<const block> workers, std::byte* centre, std::uint64_t count, double alpha);
+void push(element e, void* worker, const std::byte* difference, std::uint64_t count);
+
+}  // namespace troupe::exchange

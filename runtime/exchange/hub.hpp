@@ -1,0 +1,148 @@
+// Where processes with training loops of their own meet: groups of ranks, their buffers, centre variables, reductions, barriers and
+// locks. A value: a message in, effects out; no thread, clock, socket or file. A daemon hosts it, tests call it.
+//
+// A group is a session name, its size and its law. It begins with its first member and ends, centre and all, with its last one.
+//
+//   own steps    exchange under `easgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
+//   rounds       all_reduce, broadcast, barrier, exchange under `average` and `easgd_sync`: complete when every rank has given its
+//                part; a group has one round at a time, since a member makes one call at a time
+//
+// Invariants
+//  - A round changes nothing until every part is there; then every member is answered. What is computed depends on ranks and values,
+//    never on the order of arrival (arithmetic.hpp).
+//  - A member that goes takes its locks and its part of the round with it: the others are told at once ("peer_lost"), and so is whoever
+//    starts a round before that rank is back.
+//  - A cancel takes an incomplete part back. One that comes after its call was done leaves the member behind the others: its further
+//    steps, and rounds of its group, fail with "out_of_step" until it has opened anew. Nothing is ever applied twice.
+//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use can take (hub_limits::bytes). A
+//    member has at most one part here and one answer on its way.
+//  - A client that breaks the protocol is dropped; nobody else notices more than its going.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/exchange/message.hpp"
+
+namespace troupe::exchange {
+
+struct hub_limits {
+  std::size_t clients = 1024;
+  std::uint32_t group_size = 256;
+  std::size_t buffers = 4096, locks = 256;       // of one group
+  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all buffers of all groups
+};
+
+struct send_effect {
+  std::string to;
+  message what;
+};
+struct drop_effect {  // end the connection
+  std::string who, why;
+};
+struct note_effect {  // for the operator's log
+  std::string line;
+};
+using hub_effects = std::vector<std::variant<send_effect, drop_effect, note_effect>>;
+
+class hub {
+ public:
+  explicit hub(hub_limits limits = {}) : limits_(limits) {}
+
+  // `client` is the connection's name, unique while it lasts.
+  void on(const std::string& client, const message& m, hub_effects& out);
+  void on_gone(const std::string& client, const std::string& why, hub_effects& out);
+
+  // What a reader that is slow but honest may have unread, in bytes. For the host, before a client's next call.
+  std::uint64_t most_unread(const std::string& client) const;
+
+  std::size_t clients() const { return clients_.size(); }
+  std::size_t groups() const { return groups_.size(); }
+  std::uint64_t reserved() const { return reserved_; }
+
+ private:
+  struct buffer {
+    std::string name;
+    element type;
+    std::uint64_t count;
+    std::uint32_t declared_by;
+    block centre;  // null until the first exchange
+    std::uint64_t bytes() const { return count * bytes_of(type); }
+  };
+  struct part {  // a call that has begun and has no answer yet
+    begin call;
+    block data;  // null when the caller gives none
+    std::uint64_t expected = 0, filled = 0;
+    bool complete() const { return filled == expected; }
+  };
+  struct member {
+    std::string client;
+    std::uint32_t rank = 0;
+    std::uint64_t last_call = 0;
+    std::optional<part> pending;
+    std::string waits_for, granted;  // a lock, by last_call
+    bool moved = false;              // last_call is done and has changed what the caller has yet to hear of
+    std::string out_of_step;         // why
+  };
+  struct lock {
+    std::uint32_t holder = 0;
+    std::deque<std::uint32_t> waiting;
+  };
+  struct group {
+    std::string name;
+    std::uint32_t size = 0;
+    law how = law::average;
+    double alpha = 0;
+    std::map<std::uint32_t, member> members;
+    std::map<std::uint32_t, std::string> gone;  // ranks that were here
+    std::vector<buffer> buffers;
+    std::map<std::string, lock> locks;
+    std::uint64_t reserved = 0, largest = 0;
+  };
+  struct seat {
+    std::string group;
+    std::uint32_t rank;
+  };
+  // One incoming message's surroundings.
+  struct context {
+    group& g;
+    member& m;
+    hub_effects& out;
+  };
+
+  void join(const std::string& client, const open_session& o, hub_effects& out);
+  std::optional<answer> objection(const open_session& o) const;
+  void handle(context c, const declare& d);
+  void handle(context c, const begin& b);
+  void handle(context c, const piece& p);
+  void handle(context c, const take_lock& t);
+  void handle(context c, const free_lock& f);
+  void handle(context c, const cancel& x);
+  void drop(const std::string& client, const std::string& why, hub_effects& out);
+  void forget(const std::string& client, const std::string& how, hub_effects& out);
+  bool next_call(context c, std::uint64_t call);
+
+  static bool is_round(const group& g, verb v);
+  static bool gives_data(const begin& b, std::uint32_t rank);
+  std::optional<answer> objection(const group& g, const member& m, const begin& b) const;
+  void step_alone(context c);
+  void finish_round(group& g, hub_effects& out);
+  void fail_round(group& g, code why, const std::string& text, hub_effects& out);
+  static std::string words(const group& g, const begin& b);
+
+  static void reply(const member& m, code c, std::string text, hub_effects& out);
+  static void reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out);
+  static void release(group& g, const std::string& name, hub_effects& out);
+
+  const hub_limits limits_;
+  std::map<std::string, seat> clients_;
+  std::map<std::string, group> groups_;
+  std::uint64_t reserved_ = 0;
+};
+
+}  // namespace troupe::exchange

@@ -1,0 +1,91 @@
+// What a process with a training loop of its own and the hub of a daemon say to each other. Plain values; wire.hpp has their bytes.
+//
+//   client -> hub   open_session, declare, begin, piece..., take_lock, free_lock, cancel, leave
+//   hub -> client   answer, piece...
+//
+// A client makes one call at a time. Calls are numbered upwards from 1; every call but `leave` and `cancel` has one answer, and
+// `answer.bytes` bytes of data follow it as pieces. A `cancel` means that the caller's deadline has passed: it no longer listens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <variant>
+
+namespace troupe::exchange {
+
+inline constexpr std::uint32_t protocol = 1;
+inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
+inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
+// Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
+inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
+
+// Numbers of this interface appear in troupe_exchange.h, which checks that they agree.
+enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held };
+enum class element : std::uint8_t { f32, f64 };
+enum class law : std::uint8_t { average, easgd, easgd_sync };
+enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier };
+enum class reduction : std::uint8_t { sum, mean };
+
+inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 5, reductions = 2;
+constexpr std::uint64_t bytes_of(element e) { return e == element::f32 ? 4 : 8; }
+
+// Memory of a buffer's values: shared by everybody who sends it, aligned for any element.
+using block = std::shared_ptr<std::byte>;
+
+// Bytes somewhere, and what keeps them there.
+struct view {
+  std::shared_ptr<const void> owner;
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+};
+
+struct open_session {
+  std::uint32_t version = protocol;
+  std::string session;
+  std::uint32_t rank = 0, size = 0;
+  law how = law::average;
+  double alpha = 0;
+};
+struct declare {  // answered with the buffer's number in `value`
+  std::uint64_t call = 0;
+  std::string name;
+  element type = element::f32;
+  std::uint64_t count = 0;
+};
+// Calls on a buffer, and the barrier. Whoever has values to give sends them as pieces at once, without waiting for an answer.
+struct begin {
+  std::uint64_t call = 0;
+  verb what = verb::barrier;
+  std::uint32_t buffer = 0;
+  std::uint32_t argument = 0;  // all_reduce: the reduction; broadcast: the root's rank
+};
+struct piece {
+  std::uint64_t call = 0, offset = 0;
+  view data;
+};
+struct take_lock {
+  std::uint64_t call = 0;
+  std::string name;
+};
+struct free_lock {
+  std::uint64_t call = 0;
+  std::string name;
+};
+struct cancel {
+  std::uint64_t call = 0;
+};
+struct leave {};
+struct answer {
+  std::uint64_t call = 0;
+  exchange::code code = code::ok;
+  std::string text;         // why not
+  std::uint32_t value = 0;  // declare: the buffer's number
+  std::uint64_t bytes = 0;  // that follow
+};
+
+using message = std::variant<open_session, declare, begin, piece, take_lock, free_lock, cancel, leave, answer>;
+
+}  // namespace troupe::exchange

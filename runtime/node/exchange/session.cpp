@@ -1,0 +1,252 @@
+#include "runtime/node/exchange/session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/exchange/arithmetic.hpp"
+#include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/node/net/operator_options.hpp"
+
+namespace troupe::exchange {
+namespace {
+
+outcome late(const char* what) { return {TROUPE_EXCHANGE_TIMEOUT, std::string("the deadline passed ") + what}; }
+outcome closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
+
+}  // namespace
+
+net::callbacks session::hear() {
+  net::callbacks c;
+  c.on_peer_up = [this](const std::string& peer, std::uint64_t) {
+    const std::lock_guard guard(lock_);
+    daemon_ = peer;
+    up_ = true;
+    changed_.notify_all();
+  };
+  c.on_peer_down = [this](const std::string&, const net::error& why) {
+    const std::lock_guard guard(lock_);
+    down_ = true;
+    reason_ = why.message;
+    changed_.notify_all();
+  };
+  c.on_frame = [this](const std::string&, net::frame&& f) {
+    if (auto m = from_frame(f)) take(std::move(*m));
+  };
+  return c;
+}
+
+// What the hub says: only the answer to the call that waits is of interest, and no more data than that call has room for.
+void session::take(message&& m) {
+  const std::lock_guard guard(lock_);
+  if (!listening_) return;
+  if (auto* a = std::get_if<answer>(&m); a && a->call == current_ && !answer_ && a->bytes <= most_back_) {
+    answer_ = std::move(*a);
+    changed_.notify_all();
+  }
+  if (const auto* p = std::get_if<piece>(&m); p && p->call == current_ && answer_) {
+    if (p->offset != have_back_ || p->data.size > answer_->bytes - have_back_) return;
+    std::memcpy(back_.data() + have_back_, p->data.data, p->data.size);
+    have_back_ += p->data.size;
+    if (have_back_ == answer_->bytes) changed_.notify_all();
+  }
+}
+
+outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the daemon is lost: " + reason_}; }
+
+outcome session::open(const place& at, deadline until, std::unique_ptr<session>& made) {
+  const auto where = net::parse_address(at.address);
+  if (!where) return {TROUPE_EXCHANGE_BAD_ARGUMENT, where.error().message};
+  auto options = net::operator_options(at.tls_dir);
+  if (!options) return {TROUPE_EXCHANGE_UNREACHABLE, options.error().message};
+  options->max_frame = max_frame;
+  std::unique_ptr<session> s(new session);
+  s->process_ = ::getpid();
+  s->me_ = at.what;
+  auto net = net::make_tcp_transport(std::move(*options), s->hear());
+  if (!net) return {TROUPE_EXCHANGE_UNREACHABLE, net.error().message};
+  s->net_ = std::move(*net);
+  const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  s->net_->connect("", *where, std::max(within, std::chrono::milliseconds(1)));
+  {
+    std::unique_lock guard(s->lock_);
+    s->changed_.wait_until(guard, until, [&] { return s->up_ || s->down_; });
+    if (!s->up_ || s->down_)
+      return {TROUPE_EXCHANGE_UNREACHABLE, "no daemon answers at " + at.address + (s->reason_.empty() ? "" : ": " + s->reason_)};
+  }
+  auto done = s->ask([&](std::uint64_t) { return at.what; }, {}, until, {});
+  if (done.code == 0) made = std::move(s);
+  return done;
+}
+
+session::~session() {
+  if (!net_) return;
+  bool there = false;
+  {
+    const std::lock_guard guard(lock_);
+    there = up_ && !down_;
+  }
+  if (there) send(leave{});
+  net_->close();
+  net_.reset();
+}
+
+bool session::of_this_process() const { return process_ == ::getpid(); }
+
+void session::end_calls() {
+  std::unique_lock guard(lock_);
+  closing_ = true;
+  changed_.notify_all();
+  changed_.wait(guard, [this] { return inside_ == 0; });
+}
+
+bool session::send(const message& m) { return net_->send(daemon_, to_frame(m)); }
+
+void session::send_pieces(std::uint64_t call, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  {
+    const std::lock_guard guard(lock_);
+    uploading_ = true;
+  }
+  const std::shared_ptr<const void> owner(upload_.data(), [this](const void*) {
+    const std::lock_guard guard(lock_);
+    uploading_ = false;
+    changed_.notify_all();
+  });
+  for (std::uint64_t at = 0; at < bytes; at += piece_bytes)
+    if (!send(piece{
+            call, at, {owner, upload_.data() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}))
+      return;
+}
+
+// Waits for the turn, and makes room for what is sent and what comes back.
+outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until) {
+  const auto free = [this] { return closing_ || down_ || (!turn_taken_ && !uploading_); };
+  if (!changed_.wait_until(guard, until, free))
+    return late(turn_taken_ ? "while another thread's call went on" : "before an earlier call's values had left");
+  if (closing_) return closed();
+  if (down_) return lost();
+  if (v.give_bytes != 0) {
+    upload_.resize(v.give_bytes);
+    std::memcpy(upload_.data(), v.give, v.give_bytes);
+  }
+  if (back_.size() < v.most_back) back_.resize(v.most_back);
+  most_back_ = v.most_back;
+  have_back_ = 0;
+  answer_.reset();
+  current_ = calls_++;
+  turn_taken_ = listening_ = true;
+  return {};
+}
+
+outcome session::finish(std::unique_lock<std::mutex>& guard, deadline until) {
+  const auto complete = [this] { return answer_ && have_back_ == answer_->bytes; };
+  changed_.wait_until(guard, until, [&] { return closing_ || down_ || complete(); });
+  listening_ = false;
+  if (complete()) return {static_cast<int>(answer_->code), answer_->text};
+  if (closing_) return closed();
+  if (down_) return lost();
+  return late("and the call was taken back");
+}
+
+// A call under way: whoever closes waits for it, and the next one for its turn.
+struct session::visit {
+  session& s;
+  bool turn = false;
+  explicit visit(session& of) : s(of) {
+    const std::lock_guard guard(s.lock_);
+    ++s.inside_;
+  }
+  ~visit() {
+    const std::lock_guard guard(s.lock_);
+    --s.inside_;
+    if (turn) s.turn_taken_ = s.listening_ = false;
+    s.changed_.notify_all();
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+};
+
+outcome session::ask(const request& make, const values& v, deadline until,
+                     const std::function<void(const answer&, const std::byte* back)>& done) {
+  visit inside(*this);
+  std::uint64_t number = 0;
+  {
+    std::unique_lock guard(lock_);
+    if (auto r = prepare(guard, v, until); r.code != 0) return r;
+    inside.turn = true;
+    number = current_;
+  }
+  send(make(number));
+  send_pieces(number, v.give_bytes);
+  outcome r;
+  {
+    std::unique_lock guard(lock_);
+    r = finish(guard, until);
+    if (r.code == 0 && done) done(*answer_, back_.data());
+  }
+  if (r.code == TROUPE_EXCHANGE_TIMEOUT) send(cancel{number});
+  return r;
+}
+
+outcome session::declare_buffer(const std::string& name, element type, std::uint64_t count, deadline until, std::int32_t& number) {
+  return ask(
+      [&](std::uint64_t call) {
+        return declare{call, name, type, count};
+      },
+      {}, until,
+      [&](const answer& a, const std::byte*) {
+        if (buffers_.size() <= a.value) buffers_.resize(a.value + 1u);
+        buffers_[a.value] = {name, type, count};
+        number = static_cast<std::int32_t>(a.value);
+      });
+}
+
+outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) {
+  buffer of;
+  values v;
+  if (b.what != verb::barrier) {
+    const std::lock_guard guard(lock_);
+    if (b.buffer >= buffers_.size() || buffers_[b.buffer].count == 0)
+      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "no buffer " + std::to_string(b.buffer) + " has been registered here"};
+    of = buffers_[b.buffer];
+    if (count != of.count)
+      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "buffer '" + of.name + "' has been registered with " + std::to_string(of.count) +
+                                                " values, not " + std::to_string(count)};
+    const auto bytes = of.count * bytes_of(of.type);
+    const bool root = b.what == verb::broadcast && b.argument == me_.rank;
+    if (b.what == verb::exchange || b.what == verb::all_reduce || root) v = {mine, bytes, 0};
+    if (!root) v.most_back = bytes;
+  }
+  const bool elastic = b.what == verb::exchange && me_.how != law::average;
+  outcome wrong;
+  const auto r = ask(
+      [&](std::uint64_t number) {
+        b.call = number;
+        return b;
+      },
+      v, until,
+      [&](const answer& a, const std::byte* back) {
+        if (a.bytes == 0) return;  // nothing changes
+        if (a.bytes != v.most_back)
+          wrong = {TROUPE_EXCHANGE_INTERNAL, "the daemon answered with " + std::to_string(a.bytes) + " bytes"};
+        else if (elastic)
+          push(of.type, mine, back, of.count);
+        else
+          std::memcpy(mine, back, a.bytes);
+      });
+  return wrong.code != 0 ? wrong : r;
+}
+
+outcome session::set_lock(const std::string& name, bool taken, deadline until) {
+  return ask(
+      [&](std::uint64_t call) -> message {
+        if (taken) return take_lock{call, name};
+        return free_lock{call, name};
+      },
+      {}, until, {});
+}
+
+}  // namespace troupe::exchange

@@ -1,0 +1,103 @@
+// One rank's connection with the hub of a daemon: calls that block with a deadline. What troupe_exchange.h promises about threads,
+// deadlines, values and close is kept here; the C functions only check arguments.
+//
+// Threads: the transport's I/O thread puts answers into this object; callers wait for them. Both only under `lock_`. A caller's values
+// are copied before they are sent and after they have come, so that neither a late answer nor a queued message touches them.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/exchange/message.hpp"
+#include "runtime/node/net/transport.hpp"
+
+namespace troupe::exchange {
+
+// A code of troupe_exchange.h, and a sentence.
+struct outcome {
+  int code = 0;
+  std::string text;
+};
+
+class session {
+ public:
+  using deadline = std::chrono::steady_clock::time_point;
+  struct place {
+    std::string address, tls_dir;
+    open_session what;
+  };
+
+  static outcome open(const place& at, deadline until, std::unique_ptr<session>& made);
+  // Joins the I/O thread. In a fork of the process that opened it there is nothing to destroy: then it must be leaked.
+  ~session();
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  bool of_this_process() const;
+  // Makes waiting calls return and waits for them; later ones are refused.
+  void end_calls();
+
+  outcome declare_buffer(const std::string& name, element type, std::uint64_t count, deadline until, std::int32_t& number);
+  // `values` are of buffer `b.buffer`; null for a barrier. b.call is filled in.
+  outcome call(begin b, void* values, std::uint64_t count, deadline until);
+  outcome set_lock(const std::string& name, bool take, deadline until);
+
+ private:
+  struct buffer {
+    std::string name;
+    element type = element::f32;
+    std::uint64_t count = 0;
+  };
+  using request = std::function<message(std::uint64_t call)>;
+
+  struct values {  // of one call
+    const void* give = nullptr;
+    std::uint64_t give_bytes = 0, most_back = 0;
+  };
+  struct visit;
+
+  session() = default;
+  net::callbacks hear();
+  void take(message&& m);
+  // One call from its turn to its answer. `done` sees the answer and the values that came with it, under the lock.
+  outcome ask(const request& make, const values& v, deadline until,
+              const std::function<void(const answer&, const std::byte* back)>& done);
+  outcome prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until);
+  outcome finish(std::unique_lock<std::mutex>& guard, deadline until);
+  bool send(const message& m);
+  void send_pieces(std::uint64_t call, std::uint64_t bytes);
+  outcome lost() const;
+
+  int process_ = 0;
+  open_session me_;
+  std::string daemon_;
+
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  bool up_ = false, down_ = false, closing_ = false;
+  std::string reason_;
+  unsigned inside_ = 0;                    // calls
+  bool turn_taken_ = false;                // by one of them
+  std::uint64_t calls_ = 0, current_ = 0;  // made so far; the latest one's number
+  std::vector<buffer> buffers_;
+
+  bool listening_ = false;  // for the answer to the latest call
+  std::optional<answer> answer_;
+  std::vector<std::byte> back_;
+  std::uint64_t most_back_ = 0, have_back_ = 0;
+
+  std::vector<std::byte> upload_;
+  bool uploading_ = false;  // the transport still refers to upload_
+
+  std::unique_ptr<net::transport> net_;  // last: its callbacks use all of the above
+};
+
+}  // namespace troupe::exchange

@@ -1,0 +1,168 @@
+// The C interface: checks arguments, keeps exceptions in, and remembers what went wrong for the thread that asked.
+#include "runtime/node/exchange/troupe_exchange.h"
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "runtime/node/exchange/session.hpp"
+
+using namespace troupe::exchange;
+
+struct troupe_exchange {
+  std::unique_ptr<session> s;
+};
+
+namespace {
+
+static_assert(static_cast<int>(code::ok) == TROUPE_EXCHANGE_OK &&
+              static_cast<int>(code::bad_argument) == TROUPE_EXCHANGE_BAD_ARGUMENT &&
+              static_cast<int>(code::mismatch) == TROUPE_EXCHANGE_MISMATCH &&
+              static_cast<int>(code::rank_taken) == TROUPE_EXCHANGE_RANK_TAKEN &&
+              static_cast<int>(code::peer_lost) == TROUPE_EXCHANGE_PEER_LOST &&
+              static_cast<int>(code::out_of_step) == TROUPE_EXCHANGE_OUT_OF_STEP &&
+              static_cast<int>(code::too_large) == TROUPE_EXCHANGE_TOO_LARGE &&
+              static_cast<int>(code::not_held) == TROUPE_EXCHANGE_NOT_HELD && codes == TROUPE_EXCHANGE_TIMEOUT);
+static_assert(static_cast<int>(element::f64) == TROUPE_EXCHANGE_FLOAT64 &&
+              static_cast<int>(reduction::mean) == TROUPE_EXCHANGE_MEAN && static_cast<int>(law::easgd) == TROUPE_EXCHANGE_EASGD &&
+              static_cast<int>(law::easgd_sync) == TROUPE_EXCHANGE_EASGD_SYNC);
+
+thread_local std::string last_error;
+
+int remember(outcome o) {
+  if (o.code != TROUPE_EXCHANGE_OK)
+    last_error = std::string("[troupe_exchange] ") + troupe_exchange_error_name(o.code) + ": " + std::move(o.text);
+  return o.code;
+}
+
+// Runs a call; what it throws (memory, mostly) stays here.
+template <class F>
+int guarded(F f) {
+  try {
+    try {
+      return remember(f());
+    } catch (const std::exception& e) {
+      return remember({TROUPE_EXCHANGE_INTERNAL, e.what()});
+    }
+  } catch (...) {
+    return TROUPE_EXCHANGE_INTERNAL;
+  }
+}
+
+outcome bad(std::string text) { return {TROUPE_EXCHANGE_BAD_ARGUMENT, std::move(text)}; }
+
+// A call on an open session: its handle and its deadline are checked here.
+template <class F>
+int on_session(troupe_exchange* x, std::int32_t timeout_ms, F f) {
+  return guarded([&]() -> outcome {
+    if (!x) return bad("the session is NULL");
+    if (!x->s->of_this_process()) return {TROUPE_EXCHANGE_FORKED, "this session was opened before a fork, by another process"};
+    if (timeout_ms <= 0) return bad("a timeout is a number of milliseconds above 0");
+    return f(*x->s, std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms));
+  });
+}
+
+bool sound_name(const char* name) { return name && *name != 0 && ::strnlen(name, max_name + 1) <= max_name; }
+const char* const name_rule = "a name has 1 to 200 bytes";
+
+int on_buffer(troupe_exchange* x, verb what, std::int32_t buffer, void* values, std::uint64_t count, std::int32_t argument,
+              std::int32_t timeout_ms) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
+    if (buffer < 0 || argument < 0) return bad("a buffer, a root and a reduction are numbers from 0");
+    if (!values) return bad("the values are NULL");
+    return s.call({0, what, static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(argument)}, values, count, until);
+  });
+}
+
+outcome open(const troupe_exchange_options* o, troupe_exchange** made) {
+  if (!o || !made) return bad("options or session are NULL");
+  *made = nullptr;
+  if (o->struct_size != sizeof *o) return bad("options.struct_size is not that of this library's header");
+  if (!o->address || !o->tls_dir) return bad("options.address and options.tls_dir are needed");
+  if (!sound_name(o->session)) return bad(name_rule);
+  if (o->size < 1 || o->rank < 0 || o->rank >= o->size) return bad("a rank is a number from 0 to size - 1");
+  if (o->law < 0 || o->law >= laws) return bad("options.law is none of TROUPE_EXCHANGE_AVERAGE, EASGD, EASGD_SYNC");
+  if (!(o->alpha >= 0 && o->alpha < 1)) return bad("options.alpha must be in [0, 1)");
+  if (o->timeout_ms <= 0) return bad("a timeout is a number of milliseconds above 0");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(o->timeout_ms);
+  session::place at{o->address, o->tls_dir, {}};
+  at.what.session = o->session;
+  at.what.rank = static_cast<std::uint32_t>(o->rank);
+  at.what.size = static_cast<std::uint32_t>(o->size);
+  at.what.how = static_cast<law>(o->law);
+  at.what.alpha = o->alpha;
+  auto x = std::make_unique<troupe_exchange>();
+  auto r = session::open(at, until, x->s);
+  if (r.code == 0) *made = x.release();
+  return r;
+}
+
+}  // namespace
+
+int troupe_exchange_open(const troupe_exchange_options* options, troupe_exchange** session) {
+  return guarded([&] { return open(options, session); });
+}
+
+int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type, uint64_t count, int32_t timeout_ms,
+                             int32_t* buffer) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
+    if (!sound_name(name)) return bad(name_rule);
+    if (type < 0 || type >= elements) return bad("a type is TROUPE_EXCHANGE_FLOAT32 or TROUPE_EXCHANGE_FLOAT64");
+    if (!buffer || count == 0) return bad("a buffer has at least one value, and its number has to go somewhere");
+    return s.declare_buffer(name, static_cast<element>(type), count, until, *buffer);
+  });
+}
+
+int troupe_exchange_exchange(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms) {
+  return on_buffer(x, verb::exchange, buffer, values, count, 0, timeout_ms);
+}
+
+int troupe_exchange_centre(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms) {
+  return on_buffer(x, verb::centre, buffer, values, count, 0, timeout_ms);
+}
+
+int troupe_exchange_all_reduce(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t reduction,
+                               int32_t timeout_ms) {
+  return on_buffer(x, verb::all_reduce, buffer, values, count, reduction, timeout_ms);
+}
+
+int troupe_exchange_broadcast(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t root, int32_t timeout_ms) {
+  return on_buffer(x, verb::broadcast, buffer, values, count, root, timeout_ms);
+}
+
+int troupe_exchange_barrier(troupe_exchange* x, int32_t timeout_ms) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) {
+    return s.call({0, verb::barrier, 0, 0}, nullptr, 0, until);
+  });
+}
+
+int troupe_exchange_lock(troupe_exchange* x, const char* name, int32_t timeout_ms) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) {
+    return sound_name(name) ? s.set_lock(name, true, until) : bad(name_rule);
+  });
+}
+
+int troupe_exchange_unlock(troupe_exchange* x, const char* name, int32_t timeout_ms) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) {
+    return sound_name(name) ? s.set_lock(name, false, until) : bad(name_rule);
+  });
+}
+
+int troupe_exchange_close(troupe_exchange* x) {
+  if (!x) return TROUPE_EXCHANGE_OK;
+  return on_session(x, 1, [&](session& s, session::deadline) -> outcome {
+    s.end_calls();
+    delete x;
+    return {};
+  });
+}
+
+const char* troupe_exchange_error_name(int c) {
+  static constexpr const char* names[] = {"ok",           "bad_argument", "mismatch", "rank_taken", "peer_lost",
+                                          "out_of_step",  "too_large",    "not_held", "timeout",    "unreachable",
+                                          "disconnected", "forked",       "closed",   "internal"};
+  return c >= 0 && c < static_cast<int>(std::size(names)) ? names[c] : "unknown";
+}
+
+const char* troupe_exchange_error_text(void) { return last_error.c_str(); }

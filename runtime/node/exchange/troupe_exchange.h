@@ -1,0 +1,96 @@
+/* libtroupe_exchange: what Troupe's processes do for each other, for a training loop that is not Troupe's. Several processes (ranks
+   0 to size-1 of a session) meet at a running `trouped` and average gradients, pull each other by EASGD, wait for each other and
+   lock. C99; docs/own-loop.md shows it from C++ and from Python.
+
+   Calls      block until they are done or `timeout_ms` (> 0) has passed, and never much longer. They call nothing of yours back,
+              change no setting of your process (signals, OpenMP, BLAS) and print nothing. The library keeps one thread of its own
+              per session, between open and close; it answers the daemon's heartbeats while you compute.
+   Errors     a call returns 0 or a code below; troupe_exchange_error_text() then has a sentence. On an error your values are
+              unchanged. There is no error that leaves a session half usable without saying so: see each code.
+   Threads    a session may be used by several threads: calls run one after another, waiting within their own timeouts.
+   Fork       a session belongs to the process that opened it; in a forked child every call returns TROUPE_EXCHANGE_FORKED.
+   Values     float32 or float64 of this machine, contiguous. The library holds no pointer to them after a call.
+   Numbers    sums are taken in a fixed tree over ranks: every rank gets the same bits, whoever was first. */
+#ifndef TROUPE_EXCHANGE_H
+#define TROUPE_EXCHANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct troupe_exchange troupe_exchange; /* a session */
+
+enum {
+  TROUPE_EXCHANGE_OK = 0,
+  TROUPE_EXCHANGE_BAD_ARGUMENT = 1, /* a call that cannot be meant: an empty name, a count that was not registered, timeout 0 */
+  TROUPE_EXCHANGE_MISMATCH = 2,     /* ranks disagree: on a length, the size, the law, or on which call comes next */
+  TROUPE_EXCHANGE_RANK_TAKEN = 3,   /* another live process has this rank */
+  TROUPE_EXCHANGE_PEER_LOST = 4,    /* a rank has died, or closed: no round until somebody opens that rank again */
+  TROUPE_EXCHANGE_OUT_OF_STEP = 5,  /* a rank's deadline passed just as its step was done: that rank must close and open anew */
+  TROUPE_EXCHANGE_TOO_LARGE = 6,    /* more than the daemon gives */
+  TROUPE_EXCHANGE_NOT_HELD = 7,     /* unlock of what this rank does not hold */
+  TROUPE_EXCHANGE_TIMEOUT = 8,      /* the deadline has passed; the call was taken back, and may be made again */
+  TROUPE_EXCHANGE_UNREACHABLE = 9,  /* open: no daemon there, or it refuses this certificate */
+  TROUPE_EXCHANGE_DISCONNECTED = 10, /* the daemon is lost; close, and open anew */
+  TROUPE_EXCHANGE_FORKED = 11,      /* this process is a fork of the one that opened the session */
+  TROUPE_EXCHANGE_CLOSED = 12,      /* another thread closes the session */
+  TROUPE_EXCHANGE_INTERNAL = 13     /* out of memory, or a mistake of ours */
+};
+
+enum { TROUPE_EXCHANGE_FLOAT32 = 0, TROUPE_EXCHANGE_FLOAT64 = 1 };
+enum { TROUPE_EXCHANGE_SUM = 0, TROUPE_EXCHANGE_MEAN = 1 };
+
+/* What troupe_exchange_exchange() does. */
+enum {
+  TROUPE_EXCHANGE_AVERAGE = 0,   /* every rank gets the mean; waits for all ranks */
+  TROUPE_EXCHANGE_EASGD = 1,     /* d = alpha (w - c); w -= d; c += d, with the centre c as it is now; waits for nobody */
+  TROUPE_EXCHANGE_EASGD_SYNC = 2 /* the same with one c for all, c += the sum of all d; waits for all ranks */
+};
+
+typedef struct {
+  size_t struct_size;  /* sizeof(troupe_exchange_options) */
+  const char* address; /* a trouped's: "127.0.0.1:7701" */
+  const char* tls_dir; /* ca.pem, client.pem, client.key, as `troupe init-cluster` makes them */
+  const char* session; /* a name that the ranks share */
+  int32_t rank, size;
+  int32_t law;         /* of TROUPE_EXCHANGE_AVERAGE, ... */
+  double alpha;        /* EASGD: in [0, 1); else 0 */
+  int32_t timeout_ms;
+} troupe_exchange_options;
+
+/* Dials and enters the session; does not wait for other ranks (troupe_exchange_barrier does). All ranks say the same session, size,
+   law and alpha. A session lives, centres included, while a rank is in it. */
+int troupe_exchange_open(const troupe_exchange_options* options, troupe_exchange** session);
+
+/* Names a buffer of `count` values. Every rank that uses it registers it with the same type and count. */
+int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type, uint64_t count, int32_t timeout_ms, int32_t* buffer);
+
+/* The session's law on `values`. EASGD's centre begins as the first exchanged values (sync: rank 0's): broadcast first, so that all
+   start from one point. */
+int troupe_exchange_exchange(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms);
+/* Reads the centre without changing it. */
+int troupe_exchange_centre(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms);
+
+/* Rounds: all ranks make the same call; it returns when all have. */
+int troupe_exchange_all_reduce(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t reduction, int32_t timeout_ms);
+int troupe_exchange_broadcast(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t root, int32_t timeout_ms);
+int troupe_exchange_barrier(troupe_exchange* x, int32_t timeout_ms);
+
+/* A lock of the session, held by one rank at a time, given in the order of asking. A rank that goes gives its locks back. */
+int troupe_exchange_lock(troupe_exchange* x, const char* name, int32_t timeout_ms);
+int troupe_exchange_unlock(troupe_exchange* x, const char* name, int32_t timeout_ms);
+
+/* Leaves the session, joins its thread and frees it; calls of other threads return TROUPE_EXCHANGE_CLOSED first. NULL is fine. The
+   handle is gone afterwards, except after TROUPE_EXCHANGE_FORKED. */
+int troupe_exchange_close(troupe_exchange* x);
+
+const char* troupe_exchange_error_name(int code); /* "peer_lost"; never NULL */
+const char* troupe_exchange_error_text(void);     /* of this thread's last failed call; until its next one */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

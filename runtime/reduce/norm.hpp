@@ -1,0 +1,33 @@
+// The sum of squares of a parameter's gradient, taken in parts by whoever has them, with the same bits however the parameter is cut:
+// the fixed tree of packet_tree.hpp over groups of 16 elements. Each part sends a few partial sums (at most two for each doubling
+// of its length); clipping by norm adds up the parameters in layer order (ops/clip.hpp, PROTOCOLS: determinism).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ops/tensor.hpp"
+#include "runtime/reduce/packet_tree.hpp"
+
+namespace troupe {
+
+class device;
+
+// Elements of one leaf; a parameter is cut only at multiples of it (graph/plan.cpp).
+inline constexpr std::int64_t squares_group = 16;
+
+struct square_sum {
+  tree_node node;  // in groups
+  double sum = 0.0;
+};
+
+// Of `part`, which is elements [begin, begin + part.count()) of a parameter of `total`; begin is a multiple of squares_group, and so
+// is the end unless it is the parameter's own.
+std::vector<square_sum> square_sums(device& dev, const tensor& part, std::int64_t begin, std::int64_t total);
+
+// Of the whole parameter, from the sums of all its parts in any order: the bits of device::sum_squares of the whole. None while a
+// part is missing; a part that comes twice counts once.
+std::optional<double> sum_of_squares(const std::vector<square_sum>& parts, std::int64_t total);
+
+}  // namespace troupe

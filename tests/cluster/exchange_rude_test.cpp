@@ -1,0 +1,117 @@
+// Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing of what they ask for. The daemon
+// lets them go, and serves the others.
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "runtime/exchange/arithmetic.hpp"
+#include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/node/net/operator_options.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+using namespace exchange;
+
+// A connection with an operator's certificate, and every frame it ever got, unread.
+class rude_client {
+ public:
+  rude_client(const std::string& tls, std::uint16_t port) {
+    auto o = net::operator_options(tls);
+    if (!o) throw std::runtime_error(o.error().message);
+    o->window = 1 << 20;  // what the daemon may have on its way to us: the rest has to wait there
+    net::callbacks c;
+    c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };
+    c.on_peer_down = [this](const std::string&, const net::error& why) { change([&] { down_ = why.code; }); };
+    c.on_frame = [this](const std::string&, net::frame&& f) { change([&] { frames_.push_back(std::move(f)); }); };
+    auto made = net::make_tcp_transport(std::move(*o), std::move(c));
+    if (!made) throw std::runtime_error(made.error().message);
+    net_ = std::move(*made);
+    net_->connect("", {"127.0.0.1", port}, 10s);
+    wait([&] { return !daemon_.empty(); });
+  }
+  bool send(const exchange::message& m) { return send(to_frame(m)); }
+  bool send(net::outgoing_frame&& f) { return net_->send(daemon_, std::move(f)); }
+  bool let_go() {
+    return wait([&] { return !down_.empty(); });
+  }
+  bool has_frames(std::size_t n) {
+    return wait([&] { return frames_.size() >= n; });
+  }
+
+ private:
+  template <class F>
+  void change(F f) {
+    const std::lock_guard guard(lock_);
+    f();
+    changed_.notify_all();
+  }
+  template <class F>
+  bool wait(F until) {
+    std::unique_lock guard(lock_);
+    return changed_.wait_for(guard, 20s, until);
+  }
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::string daemon_, down_;
+  std::vector<net::frame> frames_;
+  std::unique_ptr<net::transport> net_;  // last: it goes first
+};
+
+class cluster_exchange_rude : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(1);
+    start("n1");
+  }
+  void expect_service() {
+    const auto address = "127.0.0.1:" + std::to_string(control_port("n1"));
+    const auto tls = path("certs");
+    const troupe_exchange_options o{sizeof o, address.c_str(), tls.c_str(), "honest", 0, 1, TROUPE_EXCHANGE_AVERAGE, 0, 20000};
+    troupe_exchange* x = nullptr;
+    ASSERT_EQ(troupe_exchange_open(&o, &x), 0) << troupe_exchange_error_text();
+    EXPECT_EQ(troupe_exchange_barrier(x, 20000), 0) << troupe_exchange_error_text();
+    EXPECT_EQ(troupe_exchange_close(x), 0);
+  }
+};
+
+TEST_F(cluster_exchange_rude, who_sends_what_cannot_be_read_is_let_go) {
+  const auto bytes = std::make_shared<const std::string>(1000, '\xff');
+  for (std::uint16_t type = first_type; is_exchange_type(type); ++type) {
+    rude_client c(path("certs"), control_port("n1"));
+    net::outgoing_frame f;
+    f.type = type;
+    f.parts.push_back({bytes->data(), bytes->size(), bytes});
+    ASSERT_TRUE(c.send(std::move(f)));
+    EXPECT_TRUE(c.let_go()) << type;
+  }
+  rude_client c(path("certs"), control_port("n1"));
+  c.send(exchange::begin{1, verb::barrier, 0, 0});  // sound, but nobody has opened a session
+  EXPECT_TRUE(c.let_go());
+  expect_service();
+}
+
+TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
+  rude_client c(path("certs"), control_port("n1"));
+  constexpr std::uint64_t count = 500'000;  // 4 MB, four times what may be on its way unread
+  c.send(open_session{protocol, "lazy", 0, 1, law::easgd, 0.5});
+  c.send(declare{1, "w", element::f64, count});
+  ASSERT_TRUE(c.has_frames(2));
+  const auto values = make_block(count * 8);
+  std::memset(values.get(), 0, count * 8);
+  // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a handful; a hundred would be 400 MB.
+  for (std::uint64_t call = 2; call < 102; ++call) {
+    c.send(exchange::begin{call, verb::exchange, 0, 0});
+    for (std::uint64_t at = 0; at < count * 8; at += piece_bytes)
+      c.send(piece{
+          call, at, {values, values.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, count * 8 - at))}});
+  }
+  EXPECT_TRUE(c.let_go());
+  EXPECT_TRUE(daemon("n1").wait_log("it does not read its answers", 10s));
+  expect_service();
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,440 @@
+// libtroupe_exchange against a real daemon: other people's processes, their threads, deadlines, forks and deaths.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "runtime/node/certificates.hpp"
+#include "runtime/node/exchange/troupe_exchange.h"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+constexpr std::int32_t patient = 20000;
+
+std::size_t entries(const char* folder) {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder)) ++n;
+  return n;
+}
+
+// A process of ours that plays another rank: it says "ready" through a pipe when it has got that far, and ends by a signal or by itself.
+class other_process {
+ public:
+  explicit other_process(const std::function<int(const std::function<void()>& ready)>& body) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::_exit(body([&] { (void)!::write(ends[1], "r", 1); }));
+    }
+    ::close(ends[1]);
+    read_ = ends[0];
+  }
+  ~other_process() {
+    ::close(read_);
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  other_process(const other_process&) = delete;
+  other_process& operator=(const other_process&) = delete;
+  bool wait_ready() const {
+    char c = 0;
+    return ::read(read_, &c, 1) == 1;
+  }
+  void kill_hard() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+  int join() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int read_ = -1;
+};
+
+class cluster_exchange : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(1);
+    start("n1");
+    address_ = "127.0.0.1:" + std::to_string(control_port("n1"));
+    tls_ = path("certs");
+  }
+  troupe_exchange_options options(int rank, int size, int law = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
+    return {sizeof(troupe_exchange_options), address_.c_str(), tls_.c_str(), "s", rank, size, law, alpha, patient};
+  }
+  troupe_exchange* open(int rank, int size, int law = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
+    const auto o = options(rank, size, law, alpha);
+    troupe_exchange* x = nullptr;
+    EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_OK) << troupe_exchange_error_text();
+    return x;
+  }
+  static std::int32_t declare(troupe_exchange* x, std::uint64_t count, int type = TROUPE_EXCHANGE_FLOAT32, const char* name = "w") {
+    std::int32_t b = -1;
+    EXPECT_EQ(troupe_exchange_register(x, name, type, count, patient, &b), TROUPE_EXCHANGE_OK) << troupe_exchange_error_text();
+    return b;
+  }
+  // Runs f(rank, session) on a thread for each rank.
+  void ranks(int size, int law, double alpha, const std::function<void(int, troupe_exchange*)>& f) const {
+    std::vector<std::thread> all;
+    for (int r = 0; r < size; ++r)
+      all.emplace_back([&, r] {
+        auto* x = open(r, size, law, alpha);
+        f(r, x);
+        EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_OK) << troupe_exchange_error_text();
+        EXPECT_EQ(troupe_exchange_close(x), TROUPE_EXCHANGE_OK);
+      });
+    for (auto& t : all) t.join();
+  }
+
+  std::string address_, tls_;
+};
+
+TEST_F(cluster_exchange, all_reduce_of_large_buffers_is_the_same_on_two_to_four_ranks) {
+  constexpr std::size_t n = 700'001;  // several pieces
+  for (int size = 2; size <= 4; ++size) {
+    std::vector<std::vector<float>> got(static_cast<std::size_t>(size), std::vector<float>(n));
+    ranks(size, TROUPE_EXCHANGE_AVERAGE, 0, [&](int rank, troupe_exchange* x) {
+      auto& v = got[static_cast<std::size_t>(rank)];
+      const auto b = declare(x, n);
+      for (int round = 0; round < 3; ++round) {
+        for (std::size_t k = 0; k < n; ++k) v[k] = static_cast<float>(rank + 1) / static_cast<float>(k + 3);
+        ASSERT_EQ(troupe_exchange_all_reduce(x, b, v.data(), n, TROUPE_EXCHANGE_SUM, patient), 0) << troupe_exchange_error_text();
+      }
+    });
+    const auto same_bits = [](float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); };
+    for (const auto& other : got) EXPECT_TRUE(std::equal(other.begin(), other.end(), got[0].begin(), same_bits));
+    const auto sum = static_cast<float>(size) * static_cast<float>(size + 1) / 2;
+    for (std::size_t k = 0; k < n; k += 997) EXPECT_NEAR(got[0][k], sum / static_cast<float>(k + 3), 1e-5f);
+  }
+}
+
+// More than the control plane lets other clients leave unread, while its watch over them runs.
+TEST_F(cluster_exchange, very_large_buffers_go_through) {
+  constexpr std::size_t n = 16'000'000;
+  ranks(2, TROUPE_EXCHANGE_AVERAGE, 0, [&](int rank, troupe_exchange* x) {
+    std::vector<float> v(n);
+    const auto b = declare(x, n);
+    for (int round = 0; round < 4; ++round) {
+      std::fill(v.begin(), v.end(), static_cast<float>(rank + 1));
+      ASSERT_EQ(troupe_exchange_all_reduce(x, b, v.data(), n, TROUPE_EXCHANGE_SUM, patient), 0) << troupe_exchange_error_text();
+      ASSERT_TRUE(std::all_of(v.begin(), v.end(), [](float f) { return f == 3; }));
+    }
+  });
+}
+
+TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
+  for (const int law : {TROUPE_EXCHANGE_EASGD, TROUPE_EXCHANGE_EASGD_SYNC}) {
+    std::vector<std::vector<double>> w{{8, 0, 1}, {0, 4, 1}, {1, 1, 1}};
+    std::vector<double> centre(3);
+    ranks(3, law, 0.25, [&](int rank, troupe_exchange* x) {
+      auto& mine = w[static_cast<std::size_t>(rank)];
+      const auto b = declare(x, 3, TROUPE_EXCHANGE_FLOAT64);
+      // The centre begins at rank 0's values.
+      if (law == TROUPE_EXCHANGE_EASGD && rank == 0) {
+        ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0);
+      }
+      ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
+      for (int i = 0; i < 40; ++i)
+        ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0) << troupe_exchange_error_text();
+      ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
+      if (rank == 0) {
+        ASSERT_EQ(troupe_exchange_centre(x, b, centre.data(), 3, patient), 0);
+      }
+    });
+    const double sums[] = {8 + 8 + 0 + 1, 0 + 0 + 4 + 1, 4};
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_NEAR(w[0][k] + w[1][k] + w[2][k] + centre[k], sums[k], 1e-9) << law;
+      EXPECT_NEAR(w[0][k], centre[k], 0.1) << law;
+      EXPECT_NEAR(w[2][k], centre[k], 0.1) << law;
+    }
+  }
+}
+
+TEST_F(cluster_exchange, a_deadline_passes_within_itself_and_the_call_may_be_made_again) {
+  auto* x = open(0, 2);
+  const auto b = declare(x, 4);
+  float v[4] = {1, 2, 3, 4};
+  for (int i = 0; i < 3; ++i) {
+    const auto begun = clock::now();
+    EXPECT_EQ(troupe_exchange_all_reduce(x, b, v, 4, TROUPE_EXCHANGE_SUM, 200), TROUPE_EXCHANGE_TIMEOUT);
+    EXPECT_GE(since(begun), 190ms);
+    EXPECT_LT(since(begun), 2s);
+  }
+  EXPECT_EQ(v[3], 4) << "an error leaves the values alone";
+  EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_TIMEOUT), "timeout");
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find("timeout: the deadline passed"), std::string::npos);
+  other_process peer([&](const auto&) {
+    auto* y = open(1, 2);
+    float u[4] = {1, 1, 1, 1};
+    return troupe_exchange_all_reduce(y, declare(y, 4), u, 4, TROUPE_EXCHANGE_SUM, patient) == 0 && u[3] == 5 ? 0 : 1;
+  });
+  EXPECT_EQ(troupe_exchange_all_reduce(x, b, v, 4, TROUPE_EXCHANGE_SUM, patient), 0) << troupe_exchange_error_text();
+  EXPECT_EQ(v[3], 5);
+  EXPECT_EQ(peer.join(), 0);
+  troupe_exchange_close(x);
+}
+
+TEST_F(cluster_exchange, a_silent_daemon_and_a_dead_one_are_errors_within_the_deadline) {
+  auto o = options(0, 1);
+  const auto nobody = "127.0.0.1:" + std::to_string(free_port());
+  o.address = nobody.c_str();
+  o.timeout_ms = 300;
+  troupe_exchange* none = nullptr;
+  auto begun = clock::now();
+  EXPECT_EQ(troupe_exchange_open(&o, &none), TROUPE_EXCHANGE_UNREACHABLE);
+  EXPECT_LT(since(begun), 2s);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find(nobody), std::string::npos) << troupe_exchange_error_text();
+
+  auto* x = open(0, 1);
+  daemon("n1").signal(SIGSTOP);
+  begun = clock::now();
+  EXPECT_EQ(troupe_exchange_barrier(x, 300), TROUPE_EXCHANGE_TIMEOUT);
+  EXPECT_LT(since(begun), 2s);
+  begun = clock::now();
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED) << "two silent seconds are a death";
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED) << "and it stays so";
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+  daemon("n1").signal(SIGCONT);
+  x = open(0, 1);
+  kill_hard("n1");
+  begun = clock::now();
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED);
+  EXPECT_LT(since(begun), 10s);
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+}
+
+TEST_F(cluster_exchange, kill_nine_is_named_its_lock_is_released_and_its_descriptors_go) {
+  const auto before = daemon("n1").descriptors();
+  auto peer = std::make_unique<other_process>([&](const auto& ready) {
+    auto* y = open(1, 2);
+    if (troupe_exchange_lock(y, "data", patient) != 0) return 1;
+    ready();
+    ::pause();
+    return 2;
+  });
+  ASSERT_TRUE(peer->wait_ready());
+  auto* x = open(0, 2);
+  const auto b = declare(x, 2);
+  EXPECT_EQ(troupe_exchange_lock(x, "data", 200), TROUPE_EXCHANGE_TIMEOUT) << "it is held";
+  std::thread later([&] { peer->kill_hard(); });
+  float v[2] = {3, 4};
+  const auto begun = clock::now();
+  EXPECT_EQ(troupe_exchange_all_reduce(x, b, v, 2, TROUPE_EXCHANGE_SUM, patient), TROUPE_EXCHANGE_PEER_LOST);
+  EXPECT_LT(since(begun), 10s);
+  later.join();
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find("rank 1 is lost"), std::string::npos) << troupe_exchange_error_text();
+  EXPECT_EQ(v[0], 3);
+  EXPECT_EQ(troupe_exchange_lock(x, "data", patient), 0) << "a dead holder's lock goes on";
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_PEER_LOST);
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+  ASSERT_TRUE(daemon("n1").wait_log("rank 0 has closed", 10s));
+  for (int i = 0; i < 200 && daemon("n1").descriptors() > before; ++i) daemon("n1").wait_log("\x01", 50ms);
+  EXPECT_LE(daemon("n1").descriptors(), before);
+}
+
+TEST_F(cluster_exchange, a_rank_that_died_may_be_opened_anew) {
+  auto peer = std::make_unique<other_process>([&](const auto& ready) {
+    auto* y = open(1, 2);
+    ready();
+    return troupe_exchange_barrier(y, patient);
+  });
+  ASSERT_TRUE(peer->wait_ready());
+  auto* x = open(0, 2);
+  peer->kill_hard();
+  ASSERT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_PEER_LOST);
+  other_process again([&](const auto&) { return troupe_exchange_barrier(open(1, 2), patient); });
+  // Until it is there, a barrier says who is missing.
+  int r = TROUPE_EXCHANGE_PEER_LOST;
+  for (const auto begun = clock::now(); r == TROUPE_EXCHANGE_PEER_LOST && since(begun) < 20s;)
+    r = troupe_exchange_barrier(x, patient);
+  EXPECT_EQ(r, 0) << troupe_exchange_error_text();
+  EXPECT_EQ(again.join(), 0);
+  troupe_exchange_close(x);
+}
+
+TEST_F(cluster_exchange, locks_exclude_across_processes) {
+  const auto file = path("counter");
+  const auto count = [file](troupe_exchange* x) {
+    for (int i = 0; i < 50; ++i) {
+      if (troupe_exchange_lock(x, "file", patient) != 0) return 1;
+      long n = 0;
+      if (auto* f = std::fopen(file.c_str(), "r")) {
+        if (std::fscanf(f, "%ld", &n) != 1) n = 0;
+        std::fclose(f);
+      }
+      auto* f = std::fopen(file.c_str(), "w");
+      std::fprintf(f, "%ld", n + 1);
+      std::fclose(f);
+      if (troupe_exchange_unlock(x, "file", patient) != 0) return 2;
+    }
+    return 0;
+  };
+  other_process a([&](const auto&) { return count(open(0, 3, TROUPE_EXCHANGE_EASGD, 0.5)); });
+  other_process b([&](const auto&) { return count(open(1, 3, TROUPE_EXCHANGE_EASGD, 0.5)); });
+  EXPECT_EQ(count(open(2, 3, TROUPE_EXCHANGE_EASGD, 0.5)), 0);
+  EXPECT_EQ(a.join(), 0);
+  EXPECT_EQ(b.join(), 0);
+  long n = 0;
+  auto* f = std::fopen(file.c_str(), "r");
+  ASSERT_EQ(std::fscanf(f, "%ld", &n), 1);
+  std::fclose(f);
+  EXPECT_EQ(n, 150);
+}
+
+TEST_F(cluster_exchange, a_fork_may_not_use_its_parents_session) {
+  auto* x = open(0, 1);
+  const auto b = declare(x, 1);
+  float v = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::int32_t other = 0;
+    const bool fine = troupe_exchange_barrier(x, patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_register(x, "z", 0, 1, patient, &other) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_exchange(x, b, &v, 1, patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_all_reduce(x, b, &v, 1, 0, patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_broadcast(x, b, &v, 1, 0, patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_centre(x, b, &v, 1, patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_lock(x, "l", patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_unlock(x, "l", patient) == TROUPE_EXCHANGE_FORKED &&
+                      troupe_exchange_close(x) == TROUPE_EXCHANGE_FORKED &&
+                      std::strstr(troupe_exchange_error_text(), "fork") != nullptr;
+    ::_exit(fine ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), 0) << "the parent's session lives on";
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+}
+
+TEST_F(cluster_exchange, close_leaves_no_thread_no_descriptor_and_no_signal_setting) {
+  struct sigaction before[32], after[32];
+  sigset_t mask_before, mask_after;
+  for (int s = 1; s < 32; ++s) ::sigaction(s, nullptr, &before[s]);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before);
+  troupe_exchange_close(open(0, 1));  // what libraries below keep for good is there now
+  const auto threads = entries("/proc/self/task"), files = entries("/proc/self/fd");
+  for (int i = 0; i < 10; ++i) {
+    auto* x = open(0, 1);
+    const auto b = declare(x, 300'000);
+    std::vector<float> v(300'000, 1);
+    EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), v.size(), TROUPE_EXCHANGE_SUM, patient), 0);
+    EXPECT_EQ(entries("/proc/self/task"), threads + 1) << "one thread for each session";
+    EXPECT_EQ(troupe_exchange_close(x), 0);
+    EXPECT_EQ(entries("/proc/self/task"), threads);
+    EXPECT_EQ(entries("/proc/self/fd"), files);
+  }
+  for (int s = 1; s < 32; ++s) {
+    ::sigaction(s, nullptr, &after[s]);
+    EXPECT_EQ(before[s].sa_handler, after[s].sa_handler) << "signal " << s;
+  }
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_after);
+  for (int s = 1; s < 32; ++s) EXPECT_EQ(sigismember(&mask_before, s), sigismember(&mask_after, s)) << "signal " << s;
+}
+
+TEST_F(cluster_exchange, threads_of_one_rank_take_turns_and_close_lets_none_of_them_wait) {
+  auto* x = open(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
+  const auto b = declare(x, 1000);
+  std::atomic<int> fine{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t)
+    all.emplace_back([&] {
+      std::vector<float> v(1000, 1);
+      for (int i = 0; i < 25; ++i) fine += troupe_exchange_exchange(x, b, v.data(), 1000, patient) == 0 ? 1 : 0;
+    });
+  for (auto& t : all) t.join();
+  EXPECT_EQ(fine, 100);
+  std::atomic<int> code{-1};
+  std::atomic<bool> going{false};
+  std::thread waits([&] {
+    going = true;
+    code = troupe_exchange_barrier(x, patient);  // for a rank that never comes
+  });
+  while (!going) std::this_thread::yield();
+  // The barrier has begun once this short call has to wait for its turn, or, just before that, is done itself.
+  while (troupe_exchange_lock(x, "l", 50) != TROUPE_EXCHANGE_TIMEOUT) troupe_exchange_unlock(x, "l", 50);
+  const auto begun = clock::now();
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+  EXPECT_LT(since(begun), 5s);
+  waits.join();
+  EXPECT_EQ(code, TROUPE_EXCHANGE_CLOSED);
+}
+
+TEST_F(cluster_exchange, strangers_are_refused) {
+  const auto other = path("other");
+  ASSERT_TRUE(make_cluster_certificates(other, "lab", {{"n1", {"127.0.0.1"}}}));
+  auto o = options(0, 1);
+  o.tls_dir = other.c_str();
+  troupe_exchange* x = nullptr;
+  EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_UNREACHABLE) << "another CA's certificate";
+  const auto missing = path("nothing");
+  o.tls_dir = missing.c_str();
+  EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_UNREACHABLE);
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find("ca.pem"), std::string::npos) << troupe_exchange_error_text();
+}
+
+TEST_F(cluster_exchange, arguments_are_checked) {
+  troupe_exchange* x = nullptr;
+  const auto refuses = [&](const std::function<void(troupe_exchange_options&)>& wrong) {
+    auto o = options(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
+    wrong(o);
+    EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_BAD_ARGUMENT);
+    EXPECT_EQ(x, nullptr);
+  };
+  refuses([](auto& o) { o.struct_size = 8; });
+  refuses([](auto& o) { o.address = nullptr; });
+  refuses([](auto& o) { o.address = "no port"; });
+  refuses([](auto& o) { o.session = ""; });
+  refuses([](auto& o) { o.rank = 2; });
+  refuses([](auto& o) { o.rank = -1; });
+  refuses([](auto& o) { o.size = 0; });
+  refuses([](auto& o) { o.alpha = 1; });
+  refuses([](auto& o) { o.alpha = std::nan(""); });
+  refuses([](auto& o) { o.law = 3; });
+  refuses([](auto& o) { o.timeout_ms = 0; });
+  x = open(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
+  const auto b = declare(x, 3);
+  float v[3] = {};
+  std::int32_t other = 0;
+  EXPECT_EQ(troupe_exchange_exchange(x, b, v, 4, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_exchange(x, b + 1, v, 3, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_exchange(x, -1, v, 3, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_exchange(x, b, nullptr, 3, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_exchange(nullptr, b, v, 3, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_barrier(x, 0), TROUPE_EXCHANGE_BAD_ARGUMENT);
+  EXPECT_EQ(troupe_exchange_register(x, "w", TROUPE_EXCHANGE_FLOAT32, 4, patient, &other), TROUPE_EXCHANGE_MISMATCH);
+  EXPECT_EQ(troupe_exchange_register(x, "huge", TROUPE_EXCHANGE_FLOAT64, std::uint64_t{1} << 62, patient, &other),
+            TROUPE_EXCHANGE_TOO_LARGE);
+  EXPECT_EQ(troupe_exchange_unlock(x, "l", patient), TROUPE_EXCHANGE_NOT_HELD);
+  auto o = options(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
+  troupe_exchange* twice = nullptr;
+  EXPECT_EQ(troupe_exchange_open(&o, &twice), TROUPE_EXCHANGE_RANK_TAKEN);
+  EXPECT_EQ(troupe_exchange_close(x), 0);
+  EXPECT_EQ(troupe_exchange_close(nullptr), 0);
+  std::set<std::string> names;
+  for (int c = 0; c <= TROUPE_EXCHANGE_INTERNAL; ++c) names.insert(troupe_exchange_error_name(c));
+  EXPECT_EQ(names.size(), TROUPE_EXCHANGE_INTERNAL + 1u);
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

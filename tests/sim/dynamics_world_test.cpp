@@ -1,0 +1,218 @@
+// Dynamics and finish conditions through the roles: what of the job file reaches the rule of every parameter, that each rule gives
+// the bits of the plain loop on any number of workers and shards, and that a job ends when its conditions say so.
+#include <cmath>
+
+#include "runtime/job/plain_loop.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// A rule that leaves the weights alone and writes down what it is told.
+struct told {
+  std::int64_t elements;
+  rule_step step;
+};
+struct recorder final : rule {
+  std::shared_ptr<std::vector<told>> log;
+  void update(device& dev, const rule_step& now, const tensor& weight_in, const tensor&, tensor& weight_out, const tensors&,
+              tensors&) const override {
+    weight_out.back(dev);
+    dev.copy(weight_in, weight_out);
+    log->push_back({weight_in.count(), now});
+  }
+};
+
+std::shared_ptr<prepared_job> prepared(job_spec s, tables all = stock_tables()) {
+  node_spec here;
+  here.name = "n1";
+  auto made = prepare_job(std::move(s), std::make_shared<const tables>(std::move(all)), {here});
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+run_result run(const std::shared_ptr<prepared_job>& j) {
+  const auto dev = make_cpu_device();
+  sim::world_config c;
+  c.seed = 11;
+  c.dev = dev.get();
+  return run_in_world(j, c);
+}
+
+std::string plain_bytes(const std::shared_ptr<prepared_job>& j, std::uint64_t steps) {
+  plain_loop loop(j, make_cpu_device());
+  while (loop.steps() < steps) loop.step();
+  run_result r;
+  r.weights = loop.weights();
+  return r.bytes();
+}
+
+layer_spec& layer_named(job_spec& s, const std::string& name) {
+  for (auto& l : s.layers)
+    if (l.name == name) return l;
+  return s.layers.front();
+}
+
+TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
+  auto log = std::make_shared<std::vector<told>>();
+  auto all = stock_tables();
+  all.rules.add({.name = "recorder", .doc = "", .specs = {}, .make = [log](const options&) {
+                   auto r = std::make_unique<recorder>();
+                   r->log = log;
+                   return r;
+                 }});
+  shape_of_job shape;
+  shape.steps = 6;
+  auto s = small_spec(shape);
+  s.train.rule = {"recorder", {}, {}};
+  s.train.lr = 0.5;
+  s.train.decay = 0.25;
+  s.train.schedule = {
+      "fixed_step", checked(with({{"at", std::vector<std::int64_t>{5}}}), all.schedules.find("fixed_step")->specs), {}};
+  s.train.warmup = {4, 0.5};
+  s.train.lr_scale = "sqrt";
+  s.train.base_batch = s.data.batch / 4;
+  s.train.clip.value = 3;
+  layer_named(s, "score").lr_scales = {1, 2};
+  layer_named(s, "score").decay_scales = {250, 0};
+  layer_named(s, "conv1").lr_scale = 4;
+  const auto j = prepared(s, all);
+  ASSERT_TRUE(j && run(j).done);
+  const std::vector<double> factor{0.5, 0.625, 0.75, 0.875, 1, 0.1};  // warm-up, then the schedule
+  const auto check = [&](std::int64_t elements, double lr_scale, double decay_scale) {
+    std::uint64_t seen = 0;
+    for (const auto& t : *log) {
+      if (t.elements != elements) continue;
+      EXPECT_EQ(t.step.updates, seen);
+      EXPECT_EQ(t.step.step, seen);
+      EXPECT_DOUBLE_EQ(t.step.lr, 2 * 0.5 * factor.at(seen) * lr_scale) << "step " << seen << ", " << elements << " elements";
+      EXPECT_EQ(t.step.decay, 0.25 * decay_scale);
+      EXPECT_EQ(t.step.clip_value, 3);
+      EXPECT_EQ(t.step.grad_scale, 1.0 / shape.packets);
+      ++seen;
+    }
+    EXPECT_EQ(seen, 6u) << elements << " elements";
+  };
+  check(24, 1, 250);  // score.weight
+  check(4, 2, 0);     // score.bias
+  check(27, 4, 1);    // conv1.weight
+  check(3, 4, 1);     // conv1.bias
+  log->clear();
+  plain_bytes(j, 6);
+  check(24, 1, 250);
+  check(4, 2, 0);
+}
+
+TEST(dynamics_world, every_rule_has_the_bits_of_the_plain_loop) {
+  const auto all = stock_tables();
+  for (const auto& rule : all.rules.names()) {
+    SCOPED_TRACE(rule);
+    const auto with_shape = [&](std::uint32_t workers, std::uint32_t shards, bool clip) {
+      shape_of_job s;
+      s.rule = rule;
+      s.workers = workers;
+      s.shards = shards;
+      auto spec = small_spec(s);
+      spec.train.lr = 0.01;
+      spec.train.clip.value = clip ? 1e-3 : 0;
+      spec.train.warmup = {3, 0.2};
+      return prepared(spec);
+    };
+    const auto want = plain_bytes(with_shape(1, 1, true), 5);
+    ASSERT_FALSE(want.empty());
+    EXPECT_EQ(run(with_shape(1, 1, true)).bytes(), want);
+    EXPECT_EQ(run(with_shape(3, 2, true)).bytes(), want);
+    EXPECT_NE(run(with_shape(1, 1, false)).bytes(), want) << "the clip matters";
+  }
+}
+
+TEST(dynamics_world, clipping_by_norm_shortens_the_gradient_and_keeps_its_direction) {
+  auto all = stock_tables();
+  auto mode = *all.modes.find("bsp");
+  EXPECT_TRUE(mode.clips_by_norm || std::holds_alternative<diagnostics>([&] {
+                auto s = small_spec({});
+                s.train.clip.norm = 1;
+                return prepare_job(s, shared_tables(), {node_spec{}});
+              }()))
+      << "what a mode cannot do is refused";
+  mode.clips_by_norm = true;
+  all.modes.add(mode);
+  const auto moved = [&](double limit) {
+    shape_of_job shape;
+    shape.rule = "sgd";
+    auto s = small_spec(shape);
+    s.train.decay = 0;
+    s.train.lr = 0.5;
+    s.train.clip.norm = limit;
+    const auto j = prepared(s, all);
+    const auto dev = make_cpu_device();
+    plain_loop loop(j, make_cpu_device());
+    loop.step();
+    std::vector<double> way;
+    const auto first = initial_weights(*j, *dev);
+    const auto now = loop.weights();
+    for (std::size_t p = 0; p < first.size(); ++p)
+      for (std::int64_t i = 0; i < first[p].second.count(); ++i)
+        way.push_back(static_cast<double>(now[p].second.data<float>()[i]) - static_cast<double>(first[p].second.data<float>()[i]));
+    return way;
+  };
+  const auto norm = [](const std::vector<double>& x) {
+    double squares = 0;
+    for (const double v : x) squares += v * v;
+    return std::sqrt(squares);
+  };
+  const auto whole = moved(0), loose = moved(1e6), tight = moved(0.01);
+  EXPECT_EQ(whole, loose);
+  ASSERT_GT(norm(whole) / 0.5, 0.02);
+  EXPECT_NEAR(norm(tight), 0.5 * 0.01, 1e-6);
+  double product = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) product += whole[i] * tight[i];
+  EXPECT_NEAR(product / norm(whole) / norm(tight), 1, 1e-4);
+}
+
+std::size_t steps_of(const run_result& r) {
+  std::size_t n = 0;
+  for (const auto& e : r.events) n += e.kind == "step" ? 1 : 0;
+  return n;
+}
+
+TEST(finish_world, a_custom_condition_ends_the_job) {
+  struct below final : finish_condition {
+    std::uint64_t heard = 0;
+    bool after_step(const finish_facts& f) override {
+      EXPECT_EQ(f.steps, ++heard) << "each step once, in order";
+      EXPECT_TRUE(std::isfinite(f.loss) && f.loss > 0);
+      return heard == 7;
+    }
+  };
+  auto all = stock_tables();
+  all.finishes.add({.name = "seven", .doc = "", .specs = {}, .make = [](const options&, const finish_context&) {
+                      return std::make_unique<below>();
+                    }});
+  auto s = small_spec({});
+  s.train.finish = {};
+  s.train.finish.steps = 1000;
+  s.train.finish.custom = choice{"seven", {}, {}};
+  const auto r = run(prepared(s, all));
+  EXPECT_TRUE(r.done);
+  EXPECT_GE(steps_of(r), 7u);
+  EXPECT_LE(steps_of(r), 7u + 3u) << "what had been granted by then is done first";
+}
+
+TEST(finish_world, patience_and_target_end_at_an_evaluation) {
+  auto s = small_spec({});
+  s.eval.every = 4;
+  s.train.lr = 0;  // nothing gets better
+  s.train.finish = {};
+  s.train.finish.patience = 2;
+  EXPECT_EQ(steps_of(run(prepared(s))), 12u) << "the first evaluation is the best there will be";
+  s.train.finish.patience.reset();
+  s.train.finish.target_accuracy = 0.0;
+  EXPECT_EQ(steps_of(run(prepared(s))), 4u);
+}
+
+}  // namespace
+}  // namespace troupe::testing
