@@ -35,7 +35,8 @@ struct option_spec {
   std::string doc;
   double min = -1e300;  // inclusive bounds for integer, real and their lists
   double max = 1e300;
-  std::vector<std::string> choices;  // for text: the allowed words; empty = any. For integer and real: words allowed beside numbers ("inf")
+  std::vector<std::string>
+      choices;  // for text: the allowed words; empty = any. For integer and real: words allowed beside numbers ("inf")
 };
 using option_specs = std::vector<option_spec>;
 

@@ -75,8 +75,8 @@ struct shared_effect {
 };
 struct stop_effect {};  // this role is done and wants no more messages
 
-using effect = std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect,
-                            shared_effect, stop_effect>;
+using effect =
+    std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect, shared_effect, stop_effect>;
 
 // The reused sink.
 class effects {

@@ -27,7 +27,8 @@ void add_tree(const job_plan& p, const model_graph& g, dtype t, std::map<std::st
   for (std::uint32_t rank = 0; rank < all; ++rank) {
     const auto here = p[p.reducers[rank]].node;
     packet_range covered = p.ranges[rank];
-    for (std::uint32_t below = rank + 1; below < rank + tree_reach(rank, p.arity, all); ++below) covered.count += p.ranges[below].count;
+    for (std::uint32_t below = rank + 1; below < rank + tree_reach(rank, p.arity, all); ++below)
+      covered.count += p.ranges[below].count;
     const auto sums = static_cast<double>(tree_cover(covered, p.packets).size());
     for (const auto& b : p.blocks) {
       const auto there = rank == 0 ? p[b.shard].node : p[p.reducers[tree_parent(rank, p.arity)]].node;

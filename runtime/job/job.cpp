@@ -223,8 +223,9 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
     return diagnostic{position(t.key_at, "dynamics.clip.norm", t.at),
                       "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
-    return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind + "' gives each worker its own examples; mode '" +
-                                                  m->name + "' deals packets to whoever is free"};
+    return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
+                                                  "' gives each worker its own examples; mode '" + m->name +
+                                                  "' deals packets to whoever is free"};
   try {
     if (m->check) m->check(t.sync.values, j.spec, j.plan);
   } catch (const option_error& e) {

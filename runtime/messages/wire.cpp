@@ -220,7 +220,8 @@ class reader {
   // A pair takes at least the length of its name and the length of what is a list or a string.
   template <class T>
   void get(std::vector<std::pair<std::string, T>>& list) {
-    get_list(list, std::is_same_v<T, double> ? 12 : 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+    get_list(list, std::is_same_v<T, double> ? 12 : 8, std::numeric_limits<std::uint32_t>::max(),
+             "a list is longer than the message");
   }
   void get(std::vector<std::uint64_t>& list) {
     get_list(list, 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");

@@ -60,7 +60,8 @@ void coordinator::begin(time_point now, effects& out) {
 
 std::uint32_t coordinator::worker_of_packet(std::uint32_t packet) const {
   const auto& ranges = config_.plan->ranges;
-  const auto next = std::upper_bound(ranges.begin(), ranges.end(), packet, [](std::uint32_t p, const packet_range& r) { return p < r.first; });
+  const auto next =
+      std::upper_bound(ranges.begin(), ranges.end(), packet, [](std::uint32_t p, const packet_range& r) { return p < r.first; });
   return static_cast<std::uint32_t>(next - ranges.begin()) - 1;
 }
 
@@ -261,7 +262,8 @@ void coordinator::take_command(const command& c, effects& out) {
   }
 }
 
-void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out) {
+void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options,
+                                    effects& out) {
   std::string why;
   std::optional<mode_facts> found;
   if (!config_.find_mode)
@@ -300,7 +302,8 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
     const bool more = !portions_ || portions_->complete();
     const auto next = portions_ ? portions_->step() + 1 : completed_;
     if (more && next < boundary) {
-      portions_.emplace(next, config_.plan->packets, config_.mode.portion, static_cast<std::uint32_t>(config_.plan->workers.size()));
+      portions_.emplace(next, config_.plan->packets, config_.mode.portion,
+                        static_cast<std::uint32_t>(config_.plan->workers.size()));
       granted_.assign(granted_.size(), next + 1);
     }
     if (portions_)
@@ -323,8 +326,8 @@ void coordinator::advance(effects& out) {
         completed_ / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
-    const bool any_done = config_.any_worker_ends && config_.last_step > 0 &&
-                          *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
+    const bool any_done =
+        config_.any_worker_ends && config_.last_step > 0 && *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
     if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
     const auto boundary = next_boundary();
     if (completed_ < boundary) return grant_steps(boundary, out);
@@ -337,8 +340,8 @@ bool coordinator::at_boundary(effects& out) {
   const bool last = (config_.last_step > 0 && completed_ >= config_.last_step) || want_stop_;
   const bool due = config_.eval_every > 0 && completed_ % config_.eval_every == 0 && completed_ > config_.first_step;
   const bool fresh = evaluated_ == completed_ && rounds_ > 0;
-  const bool evaluates = config_.eval_packets > 0 &&
-                         (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
+  const bool evaluates =
+      config_.eval_packets > 0 && (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
   const bool settled = settled_at_ && *settled_at_ == completed_;
   if ((want_mode_ || ((last || want_checkpoint_) && !config_.mode.lockstep)) && !settled) return begin_settle(out), false;
   if (evaluates && !round_) return begin_round(out), false;

@@ -32,7 +32,8 @@ std::vector<portion_book::deal> portion_book::next(std::uint32_t ahead) {
   if (!undealt_.empty()) return deals;
   for (std::uint32_t w = 0; w < workers; ++w) {
     if (has_[w] > 0) continue;
-    const auto oldest = std::find_if(out_.begin(), out_.end(), [&](std::size_t at) { return !all_[at].done && !all_[at].given.count(w); });
+    const auto oldest =
+        std::find_if(out_.begin(), out_.end(), [&](std::size_t at) { return !all_[at].done && !all_[at].given.count(w); });
     if (oldest == out_.end()) continue;
     ++copies_;
     give(w, *oldest);

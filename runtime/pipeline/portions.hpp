@@ -41,8 +41,8 @@ class portion_book {
 
   std::uint64_t step_;
   std::vector<entry> all_;
-  std::deque<std::size_t> undealt_, out_;      // positions; out_: in the order they were first dealt
-  std::vector<std::uint32_t> has_;             // by worker: portions not done
+  std::deque<std::size_t> undealt_, out_;  // positions; out_: in the order they were first dealt
+  std::vector<std::uint32_t> has_;         // by worker: portions not done
   std::size_t left_;
   std::uint64_t copies_ = 0;
 };

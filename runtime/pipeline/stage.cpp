@@ -184,8 +184,7 @@ void stage::pump(effects& out) {
   for (auto& s : slots_) {
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
       auto next = pending_.begin();
-      while (next != pending_.end() &&
-             (next->second.missing > 0 || (!weights_ready(next->second.h) && !overtaken(next->second.h))))
+      while (next != pending_.end() && (next->second.missing > 0 || (!weights_ready(next->second.h) && !overtaken(next->second.h))))
         ++next;
       if (next == pending_.end()) return;
       bind(*s, std::move(next->second));
@@ -297,8 +296,9 @@ void stage::backward_done(slot& s, effects& out) {
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
-    out.send({h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
-                                                                                              // the gradient in place of the input
+    out.send(
+        {h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
+        // the gradient in place of the input
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);

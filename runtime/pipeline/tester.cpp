@@ -66,7 +66,8 @@ role_status tester::status() const {
   role_status s;
   s.version = round_;
   s.queued = static_cast<std::uint32_t>(blocks_.size());
-  if (!blocks_.empty() && !made_) s.waits_for = std::to_string(config_.plan->blocks.size() - blocks_.size()) + " blocks of parameters";
+  if (!blocks_.empty() && !made_)
+    s.waits_for = std::to_string(config_.plan->blocks.size() - blocks_.size()) + " blocks of parameters";
   return s;
 }
 

@@ -39,7 +39,7 @@ class tester final : public role {
 
   tester_config config_;
   std::uint64_t round_ = 0;
-  std::map<std::uint32_t, tensor> blocks_;  // of this round
+  std::map<std::uint32_t, tensor> blocks_;    // of this round
   std::optional<std::vector<tensors>> made_;  // by layer, while the job runs
 };
 

@@ -55,8 +55,8 @@ class tree_reducer final : public role {
   header to(role_id r) const;
 
   reducer_config config_;
-  std::vector<tree_node> cover_;   // of the packets at and below us
-  std::vector<role_id> below_;     // reducers whose parent we are, in rank order
+  std::vector<tree_node> cover_;  // of the packets at and below us
+  std::vector<role_id> below_;    // reducers whose parent we are, in rank order
   std::vector<block_state> blocks_;
   struct waiting {
     std::uint32_t block;

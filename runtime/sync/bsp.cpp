@@ -23,8 +23,10 @@ namespace troupe {
 
 sync_mode bsp_mode() {
   return {.name = "bsp",
-          .doc = "Bulk-synchronous: every step uses the mean gradient over all packets, summed in a fixed order; all workers run step t at "
-                 "weights of version t. Valiant 1990; Li et al. 2014.",
+          .doc =
+              "Bulk-synchronous: every step uses the mean gradient over all packets, summed in a fixed order; all workers run step "
+              "t at "
+              "weights of version t. Valiant 1990; Li et al. 2014.",
           .specs = {},
           .lockstep = true,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },

@@ -55,7 +55,9 @@ bool centre_shard::quiet(std::uint64_t) {
   return jobs_.size() == 0;
 }
 
-std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block& b) const { return lines_[b.plan->id].pushed[worker]; }
+std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
+  return lines_[b.plan->id].pushed[worker];
+}
 
 role_status centre_shard::status() const {
   auto s = shard_half::status();

@@ -20,7 +20,10 @@ class centre_shard : public shard_half {
   virtual void apply(const header& h, const tensor& value, shard_block& b, effects& out) = 0;
   void done(shard_block& b, effects& out);
   // Must this question wait until the block has changed?
-  virtual bool hold(const header& h, const shard_block& b) const { (void)h, (void)b; return false; }
+  virtual bool hold(const header& h, const shard_block& b) const {
+    (void)h, (void)b;
+    return false;
+  }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override;
   void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out) override;

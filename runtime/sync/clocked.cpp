@@ -30,7 +30,8 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
 void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& out) {
   auto [at, fresh] = portion_left_.try_emplace({step, node.first}, 0);
   if (fresh)
-    at->second = static_cast<std::size_t>(std::count_if(layers_.begin(), layers_.end(), [](const auto& l) { return !l.blocks.empty(); }));
+    at->second =
+        static_cast<std::size_t>(std::count_if(layers_.begin(), layers_.end(), [](const auto& l) { return !l.blocks.empty(); }));
   if (--at->second > 0) return;
   portion_left_.erase(at);
   auto h = to(config_.coordinator);

@@ -54,9 +54,9 @@ class clocked_worker : public worker_half {
   void count_portion(std::uint64_t step, tree_node node, effects& out);
 
   clock_policy policy_;
-  std::vector<cached> cache_;              // by block
-  std::vector<std::vector<own_sum>> own_;  // by layer
-  std::vector<bool> assembling_;           // by layer
+  std::vector<cached> cache_;                                                    // by block
+  std::vector<std::vector<own_sum>> own_;                                        // by layer
+  std::vector<bool> assembling_;                                                 // by layer
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 

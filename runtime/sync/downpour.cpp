@@ -122,28 +122,31 @@ bool several(const half_config& c) { return c.plan->groups[0].count > 1; }
 }  // namespace
 
 sync_mode downpour_mode() {
-  return {.name = "downpour",
-          .doc = "Asynchronous: each worker steps by itself, pushes accumulated gradients every n_push steps and fetches weights every "
-                 "n_fetch; shards apply at once. Dean et al. 2012.",
-          .specs = {integer_option("n_push", 1, "steps between two pushes", 1), integer_option("n_fetch", 1, "steps between two fetches", 1)},
-          .by_groups = true,
-          .check =
-              [](const options& o, const job_spec&, const job_plan& p) {
-                one_centre(p, "downpour");
-                if (p.groups[0].count == 1) return;
-                for (const char* key : {"n_push", "n_fetch"})
-                  if (o.integer(key) != 1)
-                    throw option_error(key, std::string("the workers of a group take every step together: ") + key +
-                                                " must be 1 when workers_per_group is " + std::to_string(p.groups[0].count));
-              },
-          .make_worker = [](half_config c) -> std::unique_ptr<role> {
-            if (several(c)) return std::make_unique<clocked_worker>(std::move(c), clock_policy{});
-            return std::make_unique<downpour_worker>(std::move(c));
+  return {
+      .name = "downpour",
+      .doc =
+          "Asynchronous: each worker steps by itself, pushes accumulated gradients every n_push steps and fetches weights every "
+          "n_fetch; shards apply at once. Dean et al. 2012.",
+      .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
+                integer_option("n_fetch", 1, "steps between two fetches", 1)},
+      .by_groups = true,
+      .check =
+          [](const options& o, const job_spec&, const job_plan& p) {
+            one_centre(p, "downpour");
+            if (p.groups[0].count == 1) return;
+            for (const char* key : {"n_push", "n_fetch"})
+              if (o.integer(key) != 1)
+                throw option_error(key, std::string("the workers of a group take every step together: ") + key +
+                                            " must be 1 when workers_per_group is " + std::to_string(p.groups[0].count));
           },
-          .make_shard = [](half_config c) -> std::unique_ptr<role> {
-            if (several(c)) return std::make_unique<clocked_shard>(std::move(c), clock_policy{});
-            return std::make_unique<downpour_shard>(std::move(c));
-          }};
+      .make_worker = [](half_config c) -> std::unique_ptr<role> {
+        if (several(c)) return std::make_unique<clocked_worker>(std::move(c), clock_policy{});
+        return std::make_unique<downpour_worker>(std::move(c));
+      },
+      .make_shard = [](half_config c) -> std::unique_ptr<role> {
+        if (several(c)) return std::make_unique<clocked_shard>(std::move(c), clock_policy{});
+        return std::make_unique<downpour_shard>(std::move(c));
+      }};
 }
 
 }  // namespace troupe

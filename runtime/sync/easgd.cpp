@@ -148,13 +148,15 @@ class elastic_shard final : public centre_shard {
 };
 
 sync_mode elastic(const char* name, const char* doc, bool momentum) {
-  auto alpha = real_option("alpha", 0.0, "how far worker and centre move towards each other, in [0, 1); \"auto\": 0.9 / workers", 0.0);
+  auto alpha =
+      real_option("alpha", 0.0, "how far worker and centre move towards each other, in [0, 1); \"auto\": 0.9 / workers", 0.0);
   alpha.choices = {"auto"};
   alpha.fallback = std::string("auto");
   return {.name = name,
           .doc = doc,
           .specs = {alpha, integer_option("tau", 10, "steps between two exchanges (a `when` takes its place)", 1),
-                    choice_option("variant", {"async", "sync"}, "async: each worker when it gets there; sync: all with the same centre")},
+                    choice_option("variant", {"async", "sync"},
+                                  "async: each worker when it gets there; sync: all with the same centre")},
           .takes_when = true,
           .check =
               [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
@@ -162,29 +164,34 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
                 if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
                 one_centre(p, name);
                 if (e.together && j.train.when)
-                  throw option_error("variant", "variant = \"sync\" exchanges every tau steps, the same for all workers: it takes no `when`");
+                  throw option_error("variant",
+                                     "variant = \"sync\" exchanges every tau steps, the same for all workers: it takes no `when`");
                 if (momentum && j.train.rule.kind != "nesterov")
                   throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
               },
-          .make_worker = [](half_config c) {
-            const auto p = policy_of(c.mode, *c.plan);
-            return std::make_unique<elastic_worker>(std::move(c), p);
-          },
-          .make_shard = [](half_config c) {
-            const auto p = policy_of(c.mode, *c.plan);
-            return std::make_unique<elastic_shard>(std::move(c), p);
-          }};
+          .make_worker =
+              [](half_config c) {
+                const auto p = policy_of(c.mode, *c.plan);
+                return std::make_unique<elastic_worker>(std::move(c), p);
+              },
+          .make_shard =
+              [](half_config c) {
+                const auto p = policy_of(c.mode, *c.plan);
+                return std::make_unique<elastic_shard>(std::move(c), p);
+              }};
 }
 
 }  // namespace
 
 sync_mode easgd_mode() {
-  return elastic("easgd",
-                 "Elastic averaging: workers train alone and are drawn to a common centre every tau steps. Zhang, Choromanska, LeCun 2015.",
-                 false);
+  return elastic(
+      "easgd",
+      "Elastic averaging: workers train alone and are drawn to a common centre every tau steps. Zhang, Choromanska, LeCun 2015.",
+      false);
 }
 sync_mode eamsgd_mode() {
-  return elastic("eamsgd", "Elastic averaging with Nesterov's momentum in the workers. Zhang, Choromanska, LeCun 2015, Algorithm 2.", true);
+  return elastic("eamsgd",
+                 "Elastic averaging with Nesterov's momentum in the workers. Zhang, Choromanska, LeCun 2015, Algorithm 2.", true);
 }
 
 }  // namespace troupe

@@ -88,7 +88,7 @@ class gossip_worker final : public local_worker {
       std::memcpy(&layer, u->bytes.data(), 4);
       std::memcpy(&mass, u->bytes.data() + 4, 8);
       if (layer >= layers_.size() || u->values.size() != layer_at(layer).params.size()) return void(++dropped_);
-      auto& last = heard_[{e.h.src, layer}];
+      auto& last = last_from_[{e.h.src, layer}];
       if (e.h.step <= last) return void(++dropped_);
       last = e.h.step;
       arrived_[layer].push_back({mass, u->values});
@@ -179,7 +179,7 @@ class gossip_worker final : public local_worker {
   std::uint64_t every_;
   std::vector<double> mass_;                  // by layer
   std::vector<std::deque<arrival>> arrived_;  // by layer
-  std::map<std::pair<role_id, std::uint32_t>, std::uint64_t> heard_;
+  std::map<std::pair<role_id, std::uint32_t>, std::uint64_t> last_from_;
   std::set<std::pair<role_id, std::uint64_t>> said_all_;  // by worker, round of settling
 };
 
@@ -212,10 +212,12 @@ class gossip_shard final : public shard_half {
     for (const auto& b : blocks_.list())
       if (copies_[b.plan->id].size() < workers()) return true;
     fold(copies_, true, true, out);
-    jobs_.run([](job_context&) {}, {0, 0, "mean"}, [this](effects& more) {
-      blocks_.hold_collects = false;
-      blocks_.answer_collects(more);
-    }, out);
+    jobs_.run([](job_context&) {}, {0, 0, "mean"},
+              [this](effects& more) {
+                blocks_.hold_collects = false;
+                blocks_.answer_collects(more);
+              },
+              out);
     copies_.clear();
     return true;
   }
@@ -228,11 +230,12 @@ class gossip_shard final : public shard_half {
 
 sync_mode gossip_mode() {
   return {.name = "gossip",
-          .doc = "No centre: every `every` steps a worker sends its weights and half its mass to another, which averages. Blot et al. 2016.",
+          .doc =
+              "No centre: every `every` steps a worker sends its weights and half its mass to another, which averages. Blot et al. "
+              "2016.",
           .specs = {integer_option("every", 1, "steps between two messages of a worker", 1)},
           .takes_when = true,
-          .check =
-              [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
+          .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
           .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
           .make_shard = [](half_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};
 }

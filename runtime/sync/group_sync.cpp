@@ -34,12 +34,12 @@ class group_shard final : public clocked_shard {
     tensor value;
   };
   struct block_state {
-    tensor last;                 // what the master had when it last answered (at first: what we began with)
-    tensor sent;                 // our value when we last sent
+    tensor last;                  // what the master had when it last answered (at first: what we began with)
+    tensor sent;                  // our value when we last sent
     std::uint64_t synced_at = 0;  // our updates when we last sent
-    std::uint64_t number = 0;    // of the increment under way, or the last
-    bool waiting = false;        // for the answer
-    bool closing = false;        // settling: send what is left
+    std::uint64_t number = 0;     // of the increment under way, or the last
+    bool waiting = false;         // for the answer
+    bool closing = false;         // settling: send what is left
     tensor answer;
     std::vector<increment> line;                   // master: increments to add
     std::map<std::uint32_t, std::uint64_t> taken;  // master: number of the last one, by group
@@ -89,12 +89,14 @@ class group_shard final : public clocked_shard {
     if (!s.line.empty()) {
       auto next = std::move(s.line.front());
       s.line.erase(s.line.begin());
-      return change(b, 1.0, next.value, {}, [this, h = next.h](shard_block& done, effects& more) { answer(h, done, more); }, out);
+      return change(
+          b, 1.0, next.value, {}, [this, h = next.h](shard_block& done, effects& more) { answer(h, done, more); }, out);
     }
     if (s.answer) {
       s.waiting = false;
       s.last = std::exchange(s.answer, {});
-      return change(b, 1.0, s.last, std::exchange(s.sent, {}), [](shard_block&, effects&) {}, out);
+      return change(
+          b, 1.0, s.last, std::exchange(s.sent, {}), [](shard_block&, effects&) {}, out);
     }
     const bool due = b.updates - s.synced_at >= (s.closing ? 1 : every_);
     if (!master() && !s.waiting && due) send_increment(b, out);
@@ -107,31 +109,40 @@ class group_shard final : public clocked_shard {
     s.sent = b.value;
     ++s.number;
     auto delta = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    jobs_.run([now = s.sent, last = s.last, delta](job_context& c) {
-      delta->back(c.dev);
-      c.dev.apply(binary::subtract, now, last, *delta);
-    }, {0, 3.0 * static_cast<double>(delta->bytes()), "increment"}, [this, &b, delta](effects& more) {
-      auto h = to(config_.plan->shard_of(*b.plan, 0));
-      h.step = blocks_state_[b.plan->id].number;
-      more.send({h, push{b.plan->id, 0, 1, *delta}});
-    }, out);
+    jobs_.run(
+        [now = s.sent, last = s.last, delta](job_context& c) {
+          delta->back(c.dev);
+          c.dev.apply(binary::subtract, now, last, *delta);
+        },
+        {0, 3.0 * static_cast<double>(delta->bytes()), "increment"},
+        [this, &b, delta](effects& more) {
+          auto h = to(config_.plan->shard_of(*b.plan, 0));
+          h.step = blocks_state_[b.plan->id].number;
+          more.send({h, push{b.plan->id, 0, 1, *delta}});
+        },
+        out);
   }
 
   // value += a - b, in a job; the block counts as updating meanwhile.
-  void change(shard_block& b, double scale, tensor plus, tensor minus, std::function<void(shard_block&, effects&)> then, effects& out) {
+  void change(shard_block& b, double scale, tensor plus, tensor minus, std::function<void(shard_block&, effects&)> then,
+              effects& out) {
     b.updating = true;
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    jobs_.run([&b, next, scale, plus = std::move(plus), minus = std::move(minus)](job_context& c) {
-      next->back(c.dev);
-      c.dev.copy(b.value, *next);
-      c.dev.axpy(scale, plus, *next);
-      if (minus) c.dev.axpy(-1.0, minus, *next);
-    }, {0, 4.0 * static_cast<double>(next->bytes()), "sync"}, [this, &b, next, then = std::move(then)](effects& more) {
-      b.value = *next;
-      b.updating = false;
-      then(b, more);
-      if (!apply_next(b, more)) on_idle(b, more);
-    }, out);
+    jobs_.run(
+        [&b, next, scale, plus = std::move(plus), minus = std::move(minus)](job_context& c) {
+          next->back(c.dev);
+          c.dev.copy(b.value, *next);
+          c.dev.axpy(scale, plus, *next);
+          if (minus) c.dev.axpy(-1.0, minus, *next);
+        },
+        {0, 4.0 * static_cast<double>(next->bytes()), "sync"},
+        [this, &b, next, then = std::move(then)](effects& more) {
+          b.value = *next;
+          b.updating = false;
+          then(b, more);
+          if (!apply_next(b, more)) on_idle(b, more);
+        },
+        out);
   }
 
   void on_all_settled(std::uint64_t, effects& out) override {
@@ -158,20 +169,23 @@ class group_shard final : public clocked_shard {
 }  // namespace
 
 sync_mode group_sync_mode() {
-  return {.name = "group_sync",
-          .doc = "Each worker group trains synchronously on its own server group; server groups exchange what they changed with the first "
-                 "every sync_freq updates. SINGA (Wang et al. 2015).",
-          .specs = {integer_option("sync_freq", 10, "updates between two exchanges of server groups", 1)},
-          .by_groups = true,
-          .check =
-              [](const options&, const job_spec&, const job_plan& p) {
-                no_tree(p, "group_sync");
-                if (p.server_groups != p.groups.size())
-                  throw option_error("topology.server_groups", "group_sync gives every worker group its own server group: server_groups must be " +
-                                                                   std::to_string(p.groups.size()) + ", it is " + std::to_string(p.server_groups));
-              },
-          .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-          .make_shard = [](half_config c) { return std::make_unique<group_shard>(std::move(c)); }};
+  return {
+      .name = "group_sync",
+      .doc =
+          "Each worker group trains synchronously on its own server group; server groups exchange what they changed with the first "
+          "every sync_freq updates. SINGA (Wang et al. 2015).",
+      .specs = {integer_option("sync_freq", 10, "updates between two exchanges of server groups", 1)},
+      .by_groups = true,
+      .check =
+          [](const options&, const job_spec&, const job_plan& p) {
+            no_tree(p, "group_sync");
+            if (p.server_groups != p.groups.size())
+              throw option_error("topology.server_groups",
+                                 "group_sync gives every worker group its own server group: server_groups must be " +
+                                     std::to_string(p.groups.size()) + ", it is " + std::to_string(p.server_groups));
+          },
+      .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
+      .make_shard = [](half_config c) { return std::make_unique<group_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

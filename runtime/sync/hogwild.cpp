@@ -54,12 +54,14 @@ class hogwild_worker final : public local_worker {
     busy_[layer] = true;
     job_cost cost{0, 0, "difference"};
     for (const auto& d : *delta) cost.bytes += 3.0 * static_cast<double>(d.bytes());
-    jobs_.run([this, layer, delta, was](job_context& c) {
-      for (std::size_t i = 0; i < delta->size(); ++i) {
-        (*delta)[i].back(c.dev);
-        c.dev.apply(binary::subtract, replicas_[layer_at(layer).params[i]].value, (*was)[i], (*delta)[i]);
-      }
-    }, cost, [this, layer, step, delta](effects& more) { add(layer, step, *delta, more); }, out);
+    jobs_.run(
+        [this, layer, delta, was](job_context& c) {
+          for (std::size_t i = 0; i < delta->size(); ++i) {
+            (*delta)[i].back(c.dev);
+            c.dev.apply(binary::subtract, replicas_[layer_at(layer).params[i]].value, (*was)[i], (*delta)[i]);
+          }
+        },
+        cost, [this, layer, step, delta](effects& more) { add(layer, step, *delta, more); }, out);
   }
 
   void add(std::uint32_t layer, std::uint64_t step, const tensors& delta, effects& out) {
@@ -116,13 +118,17 @@ class hogwild_worker final : public local_worker {
     for (const auto& t : *parts) cost.bytes += 2.0 * static_cast<double>(t.bytes());
     auto next = std::make_shared<tensors>();
     for (auto p : params) next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
-    jobs_.run([this, layer, parts, next](job_context& c) {
-      for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], *parts, layer, c.dev);
-    }, cost, [this, layer, version, next](effects& more) {
-      for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
-      release(layer, more);
-      go_on(layer, version, more);
-    }, out);
+    jobs_.run(
+        [this, layer, parts, next](job_context& c) {
+          for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], *parts, layer, c.dev);
+        },
+        cost,
+        [this, layer, version, next](effects& more) {
+          for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
+          release(layer, more);
+          go_on(layer, version, more);
+        },
+        out);
   }
 
   void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
@@ -171,17 +177,22 @@ class hogwild_shard final : public shard_half {
   void read_all(std::function<void(effects&)> then, effects& out) {
     auto missing = std::make_shared<std::size_t>(blocks_.list().size());
     for (auto& b : blocks_.list())
-      read(b, [missing, then](effects& more) {
-        if (--*missing == 0) then(more);
-      }, out);
+      read(
+          b,
+          [missing, then](effects& more) {
+            if (--*missing == 0) then(more);
+          },
+          out);
   }
 
   void before_collect(effects& out) override {
     if (std::exchange(blocks_.hold_collects, true)) return;
-    read_all([this](effects& more) {
-      blocks_.hold_collects = false;
-      blocks_.answer_collects(more);
-    }, out);
+    read_all(
+        [this](effects& more) {
+          blocks_.hold_collects = false;
+          blocks_.answer_collects(more);
+        },
+        out);
   }
 
   // --- between server groups
@@ -202,23 +213,32 @@ class hogwild_shard final : public shard_half {
     if (s.waiting) return;
     s.waiting = true;
     ++s.number;
-    read(b, [this, &b](effects& more) {
-      auto& sync = syncs_[b.plan->id];
-      sync.sent = b.value;
-      subtract(sync.sent, sync.last, [this, &b](tensor delta, effects& then) {
-        auto h = to(config_.plan->shard_of(*b.plan, 0));
-        h.step = syncs_[b.plan->id].number;
-        then.send({h, push{b.plan->id, 0, 1, std::move(delta)}});
-      }, more);
-    }, out);
+    read(
+        b,
+        [this, &b](effects& more) {
+          auto& sync = syncs_[b.plan->id];
+          sync.sent = b.value;
+          subtract(
+              sync.sent, sync.last,
+              [this, &b](tensor delta, effects& then) {
+                auto h = to(config_.plan->shard_of(*b.plan, 0));
+                h.step = syncs_[b.plan->id].number;
+                then.send({h, push{b.plan->id, 0, 1, std::move(delta)}});
+              },
+              more);
+        },
+        out);
   }
 
   void subtract(const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
     auto delta = std::make_shared<tensor>(tensor::declare(a.dims(), config_.type));
-    jobs_.run([a, b, delta](job_context& c) {
-      delta->back(c.dev);
-      c.dev.apply(binary::subtract, a, b, *delta);
-    }, {0, 3.0 * static_cast<double>(a.bytes()), "increment"}, [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
+    jobs_.run(
+        [a, b, delta](job_context& c) {
+          delta->back(c.dev);
+          c.dev.apply(binary::subtract, a, b, *delta);
+        },
+        {0, 3.0 * static_cast<double>(a.bytes()), "increment"},
+        [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
   }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
@@ -227,11 +247,14 @@ class hogwild_shard final : public shard_half {
     if (!from_shard || !master() || h.step < taken) return void(++dropped_);
     if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), jobs_.expect([](effects&) {})});
     taken = h.step;
-    read(b, [this, &b, h](effects& more) {
-      auto back = to(h.src);
-      back.step = h.step;
-      more.send({back, weights{b.plan->id, b.value}});
-    }, out);
+    read(
+        b,
+        [this, &b, h](effects& more) {
+          auto back = to(h.src);
+          back.step = h.step;
+          more.send({back, weights{b.plan->id, b.value}});
+        },
+        out);
   }
 
   void take_answer(const header& h, const weights& w, effects& out) {
@@ -240,10 +263,13 @@ class hogwild_shard final : public shard_half {
     auto& s = syncs_[w.block];
     s.waiting = false;
     s.last = w.value;
-    subtract(w.value, std::exchange(s.sent, {}), [this, b](tensor delta, effects& more) {
-      more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)),
-                   jobs_.expect([this](effects& then) { advance_closing(then); })});
-    }, out);
+    subtract(
+        w.value, std::exchange(s.sent, {}),
+        [this, b](tensor delta, effects& more) {
+          more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)),
+                       jobs_.expect([this](effects& then) { advance_closing(then); })});
+        },
+        out);
   }
 
   // Settling: send what is left to the first group, then read the array for the mode that follows.
@@ -270,7 +296,7 @@ class hogwild_shard final : public shard_half {
   bool quiet(std::uint64_t) override { return closing_ == closing::done && jobs_.size() == 0; }
 
   std::uint64_t every_, since_ = 0;
-  std::vector<block_sync> syncs_;      // by block id
+  std::vector<block_sync> syncs_;     // by block id
   std::vector<std::uint64_t> noted_;  // by worker: steps done
   enum class closing { sending, reading, done } closing_ = closing::done;
   bool rest_sent_ = false;
@@ -282,17 +308,20 @@ void one_node_a_group(const job_plan& p) {
     for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
       for (const auto s : p.shards)
         if (p[s].group == g.server_group && p[s].node != p[p.workers[w]].node)
-          throw option_error("topology", "hogwild shares memory: " + p[p.workers[w]].name + " on node '" + p.nodes[p[p.workers[w]].node].name +
-                                             "' and " + p[s].name + " on node '" + p.nodes[p[s].node].name +
-                                             "' must be on one node (server_groups = worker_groups, colocated, synchronises nodes)");
+          throw option_error("topology",
+                             "hogwild shares memory: " + p[p.workers[w]].name + " on node '" + p.nodes[p[p.workers[w]].node].name +
+                                 "' and " + p[s].name + " on node '" + p.nodes[p[s].node].name +
+                                 "' must be on one node (server_groups = worker_groups, colocated, synchronises nodes)");
 }
 
 }  // namespace
 
 sync_mode hogwild_mode() {
   return {.name = "hogwild",
-          .doc = "Asynchronous without locks: workers of a node add to one shared array; nodes (server groups) synchronise every sync_freq "
-                 "steps. Niu et al. 2011.",
+          .doc =
+              "Asynchronous without locks: workers of a node add to one shared array; nodes (server groups) synchronise every "
+              "sync_freq "
+              "steps. Niu et al. 2011.",
           .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
           .by_groups = true,
           .check =

@@ -15,7 +15,9 @@ class pending_jobs {
  public:
   using continuation = std::function<void(effects&)>;
 
-  void run(job_work work, job_cost cost, continuation next, effects& out) { out.run(std::move(work), cost, expect(std::move(next))); }
+  void run(job_work work, job_cost cost, continuation next, effects& out) {
+    out.run(std::move(work), cost, expect(std::move(next)));
+  }
   // For effects that answer by `finished` in other ways.
   std::uint64_t expect(continuation next) {
     after_.emplace(++tokens_, std::move(next));

@@ -22,7 +22,9 @@ class local_worker : public worker_half {
   // The layer has made step `step`; its copy is now of version step + 1.
   virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
   // In the job of the step, before the rule runs: `mean` times `sum` is the gradient.
-  virtual void in_step(std::uint32_t layer, const tensors& sum, double mean, device& d) { (void)layer, (void)sum, (void)mean, (void)d; }
+  virtual void in_step(std::uint32_t layer, const tensors& sum, double mean, device& d) {
+    (void)layer, (void)sum, (void)mean, (void)d;
+  }
   // The rule the worker steps with; by default the job's.
   virtual const rule& stepping() const { return *config_.update; }
   // The first values (or those after a restart) of a layer are here; it is at version `step`.
@@ -74,7 +76,7 @@ class local_worker : public worker_half {
 
   std::vector<std::map<std::uint32_t, state>> first_;  // by layer, block: until all are here
   std::uint64_t begin_at_ = 0;
-  std::vector<question> questions_;  // by layer
+  std::vector<question> questions_;                // by layer
   std::uint64_t decided_ = 0, last_exchange_ = 0;  // steps
   bool due_ = false;
   tensors base_;                       // by parameter, where drift is measured: the weights after the last exchange

@@ -16,7 +16,10 @@ bool of_an_era(const message& m) {
 }  // namespace
 
 mode_host::mode_host(half_config c, const mode_registry& modes, const std::string& mode)
-    : config_(std::move(c)), modes_(modes), mode_(modes.find(mode)), shard_((*config_.plan)[config_.self].kind == role_kind::shard) {
+    : config_(std::move(c)),
+      modes_(modes),
+      mode_(modes.find(mode)),
+      shard_((*config_.plan)[config_.self].kind == role_kind::shard) {
   make();
 }
 

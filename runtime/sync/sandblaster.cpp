@@ -20,16 +20,16 @@
 namespace troupe {
 namespace {
 
-clock_policy policy_of(const options& o) {
-  return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))};
-}
+clock_policy policy_of(const options& o) { return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))}; }
 
 }  // namespace
 
 sync_mode sandblaster_mode() {
   return {.name = "sandblaster",
-          .doc = "Synchronous, packets dealt in portions while the step runs, the slowest portions twice; the first answer wins. Dean et al. "
-                 "2012, section 4.2.",
+          .doc =
+              "Synchronous, packets dealt in portions while the step runs, the slowest portions twice; the first answer wins. Dean "
+              "et al. "
+              "2012, section 4.2.",
           .specs = {integer_option("portion", 1, "packets of one portion, a power of two", 1)},
           .lockstep = true,
           .portions = true,
@@ -40,14 +40,16 @@ sync_mode sandblaster_mode() {
                 const auto portion = static_cast<std::uint64_t>(o.integer("portion"));
                 if (!std::has_single_bit(portion)) throw option_error("portion", "portion must be a power of two");
               },
-          .make_worker = [](half_config c) {
-            const auto p = policy_of(c.mode);
-            return std::make_unique<clocked_worker>(std::move(c), p);
-          },
-          .make_shard = [](half_config c) {
-            const auto p = policy_of(c.mode);
-            return std::make_unique<clocked_shard>(std::move(c), p);
-          }};
+          .make_worker =
+              [](half_config c) {
+                const auto p = policy_of(c.mode);
+                return std::make_unique<clocked_worker>(std::move(c), p);
+              },
+          .make_shard =
+              [](half_config c) {
+                const auto p = policy_of(c.mode);
+                return std::make_unique<clocked_shard>(std::move(c), p);
+              }};
 }
 
 }  // namespace troupe

@@ -26,8 +26,8 @@ std::map<std::uint32_t, block_content> shard_half::contents() const {
 
 void shard_half::on(const envelope& e, time_point, effects& out) {
   const bool filled = blocks_.list().empty() || blocks_.list().front().ready;
-  if (!filled && (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) ||
-                  std::holds_alternative<ready>(e.body)))
+  if (!filled &&
+      (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) || std::holds_alternative<ready>(e.body)))
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
@@ -146,8 +146,7 @@ void shard_half::check_settled(effects& out) {
 void shard_half::take_contribution(const header& h, const state& s, effects& out) {
   const auto worker = worker_of(h.src);
   const auto* b = blocks_.find(s.block);
-  if (worker >= workers() || !b || s.value.count() != b->plan->count)
-    return void(++dropped_);
+  if (worker >= workers() || !b || s.value.count() != b->plan->count) return void(++dropped_);
   if (on_copy(h, s, out)) return;
   if (static_cast<std::uint64_t>(h.id) < settling_) return void(++dropped_);
   contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};

@@ -36,14 +36,21 @@ class shard_half : public role {
   virtual void on_filled(effects& out) { (void)out; }
   // All workers have settled at `step`. Called once; then the shard waits until it is quiet, asked again after every message.
   virtual void on_all_settled(std::uint64_t step, effects& out) { (void)step, (void)out; }
-  virtual bool quiet(std::uint64_t step) { (void)step; return jobs_.size() == 0; }
+  virtual bool quiet(std::uint64_t step) {
+    (void)step;
+    return jobs_.size() == 0;
+  }
   // For modes whose workers keep their own copies: what they sent when they settled, by block and worker. `mean_states` makes the
   // states of the rule their mean, `mean_values` the weights too, each worker's counting by its mass.
-  using contributions = std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;  // by block, worker: (mass, copy)
+  using contributions =
+      std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;  // by block, worker: (mass, copy)
   void fold_contributions(bool mean_states, bool mean_values, effects& out) { fold(contributed_, mean_states, mean_values, out); }
   void fold(const contributions& from, bool mean_states, bool mean_values, effects& out);
   // A copy that is not a contribution; false: it is one.
-  virtual bool on_copy(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out; return false; }
+  virtual bool on_copy(const header& h, const state& s, effects& out) {
+    (void)h, (void)s, (void)out;
+    return false;
+  }
   // The step whose gradient this block wants next from a worker that has been restarted.
   virtual std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const = 0;
   // Collections read b.value: a mode whose weights are elsewhere fetches them first and calls answer_collects() when they are here.
@@ -76,7 +83,7 @@ class shard_half : public role {
   contributions contributed_;
   std::uint64_t settling_ = 0, boundary_ = 0;  // which round (header.id), and the step it is about
   std::size_t members_ = 0;                    // workers of the groups we serve
-  std::vector<envelope> early_;                        // what came before the blocks were filled
+  std::vector<envelope> early_;                // what came before the blocks were filled
 };
 
 }  // namespace troupe

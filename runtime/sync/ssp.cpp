@@ -27,20 +27,24 @@ clock_policy policy_of(const options& o) { return {.staleness = count_of(o, "sta
 }  // namespace
 
 sync_mode ssp_mode() {
-  return {.name = "ssp",
-          .doc = "Stale synchronous: a worker may be ahead of the slowest by `staleness` clocks; it waits only when its weights would be "
-                 "older than that. 0 is bsp. Ho et al. 2013.",
-          .specs = {count_or_inf_option("staleness", 1, "clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
-          .check =
-              [](const options&, const job_spec&, const job_plan& p) {
-                one_group(p, "ssp");
-                no_tree(p, "ssp");
-              },
-          .make_worker = [](half_config c) {
+  return {
+      .name = "ssp",
+      .doc =
+          "Stale synchronous: a worker may be ahead of the slowest by `staleness` clocks; it waits only when its weights would be "
+          "older than that. 0 is bsp. Ho et al. 2013.",
+      .specs = {count_or_inf_option("staleness", 1, "clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
+      .check =
+          [](const options&, const job_spec&, const job_plan& p) {
+            one_group(p, "ssp");
+            no_tree(p, "ssp");
+          },
+      .make_worker =
+          [](half_config c) {
             const auto p = policy_of(c.mode);
             return std::make_unique<clocked_worker>(std::move(c), p);
           },
-          .make_shard = [](half_config c) {
+      .make_shard =
+          [](half_config c) {
             const auto p = policy_of(c.mode);
             return std::make_unique<clocked_shard>(std::move(c), p);
           }};

@@ -19,7 +19,8 @@ std::vector<std::string> mode_registry::names() const {
 }
 
 void add_stock_modes(mode_registry& r) {
-  for (auto make : {bsp_mode, ssp_mode, downpour_mode, hogwild_mode, easgd_mode, eamsgd_mode, group_sync_mode, sandblaster_mode, gossip_mode})
+  for (auto make :
+       {bsp_mode, ssp_mode, downpour_mode, hogwild_mode, easgd_mode, eamsgd_mode, group_sync_mode, sandblaster_mode, gossip_mode})
     r.add(make());
 }
 

@@ -33,11 +33,11 @@ TEST(node_host, drops_and_counts_what_nobody_here_waits_for) {
   written_host w;
   w.host.spawn(3, seats(make_seat(1, [](const envelope&, time_point, effects& out) { out.send(make_envelope(3, 0, credit{1})); })),
                {1, 0}, 0);
-  w.host.deliver(make_envelope(9, 0, start{}));  // no such job
-  w.host.deliver(make_envelope(3, 0, start{}));  // that role lives on node 1
-  w.host.deliver(make_envelope(3, 7, start{}));  // no such role
-  w.host.command(3, command{"pause", "", 0, {}});    // the coordinator is not here
-  w.host.deliver(make_envelope(3, 1, start{}));  // sends to node 1, and nobody carries messages there
+  w.host.deliver(make_envelope(9, 0, start{}));    // no such job
+  w.host.deliver(make_envelope(3, 0, start{}));    // that role lives on node 1
+  w.host.deliver(make_envelope(3, 7, start{}));    // no such role
+  w.host.command(3, command{"pause", "", 0, {}});  // the coordinator is not here
+  w.host.deliver(make_envelope(3, 1, start{}));    // sends to node 1, and nobody carries messages there
   EXPECT_TRUE(eventually([&] { return w.host.counts().unknown_role == 4; }));
   EXPECT_EQ(w.host.counts().unknown_job, 1u);
   w.host.end(3);
