@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace troupe {
 namespace {
@@ -296,6 +297,11 @@ std::uint64_t coordinator::next_boundary() const {
   return at;
 }
 
+std::uint64_t coordinator::progress() const {
+  if (config_.mode.lockstep) return completed_;
+  return std::accumulate(done_.begin(), done_.end(), std::uint64_t{0}) / done_.size();
+}
+
 void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
   if (paused_) return;
   if (config_.mode.portion > 0) {
@@ -323,7 +329,7 @@ void coordinator::advance(effects& out) {
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && config_.mode.lockstep) return;
     if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
-        completed_ / config_.eval_every > evaluated_ / config_.eval_every)
+        progress() / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
     const bool any_done =

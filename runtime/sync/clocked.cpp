@@ -209,7 +209,8 @@ bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effect
   clock.trees.erase(tree);
   clocks_[b.plan->id].applying = g;
   const auto step = clock.next++;
-  run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  b.updating = true;
+  update_block(b, std::move(due), std::move(sum), packets, step, out);
   return true;
 }
 
