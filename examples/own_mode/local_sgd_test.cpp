@@ -1,10 +1,10 @@
 // What local_sgd promises, shown in the simulator: every seed is another order of delivery, and messages of the mode come twice.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,16 +90,29 @@ class checker {
   checker(std::shared_ptr<const prepared_job> j, std::uint64_t every) : job_(std::move(j)), every_(every) {}
 
   std::uint64_t equal = 0, different = 0, means = 0;
+  std::size_t joins() const { return joined_.size(); }
 
   void see(const envelope& e) {
     if (const auto* p = std::get_if<push>(&e.body)) sent_[{p->block, e.h.step}].emplace(e.h.src, p->sum);
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
+    if (std::holds_alternative<state>(e.body) && (e.h.flags & flag_join)) {  // a shard tells a restarted worker where to go on
+      auto& at = joined_.try_emplace(e.h.dst, e.h.clock).first->second;
+      at = std::min<std::uint64_t>(at, e.h.clock);
+    }
   }
 
  private:
+  // What a restarted worker begins with may be one averaging ahead where it died between two blocks: it repeats those steps, and is
+  // like all others from its next averaging on.
+  bool begins(role_id worker, std::uint64_t step) const {
+    const auto at = joined_.find(worker);
+    return at != joined_.end() && at->second == step;
+  }
+
   // The answer of step s is the mean of what all workers sent at step s, each counted once.
   void check_mean(const header& h, const weights& w) {
+    if (begins(h.dst, h.step)) return;
     const auto& from = sent_[{w.block, h.step}];
     ASSERT_EQ(from.size(), job_->plan.workers.size()) << "answered before all had come: step " << h.step << " block " << w.block;
     for (std::int64_t i = 0; i < w.value.count(); ++i) {
@@ -112,7 +125,7 @@ class checker {
 
   // At a multiple of `every` all workers hand out the same bits; in between they train apart.
   void check_replicas(const header& h, const layer_weights& l) {
-    if (h.version == 0 || l.values.empty()) return;
+    if (h.version == 0 || l.values.empty() || begins(h.src, h.version)) return;
     const auto mine = bytes_of(l.values);
     const auto [at, first] = handed_.try_emplace({l.layer, h.version}, mine);
     if (first) return;
@@ -129,6 +142,7 @@ class checker {
   std::uint64_t every_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::map<role_id, tensor>> sent_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> handed_;
+  std::map<role_id, std::uint64_t> joined_;  // workers that were restarted, and where they went on
 };
 
 struct result {
@@ -142,8 +156,11 @@ class local_sgd : public ::testing::Test {
   local_sgd() : dev_(make_cpu_device()) {}
 
   std::shared_ptr<prepared_job> prepare(const shape_of_run& s) {
-    std::vector<node_spec> nodes(s.workers);
-    for (std::uint32_t i = 0; i < s.workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
+    std::vector<node_spec> nodes(s.workers);  // a worker each; the first also has coordinator and shards
+    for (std::uint32_t i = 0; i < s.workers; ++i) {
+      nodes[i].name = "n" + std::to_string(i + 1);
+      if (i > 0) nodes[i].roles = {"worker"};
+    }
     auto made = prepare_job(job_of(s), all_tables(), nodes);
     if (auto* bad = std::get_if<diagnostics>(&made)) {
       ADD_FAILURE() << bad->front().to_string();
@@ -152,15 +169,30 @@ class local_sgd : public ::testing::Test {
     return std::get<std::shared_ptr<prepared_job>>(made);
   }
 
-  // `say`: at which step a person says what.
+  // What happens when a step is complete: a person says something, or a node dies and comes back.
+  struct happening {
+    std::uint64_t step = 0;
+    std::function<void(sim::world&)> what;
+  };
+  static happening said(std::uint64_t step, command c) {
+    return {step, [c](sim::world& w) { tell(w, c); }};
+  }
+  static void tell(sim::world& w, message m) {
+    envelope e;
+    e.h.dst = role_id{0};  // the coordinator
+    e.body = std::move(m);
+    w.inject(std::move(e));
+  }
+
   result run(const shape_of_run& s, std::uint64_t seed, bool twice = false, checker* c = nullptr,
-             std::vector<std::pair<std::uint64_t, command>> say = {}) {
+             const std::vector<happening>& happens = {}) {
     const auto j = prepare(s);
     sim::world_config config;
     config.seed = seed;
     config.dev = dev_.get();
     sim::world w(config);
     for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+    w.remake = [j](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
     if (twice)
       w.copies = [this](const envelope& e, sim::random& r) {
         const bool of_the_mode = std::holds_alternative<push>(e.body) || std::holds_alternative<fetch>(e.body) ||
@@ -189,16 +221,10 @@ class local_sgd : public ::testing::Test {
         out.values.insert(out.values.end(), t.data<float>(), t.data<float>() + t.count());
       }
     };
-    const auto tell = [&](message m) {
-      envelope e;
-      e.h.dst = role_id{0};  // the coordinator
-      e.body = std::move(m);
-      w.inject(std::move(e));
-    };
-    tell(start{});
-    for (auto& [when, what] : say) {
-      EXPECT_TRUE(w.run(1'000'000, [&] { return step >= when; }));
-      tell(what);
+    tell(w, start{});
+    for (const auto& h : happens) {
+      EXPECT_TRUE(w.run(1'000'000, [&] { return step >= h.step; }));
+      h.what(w);
     }
     EXPECT_TRUE(w.run(1'000'000, [&] { return done; })) << "no end, seed " << seed;
     EXPECT_TRUE(done) << "the world fell silent, seed " << seed;
@@ -259,12 +285,37 @@ TEST_F(local_sgd, a_job_switches_to_it_and_back) {
   s.steps = 40;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto r = run(s, seed, true, nullptr,
-                       {{5, {"mode", "local_sgd", 0, {{"every", "4"}}}}, {20, {"mode", "bsp", 0, {}}}});
+                       {said(5, {"mode", "local_sgd", 0, {{"every", "4"}}}), said(20, {"mode", "bsp", 0, {}})});
     std::vector<std::string> modes;
     for (const auto& e : r.events)
       if (e.starts_with("mode") || e.starts_with("refused") || e.starts_with("error")) modes.push_back(e);
     ASSERT_EQ(modes, (std::vector<std::string>{"mode local_sgd every=4", "mode bsp"})) << "seed " << seed;
   }
+}
+
+// Between two events a node dies, with all it had in hand; it comes back and asks the shards where to go on.
+TEST_F(local_sgd, a_worker_that_is_restarted_agrees_again_at_its_next_averaging) {
+  std::uint64_t equal = 0, joins = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    shape_of_run s;
+    s.workers = 2 + static_cast<std::uint32_t>(seed % 3);
+    s.shards = 1 + static_cast<std::uint32_t>(seed % 2);
+    s.steps = 24;
+    const auto node = 1 + static_cast<std::uint32_t>(seed % (s.workers - 1));
+    checker c(prepare(s), static_cast<std::uint64_t>(s.every));
+    const auto dies = [&](sim::world& w) {
+      w.run(seed * 7 % 101);  // so many events further
+      w.crash(node);
+      w.at(w.now() + std::chrono::milliseconds(1), [&w, node] { w.restart(node); });
+    };
+    const auto r = run(s, seed, true, &c, {{1 + seed % 11, dies}});
+    ASSERT_FALSE(HasFatalFailure() || HasNonfatalFailure()) << "seed " << seed;
+    ASSERT_EQ(r.events.back(), "done finished") << "seed " << seed;
+    equal += c.equal;
+    joins += c.joins();
+  }
+  EXPECT_GT(equal, 1000u);
+  EXPECT_EQ(joins, 200u);
 }
 
 }  // namespace
