@@ -97,22 +97,23 @@ class checker {
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
     if (std::holds_alternative<state>(e.body) && (e.h.flags & flag_join)) {  // a shard tells a restarted worker where to go on
-      auto& at = joined_.try_emplace(e.h.dst, e.h.clock).first->second;
-      at = std::min<std::uint64_t>(at, e.h.clock);
+      auto& [least, most] = joined_.try_emplace(e.h.dst, e.h.clock, e.h.clock).first->second;
+      least = std::min<std::uint64_t>(least, e.h.clock);
+      most = std::max<std::uint64_t>(most, e.h.clock);
     }
   }
 
  private:
-  // What a restarted worker begins with may be one averaging ahead where it died between two blocks: it repeats those steps, and is
-  // like all others from its next averaging on.
-  bool begins(role_id worker, std::uint64_t step) const {
+  // A worker that died between two blocks of an averaging begins with some of them ahead: it repeats those steps, and is like all
+  // others from its next averaging on.
+  bool begins_mixed(role_id worker, std::uint64_t step) const {
     const auto at = joined_.find(worker);
-    return at != joined_.end() && at->second == step;
+    return at != joined_.end() && at->second.first == step && at->second.second != step;
   }
 
   // The answer of step s is the mean of what all workers sent at step s, each counted once.
   void check_mean(const header& h, const weights& w) {
-    if (begins(h.dst, h.step)) return;
+    if (h.step == 0 || begins_mixed(h.dst, h.step)) return;
     const auto& from = sent_[{w.block, h.step}];
     ASSERT_EQ(from.size(), job_->plan.workers.size()) << "answered before all had come: step " << h.step << " block " << w.block;
     for (std::int64_t i = 0; i < w.value.count(); ++i) {
@@ -125,7 +126,7 @@ class checker {
 
   // At a multiple of `every` all workers hand out the same bits; in between they train apart.
   void check_replicas(const header& h, const layer_weights& l) {
-    if (h.version == 0 || l.values.empty() || begins(h.src, h.version)) return;
+    if (h.version == 0 || l.values.empty() || begins_mixed(h.src, h.version)) return;
     const auto mine = bytes_of(l.values);
     const auto [at, first] = handed_.try_emplace({l.layer, h.version}, mine);
     if (first) return;
@@ -142,7 +143,8 @@ class checker {
   std::uint64_t every_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::map<role_id, tensor>> sent_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> handed_;
-  std::map<role_id, std::uint64_t> joined_;  // workers that were restarted, and where they went on
+  // Restarted workers: least and most of the steps that the blocks want next.
+  std::map<role_id, std::pair<std::uint64_t, std::uint64_t>> joined_;
 };
 
 struct result {
