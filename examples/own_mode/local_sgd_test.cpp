@@ -60,12 +60,13 @@ job_spec job_of(const shape_of_run& s) {
   j.file = "local_sgd_test";
   j.name = "local-sgd";
   j.data.source = "synthetic";
-  j.data.values = with({{"shape", std::vector<std::int64_t>{1, 5, 5}}, {"classes", n(3)}, {"examples", n(96)}, {"test_examples", n(12)}},
-                       t.sources.find("synthetic")->specs);
+  j.data.values =
+      with({{"shape", std::vector<std::int64_t>{1, 5, 5}}, {"classes", n(3)}, {"examples", n(96)}, {"test_examples", n(12)}},
+           t.sources.find("synthetic")->specs);
   j.data.batch = 2 * s.packets;
   j.data.sampler = {"shuffle", with({}, t.samplers.find("shuffle")->specs), {}};
-  j.layers = {layer_of("hidden", "linear", {"data"}, 7), layer_of("act", "relu", {"hidden"}), layer_of("score", "linear", {"act"}, 3),
-              layer_of("loss", "softmax_loss", {"score", "label"})};
+  j.layers = {layer_of("hidden", "linear", {"data"}, 7), layer_of("act", "relu", {"hidden"}),
+              layer_of("score", "linear", {"act"}, 3), layer_of("loss", "softmax_loss", {"score", "label"})};
   j.train.rule = {s.rule, with({}, t.rules.find(s.rule)->specs), {}};
   j.train.lr = 0.05;
   j.train.schedule = {"fixed", with({}, t.schedules.find("fixed")->specs), {}};
@@ -286,8 +287,8 @@ TEST_F(local_sgd, a_job_switches_to_it_and_back) {
   s.mode = "bsp";
   s.steps = 40;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto r = run(s, seed, true, nullptr,
-                       {said(5, {"mode", "local_sgd", 0, {{"every", "4"}}}), said(20, {"mode", "bsp", 0, {}})});
+    const auto r =
+        run(s, seed, true, nullptr, {said(5, {"mode", "local_sgd", 0, {{"every", "4"}}}), said(20, {"mode", "bsp", 0, {}})});
     std::vector<std::string> modes;
     for (const auto& e : r.events)
       if (e.starts_with("mode") || e.starts_with("refused") || e.starts_with("error")) modes.push_back(e);
