@@ -3,6 +3,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {
 namespace {
@@ -130,7 +131,7 @@ void coordinator::take_observation(const header& h, const observation& o, effect
     const auto at = histograms_.find(p.full_name);
     if (at == histograms_.end()) continue;
     for (std::size_t i = 0; i < at->second.size(); ++i)
-      if (at->second[i] > 0) e.values.emplace_back(p.full_name + " " + std::to_string(i), static_cast<double>(at->second[i]));
+      if (at->second[i] > 0) e.values.emplace_back(staleness_key(p.full_name, i), static_cast<double>(at->second[i]));
   }
   out.event(std::move(e));
 }
