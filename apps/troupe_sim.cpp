@@ -37,6 +37,7 @@ json counts_of(const sim::fault_counts& c) {
           {"restarted", c.restarted},
           {"reported_down", c.reported_down},
           {"lost_in_crash", c.lost_in_crash},
+          {"lost_updates", c.lost_updates},
           {"stale", c.stale},
           {"resent", c.resent},
           {"wire_duplicates", c.wire_duplicates},
@@ -47,7 +48,7 @@ class simulation {
  public:
   simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), world_(s_.world) {
     for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id));
-    world_.remake = [this](role_id r, std::uint32_t) { return make_role(s_.job, r); };
+    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) { hear(e); };
     world_.on_store = [this](const store_effect& e) {
       if (e.what == "weights") weights_ = e.named;
@@ -103,7 +104,11 @@ class simulation {
   void hear(const event_effect& e) {
     if (e.kind == "step") return step(e);
     if (e.kind == "staleness") {
-      for (const auto& [name, value] : e.values) ++staleness_[name][static_cast<std::int64_t>(value)];
+      // "conv1.weight 2" = 17: so many reads were two clocks old, in all so far.
+      for (const auto& [name, value] : e.values) {
+        const auto gap = name.rfind(' ');
+        if (gap != std::string::npos) staleness_[name.substr(0, gap)][name.substr(gap + 1)] = value;
+      }
       return;
     }
     if (e.kind == "error") error_ = "at " + now_text() + ": " + e.text;
@@ -196,13 +201,13 @@ class simulation {
   void tell_staleness() {
     if (staleness_.empty()) return;
     json o{{"event", "staleness"}, {"histogram", json::object()}};
-    std::string text = "\nstaleness, in steps\n";
+    std::string text = "\nreads by staleness, in clocks\n";
     for (const auto& [name, counts] : staleness_) {
       auto& into = o["histogram"][name] = json::object();
       text += left(name, 24);
       for (const auto& [value, n] : counts) {
-        into[std::to_string(value)] = n;
-        text += "  " + std::to_string(value) + ": " + with_commas(n);
+        into[value] = n;
+        text += "  " + value + ": " + with_commas(static_cast<std::uint64_t>(n));
       }
       text += "\n";
     }
@@ -249,7 +254,7 @@ class simulation {
   std::vector<std::pair<std::string, tensor>> weights_;
   time_point last_step_{};
   std::vector<double> step_times_;
-  std::map<std::string, std::map<std::int64_t, std::uint64_t>> staleness_;
+  std::map<std::string, std::map<std::string, double>> staleness_;  // parameter -> clocks -> reads
   double wall_ = 0;
 };
 

@@ -85,9 +85,16 @@ std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
 
 void adjust(job_spec& j, std::uint32_t workers, std::int64_t steps, bool maths, std::int64_t buckets, std::int64_t& asked_batch) {
   asked_batch = j.data.batch;
-  // Groups stay when they divide the workers; who asks for another number of workers asks for one group of them.
-  if (workers % std::max<std::int64_t>(j.topology.worker_groups, 1) != 0) j.topology.worker_groups = 1;
-  j.topology.workers_per_group = workers / std::max<std::int64_t>(j.topology.worker_groups, 1);
+  auto& t = j.topology;
+  if (t.worker_groups > 1 && t.workers_per_group == 1) {
+    // Every worker for itself: as many groups as workers, and servers of their own where each had them.
+    if (t.server_groups == t.worker_groups) t.server_groups = workers;
+    t.worker_groups = workers;
+  } else {
+    // Groups stay when they divide the workers; who asks for another number of workers asks for one group of them.
+    if (t.worker_groups < 1 || workers % t.worker_groups != 0) t.worker_groups = 1;
+    t.workers_per_group = workers / t.worker_groups;
+  }
   j.pipeline.packets = std::max<std::int64_t>(j.pipeline.packets, workers);
   const auto packets = j.pipeline.packets;
   j.data.batch = (j.data.batch + packets - 1) / packets * packets;

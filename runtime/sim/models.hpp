@@ -85,6 +85,7 @@ struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
   std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;
   std::uint64_t lost_in_crash = 0;  // messages, timers and jobs of a node that crashed, and what was sent to it while down
+  std::uint64_t lost_updates = 0;   // additions to shared parameters (of a chunk) that a concurrent one overwrote
   std::uint64_t stale = 0;          // messages of an incarnation that is gone
   std::uint64_t resent = 0, wire_duplicates = 0,
                 held = 0;  // by the channels: sent again, recognised, kept until the gap was filled

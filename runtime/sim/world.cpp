@@ -101,6 +101,10 @@ bool world::step() {
     pass(s, r);
     return true;
   }
+  if (r.what == kind::shared) {
+    go_on_shared(s, r);
+    return true;
+  }
   switch (r.what) {
     case kind::deliver: deliver(r); break;
     case kind::frame: take_frame(r); break;
@@ -169,7 +173,7 @@ void world::take_effects(role_id self) {
                    [&](store_effect& s) {
                      if (on_store) on_store(s);
                    },
-                   [&](shared_effect&) {},
+                   [&](shared_effect& x) { begin_shared(self, x); },
                    [&](stop_effect&) { h.stopped = true; },
                },
                effect);
@@ -196,6 +200,42 @@ void world::run_job(role_id self, run_effect& r) {
   schedule_local(h.last_job, self, finished{r.token}, 0);
 }
 
+// Takes a core as a job does; its moments (param_store.hpp) are events, so that two of one node interleave.
+void world::begin_shared(role_id self, shared_effect& e) {
+  const auto& h = roles_[index_of(self)];
+  auto& store = nodes_[h.node].shared;
+  if (!store) store = std::make_unique<param_store>();
+  const bool adds = e.kind == shared_effect::kind_of::add;
+  const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
+  const auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
+  if (on_span) on_span(self, cost.kind, turn.begin, turn.end);
+  record* r = nullptr;
+  const auto s = fill(r, kind::shared, h.node, h.node);
+  r->number = store->begin(static_cast<param_store::kind>(e.kind), e.block, std::move(e.value));
+  r->bytes = store->moments(static_cast<std::uint32_t>(r->number)) - 1;  // steps from the first moment to the last
+  r->attempt = 0;
+  r->sent = turn.begin;
+  r->tail = turn.end;
+  r->e.h = {};
+  r->e.h.src = r->e.h.dst = self;
+  r->e.h.step = e.token;
+  queue_.push(turn.begin, s);
+}
+
+void world::go_on_shared(slot s, record& r) {
+  if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), config_.dev)) {
+    ++r.attempt;
+    return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);
+  }
+  const auto self = r.e.h.src;
+  r.e.body = finished{r.e.h.step};
+  r.e.h = {};
+  r.e.h.src = r.e.h.dst = self;
+  r.number = 0;
+  deliver(r);
+  queue_.give_back(s);
+}
+
 std::map<std::pair<std::uint32_t, std::uint32_t>, world::traffic> world::links() const {
   std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> all;
   for (const auto& l : lanes_)
@@ -207,6 +247,9 @@ const fault_counts& world::counts() const {
   counts_.resent = retired_resent_;
   counts_.wire_duplicates = retired_duplicates_;
   counts_.held = retired_held_;
+  counts_.lost_updates = retired_lost_updates_;
+  for (const auto& n : nodes_)
+    if (n.shared) counts_.lost_updates += n.shared->lost();
   for (const auto& l : lanes_) {
     if (l.sender) counts_.resent += l.sender->resent();
     if (!l.receiver) continue;

@@ -26,6 +26,7 @@
 #include "runtime/sim/faults.hpp"
 #include "runtime/sim/flat_map.hpp"
 #include "runtime/sim/models.hpp"
+#include "runtime/sim/param_store.hpp"
 #include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
 #include "runtime/sim/trace_hash.hpp"
@@ -102,6 +103,7 @@ class world {
   struct node_state {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
     bool up = true;
+    std::unique_ptr<param_store> shared;  // made by the first who needs it
   };
   // From one node to another.
   struct lane {
@@ -113,7 +115,7 @@ class world {
     std::unique_ptr<channel_receiver> receiver;
     bool timer = false;  // a resend event is in the queue
   };
-  enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, call };
+  enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
   struct record {
     envelope e;
     kind what = kind::deliver;
@@ -135,6 +137,8 @@ class world {
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_job(role_id self, run_effect& r);
+  void begin_shared(role_id self, shared_effect& e);
+  void go_on_shared(slot s, record& r);
   void note(const envelope& e);
   // world_wire.cpp
   void send(role_id self, envelope&& e);
@@ -169,6 +173,7 @@ class world {
   std::uint64_t events_ = 0, deliveries_ = 0, generations_ = 0;
   class trace_hash trace_;
   mutable fault_counts counts_;
+  std::uint64_t retired_lost_updates_ = 0;                                        // of nodes that crashed
   std::uint64_t retired_resent_ = 0, retired_duplicates_ = 0, retired_held_ = 0;  // of channels that a crash ended
   std::vector<hosted> roles_;                                                     // by role id
   std::vector<node_state> nodes_;

@@ -44,6 +44,10 @@ void world::crash(std::uint32_t node) {
     h.stopped = false;
   }
   processors_.clear(node, now_);
+  if (auto& store = nodes_[node].shared) {
+    retired_lost_updates_ += store->lost();
+    store.reset();
+  }
   for (auto& l : lanes_) {
     if (l.from != node && l.to != node) continue;
     l.last = {};

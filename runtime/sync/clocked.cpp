@@ -63,10 +63,13 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
   auto& c = cache_[w.block];
   const auto layer = config_.graph->params[block_at(w.block).param].layer;
   if (policy_.pull) c.asked = false;
-  if (c.value && h.version <= c.version) return void(++dropped_);
-  c.version = h.version;
-  c.value = w.value;
-  try_hand(layer, out);
+  if (c.value && h.version <= c.version) {
+    ++dropped_;
+  } else {
+    c.version = h.version;
+    c.value = w.value;
+    try_hand(layer, out);
+  }
   // The answer may be older than what the next step needs.
   auto& l = layers_[layer];
   if (policy_.pull && l.begun && l.done > l.handed && c.version < least_version(l.handed + 1)) ask(layer, l.handed + 1, out);

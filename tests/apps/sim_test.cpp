@@ -1,4 +1,5 @@
 // `troupe sim` as people and scripts run it.
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -100,6 +101,47 @@ TEST_F(sim_command, without_maths_a_thousand_nodes_are_quick) {
 TEST_F(sim_command, a_parameter_server_takes_as_long_as_firecaffe_says) {
   const auto d = done({config("sim/firecaffe_googlenet_128_server.toml")});
   EXPECT_NEAR(d["step_seconds_median"].get<double>(), 2 * 128 * 53.513120e6 / 2.8e9, 0.05);
+}
+
+// FireCaffe, section 4: T = B / (p rate) + 2 W log2 p / BW for a binomial tree, one message a step, no overlap.
+TEST_F(sim_command, firecaffes_five_rows_are_within_5_percent_of_the_formula) {
+  struct row {
+    const char* file;
+    double parameters, nodes, batch, rate;
+  };
+  for (const auto& r :
+       {row{"firecaffe_nin_32_256", 7595176, 32, 256, 120.2}, row{"firecaffe_nin_32_1024", 7595176, 32, 1024, 120.2},
+        row{"firecaffe_nin_128", 7595176, 128, 1024, 120.2}, row{"firecaffe_googlenet_32", 13378280, 32, 1024, 45.2},
+        row{"firecaffe_googlenet_128", 13378280, 128, 1024, 45.2}}) {
+    SCOPED_TRACE(r.file);
+    const auto d = done({config(std::string("sim/") + r.file + ".toml")});
+    EXPECT_EQ(d["parameters"], r.parameters);
+    EXPECT_EQ(d["nodes"], r.nodes);
+    EXPECT_EQ(d["batch"], r.batch);
+    const double formula = r.batch / (r.nodes * r.rate) + 2 * 4 * r.parameters * std::log2(r.nodes) / 2.8e9;
+    EXPECT_NEAR(d["step_seconds_median"].get<double>(), formula, 0.05 * formula);
+  }
+}
+
+TEST_F(sim_command, the_tree_gives_the_weights_of_the_server) {
+  const auto job = write("job.toml", tiny_job());
+  const auto server = done({job, "--nodes", "8"}), tree = done({job, "--nodes", "8", "--set", "train.exchange.reducer=tree"});
+  EXPECT_EQ(server["weights_sha256"], tree["weights_sha256"]);
+  EXPECT_NE(server["trace_sha256"], tree["trace_sha256"]);
+}
+
+TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
+  const auto job = write("job.toml", tiny_job());
+  const auto quiet = done({job, "--nodes", "4"});
+  std::uint64_t crashes = 0;
+  for (const char* seed : {"1", "2", "3", "4", "5"}) {
+    const auto d = done(
+        {job, "--nodes", "4", "--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
+    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
+    EXPECT_EQ(d["faults"]["crashed"], d["faults"]["restarted"]);
+    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  }
+  EXPECT_GT(crashes, 3u);
 }
 
 TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
