@@ -15,9 +15,14 @@
 
 namespace troupe::testing {
 
+// Seeds of a law: [first_seed(), first_seed() + seeds()).
 inline std::uint64_t seeds(std::uint64_t in_ci = 200) {
   const char* n = std::getenv("TROUPE_SEEDS");
   return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+inline std::uint64_t first_seed() {
+  const char* n = std::getenv("TROUPE_SEED");
+  return n ? std::strtoull(n, nullptr, 10) : 1;
 }
 
 struct seen_event {
@@ -111,6 +116,20 @@ struct mode_result : run_result {
   }
 };
 
+// With TROUPE_TRACE every delivery is printed: for one seed, when a law fails.
+inline void print_delivery(const envelope& e, time_point now, const job_plan& p) {
+  const auto name = [&](role_id r) { return index_of(r) < p.roles.size() ? p[r].name.c_str() : "-"; };
+  unsigned block = 0;
+  if (const auto* a = std::get_if<push>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<weights>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<state>(&e.body)) block = a->block;
+  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u\n",
+              static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
+              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.clock, e.h.packet, block,
+              e.h.flags, e.h.incarnation, e.h.attempt);
+}
+
 inline mode_result run(const mode_run& r) {
   sim::world w(r.config);
   w.copies = r.copies;
@@ -128,6 +147,7 @@ inline mode_result run(const mode_run& r) {
     if (r.on_event) r.on_event(w, e);
   };
   w.on_store = [&](const store_effect& s) { (s.what == "weights" ? out.weights : out.checkpoint) = s.named; };
+  if (std::getenv("TROUPE_TRACE")) w.on_deliver = [&](const envelope& e, time_point now) { print_delivery(e, now, r.job->plan); };
   envelope go;
   go.h.dst = role_id{0};
   go.body = start{};
