@@ -48,7 +48,8 @@ struct squares {
 
 // Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
 // `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
-// header.clock is the step whose gradient the shard wants next from it.
+// header.clock is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before
+// too).
 struct fetch {
   std::uint32_t block = 0;
   bool join = false;

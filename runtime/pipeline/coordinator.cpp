@@ -109,6 +109,8 @@ void coordinator::take_report(const envelope& e, effects& out) {
   gathered* g = nullptr;
   if (train) {
     if (e.h.step < completed_ || e.h.packet >= config_.plan->packets) return;
+    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
+    if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
   } else if (round_ && e.h.step == rounds_) {
     g = &*round_;

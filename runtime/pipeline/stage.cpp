@@ -253,7 +253,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
-  if (reports_[s.h.phase] && !s.is_void) out.send({reply(s, config_.coordinator), report{s.scalars, s.valid}});
+  if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
