@@ -110,10 +110,38 @@ void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
   c->callback([&] { chosen.run = [&](const output& o) { return run_plan(a, o); }; });
 }
 
+void add_sim(CLI::App& app, sim_arguments& a, choice_made& chosen) {
+  auto* c = command(app, "sim", "Simulate a job on a virtual cluster: same roles, virtual time, seeded faults",
+                    "  troupe sim configs/jobs/lenet_synthetic.toml --nodes 16 --network configs/sim/ethernet.toml\n"
+                    "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
+                    "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
+                    "One worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.");
+  job_flags(*c, a, chosen.json);
+  c->add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
+      ->option_text("N")
+      ->check(CLI::Range(1u, 65535u));
+  file_option(*c, "--network", a.network, "Network and compute model (TOML)");
+  file_option(*c, "--faults", a.faults, "Faults to inject (TOML)");
+  c->add_option("--seed", a.seed, "Of the simulation; the job has its own (default: 1)")
+      ->option_text("S")
+      ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
+  c->add_option("--maths", a.maths, "real: train. none: count only, at full speed (default: real)")
+      ->option_text("real|none")
+      ->check(CLI::IsMember({"real", "none"}));
+  c->add_option("--buckets", a.buckets, "With --maths none: gradients travel in K buckets (default: 4); 0: layer by layer")
+      ->option_text("K")
+      ->check(CLI::Range(0, 4096));
+  c->add_option("--steps", a.steps, "End after N steps, whatever the job says")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  file_option(*c, "--trace", a.trace, "Write a trace that Perfetto (ui.perfetto.dev) and Chrome open");
+  c->callback([&] { chosen.run = [&](const output& o) { return run_sim(a, o); }; });
+}
+
 void add_check(CLI::App& app, check_arguments& a, choice_made& chosen) {
-  auto* c = command(app, "check", "Validate job and cluster files; says all that is wrong",
+  auto* c = command(app, "check", "Validate job, cluster and simulation files; says all that is wrong",
                     "  troupe check configs/jobs/*.toml configs/clusters/*.toml");
-  c->add_option("FILE", a.files, "Job or cluster files")->required()->option_text("...");
+  c->add_option("FILE", a.files, "Job, cluster, network, fault or scenario files")->required()->option_text("...");
   c->add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
@@ -167,6 +195,7 @@ int run(int argc, char** argv) {
   time_arguments time;
   init_arguments init;
   plan_arguments plan;
+  sim_arguments sim;
   check_arguments check;
   init_cluster_arguments init_cluster;
   list_arguments layers, modes;
@@ -175,6 +204,7 @@ int run(int argc, char** argv) {
   add_time(app, time, chosen);
   add_init(app, init, chosen);
   add_plan(app, plan, chosen);
+  add_sim(app, sim, chosen);
   add_check(app, check, chosen);
   add_init_cluster(app, init_cluster, chosen);
   add_lists(app, layers, modes, chosen);

@@ -1,6 +1,7 @@
 // The commands of `troupe`, one function each, free of CLI11: troupe.cpp alone reads the command line. Each returns its exit code.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,16 @@ struct plan_arguments : job_arguments {
   std::string cluster;
 };
 int run_plan(const plan_arguments& a, const output& out);  // troupe_plan.cpp
+
+struct sim_arguments : job_arguments {
+  std::string network;  // a file with [network] and [compute]
+  std::string faults;   // a file with [[fault]]
+  std::string trace;    // where to write a trace for Perfetto
+  std::string maths;    // "real" or "none"; empty: as the scenario says, else real
+  unsigned nodes = 0;   // 0: as the scenario says
+  std::int64_t seed = -1, buckets = -1, steps = 0;
+};
+int run_sim(const sim_arguments& a, const output& out);  // troupe_sim.cpp
 
 struct list_arguments {
   std::string name;  // empty: all

@@ -7,6 +7,7 @@
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/document.hpp"
+#include "runtime/node/sim_file.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -19,6 +20,16 @@ bool is_cluster_file(const std::string& path) {
   auto doc = parse_document(std::get<std::string>(text), path);
   const auto* root = std::get_if<document_table>(&doc);
   return root && (find_entry(*root, "cluster") || find_entry(*root, "node"));
+}
+
+// Simulated clusters, faults and scenarios.
+bool is_sim_file(const std::string& path) {
+  auto text = read_text(path);
+  if (!std::holds_alternative<std::string>(text)) return false;
+  auto doc = parse_document(std::get<std::string>(text), path);
+  const auto* root = std::get_if<document_table>(&doc);
+  const auto has = [&](const char* key) { return find_entry(*root, key) != nullptr; };
+  return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
 // The host of "host:port" or "[v6]:port".
@@ -45,6 +56,12 @@ int check_one(const std::string& file, const std::vector<std::string>& overrides
     const auto& c = std::get<cluster_spec>(read);
     return good("cluster", "cluster " + c.name + " of " + std::to_string(c.nodes.size()) + " nodes\n",
                 {{"name", c.name}, {"nodes", c.nodes.size()}});
+  }
+  if (is_sim_file(file)) {
+    auto read = read_sim_file(file);
+    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
+    const auto& s = std::get<sim_spec>(read);
+    return good("simulation", "simulation\n", {{"scenario", s.run.has_value()}, {"faults", s.faults.list.size()}});
   }
   job_arguments a;
   a.file = file;

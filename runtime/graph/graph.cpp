@@ -238,7 +238,9 @@ class builder {
       g.in_test = d.spec->phase != "train";
       if (d.maths) {
         if (d.maths->test_phase_only()) g.in_train = false;
-        g.loss_weight = d.maths->is_loss() ? 1.0 : 0.0;
+        g.loss_weight = d.maths->is_loss() ? d.spec->loss_weight.value_or(1.0) : 0.0;
+        if (d.spec->loss_weight && !d.maths->is_loss())
+          layer_error(*d.spec, "loss_weight", "a loss_weight goes with a loss layer, not with " + d.spec->type);
       }
       if (d.sound && gather(d, g)) infer_one(g);
       graph_.layers.push_back(std::move(g));

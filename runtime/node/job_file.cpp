@@ -139,6 +139,7 @@ class job_reader {
     r.word("partition", s.partition, {"batch", "none"}, {"feature"});
     r.word("phase", s.phase, {"train", "test"});
     r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
+    if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
     r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);
     for (auto key : {"fraction", "place"})
       if (r.take(key)) r.error(key, in_quotes(key) + " is not built yet: every worker holds every layer");

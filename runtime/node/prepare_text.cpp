@@ -17,7 +17,8 @@ diagnostics mistake(const std::string& file, std::string what) {
   return diagnostics(1, d);
 }
 
-outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes) {
+outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
+                const job_adjustment& adjust) {
   auto plugins = read_plugins(what.text, what.file, what.overrides);
   if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
   if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
@@ -27,6 +28,7 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
   }
   auto spec = parse_job(what.text, what.file, *all, what.overrides);
   if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+  if (adjust) adjust(std::get<job_spec>(spec), nodes);
   if (nodes.empty()) {
     nodes.emplace_back();
     nodes[0].name = "local";
@@ -37,9 +39,10 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
 
 }  // namespace
 
-outcome prepare_text(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes) {
+outcome prepare_text(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
+                     const job_adjustment& adjust) {
   try {
-    return prepare(what, std::move(all), std::move(nodes));
+    return prepare(what, std::move(all), std::move(nodes), adjust);
   } catch (const option_error& e) {
     return mistake(what.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what());
   } catch (const std::exception& e) {

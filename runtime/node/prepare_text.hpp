@@ -3,6 +3,7 @@
 // Errors: diagnostics; no exception leaves.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -18,9 +19,12 @@ struct job_text {
   std::vector<std::string> overrides;  // "key.path=value"
 };
 
+using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;
+
 // `all`: the tables to begin with; plugins that the job names are added to a copy. `nodes` empty: one node "local" with the job's
-// devices.
+// devices. `adjust`: changes the specification, and the nodes, before anything is built from them.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_text(const job_text& what, std::shared_ptr<const tables> all,
-                                                                      std::vector<node_spec> nodes = {});
+                                                                      std::vector<node_spec> nodes = {},
+                                                                      const job_adjustment& adjust = {});
 
 }  // namespace troupe

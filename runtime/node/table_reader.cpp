@@ -58,7 +58,7 @@ std::vector<double> reals_of(const document_array& a) {
 }  // namespace
 
 std::optional<double> parse_time(std::string_view s) {
-  return parse_with_unit(s, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}});
+  return parse_with_unit(s, {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}});
 }
 
 std::optional<double> parse_bytes(std::string_view s) {
@@ -205,7 +205,7 @@ bool table_reader::time(std::string_view key, double& seconds) {
   if (!text(key, s)) return false;
   const auto t = parse_time(s);
   if (!t) {
-    error(key, in_quotes(key) + " must be a time with a unit (us, ms, s, min, h, d) as in \"10min\", it is " + in_quotes(s));
+    error(key, in_quotes(key) + " must be a time with a unit (ns, us, ms, s, min, h, d) as in \"10min\", it is " + in_quotes(s));
     return false;
   }
   seconds = *t;

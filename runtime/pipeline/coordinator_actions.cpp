@@ -34,7 +34,7 @@ coordinator::scalars coordinator::mean_of(const gathered& g) const {
 // In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops.
 void coordinator::begin_round(effects& out) {
   ++rounds_;
-  evaluated_ = completed_;
+  evaluated_ = progress();
   want_eval_ = false;
   const auto& plan = *config_.plan;
   if (!config_.mode.lockstep && plan.tester == no_role) return;  // actor-based layers: nobody to ask

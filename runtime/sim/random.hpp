@@ -1,7 +1,8 @@
 // The simulator's random numbers: splitmix64 (Steele, Lea, Flood 2014). Portable: the same seed gives the same run everywhere, which
-// std:: distributions do not promise.
+// std:: distributions do not promise. (exponential and normal go through libm, whose last bit may differ between machines.)
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace troupe::sim {
@@ -19,6 +20,14 @@ class random {
   // Uniform in [0, n); n > 0. The bias of at most n / 2^64 does not matter here.
   std::uint64_t below(std::uint64_t n) { return next() % n; }
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  bool chance(double p) { return p > 0 && unit() < p; }
+  // Mean 1.
+  double exponential() { return -std::log(1.0 - unit()); }
+  // Mean 0, deviation 1 (Box and Muller 1958; the second number is not kept, so that a draw depends on the state alone).
+  double normal() {
+    const double r = std::sqrt(2 * exponential());
+    return r * std::cos(6.283185307179586 * unit());
+  }
 
  private:
   std::uint64_t state_;

@@ -1,32 +1,69 @@
 #include "runtime/sim/world.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe::sim {
-namespace {
 
-constexpr auto later = [](const auto& a, const auto& b) { return a > b; };
-
-}  // namespace
+world::world(world_config c)
+    : config_(std::move(c)),
+      random_(config_.seed),
+      faults_(config_.faults, config_.seed),
+      processors_(config_.compute, config_.seed),
+      unreliable_(faults_.unreliable()) {}
 
 void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r) {
   if (index_of(id) >= roles_.size()) roles_.resize(index_of(id) + 1);
-  roles_[index_of(id)] = std::make_unique<hosted>();
-  roles_[index_of(id)]->value = std::move(r);
-  roles_[index_of(id)]->node = node;
+  auto& h = roles_[index_of(id)];
+  h = hosted{};
+  h.value = std::move(r);
+  h.node = node;
+  h.there = true;
+  if (node >= nodes_.size()) nodes_.resize(node + 1);
 }
 
 role* world::find(role_id id) {
-  return index_of(id) < roles_.size() && roles_[index_of(id)] ? roles_[index_of(id)]->value.get() : nullptr;
+  auto* h = at_home(id);
+  return h ? h->value.get() : nullptr;
 }
 
-void world::schedule(time_point at, envelope e, std::uint64_t generation) {
-  queue_.push_back({at, order_++, std::move(e), generation});
-  std::push_heap(queue_.begin(), queue_.end(), later);
+world::slot world::fill(record*& r, kind what, std::uint32_t from, std::uint32_t to) {
+  const auto s = queue_.take();
+  r = &queue_[s];
+  r->what = what;
+  r->hop = 0;
+  r->from = from;
+  r->to = to;
+  r->from_life = from < nodes_.size() ? nodes_[from].life : 0;
+  r->to_life = to < nodes_.size() ? nodes_[to].life : 0;
+  r->number = 0;
+  r->bytes = 0;
+  r->sent = now_;
+  r->longer = {};
+  return s;
 }
 
-void world::inject(envelope e) { schedule(now_, std::move(e)); }
+void world::inject(envelope e) {
+  const auto* to = at_home(e.h.dst);
+  if (!to) return;
+  record* r = nullptr;
+  const auto s = fill(r, kind::deliver, to->node, to->node);
+  r->e = std::move(e);
+  queue_.push(now_, s);
+}
+
+void world::at(time_point when, std::function<void()> what) {
+  record* r = nullptr;
+  const auto s = fill(r, kind::call, 0, 0);
+  r->number = calls_.size();
+  calls_.push_back(std::move(what));
+  queue_.push(std::max(when, now_), s);
+}
+
+void world::begin() {
+  begun_ = true;
+  fabric_ = fabric(config_.network, static_cast<std::uint32_t>(nodes_.size()));
+  plan_crashes();
+}
 
 bool world::run(std::uint64_t limit, const std::function<bool()>& stop) {
   for (std::uint64_t n = 0; n < limit; ++n) {
@@ -37,121 +74,189 @@ bool world::run(std::uint64_t limit, const std::function<bool()>& stop) {
 }
 
 bool world::step() {
+  if (!begun_) begin();
   if (queue_.empty()) return false;
-  std::pop_heap(queue_.begin(), queue_.end(), later);
-  auto ev = std::move(queue_.back());
-  queue_.pop_back();
-  now_ = ev.at;
+  const auto [at, s] = queue_.pop();
+  now_ = at;
   ++events_;
-  const auto id = ev.e.h.dst;
-  if (index_of(id) >= roles_.size() || !roles_[index_of(id)] || roles_[index_of(id)]->stopped) return true;
-  auto& h = *roles_[index_of(id)];
-  if (const auto* t = std::get_if<timer_fired>(&ev.e.body)) {
-    auto at = h.timers.find(t->timer);
-    if (at == h.timers.end() || at->second != ev.generation) return true;  // cancelled or set again
-    h.timers.erase(at);
+  auto& r = queue_[s];
+  if (r.what == kind::call) {
+    const auto call = std::move(calls_[r.number]);
+    queue_.give_back(s);
+    call();
+    return true;
   }
-  note(ev.e);
-  if (on_deliver) on_deliver(ev.e, now_);
-  effects_.clear();
-  h.value->on(ev.e, now_, effects_);
-  take_effects(id, h);
+  if (r.what == kind::resend) {
+    const auto index = r.lane;
+    queue_.give_back(s);
+    resend(index);
+    return true;
+  }
+  if (void_now(r)) {
+    r.e.body = finished{};
+    queue_.give_back(s);
+    return true;
+  }
+  if (r.hop > 0 && r.hop < lanes_[r.lane].way.count) {
+    pass(s, r);
+    return true;
+  }
+  if (r.what == kind::shared) {
+    go_on_shared(s, r);
+    return true;
+  }
+  switch (r.what) {
+    case kind::deliver: deliver(r); break;
+    case kind::frame: take_frame(r); break;
+    case kind::acknowledgement: take_acknowledgement(r); break;
+    default: break;
+  }
+  r.e.body = finished{};  // drops its tensors
+  queue_.give_back(s);
   return true;
 }
 
-// FNV-1a over what a delivery is: when, what, from whom, to whom, for which packet.
-void world::note(const envelope& e) {
-  const std::uint64_t words[] = {static_cast<std::uint64_t>(now_.count()), e.body.index(), index_of(e.h.src), index_of(e.h.dst),
-                                 static_cast<std::uint64_t>(e.h.id),       e.h.step,       e.h.version,       e.h.packet};
-  for (auto w : words)
-    for (int i = 0; i < 8; ++i) trace_ = (trace_ ^ ((w >> (8 * i)) & 0xff)) * 0x100000001b3ull;
+// The role reacts; its effects take place while the record is still ours.
+void world::deliver(record& r) {
+  auto* h = at_home(r.e.h.dst);
+  if (!h || h->stopped) return;
+  if (const auto* t = std::get_if<timer_fired>(&r.e.body); t && r.e.h.src == r.e.h.dst) {
+    const auto at = std::find(h->timers.begin(), h->timers.end(), std::pair(t->timer, r.number));
+    if (at == h->timers.end()) return;  // cancelled or set again
+    h->timers.erase(at);
+  }
+  if (on_wire && r.from != r.to) on_wire(r.e, r.sent, now_);
+  note(r.e);
+  ++deliveries_;
+  if (on_deliver) on_deliver(r.e, now_);
+  effects_.clear();
+  const auto self = r.e.h.dst;
+  inside_ = true;
+  h->value->on(r.e, now_, effects_);
+  take_effects(self);
+  inside_ = false;
 }
 
-void world::take_effects(role_id self, hosted& h) {
-  auto list = std::move(effects_.list());
-  for (auto& e : list) {
+// What a delivery is: when, what, from whom, to whom, for which packet.
+void world::note(const envelope& e) {
+  const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
+  trace_.add({static_cast<std::uint64_t>(now_.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
+              static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.clock, e.h.packet)});
+}
+
+void world::schedule_local(time_point when, role_id self, message body, std::uint64_t number) {
+  const auto node = roles_[index_of(self)].node;
+  record* r = nullptr;
+  const auto s = fill(r, kind::deliver, node, node);
+  r->e.h = {};
+  r->e.h.src = r->e.h.dst = self;
+  r->e.body = std::move(body);
+  r->number = number;
+  queue_.push(when, s);
+}
+
+void world::take_effects(role_id self) {
+  for (auto& effect : effects_.list()) {
+    auto& h = roles_[index_of(self)];
     std::visit(overloaded{
-                   [&](send_effect& s) { send(h, std::move(s.e)); },
-                   [&](run_effect& r) { run_job(self, h, std::move(r)); },
+                   [&](send_effect& s) { send(self, std::move(s.e)); },
+                   [&](run_effect& r) { run_job(self, r); },
                    [&](timer_effect& t) {
-                     const auto g = ++generations_;
-                     h.timers[t.timer] = g;
-                     envelope fired;
-                     fired.h.src = fired.h.dst = self;
-                     fired.body = timer_fired{t.timer};
-                     schedule(now_ + t.after, std::move(fired), g);
+                     std::erase_if(h.timers, [&](const auto& set) { return set.first == t.timer; });
+                     h.timers.emplace_back(t.timer, ++generations_);
+                     schedule_local(now_ + t.after, self, timer_fired{t.timer}, generations_);
                    },
-                   [&](cancel_effect& c) { h.timers.erase(c.timer); },
+                   [&](cancel_effect& c) { std::erase_if(h.timers, [&](const auto& set) { return set.first == c.timer; }); },
                    [&](event_effect& ev) {
                      if (on_event) on_event(ev);
                    },
                    [&](store_effect& s) {
                      if (on_store) on_store(s);
                    },
-                   [&](shared_effect&) {},
+                   [&](shared_effect& x) { begin_shared(self, x); },
                    [&](stop_effect&) { h.stopped = true; },
                },
-               e);
+               effect);
   }
-  list.clear();
-  effects_.list() = std::move(list);  // keep its memory
+  effects_.clear();
 }
 
-void world::send(hosted& from, envelope e) {
-  freeze(e);
-  const auto dst = index_of(e.h.dst);
-  if (dst >= roles_.size() || !roles_[dst]) return;
-  auto& to = *roles_[dst];
-  const int n = copies ? copies(e, random_) : 1;
-  for (int i = 1; i < n; ++i) {
-    auto again = e;
-    again.h.attempt = static_cast<std::uint8_t>(i);
-    transmit(from, to, std::move(again));
-  }
-  if (n > 0) transmit(from, to, std::move(e));
-}
-
-void world::transmit(const hosted& from, hosted& to, envelope e) {
-  const auto& n = config_.network;
-  const bool local = from.node == to.node;
-  auto wait = n.local;
-  if (!local || n.shuffle_local) {
-    const auto spread = static_cast<std::uint64_t>((n.most - n.least).count());
-    wait = n.least + duration(static_cast<std::int64_t>(random_.below(spread + 1)));
-  }
-  if (!local) {
-    const auto bytes = tensor_bytes(e.body);
-    if (n.bytes_per_second > 0) wait += duration(static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / n.bytes_per_second));
-    auto& link = links_[{from.node, to.node}];
-    ++link.messages;
-    link.bytes += bytes + sizeof(header);
-  }
-  // A copy may come at any time; the message itself keeps the order of its pair (equal times keep it by the queue's order of entry).
-  if (e.h.attempt > 0) return schedule(now_ + 3 * wait, std::move(e));
-  auto& last = to.last_from[index_of(e.h.src)];
-  last = std::max(last, now_ + wait);
-  schedule(last, std::move(e));
-}
-
-void world::run_job(role_id self, hosted& h, run_effect r) {
+void world::run_job(role_id self, run_effect& r) {
   if (config_.dev && r.work) {
     job_context c{*config_.dev};
     r.work(c);
   }
-  const auto& m = config_.compute;
-  const auto cost =
-      m.floor + duration(static_cast<std::int64_t>(1e9 * (r.cost.flops / m.flops_per_second + r.cost.bytes / m.bytes_per_second)));
-  auto& cores = cores_[h.node];
-  if (cores.empty()) cores.assign(m.cores, time_point{});
-  auto& core = *std::min_element(cores.begin(), cores.end());
-  core = std::max(core, now_) + cost;
-  envelope done;
-  done.h.src = done.h.dst = self;
-  done.body = finished{r.token};
+  auto& h = roles_[index_of(self)];
+  std::optional<duration> known;
+  if (measured) known = measured(self, r.cost);
+  auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), counts_);
+  if (faults_.any())
+    if (const double f = faults_.slowness(h.node, now_, counts_); f != 1)
+      time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
+  const auto turn = processors_.run(h.node, time, now_);
+  if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
   // A role's jobs finish in the order they were started: what one slot computes may be read by its next job.
-  auto& last = h.last_from[index_of(self)];
-  last = std::max(last, core);
-  schedule(last, std::move(done));
+  h.last_job = std::max(h.last_job, turn.end);
+  schedule_local(h.last_job, self, finished{r.token}, 0);
+}
+
+// Takes a core as a job does; its moments (param_store.hpp) are events, so that two of one node interleave.
+void world::begin_shared(role_id self, shared_effect& e) {
+  const auto& h = roles_[index_of(self)];
+  auto& store = nodes_[h.node].shared;
+  if (!store) store = std::make_unique<param_store>();
+  const bool adds = e.kind == shared_effect::kind_of::add;
+  const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
+  const auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
+  if (on_span) on_span(self, cost.kind, turn.begin, turn.end);
+  record* r = nullptr;
+  const auto s = fill(r, kind::shared, h.node, h.node);
+  r->number = store->begin(static_cast<param_store::kind>(e.kind), e.block, std::move(e.value));
+  r->bytes = store->moments(static_cast<std::uint32_t>(r->number)) - 1;  // steps from the first moment to the last
+  r->attempt = 0;
+  r->sent = turn.begin;
+  r->tail = turn.end;
+  r->e.h = {};
+  r->e.h.src = r->e.h.dst = self;
+  r->e.h.step = e.token;
+  queue_.push(turn.begin, s);
+}
+
+void world::go_on_shared(slot s, record& r) {
+  if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), config_.dev)) {
+    ++r.attempt;
+    return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);
+  }
+  const auto self = r.e.h.src;
+  r.e.body = finished{r.e.h.step};
+  r.e.h = {};
+  r.e.h.src = r.e.h.dst = self;
+  r.number = 0;
+  deliver(r);
+  queue_.give_back(s);
+}
+
+std::map<std::pair<std::uint32_t, std::uint32_t>, world::traffic> world::links() const {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> all;
+  for (const auto& l : lanes_)
+    if (l.sum.messages > 0) all[{l.from, l.to}] = l.sum;
+  return all;
+}
+
+const fault_counts& world::counts() const {
+  counts_.resent = retired_resent_;
+  counts_.wire_duplicates = retired_duplicates_;
+  counts_.held = retired_held_;
+  counts_.lost_updates = retired_lost_updates_;
+  for (const auto& n : nodes_)
+    if (n.shared) counts_.lost_updates += n.shared->lost();
+  for (const auto& l : lanes_) {
+    if (l.sender) counts_.resent += l.sender->resent();
+    if (!l.receiver) continue;
+    counts_.wire_duplicates += l.receiver->duplicates();
+    counts_.held += l.receiver->held();
+  }
+  return counts_;
 }
 
 }  // namespace troupe::sim

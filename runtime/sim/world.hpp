@@ -1,105 +1,188 @@
 // A deterministic host for roles: one seeded event queue and a virtual clock. The role values are the ones production hosts.
 //
 // Invariants: equal seed, roles and models give the same trace; messages between one pair of roles arrive in the order they were
-// sent; jobs of one role and slot run one after the other; a job's `finished` comes after its cost in virtual time.
+// sent, each at least once while both nodes are up; jobs of one role and slot run one after the other; a job's `finished` comes after
+// its cost in virtual time.
+// Faults of the wire (loss, reordering, repetition, partition) lie below a channel per ordered pair of nodes (channel.hpp), as TCP
+// does in production; roles see delay, a second copy where one is asked for `above`, and peers that crash.
 // Without a device (`maths none`) jobs are not run: tensors stay declared, time and order are the same.
 // Threads: none; a world belongs to one thread, many worlds may run side by side.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/role.hpp"
+#include "runtime/sim/channel.hpp"
+#include "runtime/sim/event_queue.hpp"
+#include "runtime/sim/fabric.hpp"
+#include "runtime/sim/faults.hpp"
+#include "runtime/sim/flat_map.hpp"
+#include "runtime/sim/models.hpp"
+#include "runtime/sim/param_store.hpp"
+#include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
+#include "runtime/sim/trace_hash.hpp"
 
 namespace troupe::sim {
-
-// Time on the wire. The default draws a uniform latency, which makes every order of delivery possible that the per-pair order allows.
-struct network_model {
-  duration least{1000}, most{200000};
-  duration local{200};          // between roles of one node
-  double bytes_per_second = 0;  // 0: size costs nothing
-  bool shuffle_local = true;    // draw latencies between roles of one node too
-};
-struct compute_model {
-  double flops_per_second = 100e9, bytes_per_second = 10e9;
-  duration floor{500};
-  unsigned cores = 2;  // of one node: that many jobs run at once
-};
 
 struct world_config {
   std::uint64_t seed = 1;
   network_model network;
   compute_model compute;
   device* dev = nullptr;  // null: maths none
+  fault_model faults;
+  std::vector<std::string> node_names;  // for peer_down; missing ones are "n<index + 1>"
 };
 
 class world {
  public:
-  explicit world(world_config c) : config_(c), random_(c.seed) {}
+  explicit world(world_config c);
 
   void add(role_id id, std::uint32_t node, std::unique_ptr<role> r);
   // From outside: delivered now.
   void inject(envelope e);
+  // Calls `what` at a virtual time (not before now), between two events.
+  void at(time_point when, std::function<void()> what);
   // Handles the next event; false when there is none.
   bool step();
   // Until nothing is left, or `stop` says so, or `limit` events were handled. Returns false at the limit.
   bool run(std::uint64_t limit, const std::function<bool()>& stop = {});
 
+  // The node loses its roles, what they waited for and what is under way from and to them. When it is still down after
+  // faults.detect, role 0 hears peer_down.
+  void crash(std::uint32_t node);
+  // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order of ids.
+  void restart(std::uint32_t node);
+  bool up(std::uint32_t node) const { return node >= nodes_.size() || nodes_[node].up; }
+  std::function<std::unique_ptr<role>(role_id, std::uint32_t incarnation)> remake;
+
   time_point now() const { return now_; }
-  std::uint64_t events() const { return events_; }
-  std::uint64_t trace_hash() const { return trace_; }
+  std::uint64_t events() const { return events_; }          // handled: deliveries, hops, timers, calls
+  std::uint64_t deliveries() const { return deliveries_; }  // of them, what roles saw
+  std::size_t most_queued() const { return queue_.most(); }
+  std::uint64_t trace_hash() const { return trace_.value(); }
+  const std::array<std::uint64_t, 4>& trace_words() const { return trace_.words(); }
+  const fault_counts& counts() const;
   // Messages and tensor bytes that went from one node to another.
   struct traffic {
     std::uint64_t messages = 0, bytes = 0;
   };
-  const std::map<std::pair<std::uint32_t, std::uint32_t>, traffic>& links() const { return links_; }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links() const;
+  const fabric& wires() const { return fabric_; }
   role* find(role_id id);
 
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
   std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
+  // A job that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
+  std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
+  std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
+  // What a job of this role takes, where it has been measured; none: the compute model says.
+  std::function<std::optional<duration>(role_id, const job_cost&)> measured;
   // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and takes a latency of its own. Empty: one.
   std::function<int(const envelope&, random&)> copies;
 
  private:
   struct hosted {
     std::unique_ptr<role> value;
-    std::uint32_t node = 0;
+    std::uint32_t node = 0, incarnation = 0;
+    bool there = false;  // add() was called
     bool stopped = false;
-    std::unordered_map<std::uint32_t, time_point> last_from;  // latest arrival by source
-    std::unordered_map<std::uint64_t, std::uint64_t> timers;  // timer -> generation
+    time_point last_job{};                                        // its jobs finish in order
+    flat_map<time_point> last_from;                               // uniform network: latest arrival by source
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
   };
-  struct event {
-    time_point at;
-    std::uint64_t order;
+  struct node_state {
+    std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
+    bool up = true;
+    std::unique_ptr<param_store> shared;  // made by the first who needs it
+  };
+  // From one node to another.
+  struct lane {
+    std::uint32_t from = 0, to = 0;
+    traffic sum;
+    time_point last{};  // latest arrival, where order is kept without a channel
+    path way;
+    std::unique_ptr<channel_sender> sender;
+    std::unique_ptr<channel_receiver> receiver;
+    bool timer = false;  // a resend event is in the queue
+  };
+  enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
+  struct record {
     envelope e;
-    std::uint64_t generation = 0;  // of a timer
-    friend bool operator>(const event& a, const event& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+    kind what = kind::deliver;
+    std::uint8_t hop = 0;  // links passed; while hop < way.count the event is the head's arrival at the next one
+    bool keeps_order = false;
+    std::uint32_t from = 0, to = 0;  // nodes
+    std::uint32_t from_life = 0, to_life = 0;
+    std::uint32_t lane = 0, attempt = 0;
+    std::uint64_t number = 0;  // generation of a timer, sequence of a frame, count of an acknowledgement, index of a call
+    std::uint64_t bytes = 0;
+    time_point sent{}, tail{};
+    duration longer{};
   };
+  using slot = event_queue<record>::slot;
 
-  void schedule(time_point at, envelope e, std::uint64_t generation = 0);
-  void take_effects(role_id self, hosted& h);
-  void send(hosted& from, envelope e);
-  void transmit(const hosted& from, hosted& to, envelope e);
-  void run_job(role_id self, hosted& h, run_effect r);
+  // world.cpp
+  void begin();
+  void deliver(record& r);
+  void take_effects(role_id self);
+  void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
+  void run_job(role_id self, run_effect& r);
+  void begin_shared(role_id self, shared_effect& e);
+  void go_on_shared(slot s, record& r);
   void note(const envelope& e);
+  // world_wire.cpp
+  void send(role_id self, envelope&& e);
+  void send_copy(const hosted& from, const hosted& to, envelope e);
+  void send_remote(const hosted& from, hosted& to, envelope&& e);
+  lane& lane_between(std::uint32_t from, std::uint32_t to);
+  void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
+  void launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
+  void pass(slot s, record& r);
+  void arm(lane& l);
+  void take_frame(record& r);
+  void take_acknowledgement(record& r);
+  void resend(std::uint32_t index);
+  duration drawn_latency();
+  // world_life.cpp
+  bool void_now(const record& r);
+  void plan_crashes();
+  void detect(std::uint32_t node, std::uint32_t life);
+
+  slot fill(record*& r, kind what, std::uint32_t from, std::uint32_t to);
+  hosted* at_home(role_id id) {
+    return index_of(id) < roles_.size() && roles_[index_of(id)].value ? &roles_[index_of(id)] : nullptr;
+  }
 
   world_config config_;
   random random_;
+  faults faults_;
+  processors processors_;
+  fabric fabric_;
+  bool begun_ = false, unreliable_ = false, inside_ = false;
   time_point now_{};
-  std::uint64_t order_ = 0, events_ = 0, trace_ = 0xcbf29ce484222325ull, generations_ = 0;
-  std::vector<std::unique_ptr<hosted>> roles_;  // by role id
-  std::vector<event> queue_;                    // heap
-  std::map<std::uint32_t, std::vector<time_point>> cores_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links_;
+  std::uint64_t events_ = 0, deliveries_ = 0, generations_ = 0;
+  class trace_hash trace_;
+  mutable fault_counts counts_;
+  std::uint64_t retired_lost_updates_ = 0;                                        // of nodes that crashed
+  std::uint64_t retired_resent_ = 0, retired_duplicates_ = 0, retired_held_ = 0;  // of channels that a crash ended
+  std::vector<hosted> roles_;                                                     // by role id
+  std::vector<node_state> nodes_;
+  std::vector<std::function<void()>> calls_;
+  event_queue<record> queue_;
+  flat_map<std::uint32_t> lane_at_;
+  std::vector<lane> lanes_;
   effects effects_;
+  std::vector<envelope> delivered_;
 };
 
 }  // namespace troupe::sim

@@ -74,6 +74,8 @@ const row rows[] = {
     {"unknown key of a filler", 15, "weight_filler = { kind = \"gaussian\", sdt = 0.1 }", "15:38", "did you mean 'std'?"},
     {"filler out of range", 15, "weight_filler = { kind = \"gaussian\", std = -1 }", "15:38", "option 'std' must be at least 0"},
     {"filler that is no table", 15, "weight_filler = \"gaussian\"", "15:1", "option 'weight_filler' must be a table"},
+    {"loss_weight of a layer that is no loss", 14, "kernel = 3\nloss_weight = 0.3", "15:1",
+     "layer 'conv1': a loss_weight goes with a loss layer, not with convolution"},
     {"NaN as a scale", 14, "kernel = 3\nlr_scale = nan", "15:1", "'lr_scale' must be finite and at least 0, it is nan"},
     {"partition that is not built", 14, "kernel = 3\npartition = \"feature\"", "15:1",
      "partition = \"feature\" is not built yet; there is: batch, none"},

@@ -1,0 +1,271 @@
+// `troupe sim JOB --nodes N`: the job's roles, the very values that daemons host, in a virtual cluster (runtime/sim/world.hpp).
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "apps/troupe_sim_setup.hpp"
+#include "apps/troupe_sim_trace.hpp"
+#include "ops/device.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
+
+double quantile(std::vector<double> v, double q) {
+  if (v.empty()) return 0;
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5);
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(at), v.end());
+  return v[at];
+}
+
+json counts_of(const sim::fault_counts& c) {
+  return {{"delayed", c.delayed},
+          {"reordered", c.reordered},
+          {"duplicated_on_wire", c.duplicated_on_wire},
+          {"duplicated_above", c.duplicated_above},
+          {"dropped", c.dropped},
+          {"cut_off", c.cut_off},
+          {"slowed", c.slowed},
+          {"straggled", c.straggled},
+          {"crashed", c.crashed},
+          {"restarted", c.restarted},
+          {"reported_down", c.reported_down},
+          {"lost_in_crash", c.lost_in_crash},
+          {"lost_updates", c.lost_updates},
+          {"stale", c.stale},
+          {"resent", c.resent},
+          {"wire_duplicates", c.wire_duplicates},
+          {"held", c.held}};
+}
+
+class simulation {
+ public:
+  simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), world_(s_.world) {
+    for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id));
+    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
+    world_.on_event = [this](const event_effect& e) { hear(e); };
+    world_.on_store = [this](const store_effect& e) {
+      if (e.what == "weights") weights_ = e.named;
+    };
+    if (!s_.measured.empty())
+      world_.measured = [this](role_id r, const job_cost& c) -> std::optional<duration> {
+        const auto& [f, b] = s_.measured[index_of(r)];
+        const std::string_view kind = c.kind;
+        if (kind != "forward" && kind != "backward") return std::nullopt;
+        return duration(static_cast<std::int64_t>(1e9 * (kind == "forward" ? f : b)));
+      };
+  }
+
+  int run(const std::string& trace_file) {
+    std::unique_ptr<sim_trace> trace;
+    if (!trace_file.empty()) {
+      if (const auto why = why_unwritable(trace_file); !why.empty()) return out_.wrong(trace_file, why);
+      trace = std::make_unique<sim_trace>(trace_file, s_.job->plan);
+      world_.on_span = [&](role_id r, const char* kind, time_point b, time_point e) { trace->job(r, kind, b, e); };
+      world_.on_wire = [&](const envelope& e, time_point sent, time_point arrived) { trace->message(e, sent, arrived); };
+    }
+    introduce();
+    envelope go;
+    go.h.dst = role_id{0};
+    go.body = start{};
+    world_.inject(std::move(go));
+    const auto begin = steady_clock::now();
+    while (!over_ && world_.step()) {
+    }
+    wall_ = std::chrono::duration<double>(steady_clock::now() - begin).count();
+    if (trace && !trace->finish()) return out_.failed(trace_file, "could not be written");
+    if (!error_.empty()) return out_.failed(s_.job->spec.name, error_);
+    if (!over_)
+      return out_.failed(s_.job->spec.name,
+                         "nothing is left to happen at " + now_text() + ", and the job is not done" + who_waits());
+    tell_links();
+    tell_staleness();
+    tell_done();
+    return exit_done;
+  }
+
+ private:
+  std::string now_text() const { return fixed(seconds(world_.now()), 6) + " s (virtual)"; }
+
+  void introduce() {
+    out_.text(job_summary(*s_.job));
+    if (s_.asked_batch != s_.job->spec.data.batch)
+      out_.remark("the batch was rounded up from " + std::to_string(s_.asked_batch) + " to " +
+                  std::to_string(s_.job->spec.data.batch) + ", a multiple of " + std::to_string(s_.job->plan.packets) +
+                  " packets\n");
+  }
+
+  void hear(const event_effect& e) {
+    if (e.kind == "step") return step(e);
+    if (e.kind == "staleness") {
+      // "conv1.weight 2" = 17: so many reads were two clocks old, in all so far.
+      for (const auto& [name, value] : e.values) {
+        const auto gap = name.rfind(' ');
+        if (gap != std::string::npos) staleness_[name.substr(0, gap)][name.substr(gap + 1)] = value;
+      }
+      return;
+    }
+    if (e.kind == "error") error_ = "at " + now_text() + ": " + e.text;
+    if (e.kind == "done") done_ = e;
+    over_ = over_ || e.kind == "error" || e.kind == "done";
+    if (e.kind == "done" || e.kind == "error") return;
+    json o{{"event", e.kind}, {"step", e.step}};
+    std::string text = e.kind + " at step " + with_commas(e.step) + ", " + now_text();
+    for (const auto& [name, value] : e.values) {
+      o[name] = value;
+      text += ", " + name + " " + fixed(value, 4);
+    }
+    o["virtual_seconds"] = seconds(world_.now());
+    tell(o, text + "\n");
+  }
+
+  void step(const event_effect& e) {
+    const auto took = seconds(world_.now() - last_step_);
+    last_step_ = world_.now();
+    if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first one waits for the weights
+    json o{{"event", "step"}, {"step", e.step}};
+    double loss = 0;
+    for (const auto& [name, value] : e.values) {
+      if (name == "loss") loss = value;
+      if (name == "examples_per_s" || (name == "loss" && !s_.maths)) continue;
+      o[name] = value;
+    }
+    o["step_seconds"] = took;
+    o["examples_per_s"] = took > 0 ? static_cast<double>(s_.job->spec.data.batch) / took : 0.0;
+    o["virtual_seconds"] = seconds(world_.now());
+    if (out_.json()) return out_.object(o);
+    if (e.step % 10 == 0 || e.step == 1)
+      out_.text("step " + with_commas(e.step) + ", " + now_text() + ", " + fixed(1000 * took, 3) + " ms" +
+                (s_.maths ? ", loss " + fixed(loss, 4) : std::string()) + "\n");
+  }
+
+  void tell(const json& o, const std::string& text) const {
+    if (out_.json())
+      out_.object(o);
+    else
+      out_.text(text);
+  }
+
+  // Who waits for what, for the first few roles that wait for anything.
+  std::string who_waits() {
+    std::string s;
+    int told = 0;
+    for (const auto& r : s_.job->plan.roles) {
+      auto* role = world_.find(r.id);
+      if (!role || told >= 5) continue;
+      const auto st = role->status();
+      if (st.waits_for.empty()) continue;
+      s += "; " + r.name + " waits for " + st.waits_for;
+      ++told;
+    }
+    return s;
+  }
+
+  // Bytes by link: of the fabric, or of pairs of nodes where there are no links.
+  void tell_links() {
+    auto list = json::array();
+    std::vector<std::pair<std::uint64_t, std::string>> rows;
+    const auto add = [&](json o, std::uint64_t bytes, std::string text) {
+      list.push_back(std::move(o));
+      rows.emplace_back(bytes, std::move(text));
+    };
+    const double all = std::max(seconds(world_.now()), 1e-12);
+    const auto& links = world_.wires().links();
+    for (std::uint32_t i = 0; i < links.size(); ++i) {
+      const auto& l = links[i];
+      if (l.messages == 0) continue;
+      const auto name = world_.wires().name_of(i);
+      const double busy = seconds(l.busy) / all;
+      add({{"link", name}, {"messages", l.messages}, {"bytes", l.bytes}, {"busy", busy}}, l.bytes,
+          left(name, 14) + right(bytes_text(static_cast<double>(l.bytes)), 12) + right(fixed(100 * busy, 1), 8) + " % busy\n");
+    }
+    if (links.empty())
+      for (const auto& [pair, t] : world_.links()) {
+        const auto name = "n" + std::to_string(pair.first + 1) + " to n" + std::to_string(pair.second + 1);
+        add({{"link", name}, {"messages", t.messages}, {"bytes", t.bytes}}, t.bytes,
+            left(name, 14) + right(bytes_text(static_cast<double>(t.bytes)), 12) + "\n");
+      }
+    if (out_.json()) return out_.object({{"event", "links"}, {"links", list}});
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string s = rows.empty() ? "" : "\nthe busiest links\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 8); ++i) s += rows[i].second;
+    out_.text(s);
+  }
+
+  void tell_staleness() {
+    if (staleness_.empty()) return;
+    json o{{"event", "staleness"}, {"histogram", json::object()}};
+    std::string text = "\nreads by staleness, in clocks\n";
+    for (const auto& [name, counts] : staleness_) {
+      auto& into = o["histogram"][name] = json::object();
+      text += left(name, 24);
+      for (const auto& [value, n] : counts) {
+        into[value] = n;
+        text += "  " + value + ": " + with_commas(static_cast<std::uint64_t>(n));
+      }
+      text += "\n";
+    }
+    tell(o, text);
+  }
+
+  void tell_done() {
+    std::uint64_t bytes = 0, messages = 0;
+    for (const auto& [pair, t] : world_.links()) bytes += t.bytes, messages += t.messages;
+    const double steps = static_cast<double>(std::max<std::uint64_t>(done_.step - s_.job->first_step, 1));
+    json o{{"event", "done"}, {"steps", done_.step}};
+    for (const auto& [name, value] : done_.values)
+      if (name == "epochs" || name == "test_accuracy") o[name] = value;
+    o["nodes"] = s_.job->plan.nodes.size();
+    o["packets"] = s_.job->plan.packets;
+    o["batch"] = s_.job->spec.data.batch;
+    o["parameters"] = s_.job->graph.parameter_count;
+    o["step_seconds_median"] = quantile(step_times_, 0.5);
+    o["step_seconds_p99"] = quantile(step_times_, 0.99);
+    o["messages_per_step"] = static_cast<double>(messages) / steps;
+    o["bytes_per_step"] = static_cast<double>(bytes) / steps;
+    o["faults"] = counts_of(world_.counts());
+    o["events"] = world_.events();
+    o["deliveries"] = world_.deliveries();
+    o["most_queued"] = world_.most_queued();
+    o["seconds"] = wall_;
+    if (s_.maths) o["weights_sha256"] = weights_sha256(weights_);
+    const auto words = world_.trace_words();
+    const auto trace = sha256_hex(words.data(), sizeof(words));
+    o["trace_sha256"] = trace;
+    o["virtual_seconds"] = seconds(world_.now());
+    tell(o, "\n" + with_commas(done_.step) + " steps in " + now_text() + "; a step takes " +
+                fixed(1000 * quantile(step_times_, 0.5), 3) + " ms (median), " + fixed(1000 * quantile(step_times_, 0.99), 3) +
+                " ms (p99), and moves " + bytes_text(static_cast<double>(bytes) / steps) + " between nodes\n" +
+                with_commas(world_.events()) + " events in " + fixed(wall_, 2) + " s; trace " + trace + "\n");
+  }
+
+  sim_setup s_;
+  const output& out_;
+  sim::world world_;
+  bool over_ = false;
+  std::string error_;
+  event_effect done_;
+  std::vector<std::pair<std::string, tensor>> weights_;
+  time_point last_step_{};
+  std::vector<double> step_times_;
+  std::map<std::string, std::map<std::string, double>> staleness_;  // parameter -> clocks -> reads
+  double wall_ = 0;
+};
+
+}  // namespace
+
+int run_sim(const sim_arguments& a, const output& out) {
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  auto made = make_sim(a, dev);
+  if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+  return simulation(std::move(std::get<sim_setup>(made)), out).run(a.trace);
+}
+
+}  // namespace troupe

@@ -1,0 +1,207 @@
+#include "apps/troupe_sim_setup.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/device.hpp"
+#include "runtime/job/coarse.hpp"
+#include "runtime/job/plain_loop.hpp"
+#include "runtime/node/job_file.hpp"
+#include "runtime/node/prepare_text.hpp"
+
+namespace troupe {
+namespace {
+
+diagnostics mistake_in(source_position at, std::string what) {
+  diagnostic d;
+  d.at = std::move(at);
+  d.message = std::move(what);
+  return diagnostics(1, d);
+}
+diagnostics mistake(std::string what) { return mistake_in({"command line", 0, 0}, std::move(what)); }
+
+// Tables of `from` that are there take the place of those in `into`.
+diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
+  auto read = read_sim_file(file);
+  if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
+  auto& s = std::get<sim_spec>(read);
+  if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "there is no [[fault]] in it");
+  if (!faults && !s.has_network && !s.has_compute)
+    return mistake_in({file, 1, 1}, "there is neither [network] nor [compute] in it");
+  if (s.has_network) into.network = s.network;
+  if (s.has_compute) {
+    into.compute = s.compute;
+    into.examples_per_second = s.examples_per_second;
+    into.measure = s.measure;
+  }
+  if (s.has_faults) into.faults = s.faults;
+  into.nodes_named.insert(into.nodes_named.end(), s.nodes_named.begin(), s.nodes_named.end());
+  return {};
+}
+
+// What the command line leaves open, the scenario says.
+std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
+  sim_spec s;
+  s.network.fabric = sim::fabric_kind::star;
+  s.network.bytes_per_second = 1.25e9;
+  if (is_scenario(a.file)) {
+    auto read = read_sim_file(a.file);
+    if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
+    const auto fabric = s.network;
+    s = std::move(std::get<sim_spec>(read));
+    if (!s.has_network) s.network = fabric;
+    const auto& run = *s.run;
+    a.file = run.job;
+    if (a.nodes == 0) a.nodes = run.nodes;
+    if (a.maths.empty()) a.maths = run.maths;
+    if (a.steps == 0) a.steps = run.steps.value_or(0);
+    if (a.seed < 0) a.seed = run.seed.value_or(-1);
+    if (a.buckets < 0) a.buckets = run.buckets.value_or(-1);
+    a.overrides.insert(a.overrides.begin(), run.set.begin(), run.set.end());
+  }
+  if (a.nodes == 0) return mistake("--nodes says how many nodes there are (or give a scenario instead of a job)");
+  if (!a.network.empty())
+    if (auto bad = merge(s, a.network, false); !bad.empty()) return bad;
+  if (!a.faults.empty())
+    if (auto bad = merge(s, a.faults, true); !bad.empty()) return bad;
+  return s;
+}
+
+// One worker a node; servers apart, where the job wants them apart, on nodes of their own behind those.
+std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
+  std::vector<node_spec> nodes(workers);
+  for (std::uint32_t i = 0; i < workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
+  if (j.topology.colocated) return nodes;
+  for (auto& n : nodes) n.roles = {"coordinator", "worker", "data"};
+  const auto servers = std::clamp<std::int64_t>(j.topology.server_groups * j.topology.servers_per_group, 1, 65535);
+  for (std::int64_t i = 0; i < servers; ++i) {
+    node_spec n;
+    n.name = "n" + std::to_string(nodes.size() + 1);
+    n.roles = {"server"};
+    nodes.push_back(std::move(n));
+  }
+  return nodes;
+}
+
+void adjust(job_spec& j, std::uint32_t workers, std::int64_t steps, bool maths, std::int64_t buckets, std::int64_t& asked_batch) {
+  asked_batch = j.data.batch;
+  auto& t = j.topology;
+  if (t.worker_groups > 1 && t.workers_per_group == 1) {
+    // Every worker for itself: as many groups as workers, and servers of their own where each had them.
+    if (t.server_groups == t.worker_groups) t.server_groups = workers;
+    t.worker_groups = workers;
+  } else {
+    // Groups stay when they divide the workers; who asks for another number of workers asks for one group of them.
+    if (t.worker_groups < 1 || workers % t.worker_groups != 0) t.worker_groups = 1;
+    t.workers_per_group = workers / t.worker_groups;
+  }
+  j.pipeline.packets = std::max<std::int64_t>(j.pipeline.packets, workers);
+  const auto packets = j.pipeline.packets;
+  j.data.batch = (j.data.batch + packets - 1) / packets * packets;
+  if (steps > 0) {
+    j.train.finish = {};
+    j.train.finish.steps = steps;
+  }
+  if (!maths && buckets > 0) {
+    j.pipeline.fuse = "auto";  // the plan before the coarse one need not be large
+    j.eval.every = 0;
+  }
+}
+
+// The layers' times of one packet on this machine, by a worker of its own.
+std::variant<plain_times, diagnostics> time_layers(const prepared_job& j, const std::shared_ptr<device>& dev) {
+  auto spec = j.spec;
+  spec.pipeline.packets = 1;
+  spec.data.batch = j.graph.packet_examples;
+  spec.topology = {};
+  spec.train.sync = {"bsp", {}, {}};
+  node_spec one;
+  one.name = "local";
+  auto alone = prepare_job(std::move(spec), j.all, {one});
+  if (auto* bad = std::get_if<diagnostics>(&alone)) return std::move(*bad);
+  plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
+  plain_times best;
+  for (int i = 0; i < 4; ++i) {
+    plain_times t;
+    loop.step(&t);
+    if (i == 0) continue;  // fills pools and caches
+    if (best.layers.empty()) best = t;
+    for (std::size_t l = 0; l < t.layers.size(); ++l) {
+      best.layers[l].forward = std::min(best.layers[l].forward, t.layers[l].forward);
+      best.layers[l].backward = std::min(best.layers[l].backward, t.layers[l].backward);
+    }
+    best.update = std::min(best.update, t.update);
+  }
+  return best;
+}
+
+std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const std::shared_ptr<device>& dev) {
+  auto timed = time_layers(full, dev);
+  if (auto* bad = std::get_if<diagnostics>(&timed)) return std::move(*bad);
+  const auto& t = std::get<plain_times>(timed);
+  s.measured.resize(s.job->plan.roles.size());
+  double forward = 0, backward = 0;
+  for (const auto& l : t.layers) forward += l.forward, backward += l.backward;
+  for (const auto& r : s.job->plan.roles) {
+    auto& [f, b] = s.measured[index_of(r.id)];
+    for (auto l : r.layers) {
+      // A bucket takes its share of the whole.
+      const auto share = s.buckets > 0 ? 1.0 / static_cast<double>(s.job->graph.layers.size()) : 0.0;
+      f += s.buckets > 0 ? forward * share : t.layers[l].forward;
+      b += s.buckets > 0 ? backward * share : t.layers[l].backward;
+    }
+  }
+  if (t.update > 0) {
+    // As shards count their bytes: gradient, old and new weights, and each state read and written.
+    const auto states = full.all->rules.find(full.spec.train.rule.kind)->make(full.spec.train.rule.values)->states().size();
+    const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.type()));
+    s.world.compute.bytes_per_second = bytes * static_cast<double>(3 + 2 * states) / t.update;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev) {
+  auto read = read_models(a);
+  if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
+  auto& models = std::get<sim_spec>(read);
+  sim_setup s;
+  s.maths = a.maths != "none";
+  if (s.maths && a.buckets > 0) return mistake("--buckets goes with --maths none: real maths needs the real layers");
+  s.buckets = s.maths ? 0 : static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
+  s.workers = a.nodes;
+  auto text = read_config_text(a.file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  std::vector<node_spec> nodes;
+  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(stock_tables()),
+                               {}, [&](job_spec& j, std::vector<node_spec>& list) {
+                                 adjust(j, s.workers, a.steps, s.maths, s.buckets, s.asked_batch);
+                                 list = nodes = cluster_of(j, s.workers);
+                               });
+  if (auto* bad = std::get_if<diagnostics>(&prepared)) return std::move(*bad);
+  const auto full = std::get<std::shared_ptr<prepared_job>>(prepared);
+  s.job = full;
+  if (s.buckets > 0) {
+    auto coarse = make_coarse(*full, s.buckets, nodes);
+    if (auto* bad = std::get_if<diagnostics>(&coarse)) return std::move(*bad);
+    s.job = std::get<std::shared_ptr<prepared_job>>(coarse);
+  }
+  if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return bad;
+  s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
+  s.world.network = models.network;
+  s.world.compute = models.compute;
+  s.world.faults = models.faults;
+  s.world.dev = s.maths ? dev.get() : nullptr;
+  for (const auto& n : nodes) s.world.node_names.push_back(n.name);
+  if (models.examples_per_second > 0) {
+    // Forward and backward are three times the forward's flops.
+    const auto examples = static_cast<double>(s.job->graph.packet_examples);
+    s.world.compute.flops_per_second = 3 * s.job->graph.flops_per_packet() / examples * models.examples_per_second;
+  }
+  if (models.measure)
+    if (auto bad = measure(s, *full, dev)) return std::move(*bad);
+  return s;
+}
+
+}  // namespace troupe

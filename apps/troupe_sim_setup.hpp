@@ -1,0 +1,27 @@
+// What `troupe sim` runs, put together from the command line, a scenario, and the files of network and faults.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "apps/troupe_commands.hpp"
+#include "runtime/node/sim_file.hpp"
+#include "runtime/sim/world.hpp"
+
+namespace troupe {
+
+struct sim_setup {
+  std::shared_ptr<prepared_job> job;
+  sim::world_config world;
+  bool maths = true;
+  std::uint32_t workers = 0, buckets = 0;
+  std::int64_t asked_batch = 0;  // before it was rounded up
+  // [compute] measure: seconds of one packet's forward and backward of each stage, by role; empty else.
+  std::vector<std::pair<double, double>> measured;
+};
+
+// Errors: the user's mistakes, with their places.
+std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev);
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// Files that describe a simulated cluster (docs/simulation.md): [network], [compute], [[fault]] and, in a scenario, [run]. Nodes are
+// numbered from 1, as their names are (n1, n2, ...); node 1 holds the coordinator.
+// Errors: diagnostics with file, line and column; as many as can be found.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/graph/diagnostic.hpp"
+#include "runtime/sim/models.hpp"
+
+namespace troupe {
+
+// [run]: what `troupe sim SCENARIO` runs; flags of the command line come before it.
+struct sim_run {
+  std::string job;  // resolved against the file's folder
+  std::uint32_t nodes = 0;
+  std::optional<std::int64_t> steps, seed, buckets;
+  std::string maths;             // "real", "none" or empty
+  std::vector<std::string> set;  // as --set
+};
+
+struct sim_spec {
+  std::string file;
+  std::optional<sim_run> run;
+  bool has_network = false, has_compute = false, has_faults = false;
+  sim::network_model network;
+  sim::compute_model compute;
+  double examples_per_second = 0;  // [compute]: forward and backward of one example; sets flops_per_second once the model is known
+  bool measure = false;            // [compute]: time each layer on this machine first
+  sim::fault_model faults;
+  std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // indices from 0, for check_nodes
+};
+
+std::variant<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
+std::variant<sim_spec, diagnostics> read_sim_file(const std::string& path);
+
+// Is this file a scenario (does it have a [run] table)? False for whatever cannot be read.
+bool is_scenario(const std::string& path);
+
+// Nodes that the file names and a cluster of `nodes` does not have.
+diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes);
+
+}  // namespace troupe

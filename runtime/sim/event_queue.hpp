@@ -1,0 +1,99 @@
+// What the world still has to do, in order of (time, order of entry). Records live in a slab that never moves them and is reused last
+// in, first out, so the queue allocates nothing in a steady state; the heap (4 children a node) holds 16 bytes an event.
+// Limits: 2^24 events at once, 2^40 in all.
+// Threads: none.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/messages/ids.hpp"
+
+namespace troupe::sim {
+
+template <class Record>
+class event_queue {
+ public:
+  using slot = std::uint32_t;
+
+  bool empty() const { return heap_.empty(); }
+  std::size_t size() const { return heap_.size(); }
+  std::size_t most() const { return most_; }
+  time_point next_at() const { return time_point(heap_.front().at); }
+
+  // A record to fill; it stays where it is until give_back.
+  slot take() {
+    if (free_.empty()) grow();
+    const auto s = free_.back();
+    free_.pop_back();
+    return s;
+  }
+  Record& operator[](slot s) { return chunks_[s / chunk][s % chunk]; }
+  void give_back(slot s) { free_.push_back(s); }
+
+  void push(time_point at, slot s) {
+    assert(order_ < (1ull << 40));
+    const entry e{at.count(), (order_++ << 24) | s};
+    std::size_t i = heap_.size();
+    heap_.push_back(e);
+    if (heap_.size() > most_) most_ = heap_.size();
+    while (i > 0) {
+      const std::size_t up = (i - 1) / 4;
+      if (!(e < heap_[up])) break;
+      heap_[i] = heap_[up];
+      i = up;
+    }
+    heap_[i] = e;
+  }
+
+  std::pair<time_point, slot> pop() {
+    const auto first = heap_.front();
+    const auto last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sink(last);
+    return {time_point(first.at), static_cast<slot>(first.key & 0xffffff)};
+  }
+
+ private:
+  static constexpr std::size_t chunk = 256;
+  struct entry {
+    std::int64_t at;
+    std::uint64_t key;  // order of entry, slot
+    friend bool operator<(const entry& a, const entry& b) { return a.at != b.at ? a.at < b.at : a.key < b.key; }
+  };
+
+  void sink(entry e) {
+    const std::size_t n = heap_.size();
+    std::size_t i = 0;
+    for (;;) {
+      const std::size_t first = 4 * i + 1;
+      if (first >= n) break;
+      std::size_t least = first;
+      const std::size_t end = first + 4 < n ? first + 4 : n;
+      for (std::size_t c = first + 1; c < end; ++c)
+        if (heap_[c] < heap_[least]) least = c;
+      if (!(heap_[least] < e)) break;
+      heap_[i] = heap_[least];
+      i = least;
+    }
+    heap_[i] = e;
+  }
+
+  void grow() {
+    const auto first = static_cast<slot>(chunks_.size() * chunk);
+    assert(first + chunk <= (1u << 24));
+    chunks_.push_back(std::make_unique<Record[]>(chunk));
+    for (std::size_t k = chunk; k-- > 0;) free_.push_back(first + static_cast<slot>(k));
+  }
+
+  std::vector<std::unique_ptr<Record[]>> chunks_;
+  std::vector<slot> free_;
+  std::vector<entry> heap_;
+  std::uint64_t order_ = 0;
+  std::size_t most_ = 0;
+};
+
+}  // namespace troupe::sim

@@ -1,0 +1,50 @@
+// Draws the faults of a run. Its random numbers are its own, so that a fault more or less does not change what the network draws.
+// Pure: the world asks about each message and job, and tells what time it is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/sim/models.hpp"
+#include "runtime/sim/random.hpp"
+
+namespace troupe::sim {
+
+class faults {
+ public:
+  faults(fault_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x6661756c74730a0dull) {}
+
+  bool any() const { return !model_.list.empty(); }
+  // Does the wire need a channel above it?
+  bool unreliable() const;
+  const fault_model& model() const { return model_; }
+
+  // What happens to a message that leaves node `from` for node `to` now.
+  struct verdict {
+    bool lost = false, twice = false;
+    duration longer{};
+  };
+  verdict on_wire(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
+  // Does the role get it twice?
+  bool twice_above(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
+  // Factor on a job's time.
+  double slowness(std::uint32_t node, time_point now, fault_counts& counts) const;
+
+  struct crash {
+    time_point at;
+    std::uint32_t node;
+    duration restart_after;  // negative: never
+  };
+  // All crashes of the run, by time, for a cluster of so many nodes. Drawn once.
+  std::vector<crash> crashes(std::uint32_t nodes);
+
+ private:
+  static bool has(const fault& f, std::uint32_t node);
+  static bool now_is_in(const fault& f, time_point now) { return now >= f.from && now < f.until; }
+  duration drawn(const fault& f);
+
+  fault_model model_;
+  random random_;
+};
+
+}  // namespace troupe::sim

@@ -1,0 +1,39 @@
+// The cores of every node, and how long a job takes on one: a job begins on the core that is free first.
+// Pure; draws stragglers from random numbers of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/role.hpp"
+#include "runtime/sim/models.hpp"
+#include "runtime/sim/random.hpp"
+
+namespace troupe::sim {
+
+class processors {
+ public:
+  processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
+
+  // Without stragglers and slow nodes.
+  duration time_of(const job_cost& c) const;
+  // What `time` becomes on this node, by draw.
+  duration drawn(std::uint32_t node, duration time, fault_counts& counts);
+
+  struct turn {
+    time_point begin, end;
+  };
+  turn run(std::uint32_t node, duration time, time_point now);
+  // A node that crashed starts with idle cores.
+  void clear(std::uint32_t node, time_point now);
+
+ private:
+  std::vector<time_point>& cores_of(std::uint32_t node);
+
+  compute_model model_;
+  random random_;
+  std::vector<std::vector<time_point>> cores_;
+  std::vector<double> slow_;
+};
+
+}  // namespace troupe::sim

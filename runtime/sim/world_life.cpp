@@ -1,0 +1,94 @@
+// Nodes that crash and come back.
+#include <algorithm>
+
+#include "runtime/sim/world.hpp"
+
+namespace troupe::sim {
+
+// Is this event of a life that is over?
+bool world::void_now(const record& r) {
+  const auto gone = [&](std::uint32_t node, std::uint32_t life) { return node < nodes_.size() && nodes_[node].life != life; };
+  if (gone(r.to, r.to_life)) {
+    ++counts_.lost_in_crash;
+    return true;
+  }
+  if (!gone(r.from, r.from_life)) return false;
+  ++(nodes_[r.from].up ? counts_.stale : counts_.lost_in_crash);
+  return true;
+}
+
+void world::plan_crashes() {
+  for (const auto& c : faults_.crashes(static_cast<std::uint32_t>(nodes_.size())))
+    at(c.at, [this, c] {
+      if (!up(c.node)) return;
+      crash(c.node);
+      if (c.restart_after >= duration{})
+        at(now_ + c.restart_after, [this, node = c.node, life = nodes_[c.node].life] {
+          if (nodes_[node].life == life) restart(node);
+        });
+    });
+}
+
+void world::crash(std::uint32_t node) {
+  if (inside_) return at(now_, [this, node] { crash(node); });
+  if (node >= nodes_.size() || !nodes_[node].up) return;
+  nodes_[node].up = false;
+  ++nodes_[node].life;
+  ++counts_.crashed;
+  for (auto& h : roles_) {
+    if (h.node != node || !h.value) continue;
+    h.value.reset();
+    h.timers.clear();
+    h.last_job = {};
+    h.last_from = {};
+    h.stopped = false;
+  }
+  processors_.clear(node, now_);
+  if (auto& store = nodes_[node].shared) {
+    retired_lost_updates_ += store->lost();
+    store.reset();
+  }
+  for (auto& l : lanes_) {
+    if (l.from != node && l.to != node) continue;
+    l.last = {};
+    if (!l.sender) continue;
+    retired_resent_ += l.sender->resent();
+    retired_duplicates_ += l.receiver->duplicates();
+    retired_held_ += l.receiver->held();
+    counts_.lost_in_crash += l.receiver->waiting();
+    *l.sender = channel_sender(config_.faults.resend);
+    *l.receiver = channel_receiver();
+  }
+  at(now_ + config_.faults.detect, [this, node, life = nodes_[node].life] { detect(node, life); });
+}
+
+void world::detect(std::uint32_t node, std::uint32_t life) {
+  if (nodes_[node].up || nodes_[node].life != life) return;
+  ++counts_.reported_down;
+  envelope e;
+  e.h.dst = role_id{0};
+  const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
+  e.body = peer_down{name, "it crashed"};
+  inject(std::move(e));
+}
+
+void world::restart(std::uint32_t node) {
+  if (inside_) return at(now_, [this, node] { restart(node); });
+  if (node >= nodes_.size() || nodes_[node].up || !remake) return;
+  nodes_[node].up = true;
+  ++counts_.restarted;
+  for (std::uint32_t i = 0; i < roles_.size(); ++i) {
+    auto& h = roles_[i];
+    if (!h.there || h.node != node || h.value) continue;
+    h.value = remake(role_id{i}, h.incarnation + 1);
+    if (!h.value) continue;
+    ++h.incarnation;
+    envelope e;
+    e.h.dst = role_id{i};
+    e.h.incarnation = h.incarnation;
+    e.body = start{};
+    inject(std::move(e));
+  }
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,176 @@
+// From a role's send to its delivery: within a node, over the fabric, through a channel where the wire is unreliable.
+#include <algorithm>
+
+#include "runtime/sim/world.hpp"
+
+namespace troupe::sim {
+
+duration world::drawn_latency() {
+  const auto& n = config_.network;
+  const auto spread = static_cast<std::uint64_t>((n.most - n.least).count());
+  return n.least + duration(static_cast<std::int64_t>(random_.below(spread + 1)));
+}
+
+void world::send(role_id self, envelope&& e) {
+  auto* to = at_home(e.h.dst);
+  auto& from = roles_[index_of(self)];
+  e.h.incarnation = from.incarnation;
+  if (!to) {
+    // A role of a node that is down, or none at all.
+    if (index_of(e.h.dst) < roles_.size() && !up(roles_[index_of(e.h.dst)].node)) ++counts_.lost_in_crash;
+    return;
+  }
+  if (config_.dev) freeze(e);
+  int n = copies ? copies(e, random_) : 1;
+  // What stays on a node is handed over in memory; only what crosses nodes may come twice.
+  if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;
+  for (int i = 1; i < n; ++i) {
+    auto again = e;
+    again.h.attempt = static_cast<std::uint8_t>(i);
+    send_copy(from, *to, std::move(again));
+  }
+  if (n <= 0) return;
+  if (from.node != to->node) return send_remote(from, *to, std::move(e));
+  const auto& net = config_.network;
+  const bool shuffled = net.fabric == fabric_kind::uniform && net.shuffle_local;
+  auto when = now_ + (shuffled ? drawn_latency() : net.local);
+  if (shuffled) {
+    // Equal times keep the order by the queue's order of entry.
+    auto& last = to->last_from[index_of(self)];
+    last = when = std::max(last, when);
+  }
+  record* r = nullptr;
+  const auto s = fill(r, kind::deliver, from.node, to->node);
+  r->e = std::move(e);
+  queue_.push(when, s);
+}
+
+// A copy may come at any time, and by no wire in particular.
+void world::send_copy(const hosted& from, const hosted& to, envelope e) {
+  record* r = nullptr;
+  const auto wait = 3 * drawn_latency();
+  const auto s = fill(r, kind::deliver, from.node, to.node);
+  r->e = std::move(e);
+  queue_.push(now_ + wait, s);
+}
+
+world::lane& world::lane_between(std::uint32_t from, std::uint32_t to) {
+  auto& index = lane_at_[static_cast<std::uint64_t>(from) << 32 | to];
+  if (index == 0) {
+    lanes_.emplace_back();
+    index = static_cast<std::uint32_t>(lanes_.size());
+    auto& l = lanes_.back();
+    l.from = from;
+    l.to = to;
+    if (config_.network.fabric != fabric_kind::uniform) l.way = fabric_.between(from, to);
+    if (unreliable_) {
+      l.sender = std::make_unique<channel_sender>(config_.faults.resend);
+      l.receiver = std::make_unique<channel_receiver>();
+    }
+  }
+  return lanes_[index - 1];
+}
+
+void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
+  const auto bytes = tensor_bytes(e.body);
+  auto& l = lane_between(from.node, to.node);
+  ++l.sum.messages;
+  l.sum.bytes += bytes + sizeof(header);
+  if (!unreliable_) return put(l, std::move(e), kind::deliver, 0, bytes);
+  auto f = l.sender->send(std::move(e), now_);
+  put(l, std::move(f.e), kind::frame, f.sequence, bytes);
+  arm(lane_between(from.node, to.node));
+}
+
+// Onto the wire, if the faults let it.
+void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
+  faults::verdict v;
+  if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, counts_);
+  if (v.lost) return;
+  if (v.twice) launch(l, envelope(e), what, number, bytes, attempt, v.longer);
+  launch(l, std::move(e), what, number, bytes, attempt, v.longer);
+}
+
+void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
+                   duration longer) {
+  const auto& net = config_.network;
+  record* r = nullptr;
+  const auto s = fill(r, what, l.from, l.to);
+  r->e = std::move(e);
+  r->number = number;
+  r->attempt = attempt;
+  r->lane = static_cast<std::uint32_t>(&l - lanes_.data());
+  r->keeps_order = !unreliable_;
+  if (net.fabric != fabric_kind::uniform) {
+    r->bytes = bytes + sizeof(header);
+    r->longer = longer;
+    r->tail = now_;
+    return pass(s, *r);
+  }
+  auto when = now_ + drawn_latency() + longer;
+  if (net.bytes_per_second > 0)
+    when += duration(static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / net.bytes_per_second));
+  if (r->keeps_order) {
+    auto& last = roles_[index_of(r->e.h.dst)].last_from[index_of(r->e.h.src)];
+    last = when = std::max(last, when);
+  }
+  queue_.push(when, s);
+}
+
+// The head is at the next link of its way.
+void world::pass(slot s, record& r) {
+  auto& l = lanes_[r.lane];
+  const auto p = fabric_.pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
+  r.tail = p.tail;
+  if (r.hop < l.way.count) return queue_.push(p.head, s);
+  auto when = p.tail + r.longer;
+  if (const auto j = config_.network.jitter; j.count() > 0)
+    when += duration(static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(j.count()) + 1)));
+  if (r.keeps_order) l.last = when = std::max(l.last, when);
+  queue_.push(when, s);
+}
+
+void world::arm(lane& l) {
+  if (l.timer) return;
+  const auto due = l.sender->due();
+  if (!due) return;
+  l.timer = true;
+  record* r = nullptr;
+  const auto s = fill(r, kind::resend, l.from, l.to);
+  r->lane = static_cast<std::uint32_t>(&l - lanes_.data());
+  queue_.push(std::max(*due, now_), s);
+}
+
+void world::resend(std::uint32_t index) {
+  lanes_[index].timer = false;
+  for (auto& f : lanes_[index].sender->overdue(now_)) {
+    const auto bytes = tensor_bytes(f.e.body);
+    put(lanes_[index], std::move(f.e), kind::frame, f.sequence, bytes, f.attempt);
+  }
+  arm(lanes_[index]);
+}
+
+void world::take_frame(record& r) {
+  auto& there = lanes_[r.lane];
+  delivered_.clear();
+  const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, delivered_);
+  envelope words;  // an acknowledgement fits into a header
+  words.h.step = answer.answers;
+  words.h.packet = answer.attempt;
+  auto& back = lane_between(there.to, there.from);
+  put(back, std::move(words), kind::acknowledgement, answer.count, 0);
+  auto arrived = std::move(delivered_);
+  for (auto& e : arrived) {
+    r.e = std::move(e);
+    deliver(r);
+  }
+  arrived.clear();
+  delivered_ = std::move(arrived);
+}
+
+void world::take_acknowledgement(record& r) {
+  auto& l = lane_between(r.to, r.from);
+  l.sender->acknowledged({r.number, r.e.h.step, r.e.h.packet}, now_);
+}
+
+}  // namespace troupe::sim

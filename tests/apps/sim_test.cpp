@@ -1,0 +1,205 @@
+// `troupe sim` as people and scripts run it.
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class sim_command : public command_test {
+ protected:
+  static std::string config(const std::string& name) { return std::string(TROUPE_SOURCE_DIR) + "/configs/" + name; }
+  // The events of a run that has to end well.
+  std::vector<nlohmann::json> run(std::vector<std::string> words) const {
+    words.insert(words.begin(), "sim");
+    words.push_back("--json");
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+    return objects(o.out);
+  }
+  nlohmann::json done(std::vector<std::string> words) const {
+    const auto all = run(std::move(words));
+    if (all.empty() || all.back()["event"] != "done") {
+      ADD_FAILURE() << "no done event";
+      return {};
+    }
+    return all.back();
+  }
+};
+
+TEST_F(sim_command, the_same_job_gives_the_same_weights_on_a_virtual_cluster_with_faults) {
+  const auto job = write("job.toml", tiny_job());
+  const auto trained = of_kind(objects(troupe({"train", job, "--json", "--set", "pipeline.packets=4"}).out), "done").at(0);
+  const std::vector<std::string> nodes{job, "--nodes", "4"};
+  const auto quiet = done(nodes);
+  EXPECT_EQ(quiet["weights_sha256"], trained["weights_sha256"]);
+  EXPECT_EQ(quiet["nodes"], 4);
+  EXPECT_EQ(quiet["faults"]["dropped"], 0);
+  auto words = nodes;
+  words.insert(words.end(), {"--faults", config("faults/everything.toml"), "--network", config("sim/ethernet.toml")});
+  const auto stormy = done(words);
+  EXPECT_EQ(stormy["weights_sha256"], trained["weights_sha256"]);
+  for (const char* kind :
+       {"delayed", "reordered", "duplicated_on_wire", "duplicated_above", "dropped", "resent", "wire_duplicates", "held"})
+    EXPECT_GT(stormy["faults"][kind].get<int>(), 0) << kind;
+  EXPECT_GT(stormy["virtual_seconds"].get<double>(), quiet["virtual_seconds"].get<double>());
+}
+
+TEST_F(sim_command, the_same_seed_gives_the_same_trace_and_another_one_another) {
+  const auto job = write("job.toml", tiny_job());
+  const auto trace = [&](const char* seed, const char* maths) {
+    return done({job, "--nodes", "3", "--seed", seed, "--maths", maths, "--faults", config("faults/lossy.toml"), "--network",
+                 config("sim/racks.toml")})["trace_sha256"]
+        .get<std::string>();
+  };
+  EXPECT_EQ(trace("5", "real").size(), 64u);
+  EXPECT_EQ(trace("5", "real"), trace("5", "real"));
+  EXPECT_EQ(trace("5", "none"), trace("5", "none"));
+  EXPECT_NE(trace("5", "none"), trace("6", "none"));
+}
+
+TEST_F(sim_command, tells_time_loss_and_bytes) {
+  const auto job = write("job.toml", tiny_job());
+  const auto all = run({job, "--nodes", "4", "--steps", "6"});
+  const auto steps = of_kind(all, "step");
+  ASSERT_EQ(steps.size(), 6u);
+  double before = 0;
+  for (const auto& s : steps) {
+    EXPECT_TRUE(s.contains("loss"));
+    EXPECT_GT(s["virtual_seconds"].get<double>(), before);
+    before = s["virtual_seconds"].get<double>();
+  }
+  const auto links = of_kind(all, "links").at(0)["links"];
+  ASSERT_FALSE(links.empty());
+  EXPECT_GT(links[0]["bytes"].get<double>(), 0);
+  const auto& last = all.back();
+  EXPECT_GE(last["step_seconds_p99"].get<double>(), last["step_seconds_median"].get<double>());
+  const auto out = troupe({"sim", job, "--nodes", "2", "--steps", "2", "--json"}).out;
+  const auto line = nlohmann::ordered_json::parse(out.substr(out.rfind("{\"event\":\"done\"")));
+  auto item = line.end();
+  EXPECT_EQ((--item).key(), "virtual_seconds");
+  EXPECT_EQ((--item).key(), "trace_sha256");
+}
+
+TEST_F(sim_command, without_maths_a_thousand_nodes_are_quick) {
+  const auto all = run({config("sim/googlenet.toml"), "--nodes", "1000", "--maths", "none", "--steps", "5", "--buckets", "2"});
+  const auto& d = all.back();
+  EXPECT_EQ(d["parameters"], 13378280);
+  EXPECT_EQ(d["packets"], 1000);
+  EXPECT_EQ(d["batch"], 2000);  // 1024 rounded up to a multiple of the packets
+  EXPECT_FALSE(d.contains("weights_sha256"));
+  EXPECT_FALSE(of_kind(all, "step").at(0).contains("loss"));
+  // Every worker but the one beside the shard sends all gradients and gets all weights.
+  EXPECT_NEAR(d["bytes_per_step"].get<double>(), 2.0 * 999 * 4 * 13378280, 0.3 * 2 * 999 * 4 * 13378280);
+}
+
+// FireCaffe's arithmetic: on one link for both directions, 128 workers push and fetch 53.5 MB each.
+TEST_F(sim_command, a_parameter_server_takes_as_long_as_firecaffe_says) {
+  const auto d = done({config("sim/firecaffe_googlenet_128_server.toml")});
+  EXPECT_NEAR(d["step_seconds_median"].get<double>(), 2 * 128 * 53.513120e6 / 2.8e9, 0.05);
+}
+
+// FireCaffe, section 4: T = B / (p rate) + 2 W log2 p / BW for a binomial tree, one message a step, no overlap.
+TEST_F(sim_command, firecaffes_five_rows_are_within_5_percent_of_the_formula) {
+  struct row {
+    const char* file;
+    double parameters, nodes, batch, rate;
+  };
+  for (const auto& r :
+       {row{"firecaffe_nin_32_256", 7595176, 32, 256, 120.2}, row{"firecaffe_nin_32_1024", 7595176, 32, 1024, 120.2},
+        row{"firecaffe_nin_128", 7595176, 128, 1024, 120.2}, row{"firecaffe_googlenet_32", 13378280, 32, 1024, 45.2},
+        row{"firecaffe_googlenet_128", 13378280, 128, 1024, 45.2}}) {
+    SCOPED_TRACE(r.file);
+    const auto d = done({config(std::string("sim/") + r.file + ".toml")});
+    EXPECT_EQ(d["parameters"], r.parameters);
+    EXPECT_EQ(d["nodes"], r.nodes);
+    EXPECT_EQ(d["batch"], r.batch);
+    const double formula = r.batch / (r.nodes * r.rate) + 2 * 4 * r.parameters * std::log2(r.nodes) / 2.8e9;
+    EXPECT_NEAR(d["step_seconds_median"].get<double>(), formula, 0.05 * formula);
+  }
+}
+
+TEST_F(sim_command, the_tree_gives_the_weights_of_the_server) {
+  const auto job = write("job.toml", tiny_job());
+  const auto server = done({job, "--nodes", "8"}), tree = done({job, "--nodes", "8", "--set", "train.exchange.reducer=tree"});
+  EXPECT_EQ(server["weights_sha256"], tree["weights_sha256"]);
+  EXPECT_NE(server["trace_sha256"], tree["trace_sha256"]);
+}
+
+TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
+  const auto job = write("job.toml", tiny_job());
+  const auto quiet = done({job, "--nodes", "4"});
+  std::uint64_t crashes = 0;
+  for (const char* seed : {"1", "2", "3", "4", "5"}) {
+    const auto d = done(
+        {job, "--nodes", "4", "--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
+    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
+    EXPECT_EQ(d["faults"]["crashed"], d["faults"]["restarted"]);
+    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  }
+  EXPECT_GT(crashes, 3u);
+}
+
+TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
+  const auto job = write("job.toml", tiny_job());
+  done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});
+  std::ifstream in(path("trace.json"));
+  const auto t = nlohmann::json::parse(in);
+  std::size_t jobs = 0, begun = 0, ended = 0, names = 0;
+  for (const auto& e : t["traceEvents"]) {
+    const auto ph = e["ph"].get<std::string>();
+    names += ph == "M" ? 1 : 0;
+    if (ph == "X") {
+      ++jobs;
+      EXPECT_GE(e["dur"].get<double>(), 0);
+    }
+    begun += ph == "b" ? 1 : 0;
+    ended += ph == "e" ? 1 : 0;
+  }
+  EXPECT_GT(names, 2u);
+  EXPECT_GT(jobs, 10u);
+  EXPECT_GT(begun, 5u);
+  EXPECT_EQ(begun, ended);
+}
+
+TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {
+  const auto job = write("job.toml", tiny_job());
+  const auto expect = [&](std::vector<std::string> words, const std::string& where, const std::string& message) {
+    words.insert(words.begin(), "sim");
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 2) << o.out << o.err;
+    EXPECT_NE(o.err.find(where), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find(message), std::string::npos) << o.err;
+  };
+  expect({job}, "command line", "--nodes says how many");
+  expect({job, "--nodes", "0"}, "command line", "--nodes");
+  expect({job, "--nodes", "2", "--maths", "some"}, "command line", "--maths");
+  expect({job, "--nodes", "2", "--buckets", "2"}, "command line", "--buckets goes with --maths none");
+  expect({path("none.toml"), "--nodes", "2"}, "none.toml", "");
+  const auto bad = write("bad.toml", "[network]\nfabric = \"star\"\nlatency = \"5\"\n");
+  expect({job, "--nodes", "2", "--network", bad}, bad + ":3:1: ", "a time with a unit");
+  const auto far = write("far.toml", "[[fault]]\nkind = \"partition\"\nnodes = [3]\nuntil = \"1s\"\n");
+  expect({job, "--nodes", "2", "--faults", far}, far + ":3:10: ", "there is no node 3: the cluster has 2");
+  expect({job, "--nodes", "2", "--faults", bad}, bad + ":3:1: ", "unit");
+  const auto quiet = write("quiet.toml", "[network]\nfabric = \"star\"\n");
+  expect({job, "--nodes", "2", "--faults", quiet}, quiet + ":1:1: ", "there is no [[fault]] in it");
+  expect({job, "--nodes", "2", "--trace", path("no/such/folder.json")}, "folder.json", "no folder");
+  const auto j = troupe({"sim", job, "--nodes", "2", "--network", bad, "--json"});
+  EXPECT_EQ(j.code, 2);
+  EXPECT_EQ(j.err, "");
+  EXPECT_EQ(of_kind(objects(j.out), "error").size(), 1u);
+}
+
+TEST_F(sim_command, check_knows_simulation_files) {
+  const auto o =
+      troupe({"check", config("faults/lossy.toml"), config("sim/racks.toml"), config("sim/firecaffe_nin_128.toml"), "--json"});
+  EXPECT_EQ(o.code, 0) << o.out;
+  for (const auto& e : objects(o.out)) EXPECT_EQ(e["kind"], "simulation");
+}
+
+}  // namespace
+}  // namespace troupe

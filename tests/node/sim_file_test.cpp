@@ -1,0 +1,220 @@
+// Files of simulated clusters: what they mean, and that every mistake names its place.
+#include "runtime/node/sim_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/job/job.hpp"
+#include "runtime/node/job_file.hpp"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+sim_spec good(const std::string& text) {
+  auto r = parse_sim(text, "sim.toml");
+  if (auto* bad = std::get_if<diagnostics>(&r)) {
+    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+    return {};
+  }
+  return std::get<sim_spec>(std::move(r));
+}
+
+TEST(sim_file, says_what_it_says) {
+  const auto s = good(R"(
+detect = "2s"
+[run]
+job = "net.toml"
+nodes = 8
+steps = 3
+buckets = 2
+maths = "none"
+set = ["data.batch=8"]
+[network]
+fabric = "tree"
+bandwidth = "2.5GB/s"
+latency = "5us"
+jitter = "200ns"
+switching = "store_and_forward"
+duplex = "half"
+rack = 4
+oversubscription = 2
+local = "100ns"
+[[network.link]]
+node = 3
+bandwidth = 1000
+[compute]
+flops_per_second = 2e12
+bytes_per_second = "20GB/s"
+floor = "1us"
+cores = 4
+stragglers = { kind = "exponential", spread = 0.5, probability = 0.1 }
+[[compute.slow]]
+node = 1
+factor = 2
+[[fault]]
+kind = "drop"
+probability = 0.25
+nodes = [1, 8]
+[[fault]]
+kind = "duplicate"
+where = "role"
+probability = 1
+[[fault]]
+kind = "crash"
+from = "1s"
+until = "2s"
+restart_after = "100ms"
+times = 4
+)");
+  ASSERT_TRUE(s.run);
+  EXPECT_EQ(s.run->nodes, 8u);
+  EXPECT_EQ(s.run->buckets, 2);
+  EXPECT_EQ(s.run->set, std::vector<std::string>{"data.batch=8"});
+  EXPECT_EQ(s.network.fabric, sim::fabric_kind::tree);
+  EXPECT_EQ(s.network.bytes_per_second, 2.5e9);
+  EXPECT_EQ(s.network.latency, std::chrono::microseconds(5));
+  EXPECT_EQ(s.network.jitter, std::chrono::nanoseconds(200));
+  EXPECT_FALSE(s.network.cut_through);
+  EXPECT_FALSE(s.network.full_duplex);
+  EXPECT_EQ(s.network.rack, 4u);
+  EXPECT_EQ(s.network.oversubscription, 2);
+  ASSERT_EQ(s.network.node_bytes_per_second.size(), 1u);
+  EXPECT_EQ(s.network.node_bytes_per_second[0], std::pair(2u, 1000.0));
+  EXPECT_EQ(s.compute.flops_per_second, 2e12);
+  EXPECT_EQ(s.compute.bytes_per_second, 20e9);
+  EXPECT_EQ(s.compute.cores, 4u);
+  EXPECT_EQ(s.compute.kind, sim::straggle::exponential);
+  EXPECT_EQ(s.compute.probability, 0.1);
+  EXPECT_EQ(s.compute.slow[0], std::pair(0u, 2.0));
+  EXPECT_EQ(s.faults.detect, std::chrono::seconds(2));
+  ASSERT_EQ(s.faults.list.size(), 3u);
+  EXPECT_EQ(s.faults.list[0].nodes, (std::vector<std::uint32_t>{0, 7}));
+  EXPECT_TRUE(s.faults.list[1].above);
+  EXPECT_EQ(s.faults.list[2].kind, sim::fault_kind::crash);
+  EXPECT_EQ(s.faults.list[2].restart_after, std::chrono::milliseconds(100));
+  EXPECT_EQ(s.faults.list[2].times, 4u);
+  EXPECT_TRUE(check_nodes(s, 8).empty());
+  const auto missing = check_nodes(s, 7);
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_EQ(missing[0].to_string(), "sim.toml:35:13: there is no node 8: the cluster has 7");
+}
+
+struct row {
+  const char* text;
+  const char* at;
+  const char* message;
+};
+
+const row rows[] = {
+    {"[network]\nbandwidth = 1\n", "1:2", "[network]: it needs a fabric: uniform, star or tree"},
+    {"[network]\nfabric = \"ring\"\n", "2:1", "unknown fabric 'ring' (there is: uniform, star, tree)"},
+    {"[network]\nfabric = \"star\"\nbandwith = 1\n", "3:1", "unknown key 'bandwith'; did you mean 'bandwidth'?"},
+    {"[network]\nfabric = \"star\"\nbandwidth = \"2.8GB\"\n", "3:1", "'bandwidth' must be bytes a second, as in \"2.8GB/s\""},
+    {"[network]\nfabric = \"star\"\nbandwidth = -1\n", "3:1", "'bandwidth' must be bytes a second"},
+    {"[network]\nfabric = \"star\"\nlatency = 5\n", "3:1", "'latency' must be a string"},
+    {"[network]\nfabric = \"star\"\nlatency = \"5\"\n", "3:1", "a time with a unit"},
+    {"[network]\nfabric = \"star\"\nlatency = \"-5us\"\n", "3:1", "'latency'"},
+    {"[network]\nfabric = \"star\"\nrack = 4\n", "3:1", "unknown key 'rack'"},
+    {"[network]\nfabric = \"tree\"\n", "1:2", "it needs rack, the number of nodes in one"},
+    {"[network]\nfabric = \"tree\"\nrack = 0\n", "3:1", "'rack' must be between 1 and"},
+    {"[network]\nfabric = \"tree\"\nrack = 2\nuplink_bandwidth = 1\noversubscription = 2\n", "5:1", "not both"},
+    {"[network]\nfabric = \"uniform\"\nleast = \"2us\"\nmost = \"1us\"\n", "4:1", "'most' is less than 'least'"},
+    {"[network]\nfabric = \"star\"\n[[network.link]]\nbandwidth = 1\n", "3:1", "a link: it needs a node"},
+    {"[network]\nfabric = \"star\"\n[[network.link]]\nnode = 0\nbandwidth = 1\n", "4:1", "'node' must be between 1 and"},
+    {"[compute]\ncores = 0\n", "2:1", "'cores' must be between 1 and"},
+    {"[compute]\nmeasure = true\nexamples_per_second = 3\n", "3:1", "give one of"},
+    {"[compute]\nstragglers = { kind = \"pareto\", spread = 1 }\n", "2:16", "unknown kind 'pareto'"},
+    {"[compute]\nstragglers = { kind = \"lognormal\" }\n", "2:1", "it needs a spread"},
+    {"[compute]\nstragglers = 3\n", "2:1", "'stragglers' must be a table"},
+    {"[[fault]]\nprobability = 1\n", "1:1", "it needs a kind: delay, reorder"},
+    {"[[fault]]\nkind = \"delai\"\n", "2:1", "unknown kind 'delai'; did you mean 'delay'?"},
+    {"[[fault]]\nkind = \"drop\"\n", "1:1", "a fault of kind drop: it needs a probability"},
+    {"[[fault]]\nkind = \"drop\"\nprobability = 1.5\n", "3:1", "'probability' must be between 0 and 1"},
+    {"[[fault]]\nkind = \"drop\"\nprobability = 1\n", "3:1", "nothing would ever arrive"},
+    {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\n", "1:1", "it needs 'most'"},
+    {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\nmost = \"1ms\"\nleast = \"2ms\"\n", "4:1", "'most' is less than 'least'"},
+    {"[[fault]]\nkind = \"duplicate\"\nprobability = 0.1\nwhere = \"cable\"\n", "4:1", "unknown where 'cable'"},
+    {"[[fault]]\nkind = \"partition\"\nnodes = [1]\n", "1:1", "it needs an end, 'until'"},
+    {"[[fault]]\nkind = \"partition\"\nuntil = \"1s\"\n", "1:1", "it needs nodes"},
+    {"[[fault]]\nkind = \"partition\"\nnodes = [0]\nuntil = \"1s\"\n", "3:10", "a list of node numbers, counted from 1"},
+    {"[[fault]]\nkind = \"partition\"\nnodes = [1]\nuntil = \"1s\"\nfactor = 2\n", "5:1", "unknown key 'factor'"},
+    {"[[fault]]\nkind = \"slow\"\nnodes = [1]\n", "1:1", "it needs a factor"},
+    {"[[fault]]\nkind = \"crash\"\n", "1:1", "it needs 'from'"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nuntil = \"1s\"\n", "4:1", "'until' is before 'from'"},
+    {"[fault]\nkind = \"drop\"\n", "1:2", "'fault' must be a list of tables: [[fault]]"},
+    {"resend = \"0s\"\n", "1:1", "'resend' must be more than nothing"},
+    {"detekt = \"1s\"\n", "1:1", "unknown key 'detekt'; did you mean 'detect'?"},
+    {"[run]\nnodes = 2\n", "1:2", "it needs a job"},
+    {"[run]\njob = \"a.toml\"\n", "1:2", "it needs nodes"},
+    {"[run]\njob = \"a.toml\"\nnodes = 2\nmaths = \"some\"\n", "4:1", "unknown maths 'some'"},
+    {"a = [\n", "1:7", "end-of-file"},
+};
+
+TEST(sim_file, every_mistake_names_its_place) {
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.text);
+    const auto parsed = parse_sim(r.text, "sim.toml");
+    const auto* bad = std::get_if<diagnostics>(&parsed);
+    ASSERT_TRUE(bad);
+    ASSERT_FALSE(bad->empty());
+    EXPECT_EQ(bad->front().at.to_string(), std::string("sim.toml:") + r.at) << bad->front().message;
+    EXPECT_THAT(bad->front().message, HasSubstr(r.message));
+  }
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& e : std::filesystem::directory_iterator(std::string(TROUPE_SOURCE_DIR) + "/configs/" + folder))
+    if (e.path().extension() == ".toml") out.push_back(e.path().string());
+  return out;
+}
+
+TEST(sim_file, every_file_of_the_tree_is_good) {
+  std::size_t faults = 0, networks = 0, scenarios = 0;
+  for (const char* folder : {"sim", "faults"})
+    for (const auto& f : files_in(folder)) {
+      SCOPED_TRACE(f);
+      const auto name = std::filesystem::path(f).stem().string();
+      if (name == "nin" || name == "alexnet" || name == "googlenet") continue;  // jobs
+      const auto r = read_sim_file(f);
+      const auto* s = std::get_if<sim_spec>(&r);
+      ASSERT_TRUE(s) << std::get<diagnostics>(r).front().to_string();
+      faults += s->has_faults, networks += s->has_network, scenarios += s->run.has_value();
+      if (s->run) {
+        EXPECT_TRUE(std::filesystem::exists(s->run->job));
+      }
+    }
+  EXPECT_GE(faults, 5u);
+  EXPECT_GE(networks, 10u);
+  EXPECT_GE(scenarios, 7u);
+}
+
+// PROTOCOLS, numbers to reproduce: parameters, and TFLOP of an iteration of 1024 examples (three times forward).
+TEST(sim_file, the_nets_have_their_sizes) {
+  struct net {
+    const char* name;
+    std::int64_t parameters;
+    double tflop;
+  };
+  for (const auto& n : {net{"nin", 7595176, 6.76}, net{"googlenet", 13378280, 9.78}, net{"alexnet", 60965224, 4.45}}) {
+    SCOPED_TRACE(n.name);
+    const auto all = std::make_shared<const tables>(stock_tables());
+    auto spec = read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/sim/" + n.name + ".toml", *all);
+    ASSERT_TRUE(std::holds_alternative<job_spec>(spec)) << std::get<diagnostics>(spec).front().to_string();
+    node_spec one;
+    one.name = "n1";
+    auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {one});
+    ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << std::get<diagnostics>(made).front().to_string();
+    const auto& j = *std::get<std::shared_ptr<prepared_job>>(made);
+    EXPECT_EQ(j.graph.parameter_count, n.parameters);
+    const auto flops = 3 * j.graph.flops_per_packet() / static_cast<double>(j.graph.packet_examples) * 1024 / 1e12;
+    EXPECT_NEAR(flops, n.tflop, 0.02 * n.tflop);
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,173 @@
+// The channel's laws on a wire that is worse than any: it loses, repeats and reorders frames and acknowledgements alike.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/sim/channel.hpp"
+#include "runtime/sim/random.hpp"
+
+namespace troupe::sim {
+namespace {
+
+struct terrible_wire {
+  double loss = 0, twice = 0;
+  std::int64_t most_latency = 3'000'000;
+};
+
+struct outcome {
+  std::vector<std::uint64_t> delivered;  // by header.step, in order of delivery
+  std::uint64_t lost = 0, repeated = 0, resent = 0, duplicates = 0, held = 0;
+  unsigned highest_attempt = 0;
+  std::size_t unacknowledged = 0;
+  bool prefix_always = true;
+};
+
+// Sends `n` messages over some time, then runs until all is acknowledged or a minute of virtual time is over.
+outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t seed) {
+  struct flying {
+    time_point at;
+    bool ack;
+    std::uint64_t number;
+    std::uint32_t attempt;
+    envelope e;
+    acknowledgement answer{};
+  };
+  random r(seed);
+  channel_sender sender;
+  channel_receiver receiver;
+  std::vector<flying> air;
+  outcome o;
+  time_point now{};
+  const auto launch = [&](flying f) {
+    if (r.chance(wire.loss)) return void(++o.lost);
+    const auto latency = [&] {
+      return duration(1 + static_cast<std::int64_t>(r.below(static_cast<std::uint64_t>(wire.most_latency))));
+    };
+    if (r.chance(wire.twice)) {
+      ++o.repeated;
+      auto again = f;
+      again.at = now + latency();
+      air.push_back(std::move(again));
+    }
+    f.at = now + latency();
+    air.push_back(std::move(f));
+  };
+  std::uint64_t sent = 0;
+  for (; now < time_point(60'000'000'000) && (sent < n || sender.unacknowledged() > 0); now += duration(50'000)) {
+    if (sent < n && r.below(3) == 0) {
+      envelope e;
+      e.h.step = sent++;
+      auto f = sender.send(std::move(e), now);
+      launch({now, false, f.sequence, f.attempt, std::move(f.e), {}});
+    }
+    for (auto& f : sender.overdue(now)) {
+      o.highest_attempt = std::max<unsigned>(o.highest_attempt, f.e.h.attempt);
+      launch({now, false, f.sequence, f.attempt, std::move(f.e), {}});
+    }
+    std::vector<flying> due;
+    std::erase_if(air, [&](flying& f) {
+      if (f.at > now) return false;
+      due.push_back(std::move(f));
+      return true;
+    });
+    for (auto& f : due) {
+      if (f.ack) {
+        sender.acknowledged(f.answer, now);
+        continue;
+      }
+      std::vector<envelope> out;
+      const auto answer = receiver.take({f.number, f.attempt, std::move(f.e)}, out);
+      for (const auto& e : out) {
+        o.prefix_always = o.prefix_always && e.h.step == o.delivered.size();
+        o.delivered.push_back(e.h.step);
+      }
+      launch({now, true, 0, 0, {}, answer});
+    }
+  }
+  o.resent = sender.resent();
+  o.duplicates = receiver.duplicates();
+  o.held = receiver.held();
+  o.unacknowledged = sender.unacknowledged();
+  return o;
+}
+
+class channel_laws : public ::testing::TestWithParam<std::tuple<double, double>> {};
+
+TEST_P(channel_laws, everything_arrives_once_and_in_order) {
+  const auto [loss, twice] = GetParam();
+  std::uint64_t lost = 0, repeated = 0, duplicates = 0, held = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto o = talk({loss, twice, 3'000'000}, 150, seed);
+    ASSERT_EQ(o.delivered.size(), 150u) << "seed " << seed;
+    ASSERT_TRUE(o.prefix_always) << "seed " << seed;
+    ASSERT_EQ(o.unacknowledged, 0u) << "seed " << seed;
+    if (loss > 0) {
+      EXPECT_GT(o.highest_attempt, 0u);
+      EXPECT_GT(o.resent, 0u);
+    }
+    lost += o.lost, repeated += o.repeated, duplicates += o.duplicates, held += o.held;
+  }
+  EXPECT_EQ(lost > 0, loss > 0);
+  EXPECT_EQ(repeated > 0, twice > 0);
+  EXPECT_GT(held, 0u) << "latencies differ, so some frame must have overtaken another";
+  if (twice > 0) {
+    EXPECT_GT(duplicates, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(beyond_terrible, channel_laws,
+                         ::testing::Combine(::testing::Values(0.0, 0.33, 0.66), ::testing::Values(0.0, 0.5)));
+
+TEST(channel, a_wire_that_comes_back_gets_everything) {
+  channel_sender s;
+  channel_receiver r;
+  time_point now{};
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    envelope e;
+    e.h.step = i;
+    s.send(std::move(e), now);  // lost, all of them
+  }
+  // A second without any wire: patience doubles, so the tries are few.
+  std::size_t tries = 0;
+  for (; now < time_point(1'000'000'000); now += duration(100'000)) tries += s.overdue(now).empty() ? 0 : 1;
+  EXPECT_GT(tries, 5u);
+  EXPECT_LT(tries, 30u);
+  std::vector<envelope> out;
+  for (int i = 0; i < 100000 && s.unacknowledged() > 0; ++i, now += duration(100'000))
+    for (auto& f : s.overdue(now)) s.acknowledged(r.take(std::move(f), out), now);
+  ASSERT_EQ(out.size(), 40u);
+  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(out[i].h.step, i);
+}
+
+TEST(channel, patience_follows_the_round_trip) {
+  channel_sender s(duration(1'000'000));
+  time_point now{};
+  // A round trip of 20 ms: after a few acknowledgements nothing is sent again before its time.
+  std::size_t again = 0;
+  for (int i = 0; i < 20; ++i) {
+    s.send({}, now);
+    for (int k = 0; k < 20; ++k) {
+      now += duration(1'000'000);
+      if (i > 3) again += s.overdue(now - duration(1)).size();
+    }
+    s.acknowledged({static_cast<std::uint64_t>(i + 1), static_cast<std::uint64_t>(i)}, now);
+  }
+  EXPECT_EQ(again, 0u);
+}
+
+TEST(channel, an_old_acknowledgement_and_an_impossible_one_do_no_harm) {
+  channel_sender s;
+  s.send({}, {});
+  s.send({}, {});
+  s.acknowledged({1, 0}, {});
+  s.acknowledged({0, 0}, {});
+  EXPECT_EQ(s.unacknowledged(), 1u);
+  s.acknowledged({99, 98}, {});
+  EXPECT_EQ(s.unacknowledged(), 0u);
+  EXPECT_EQ(s.send({}, {}).sequence, 2u);
+  EXPECT_FALSE(channel_sender().due());
+}
+
+}  // namespace
+}  // namespace troupe::sim

@@ -1,0 +1,55 @@
+// Coarse jobs: as many parameters and as much work in a few buckets, through the real roles.
+#include "runtime/job/coarse.hpp"
+
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+double flops_of(const model_graph& g) { return g.flops_per_packet(); }
+
+TEST(coarse, keeps_parameters_and_work) {
+  const auto j = prepare({.packets = 4, .workers = 2});
+  for (std::uint32_t k : {1u, 2u, 3u, 4u, 7u, 64u}) {
+    const auto g = coarse_graph(j->graph, k);
+    ASSERT_EQ(g.layers.size(), k);
+    EXPECT_EQ(g.params.size(), k);
+    EXPECT_EQ(g.parameter_count, j->graph.parameter_count) << k;
+    EXPECT_NEAR(flops_of(g), flops_of(j->graph), 1e-6 * flops_of(j->graph)) << k;
+    EXPECT_TRUE(g.layers.back().maths->is_loss());
+    std::int64_t least = g.parameter_count, most = 0, offset = 0;
+    for (const auto& p : g.params) {
+      least = std::min(least, p.spec.dims.count());
+      most = std::max(most, p.spec.dims.count());
+      EXPECT_EQ(p.offset, offset);
+      offset += p.spec.dims.count();
+    }
+    EXPECT_LE(most - least, 1) << "equal shares";
+  }
+}
+
+TEST(coarse, a_hundred_thousand_buckets_are_as_many_as_there_are_elements) {
+  const auto j = prepare({});
+  EXPECT_EQ(static_cast<std::int64_t>(coarse_graph(j->graph, 100000).layers.size()), j->graph.parameter_count);
+  EXPECT_EQ(coarse_graph(j->graph, 0).layers.size(), 1u);
+}
+
+TEST(coarse, runs_with_a_handful_of_roles_a_node) {
+  std::vector<node_spec> nodes(8);
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
+  const auto full = prepare({.packets = 8, .workers = 8, .steps = 6}, 8);
+  auto made = make_coarse(*full, 4, nodes);
+  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
+  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  EXPECT_LE(j->plan.roles.size(), 8u * 4 + 2);
+  const auto r = run_in_world(j, {});
+  std::size_t steps = 0;
+  for (const auto& e : r.events) {
+    steps += e.kind == "step" ? 1 : 0;
+    EXPECT_NE(e.kind, "eval") << "there is nothing to evaluate";
+  }
+  EXPECT_EQ(steps, 6u);
+}
+
+}  // namespace
+}  // namespace troupe::testing

@@ -1,0 +1,106 @@
+// A cluster of one toy role a node: it sends what it is told and writes down what it gets. For tests of the world itself.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/sim/world.hpp"
+
+namespace troupe::sim::toy {
+
+struct arrival {
+  int to, from;
+  std::int64_t at;
+  friend bool operator==(const arrival&, const arrival&) = default;
+  friend std::ostream& operator<<(std::ostream& o, const arrival& a) {
+    return o << a.from + 1 << " to " << a.to + 1 << " at " << a.at;
+  }
+};
+using arrivals = std::vector<arrival>;
+
+class cluster {
+ public:
+  cluster(std::uint32_t nodes, network_model n, std::uint64_t seed = 1, fault_model f = {}, compute_model c = {})
+      : config_{seed, n, c, nullptr, std::move(f), {}}, world_(config_), peers_(nodes) {
+    for (std::uint32_t i = 0; i < nodes; ++i) world_.add(role_id{i}, i, make(role_id{i}, 0));
+    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make(r, incarnation); };
+  }
+
+  // `from` sends `to` a message of `elements` floats, at the beginning.
+  void talk(int from, int to, std::int64_t elements) { tell(from, to, elements, sent_[{from, to}]++); }
+  // At a virtual time.
+  void talk_at(std::int64_t ns, int from, int to, std::int64_t elements = 1) {
+    world_.at(time_point(ns), [this, from, to, elements] { talk(from, to, elements); });
+  }
+  arrivals run(std::uint64_t limit = 1'000'000) {
+    EXPECT_TRUE(world_.run(limit)) << "no end after " << limit << " events";
+    std::sort(got_.begin(), got_.end(),
+              [](const arrival& a, const arrival& b) { return std::tuple(a.at, a.to, a.from) < std::tuple(b.at, b.to, b.from); });
+    return got_;
+  }
+  // What role `to` got, as numbers in order of sending.
+  const std::vector<std::uint64_t>& steps_at(int to) const { return peers_[static_cast<std::size_t>(to)].steps; }
+  std::uint32_t starts(int node) const { return peers_[static_cast<std::size_t>(node)].starts; }
+  std::uint32_t incarnation(int node) const { return peers_[static_cast<std::size_t>(node)].incarnation; }
+  const std::vector<std::string>& downs() const { return downs_; }
+  sim::world& world() { return world_; }
+
+ private:
+  struct peer {
+    std::vector<std::uint64_t> steps;
+    std::uint32_t starts = 0, incarnation = 0;
+  };
+
+  class talker final : public role {
+   public:
+    talker(cluster& c, role_id self) : c_(c), self_(self) {}
+    void on(const envelope& e, time_point now, effects& out) override {
+      auto& me = c_.peers_[index_of(self_)];
+      if (const auto* u = std::get_if<user>(&e.body)) {
+        if (e.h.src == no_role) {  // told to speak
+          envelope say;
+          say.h.src = self_;
+          say.h.dst = role_id{u->type};
+          say.h.step = e.h.step;
+          say.body = *u;
+          out.send(std::move(say));
+        } else {
+          me.steps.push_back(e.h.step);
+          c_.got_.push_back({static_cast<int>(index_of(self_)), static_cast<int>(index_of(e.h.src)), now.count()});
+        }
+      }
+      if (std::holds_alternative<start>(e.body)) ++me.starts, me.incarnation = e.h.incarnation;
+      if (const auto* p = std::get_if<peer_down>(&e.body)) c_.downs_.push_back(p->node);
+    }
+
+   private:
+    cluster& c_;
+    role_id self_;
+  };
+
+  std::unique_ptr<role> make(role_id r, std::uint32_t) { return std::make_unique<talker>(*this, r); }
+
+  void tell(int from, int to, std::int64_t elements, std::uint64_t number) {
+    envelope e;
+    e.h.dst = role_id{static_cast<std::uint32_t>(from)};
+    e.h.step = number;
+    e.body = user{static_cast<std::uint32_t>(to), {}, {tensor::declare({elements}, dtype::f32)}};
+    world_.inject(std::move(e));
+  }
+
+  world_config config_;
+  sim::world world_;
+  std::vector<peer> peers_;
+  std::map<std::pair<int, int>, std::uint64_t> sent_;
+  arrivals got_;
+  std::vector<std::string> downs_;
+};
+
+}  // namespace troupe::sim::toy
