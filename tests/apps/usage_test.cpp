@@ -287,6 +287,13 @@ TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
   const auto o = troupe(train);
   ASSERT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_EQ(of_kind(objects(o.out), "staleness").size(), 1u);
+  std::vector<std::string> simulated{"sim", job, "--nodes", "2"};
+  simulated.insert(simulated.end(), set.begin(), set.end());
+  const auto s = troupe(simulated);
+  ASSERT_EQ(s.code, 0) << s.out << s.err;
+  const auto last = objects(s.out).back();
+  EXPECT_EQ(last["event"], "done") << last;
+  EXPECT_EQ(objects(troupe(simulated).out).back()["trace_sha256"], last["trace_sha256"]) << "the same, twice";
   const auto bad = troupe({"train", job, "--set", "train.sync={mode=\"fading\",tau=0}"});
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.err.find("'tau' must be at least 1"), std::string::npos) << bad.err;
