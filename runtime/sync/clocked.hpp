@@ -71,6 +71,9 @@ class clocked_shard : public shard_half {
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override;
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
+  std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
+    return clocks_[b.plan->id].groups[worker / config_.plan->groups[0].count].applied;
+  }
   // Called when nothing changes block `b` at the moment and its value may be replaced (group_sync).
   virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }
   // Applies the next clock of a group, if one is complete.
