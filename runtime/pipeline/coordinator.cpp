@@ -189,6 +189,9 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       return;
     case ready::what_of::joined:
       if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
+      // It joined before the shards took the mode that all take now; what we told it was lost with it.
+      if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
+        out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
       return;
     case ready::what_of::portion:
       if (who.kind == role_kind::worker && portions_ && portions_->step() == h.step) portions_->done(who.worker, h.packet);
@@ -211,6 +214,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   // Steps of which nobody has reported yet, and that it will not report.
   for (auto s = completed_; s < step; ++s) step_of(s);
   complete_steps(out);
+  if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
   if (settling_) {  // its word may have been lost with it
     auto h = to(config_.plan->workers[worker]);
     h.id = msg_id{settle_round_};

@@ -114,6 +114,7 @@ class coordinator final : public role {
   void round_complete(const gathered& g, effects& out);
   void begin_settle(effects& out);
   void begin_switch(effects& out);
+  header adoption(role_id r) const;
   void switched(effects& out);
   void begin_collect(bool final, effects& out);
   void take_state(const envelope& e, effects& out);

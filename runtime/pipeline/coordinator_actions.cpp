@@ -90,12 +90,14 @@ void coordinator::begin_switch(effects& out) {
   switching_.emplace();
   ++era_;
   for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
-    for (auto r : *roles) {
-      auto h = to(r);
-      h.step = completed_;
-      h.clock = era_;
-      out.send({h, adopt{config_.mode.name, config_.mode.options}});
-    }
+    for (auto r : *roles) out.send({adoption(r), adopt{config_.mode.name, config_.mode.options}});
+}
+
+header coordinator::adoption(role_id r) const {
+  auto h = to(r);
+  h.step = completed_;
+  h.clock = era_;
+  return h;
 }
 
 void coordinator::switched(effects& out) {

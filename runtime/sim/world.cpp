@@ -126,6 +126,7 @@ void world::deliver(record& r) {
     h->timers.erase(at);
   }
   if (on_wire && r.from != r.to) on_wire(r.e, r.sent, now_);
+  if (r.e.h.trace > 0) deliver_again(r);
   note(r.e);
   ++deliveries_;
   if (on_deliver) on_deliver(r.e, now_);
@@ -202,12 +203,16 @@ void world::run_job(role_id self, run_effect& r) {
 
 // Takes a core as a job does; its moments (param_store.hpp) are events, so that two of one node interleave.
 void world::begin_shared(role_id self, shared_effect& e) {
-  const auto& h = roles_[index_of(self)];
+  auto& h = roles_[index_of(self)];
   auto& store = nodes_[h.node].shared;
   if (!store) store = std::make_unique<param_store>();
   const bool adds = e.kind == shared_effect::kind_of::add;
   const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
-  const auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
+  auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
+  // One role's follow each other: it reads what it has added before.
+  const auto late = std::max(duration{}, h.last_shared + duration(1) - turn.begin);
+  turn.begin += late, turn.end += late;
+  h.last_shared = turn.end;
   if (on_span) on_span(self, cost.kind, turn.begin, turn.end);
   record* r = nullptr;
   const auto s = fill(r, kind::shared, h.node, h.node);

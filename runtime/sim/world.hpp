@@ -87,7 +87,8 @@ class world {
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
   // What a job of this role takes, where it has been measured; none: the compute model says.
   std::function<std::optional<duration>(role_id, const job_cost&)> measured;
-  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and takes a latency of its own. Empty: one.
+  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some time after the first, with other
+  // messages between them; it never overtakes. Empty: one.
   std::function<int(const envelope&, random&)> copies;
 
  private:
@@ -96,7 +97,7 @@ class world {
     std::uint32_t node = 0, incarnation = 0;
     bool there = false;  // add() was called
     bool stopped = false;
-    time_point last_job{};                                        // its jobs finish in order
+    time_point last_job{}, last_shared{duration{-1}};             // its jobs finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source
     std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
   };
@@ -142,7 +143,7 @@ class world {
   void note(const envelope& e);
   // world_wire.cpp
   void send(role_id self, envelope&& e);
-  void send_copy(const hosted& from, const hosted& to, envelope e);
+  void deliver_again(record& r);
   void send_remote(const hosted& from, hosted& to, envelope&& e);
   lane& lane_between(std::uint32_t from, std::uint32_t to);
   void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);

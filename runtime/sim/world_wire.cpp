@@ -1,5 +1,6 @@
 // From a role's send to its delivery: within a node, over the fabric, through a channel where the wire is unreliable.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/sim/world.hpp"
 
@@ -24,11 +25,7 @@ void world::send(role_id self, envelope&& e) {
   int n = copies ? copies(e, random_) : 1;
   // What stays on a node is handed over in memory; only what crosses nodes may come twice.
   if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;
-  for (int i = 1; i < n; ++i) {
-    auto again = e;
-    again.h.attempt = static_cast<std::uint8_t>(i);
-    send_copy(from, *to, std::move(again));
-  }
+  e.h.trace = static_cast<std::uint32_t>(std::max(n - 1, 0));
   if (n <= 0) return;
   if (from.node != to->node) return send_remote(from, *to, std::move(e));
   const auto& net = config_.network;
@@ -45,13 +42,21 @@ void world::send(role_id self, envelope&& e) {
   queue_.push(when, s);
 }
 
-// A copy may come at any time, and by no wire in particular.
-void world::send_copy(const hosted& from, const hosted& to, envelope e) {
-  record* r = nullptr;
-  const auto wait = 3 * drawn_latency();
-  const auto s = fill(r, kind::deliver, from.node, to.node);
-  r->e = std::move(e);
-  queue_.push(now_ + wait, s);
+// Its copies come later, but not before it: messages of a pair may come twice, and do not overtake each other.
+void world::deliver_again(record& r) {
+  const auto more = std::exchange(r.e.h.trace, 0u);
+  for (std::uint32_t i = 1; i <= more; ++i) {
+    record* again = nullptr;
+    const auto wait = 3 * drawn_latency();
+    const auto original = r.e;
+    const auto lives = std::pair(r.from_life, r.to_life);
+    const auto nodes = std::pair(r.from, r.to);
+    const auto s = fill(again, kind::deliver, nodes.first, nodes.second);
+    again->from_life = lives.first, again->to_life = lives.second;
+    again->e = original;
+    again->e.h.attempt = static_cast<std::uint8_t>(i);
+    queue_.push(now_ + wait, s);
+  }
 }
 
 world::lane& world::lane_between(std::uint32_t from, std::uint32_t to) {

@@ -75,6 +75,9 @@ class clocked_shard : public shard_half {
   virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
     run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
   }
+  std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
+    return clocks_[b.plan->id].groups[worker / config_.plan->groups[0].count].applied;
+  }
   // Called when nothing changes block `b` at the moment and its value may be replaced (group_sync).
   virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }
   // Applies the next clock of a group, if one is complete.

@@ -51,7 +51,8 @@ class gossip_worker final : public local_worker {
       : local_worker(std::move(c)),
         every_(static_cast<std::uint64_t>(config_.mode.integer("every"))),
         mass_(layers_.size(), 1.0 / static_cast<double>(config_.plan->workers.size())),
-        arrived_(layers_.size()) {}
+        arrived_(layers_.size()),
+        waiting_(layers_.size(), 0) {}
 
  private:
   struct arrival {
@@ -62,6 +63,11 @@ class gossip_worker final : public local_worker {
   void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, every_, out); }
 
   void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) override {
+    // A merge has begun with the mass and weights we had: what is sent now would be counted twice. It goes when the merge is over.
+    if (due && busy_[layer]) {
+      waiting_[layer] = done;
+      return;
+    }
     const auto n = static_cast<std::uint32_t>(config_.plan->workers.size());
     if (due && n > 1) {
       const auto draw = mixed(mixed(config_.seed * 0x9e37 + config_.worker) + done);
@@ -79,9 +85,13 @@ class gossip_worker final : public local_worker {
     const auto* u = std::get_if<user>(&e.body);
     if (!u) return void(++dropped_);
     if (u->type == want_copy) {
-      contribute_to(e.h, out);
+      const auto begun = [](const auto& l) { return l.blocks.empty() || l.begun; };
+      std::all_of(layers_.begin(), layers_.end(), begun) ? contribute_to(e.h, out) : asked_.push_back(e.h);
     } else if (u->type == all_said) {
-      said_all_.insert({e.h.src, static_cast<std::uint64_t>(e.h.id)});
+      const auto round = static_cast<std::uint64_t>(e.h.id);
+      said_all_.insert({e.h.src, round});
+      // One that has been restarted has not heard what we said to its former self.
+      if (e.h.incarnation > 0 && e.h.clock == 0 && said_ == round) say_all(e.h.src, 1, out);
     } else if (u->type == share && u->bytes.size() == 12) {
       std::uint32_t layer = 0;
       double mass = 0;
@@ -99,6 +109,8 @@ class gossip_worker final : public local_worker {
   void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) override {
     local_worker::on_begun(layer, step, out);
     on_idle(layer, out);
+    if (std::all_of(layers_.begin(), layers_.end(), [](const auto& l) { return l.blocks.empty() || l.begun; }))
+      for (const auto& h : std::exchange(asked_, {})) contribute_to(h, out);
   }
 
   // Merges what has arrived, one message after the other.
@@ -129,18 +141,25 @@ class gossip_worker final : public local_worker {
           for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
           mass_[layer] = all;
           heard_[layer] = layers_[layer].handed;
+          busy_[layer] = false;
+          if (const auto done = std::exchange(waiting_[layer], 0)) on_due(layer, done, true, more);
           release(layer, more);
         },
         out);
   }
 
   void on_settling(std::uint64_t, effects& out) override {
-    for (auto w : config_.plan->workers) {
-      if (w == config_.self) continue;
-      auto h = to(w);
-      h.id = msg_id{settling_};
-      out.send({h, user{all_said, {}, {}}});
-    }
+    said_ = settling_;
+    for (auto w : config_.plan->workers)
+      if (w != config_.self) say_all(w, 0, out);
+  }
+
+  // `answer` 1: to somebody who asked by saying it; needs none.
+  void say_all(role_id w, std::uint32_t answer, effects& out) const {
+    auto h = to(w);
+    h.id = msg_id{settling_};
+    h.clock = answer;
+    out.send({h, user{all_said, {}, {}}});
   }
 
   bool quiet() const override {
@@ -179,6 +198,9 @@ class gossip_worker final : public local_worker {
   std::uint64_t every_;
   std::vector<double> mass_;                  // by layer
   std::vector<std::deque<arrival>> arrived_;  // by layer
+  std::vector<std::uint64_t> waiting_;        // by layer: steps done when it wanted to send, 0: it does not
+  std::vector<header> asked_;                 // for copies, before we had any
+  std::uint64_t said_ = 0;                    // the round of settling in which we have said all
   std::map<std::pair<role_id, std::uint32_t>, std::uint64_t> last_from_;
   std::set<std::pair<role_id, std::uint64_t>> said_all_;  // by worker, round of settling
 };
@@ -192,17 +214,22 @@ class gossip_shard final : public shard_half {
   std::uint64_t wanted_from(std::uint32_t, const shard_block&) const override { return config_.first_step; }
   void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
+  void on_rejoined(std::uint32_t worker, effects& out) override {
+    if (blocks_.hold_collects) ask(config_.plan->workers[worker], out);
+  }
+  void ask(role_id worker, effects& out) const {
+    auto h = to(worker);
+    h.id = msg_id{round_};
+    out.send({h, user{want_copy, {}, {}}});
+  }
+
   // Asks the workers, and answers with the mean of what they have at this moment.
   void before_collect(effects& out) override {
     if (blocks_.hold_collects) return;
     blocks_.hold_collects = true;
     ++round_;
     copies_.clear();
-    for (auto w : config_.plan->workers) {
-      auto h = to(w);
-      h.id = msg_id{round_};
-      out.send({h, user{want_copy, {}, {}}});
-    }
+    for (auto w : config_.plan->workers) ask(w, out);
   }
 
   bool on_copy(const header& h, const state& s, effects& out) override {

@@ -20,7 +20,8 @@ mode_host::mode_host(half_config c, const mode_registry& modes, const std::strin
     : config_(std::move(c)),
       modes_(modes),
       mode_(modes.find(mode)),
-      shard_((*config_.plan)[config_.self].kind == role_kind::shard) {
+      shard_((*config_.plan)[config_.self].kind == role_kind::shard),
+      joining_(config_.incarnation > 0 && !shard_) {
   make();
 }
 
@@ -32,10 +33,16 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
     const auto era = static_cast<std::uint8_t>(e.h.flags >> 8);
     if (era != era_) {
       const auto ahead = static_cast<std::uint8_t>(era - era_);
-      if (ahead < 128)
+      if (ahead < 128) {
         early_.push_back(e);
-      else
-        ++late_;
+        return;
+      }
+      const auto* f = std::get_if<fetch>(&e.body);
+      if (!f || !f->join || !last_adopt_) return void(++late_);
+      auto again = *last_adopt_;  // it does not know that the mode has changed
+      again.h.src = config_.self;
+      again.h.dst = e.h.src;
+      out.send(std::move(again));
       return;
     }
   }
@@ -50,10 +57,11 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
 void mode_host::hand_to_half(const envelope& e, time_point now, effects& out) {
   const auto before = out.list().size();
   half_->on(e, now, out);
-  if (era_ == 0 && adopting_ == 0) return;
+  if (era_ == 0 && adopting_ == 0 && !joining_) return;
   for (auto i = before; i < out.list().size(); ++i) {
     auto* s = std::get_if<send_effect>(&out.list()[i]);
     if (!s) continue;
+    if (const auto* r = std::get_if<ready>(&s->e.body); r && r->what == ready::what_of::joined) joining_ = false;
     s->e.h.flags = static_cast<std::uint16_t>((s->e.h.flags & flag_marks) | era_ << 8);
     const auto* w = std::get_if<layer_weights>(&s->e.body);
     if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
@@ -73,9 +81,11 @@ void mode_host::hand_to_half(const envelope& e, time_point now, effects& out) {
 void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effects& out) {
   const auto era = static_cast<std::uint8_t>(h.clock);
   const auto* next = modes_.find(a.mode);
-  if (!next || static_cast<std::uint8_t>(era - era_) != 1) return void(++late_);
+  const auto ahead = static_cast<std::uint8_t>(era - era_);
+  if (!next || (joining_ ? ahead == 0 || ahead >= 128 : ahead != 1)) return void(++late_);
+  if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
-  config_.incarnation = 0;
+  if (!joining_) config_.incarnation = 0;
   config_.mode = options_from_text(a.options, next->specs);
   mode_ = next;
   if (shard_) {
@@ -88,7 +98,7 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   }
   era_ = era;
   make();
-  if (shard_) {
+  if (shard_ || joining_) {  // fill and hand out; or ask again where to go on
     envelope go;
     go.h = h;
     go.body = start{};

@@ -5,10 +5,14 @@
 // has the weights of the boundary). Each switch begins an era, whose number is in every message of the parameter plane
 // (header.flags, high byte): what comes from the era before is late and dropped, what comes from the next waits for our own `adopt`.
 //
+// A worker that has been restarted begins in the job's first mode and asks the shards where to go on; a shard of a later era answers with
+// the `adopt` of that era, and the worker asks again in its mode.
+//
 // Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/sync/mode.hpp"
@@ -37,6 +41,8 @@ class mode_host final : public role {
   std::vector<bool> given_;     // by layer
   std::vector<envelope> early_;
   std::uint64_t late_ = 0;
+  bool joining_ = false;               // restarted, and our half has not yet joined
+  std::optional<envelope> last_adopt_;  // shard: for those who come back
 };
 
 }  // namespace troupe

@@ -41,8 +41,8 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                              for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
                                for (const auto& b : blocks_.list())
                                  if (config_.plan->reducers.empty() || w == 0)
-                                   give(config_.plan->reducers.empty() ? config_.plan->workers[w] : config_.plan->reducers[0], b, 0,
-                                        b.version, 1, more);
+                                   give(config_.plan->reducers.empty() ? config_.plan->workers[w] : config_.plan->reducers[0], b,
+                                        b.version, 0, b.version, 1, more);
                          for (const auto& waiting : std::exchange(early_, {})) on(waiting, {}, more);
                        },
                        out);
@@ -71,10 +71,10 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
   check_settled(out);
 }
 
-void shard_half::give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers,
-                      effects& out) const {
+void shard_half::give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t clock,
+                      std::uint32_t answers, effects& out) const {
   auto h = to(r);
-  h.version = b.version;
+  h.version = version;
   h.flags = flags;
   h.clock = static_cast<std::uint32_t>(clock);
   h.packets = answers;
@@ -90,17 +90,18 @@ void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {
   const auto worker = worker_of(h.src);
   if (!b || worker >= workers()) return void(++dropped_);
   if (!f.join) return on_fetch(h, f, *b, out);
-  const auto wanted = wanted_from(worker, *b);
-  const bool both = b->previous && gives_ == gives::weights;  // a sibling block may still be one version behind
-  if (both) {
+  const auto wanted = wanted_from(worker, *b), version = version_for(worker, *b);
+  const bool both = b->previous && gives_ == gives::weights && version > config_.first_step;
+  if (both) {  // a sibling block may still be one version behind
     auto back = to(h.src);
-    back.version = b->version - 1;
+    back.version = version - 1;
     back.flags = flag_join;
     back.clock = static_cast<std::uint32_t>(wanted);
     back.packets = 2;
     out.send({back, weights{b->plan->id, b->previous}});
   }
-  give(h.src, *b, flag_join, wanted, both ? 2 : 1, out);
+  give(h.src, *b, version, flag_join, wanted, both ? 2 : 1, out);
+  if (b == &blocks_.list().front()) on_rejoined(worker, out);
 }
 
 void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {

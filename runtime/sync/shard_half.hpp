@@ -53,12 +53,17 @@ class shard_half : public role {
   }
   // The step whose gradient this block wants next from a worker that has been restarted.
   virtual std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const = 0;
+  // A restarted worker has asked for its first block: what it had been asked before is lost.
+  virtual void on_rejoined(std::uint32_t worker, effects& out) { (void)worker, (void)out; }
+  // Of block `b`, as this worker counts versions.
+  virtual std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const { return (void)worker, b.version; }
   // Collections read b.value: a mode whose weights are elsewhere fetches them first and calls answer_collects() when they are here.
   virtual void before_collect(effects& out) { blocks_.answer_collects(out); }
 
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
   // `answers`: to a restarted worker, how many it gets about this block.
-  void give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers, effects& out) const;
+  void give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers,
+            effects& out) const;
   // Runs the rule on block `b`; on_updated() follows.
   void run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out);
   virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }

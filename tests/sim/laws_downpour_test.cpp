@@ -9,7 +9,7 @@ namespace {
 TEST(laws_downpour, one_worker_with_n_push_and_n_fetch_1_is_plain_training) {
   const auto dev = make_cpu_device();
   for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
-    auto shape = draw_shape(seed, {.mode = "downpour", .rule = seed % 2 ? "adam" : "momentum", .schedule = "exponential"});
+    auto shape = draw_shape(seed, {.mode = "downpour", .rule = seed % 2 ? "adam" : "momentum", .lr = 0.02});
     shape.workers = 1;
     shape.packets = 1 + static_cast<std::uint32_t>(seed % 3);
     const auto job = prepare_mode(shape);

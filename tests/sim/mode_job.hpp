@@ -203,7 +203,7 @@ struct mode_shape {
   double lr = 0.05, decay = 0, noise = 3;
   std::string schedule = "fixed";
   text_options schedule_options = {};
-  std::int64_t columns = 20, examples = 64, batch_per_packet = 2;
+  std::int64_t columns = 20, examples = 256, batch_per_packet = 2;
   std::string precision = "f64";
   bool together = false;  // everything on node 0
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }

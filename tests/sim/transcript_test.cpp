@@ -4,10 +4,20 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/sim/small_job.hpp"
+#include "tests/sim/mode_job.hpp"
 
 namespace troupe::testing {
 namespace {
+
+std::string ready_word(const ready& r, const header& h) {
+  switch (r.what) {
+    case ready::what_of::settled: return " settled";
+    case ready::what_of::adopted: return " adopted";
+    case ready::what_of::joined: return " joined";
+    case ready::what_of::portion: return " packets " + std::to_string(h.packet) + "+" + std::to_string(h.packets);
+  }
+  return "";
+}
 
 std::string line_of(const envelope& e, const job_plan& p) {
   const auto name = [&](role_id r) { return r == no_role ? std::string("person") : p[r].name; };
@@ -27,23 +37,19 @@ std::string line_of(const envelope& e, const job_plan& p) {
                  [&](const evaluate& v) { s << " round " << v.round << " version " << e.h.version; },
                  [&](const report&) { s << (e.h.phase == 0 ? " step " : " round ") << e.h.step << " packet " << e.h.packet; },
                  [&](const collect&) { s << " version " << e.h.version; },
-                 [&](const state& b) { s << " version " << e.h.version << " block " << b.block; },
+                 [&](const state& b) { s << " version " << (e.h.version < 1000 ? e.h.version : 0) << " block " << b.block; },
+                 [&](const fetch& f) { s << " step " << e.h.step << " version " << e.h.version << " block " << f.block; },
+                 [&](const ready& r) { s << ready_word(r, e.h) << " step " << e.h.step; },
+                 [&](const settle&) { s << " step " << e.h.step; },
+                 [&](const portion& x) { s << " step " << x.step << " packets " << x.first << "+" << x.count; },
+                 [&](const user& u) { s << " type " << u.type << " step " << e.h.step; },
                  [&](const auto&) {},
              },
              e.body);
   return s.str();
 }
 
-// Two workers on two nodes, one shard, a net of two layers and a loss: short enough to be read.
-TEST(transcript, bsp) {
-  auto spec = small_spec({.packets = 2, .workers = 2, .steps = 2});
-  std::erase_if(spec.layers, [](const layer_spec& l) { return l.name != "score" && l.name != "loss"; });
-  spec.layers[0].inputs = {"data"};
-  std::vector<node_spec> nodes(2);
-  nodes[0].name = "n1", nodes[1].name = "n2";
-  auto made = prepare_job(spec, shared_tables(), nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+void compare(const std::shared_ptr<prepared_job>& j, const std::string& name) {
   sim::world w(sim::world_config{});
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   std::string log;
@@ -56,13 +62,56 @@ TEST(transcript, bsp) {
   w.inject(go);
   ASSERT_TRUE(w.run(100'000));
 
-  const std::string file = TROUPE_SOURCE_DIR "/tests/sim/golden/bsp.txt";
+  const std::string file = std::string(TROUPE_SOURCE_DIR) + "/tests/sim/golden/" + name + ".txt";
   if (std::getenv("TROUPE_REWRITE")) std::ofstream(file) << log;
   std::ifstream in(file);
   std::stringstream want;
   want << in.rdbuf();
   EXPECT_EQ(log, want.str()) << "rewrite with TROUPE_REWRITE=1 and read the difference";
 }
+
+// Two workers on two nodes, one shard, a net of two layers and a loss: short enough to be read.
+TEST(transcript, bsp) {
+  auto spec = small_spec({.packets = 2, .workers = 2, .steps = 2});
+  std::erase_if(spec.layers, [](const layer_spec& l) { return l.name != "score" && l.name != "loss"; });
+  spec.layers[0].inputs = {"data"};
+  std::vector<node_spec> nodes(2);
+  nodes[0].name = "n1", nodes[1].name = "n2";
+  auto made = prepare_job(spec, shared_tables(), nodes);
+  if (auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
+  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  compare(j, "bsp");
+}
+
+// The other modes: two workers on nodes of their own, one parameter layer.
+struct mode_case {
+  const char* name;
+  mode_shape shape;
+};
+
+class transcripts : public ::testing::TestWithParam<mode_case> {};
+
+TEST_P(transcripts, of_a_mode) {
+  auto shape = GetParam().shape;
+  shape.layers = 1;
+  shape.columns = 4;
+  const auto j = prepare_mode(shape);
+  ASSERT_TRUE(j);
+  compare(j, GetParam().name);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    every, transcripts,
+    ::testing::Values(mode_case{"ssp", {.mode = "ssp", .options = {{"staleness", "1"}}, .steps = 3}},
+                      mode_case{"downpour", {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "2"}}, .groups = 2, .steps = 3}},
+                      mode_case{"easgd", {.mode = "easgd", .options = {{"alpha", "0.5"}, {"tau", "2"}}, .steps = 2}},
+                      mode_case{"eamsgd", {.mode = "eamsgd", .options = {{"alpha", "0.5"}, {"tau", "2"}, {"variant", "sync"}}, .steps = 2, .rule = "nesterov"}},
+                      mode_case{"gossip", {.mode = "gossip", .steps = 2}},
+                      mode_case{"sandblaster", {.mode = "sandblaster", .packets = 4, .steps = 2}},
+                      mode_case{"group_sync", {.mode = "group_sync", .options = {{"sync_freq", "2"}}, .groups = 2, .server_groups = 2, .steps = 3}},
+                      mode_case{"hogwild", {.mode = "hogwild", .steps = 2, .together = true}},
+                      mode_case{"tree", {.mode = "bsp", .steps = 2, .reducer = "tree"}}),
+    [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace troupe::testing

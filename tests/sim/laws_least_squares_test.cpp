@@ -1,0 +1,94 @@
+// Every mode with every update rule comes to the minimiser of least squares, which is solved here directly. Gradients are without noise
+// (every packet is the whole data set), the residual is not 0, the rate falls exponentially, so that rules that divide by gradients
+// come to rest too.
+// Bounds on |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2 for rmsprop, adam, adamax (their
+// steps have the size of the rate, whatever the gradient), and half the way for adadelta, which takes no rate to speak of.
+#include "tests/sim/mode_checkers.hpp"
+
+namespace troupe::testing {
+namespace {
+
+constexpr std::int64_t columns = 4, examples = 24;
+
+// Normal equations by Gauss's elimination with pivots: columns weights, then the bias.
+std::vector<double> minimiser(const regression_source& data) {
+  constexpr std::size_t n = columns + 1;
+  std::array<std::array<double, n + 1>, n> m{};
+  for (std::int64_t i = 0; i < examples; ++i) {
+    std::array<double, n> x{};
+    for (std::int64_t k = 0; k < columns; ++k) x[static_cast<std::size_t>(k)] = data.x(i, k);
+    x[columns] = 1;
+    for (std::size_t r = 0; r < n; ++r) {
+      for (std::size_t c = 0; c < n; ++c) m[r][c] += x[r] * x[c];
+      m[r][n] += x[r] * data.y(i);
+    }
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    std::size_t best = c;
+    for (std::size_t r = c; r < n; ++r)
+      if (std::abs(m[r][c]) > std::abs(m[best][c])) best = r;
+    std::swap(m[c], m[best]);
+    for (std::size_t r = 0; r < n; ++r) {
+      if (r == c) continue;
+      const double f = m[r][c] / m[c][c];
+      for (std::size_t k = c; k <= n; ++k) m[r][k] -= f * m[c][k];
+    }
+  }
+  std::vector<double> w;
+  for (std::size_t r = 0; r < n; ++r) w.push_back(m[r][n] / m[r][r]);
+  return w;
+}
+
+double distance(const mode_result& r, const std::vector<double>& want) {
+  double most = r.weights.size() == 2 ? 0 : 1e300;
+  for (std::int64_t k = 0; k < columns && most < 1e300; ++k)
+    most = std::max(most, std::abs(r.weights[0].second.data<double>()[k] - want[static_cast<std::size_t>(k)]));
+  return most < 1e300 ? std::max(most, std::abs(r.weights[1].second.data<double>()[0] - want[columns])) : most;
+}
+
+struct rule_case {
+  const char* rule;
+  double lr, factor, bound;  // the rate is multiplied with `factor` in 100 steps
+};
+
+mode_shape least_squares(const std::string& mode, text_options options, const rule_case& r, std::uint64_t steps) {
+  mode_shape s{.mode = mode, .options = std::move(options), .workers = 3, .shards = 2, .layers = 1, .steps = steps, .rule = r.rule,
+               .sampler = "whole", .lr = r.lr};
+  s.columns = columns, s.examples = examples, s.batch_per_packet = examples, s.noise = 3;
+  s.schedule = "exponential";
+  s.schedule_options = {{"every", "100"}, {"factor", std::to_string(r.factor)}};
+  if (mode == "hogwild") s.together = true;
+  if (mode == "group_sync") s.groups = s.server_groups = 3, s.shards = 1;
+  return s;
+}
+
+TEST(laws_least_squares, every_mode_with_every_rule_comes_to_the_minimiser) {
+  const auto dev = make_cpu_device();
+  const regression_source data(examples, columns, 3);
+  const auto want = minimiser(data);
+  double norm = 0;
+  for (double w : want) norm = std::max(norm, std::abs(w));
+  ASSERT_GT(norm, 1);
+  const std::vector<std::pair<std::string, text_options>> modes = {
+      {"bsp", {}}, {"ssp", {{"staleness", "3"}}}, {"downpour", {{"n_push", "2"}, {"n_fetch", "2"}}},
+      {"easgd", {{"alpha", "0.3"}, {"tau", "4"}}}, {"easgd", {{"tau", "4"}, {"variant", "sync"}}},
+      {"eamsgd", {{"alpha", "0.3"}, {"tau", "4"}}}, {"gossip", {{"every", "2"}}}, {"sandblaster", {}}, {"hogwild", {}},
+      {"group_sync", {{"sync_freq", "4"}}}};
+  const std::vector<rule_case> rules = {{"sgd", 0.2, 0.9, 1e-6},     {"momentum", 0.03, 0.9, 1e-6}, {"nesterov", 0.03, 0.9, 1e-6},
+                                        {"adagrad", 1, 0.99, 1e-6},  {"rmsprop", 0.05, 0.7, 1e-2},  {"adadelta", 10, 0.99, 2},
+                                        {"adam", 0.1, 0.7, 1e-2},    {"adamax", 0.1, 0.7, 1e-2}};
+  for (const auto& name : shared_mode_tables()->rules.names())
+    EXPECT_TRUE(std::any_of(rules.begin(), rules.end(), [&](const auto& r) { return name == r.rule; })) << name << " is not here";
+  for (const auto& [mode, options] : modes)
+    for (const auto& r : rules) {
+      if (mode == "eamsgd" && std::string(r.rule) != "nesterov") continue;
+      auto shape = least_squares(mode, options, r, 1500);
+      if (mode == "downpour") shape.groups = shape.workers;
+      const auto got = run({.job = prepare_mode(shape), .config = draw_world(5, shape.together ? 0 : shape.workers, dev.get(), {.crash = false})});
+      ASSERT_EQ(got.violation, "") << mode << " " << r.rule;
+      EXPECT_LT(distance(got, want), r.bound) << mode << " " << r.rule;
+    }
+}
+
+}  // namespace
+}  // namespace troupe::testing
