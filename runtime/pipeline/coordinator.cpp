@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace troupe {
 namespace {
@@ -108,6 +109,8 @@ void coordinator::take_report(const envelope& e, effects& out) {
   gathered* g = nullptr;
   if (train) {
     if (e.h.step < completed_ || e.h.packet >= config_.plan->packets) return;
+    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
+    if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
   } else if (round_ && e.h.step == rounds_) {
     g = &*round_;
@@ -296,6 +299,11 @@ std::uint64_t coordinator::next_boundary() const {
   return at;
 }
 
+std::uint64_t coordinator::progress() const {
+  if (config_.mode.lockstep) return completed_;
+  return std::accumulate(done_.begin(), done_.end(), std::uint64_t{0}) / done_.size();
+}
+
 void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
   if (paused_) return;
   if (config_.mode.portion > 0) {
@@ -323,7 +331,7 @@ void coordinator::advance(effects& out) {
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && config_.mode.lockstep) return;
     if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
-        completed_ / config_.eval_every > evaluated_ / config_.eval_every)
+        progress() / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
     const bool any_done =

@@ -101,6 +101,8 @@ class coordinator final : public role {
   bool at_boundary(effects& out);
   void grant_steps(std::uint64_t boundary, effects& out);
   std::uint64_t next_boundary() const;
+  // Steps made: in lockstep those that are complete, else the mean over the workers.
+  std::uint64_t progress() const;
   void hold();
   gathered expect(std::uint32_t packets, bool train) const;
   gathered& step_of(std::uint64_t step);

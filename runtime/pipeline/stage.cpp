@@ -253,7 +253,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
-  if (reports_[s.h.phase] && !s.is_void) out.send({reply(s, config_.coordinator), report{s.scalars, s.valid}});
+  if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
@@ -298,7 +298,7 @@ void stage::backward_done(slot& s, effects& out) {
     if (s.is_void) h.flags |= flag_void;
     out.send(
         {h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
-        // the gradient in place of the input
+    // the gradient in place of the input
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);

@@ -11,7 +11,7 @@
 //     (weight rule "drain": staleness 0);
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
-//     same messages, same credit, no maths, no gradient, no report;
+//     same messages, same credit, no maths, no gradient, and a report that is empty;
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its

@@ -43,7 +43,7 @@ void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& 
 
 void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) {
   if (policy_.pull) ask(layer, step + 1, out);
-  if (policy_.staleness > 0) try_hand(layer, out);
+  try_hand(layer, out);
 }
 
 // Wants what step `step` must have at least; asks also when what is here would do, so that weights do not grow older than they need.
@@ -72,14 +72,15 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
   }
   // The answer may be older than what the next step needs.
   auto& l = layers_[layer];
-  if (policy_.pull && l.begun && l.done > l.handed && c.version < least_version(l.handed + 1)) ask(layer, l.handed + 1, out);
+  const auto next = l.begun ? l.handed + 1 : l.handed;
+  if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
 }
 
-void clocked_worker::on_joined(std::uint64_t step, effects&) {
+void clocked_worker::on_joined(std::uint64_t, effects&) {
   for (auto& c : cache_) c = {};
   for (auto& o : own_) o.clear();
   portion_left_.clear();
-  for (auto& l : layers_) l.begun = false, l.handed = l.done = step;
+  for (auto& l : layers_) l.begun = false;
 }
 
 void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
@@ -93,7 +94,9 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   }
   if (policy_.staleness == 0) {
     if (least != most || (l.begun && least <= l.handed)) return;
-    if (policy_.portions) forget_sums(layer, least);
+    // A restarted worker makes a step again that some blocks have already: what is newer waits until it is done with that step.
+    if (l.begun && !policy_.portions && least > l.done) return;
+    forget_sums(layer, least);
     count_read(layer, 0);
     return assemble(layer, least, out);
   }
@@ -209,7 +212,8 @@ bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effect
   clock.trees.erase(tree);
   clocks_[b.plan->id].applying = g;
   const auto step = clock.next++;
-  run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  b.updating = true;
+  update_block(b, std::move(due), std::move(sum), packets, step, out);
   return true;
 }
 

@@ -71,6 +71,10 @@ class clocked_shard : public shard_half {
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override;
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
+  // All gradients of a clock are here; by default the rule runs at once. Ends in run_update() of the block.
+  virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
+    run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  }
   // Called when nothing changes block `b` at the moment and its value may be replaced (group_sync).
   virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }
   // Applies the next clock of a group, if one is complete.

@@ -42,7 +42,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                                for (const auto& b : blocks_.list())
                                  if (config_.plan->reducers.empty() || w == 0)
                                    give(config_.plan->reducers.empty() ? config_.plan->workers[w] : config_.plan->reducers[0], b, 0,
-                                        b.version, more);
+                                        b.version, 1, more);
                          for (const auto& waiting : std::exchange(early_, {})) on(waiting, {}, more);
                        },
                        out);
@@ -71,11 +71,13 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
   check_settled(out);
 }
 
-void shard_half::give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, effects& out) const {
+void shard_half::give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers,
+                      effects& out) const {
   auto h = to(r);
   h.version = b.version;
   h.flags = flags;
   h.clock = static_cast<std::uint32_t>(clock);
+  h.packets = answers;
   if (gives_ == gives::weights) {
     out.send({h, weights{b.plan->id, b.value}});
   } else {
@@ -89,14 +91,16 @@ void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {
   if (!b || worker >= workers()) return void(++dropped_);
   if (!f.join) return on_fetch(h, f, *b, out);
   const auto wanted = wanted_from(worker, *b);
-  if (b->previous && gives_ == gives::weights) {  // a sibling block may still be one version behind
+  const bool both = b->previous && gives_ == gives::weights;  // a sibling block may still be one version behind
+  if (both) {
     auto back = to(h.src);
     back.version = b->version - 1;
     back.flags = flag_join;
     back.clock = static_cast<std::uint32_t>(wanted);
+    back.packets = 2;
     out.send({back, weights{b->plan->id, b->previous}});
   }
-  give(h.src, *b, flag_join, wanted, out);
+  give(h.src, *b, flag_join, wanted, both ? 2 : 1, out);
 }
 
 void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {

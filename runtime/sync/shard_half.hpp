@@ -57,7 +57,8 @@ class shard_half : public role {
   virtual void before_collect(effects& out) { blocks_.answer_collects(out); }
 
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
-  void give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, effects& out) const;
+  // `answers`: to a restarted worker, how many it gets about this block.
+  void give(role_id r, const shard_block& b, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers, effects& out) const;
   // Runs the rule on block `b`; on_updated() follows.
   void run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out);
   virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }

@@ -166,7 +166,10 @@ void worker_half::begin_join(effects& out) {
 
 void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out) {
   auto& j = *joining_;
-  if (e.h.flags & flag_join) j.wanted[block] = e.h.clock;
+  if (e.h.flags & flag_join) {  // as many as header.packets says, in any order where they come twice
+    j.have[block].insert(e.h.version);
+    if (j.have[block].size() >= e.h.packets) j.wanted[block] = e.h.clock;
+  }
   j.answers.push_back(e);
   if (j.wanted.size() < config_.plan->blocks.size()) return;
   std::uint64_t step = ~0ull;
@@ -177,17 +180,23 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
   if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
   for (auto& l : layers_) l.done = l.handed = step;
-  // What is newest and not newer than the step, for every block; where all is newer, the oldest there is.
-  std::map<std::uint32_t, const envelope*> best;
   const auto block_of = [](const envelope& a) {
     const auto* w = std::get_if<weights>(&a.body);
     return w ? w->block : std::get<state>(a.body).block;
   };
+  // A layer goes on at the step, or, where it is further (layers that do not depend on each other), at the oldest version that all of
+  // its blocks still have: packets of the steps between flow on void, their gradients are there already.
+  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers) {
+    const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
+    at->second = std::min(at->second, a.h.version);
+  }
+  std::map<std::uint32_t, const envelope*> best;  // the newest that is not newer than that
+  for (const auto& a : answers) {
+    auto from = step;
+    for (auto id : layers_[config_.graph->params[block_at(block_of(a)).param].layer].blocks) from = std::max(from, oldest[id]);
     auto& b = best[block_of(a)];
-    const bool fits = a.h.version <= step;
-    const bool had = b && b->h.version <= step;
-    if (!b || (fits && (!had || a.h.version > b->h.version)) || (!fits && !had && a.h.version < b->h.version)) b = &a;
+    if (a.h.version <= from && (!b || a.h.version > b->h.version)) b = &a;
   }
   on_joined(step, out);
   for (const auto& [id, a] : best) {
@@ -196,6 +205,9 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
     else
       on_state(a->h, std::get<state>(a->body), out);
   }
+  // What came with a version more must not be lost: nobody sends it again.
+  for (const auto& a : answers)
+    if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
   out.send({to(loader()), resume_at{step}});
   auto h = to(config_.coordinator);
   h.step = step;

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "runtime/reduce/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
@@ -87,7 +88,8 @@ class worker_half : public role {
     std::size_t left = 0;  // nodes of the cover that have left
   };
   struct rejoin {
-    std::map<std::uint32_t, std::uint64_t> wanted;  // by block: the step its shard wants next
+    std::map<std::uint32_t, std::uint64_t> wanted;  // by block all of whose answers are here: the step its shard wants next
+    std::map<std::uint32_t, std::set<std::uint64_t>> have;  // by block: versions
     std::vector<envelope> answers;
   };
 

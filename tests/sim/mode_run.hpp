@@ -1,0 +1,286 @@
+// A run of a job in a world with faults, watched: every role is wrapped, so that checkers see each message with the effects it had,
+// and a planted mistake can stand between a role and its messages.
+//
+//   checker   sees (role, message in, effects out) after the fact; keeps the first violation with its virtual time
+//   mistake   plays a faulty role: may change what the role gets and what it says
+//   draw()    network, stragglers and every kind of fault of one seed
+#pragma once
+
+#include <cmath>
+#include <set>
+#include <span>
+#include <sstream>
+
+#include "tests/sim/mode_job.hpp"
+
+namespace troupe::testing {
+
+// Seeds of a law: [first_seed(), first_seed() + seeds()).
+inline std::uint64_t seeds(std::uint64_t in_ci = 200) {
+  const char* n = std::getenv("TROUPE_SEEDS");
+  return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+inline std::uint64_t first_seed() {
+  const char* n = std::getenv("TROUPE_SEED");
+  return n ? std::strtoull(n, nullptr, 10) : 1;
+}
+
+struct seen_event {
+  role_id self;
+  const envelope& in;
+  std::span<effect> out;
+  time_point now;
+};
+
+class checker {
+ public:
+  virtual ~checker() = default;
+  void see(const seen_event& s, const prepared_job& j) {
+    now_ = s.now;
+    if (first_.empty()) watch(s, j);
+  }
+  // After the run.
+  virtual void close(const prepared_job& j) { (void)j; }
+  const std::string& violation() const { return first_; }
+  std::uint64_t checks() const { return checks_; }
+
+ protected:
+  virtual void watch(const seen_event& s, const prepared_job& j) = 0;
+  // Notes the first violation.
+  void must(bool holds, const std::function<std::string()>& what) {
+    ++checks_;
+    if (holds || !first_.empty()) return;
+    first_ = "at " + std::to_string(now_.count()) + " ns: " + what();
+  }
+
+ private:
+  time_point now_{};
+  std::string first_;
+  std::uint64_t checks_ = 0;
+};
+
+class mistake {
+ public:
+  virtual ~mistake() = default;
+  // By default none: the role gets the message.
+  virtual void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) = 0;
+};
+
+class watched_role final : public role {
+ public:
+  watched_role(role_id self, std::unique_ptr<role> inner, std::shared_ptr<const prepared_job> j,
+               const std::vector<checker*>& checkers, mistake* wrong)
+      : self_(self), inner_(std::move(inner)), job_(std::move(j)), checkers_(checkers), wrong_(wrong) {}
+  void on(const envelope& e, time_point now, effects& out) override {
+    const auto before = out.list().size();
+    if (wrong_)
+      wrong_->play(*inner_, self_, e, now, out, *job_);
+    else
+      inner_->on(e, now, out);
+    for (auto* c : checkers_) c->see({self_, e, std::span(out.list()).subspan(before), now}, *job_);
+  }
+  role_status status() const override { return inner_->status(); }
+
+ private:
+  role_id self_;
+  std::unique_ptr<role> inner_;
+  std::shared_ptr<const prepared_job> job_;
+  std::vector<checker*> checkers_;
+  mistake* wrong_;
+};
+
+struct mode_run {
+  std::shared_ptr<prepared_job> job;
+  sim::world_config config;
+  std::vector<checker*> checkers = {};
+  mistake* wrong = nullptr;
+  std::function<int(const envelope&, sim::random&)> copies = {};
+  std::function<void(sim::world&)> prepare = {};       // schedules what a person says, and the like
+  std::function<void(sim::world&, const event_effect&)> on_event = {};
+  read_hook on_read = {};
+  std::uint64_t limit = 20'000'000;
+};
+
+struct mode_result : run_result {
+  sim::fault_counts counts;
+  std::string error;      // of the job
+  std::string violation;  // of a checker, or "no end"
+  std::map<std::string, std::vector<tensor>> rule;  // of checkpoints: by name
+  std::vector<std::pair<std::string, tensor>> checkpoint;
+  time_point took{};
+  const tensor& weight(const std::string& name) const {
+    for (const auto& [n, t] : weights)
+      if (n == name) return t;
+    static const tensor none;
+    return none;
+  }
+};
+
+// With TROUPE_TRACE every delivery is printed: for one seed, when a law fails.
+inline void print_delivery(const envelope& e, time_point now, const job_plan& p) {
+  const auto name = [&](role_id r) { return index_of(r) < p.roles.size() ? p[r].name.c_str() : "-"; };
+  unsigned block = 0;
+  if (const auto* a = std::get_if<push>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<weights>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
+  if (const auto* a = std::get_if<state>(&e.body)) block = a->block;
+  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u\n",
+              static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
+              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.clock, e.h.packet, block,
+              e.h.flags, e.h.incarnation, e.h.attempt);
+}
+
+inline mode_result run(const mode_run& r) {
+  sim::world w(r.config);
+  w.copies = r.copies;
+  reads() = r.on_read;
+  const auto made = [&](role_id id, std::uint32_t incarnation) -> std::unique_ptr<role> {
+    return std::make_unique<watched_role>(id, make_role(r.job, id, incarnation), r.job, r.checkers, r.wrong);
+  };
+  for (const auto& p : r.job->plan.roles) w.add(p.id, p.node, made(p.id, 0));
+  w.remake = made;
+  mode_result out;
+  w.on_event = [&](const event_effect& e) {
+    out.events.push_back(e);
+    out.done = out.done || e.kind == "done" || e.kind == "error";
+    if (e.kind == "error") out.error = e.text;
+    if (r.on_event) r.on_event(w, e);
+  };
+  w.on_store = [&](const store_effect& s) { (s.what == "weights" ? out.weights : out.checkpoint) = s.named; };
+  if (std::getenv("TROUPE_TRACE")) w.on_deliver = [&](const envelope& e, time_point now) { print_delivery(e, now, r.job->plan); };
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(go);
+  if (r.prepare) r.prepare(w);
+  const bool quiet = w.run(r.limit, [&] { return out.done; });
+  reads() = {};
+  out.trace = w.trace_hash();
+  out.events_handled = w.events();
+  out.counts = w.counts();
+  out.took = w.now();
+  for (auto* c : r.checkers) {
+    if (out.done && out.error.empty()) c->close(*r.job);
+    if (out.violation.empty()) out.violation = c->violation();
+  }
+  if (!out.done && out.violation.empty()) {
+    std::ostringstream s;
+    s << (quiet ? "the world fell silent" : "no end") << " at " << w.now().count() << " ns after " << w.events() << " events;";
+    for (const auto& p : r.job->plan.roles)
+      if (const auto* role = w.find(p.id)) {
+        const auto st = role->status();
+        if (!st.waits_for.empty()) s << " " << p.name << " (step " << st.step << ") waits for " << st.waits_for << ";";
+      }
+    out.violation = s.str();
+  }
+  if (!out.error.empty() && out.violation.empty()) out.violation = "job error: " + out.error;
+  return out;
+}
+
+// --- faults of a seed
+
+struct fault_wish {
+  bool crash = true;     // worker nodes
+  bool faults = true;    // any at all
+  bool above = true;     // second copies that the channel does not hide
+};
+
+inline sim::world_config draw_world(std::uint64_t seed, std::uint32_t worker_nodes, device* dev, const fault_wish& wish = {}) {
+  std::mt19937_64 g(seed * 7919 + 17);
+  const auto below = [&](std::uint64_t n) { return g() % n; };
+  const auto us = [](std::uint64_t n) { return duration(static_cast<std::int64_t>(n) * 1000); };
+  sim::world_config c;
+  c.seed = seed;
+  c.dev = dev;
+  c.network.least = us(1 + below(20));
+  c.network.most = c.network.least + us(1 + below(200));
+  c.network.shuffle_local = below(2) == 0;
+  c.compute.floor = us(1 + below(20));
+  c.compute.cores = 1 + static_cast<unsigned>(below(2));
+  c.compute.kind = below(2) ? sim::straggle::lognormal : sim::straggle::exponential;
+  c.compute.spread = 0.1 + 0.1 * static_cast<double>(below(10));
+  if (!wish.faults || worker_nodes == 0) return c;
+  const auto chance = [&] { return 0.01 * static_cast<double>(1 + below(12)); };
+  using sim::fault_kind;
+  const auto worker_node = [&] { return 1 + static_cast<std::uint32_t>(below(worker_nodes)); };
+  const auto with_chance = [&](fault_kind kind, double p, std::uint64_t least, std::uint64_t most, bool above = false) {
+    sim::fault f;
+    f.kind = kind, f.probability = p, f.least = us(least), f.most = us(most), f.above = above;
+    c.faults.list.push_back(f);
+  };
+  const auto in_window = [&](fault_kind kind, std::uint64_t from, std::uint64_t until, std::vector<std::uint32_t> nodes) -> sim::fault& {
+    sim::fault f;
+    f.kind = kind, f.from = us(from), f.until = us(until), f.nodes = std::move(nodes);
+    c.faults.list.push_back(f);
+    return c.faults.list.back();
+  };
+  if (below(2)) with_chance(fault_kind::drop, chance(), 0, 0);
+  if (below(2)) with_chance(fault_kind::reorder, 2 * chance(), 10, 600);
+  if (below(2)) with_chance(fault_kind::duplicate, chance(), 0, 0);
+  if (wish.above && below(4) > 0) with_chance(fault_kind::duplicate, 2 * chance(), 0, 0, true);
+  if (below(2)) with_chance(fault_kind::delay, chance(), 50, 2000);
+  if (below(3) == 0) {
+    const auto from = 500 + below(5000);
+    in_window(fault_kind::partition, from, from + 200 + below(3000), {worker_node()});
+  }
+  if (below(2)) {
+    const auto from = below(3000);
+    in_window(fault_kind::slow, from, from + 1000 + below(20000), {worker_node()}).factor = 2.0 + static_cast<double>(below(40));
+  }
+  if (wish.crash && below(3) > 0) {
+    std::vector<std::uint32_t> whom{worker_node()};
+    if (below(2)) whom.insert(whom.end(), {worker_node(), worker_node()});
+    auto& f = in_window(fault_kind::crash, 100, 1000 + below(12000), whom);
+    f.restart_after = us(100 + below(3000));
+    f.times = 1 + static_cast<std::uint32_t>(below(3));
+  }
+  return c;
+}
+
+// What happened over all seeds of a test.
+struct fault_sums {
+  sim::fault_counts all;
+  void add(const sim::fault_counts& c) {
+    all.delayed += c.delayed, all.reordered += c.reordered, all.duplicated_on_wire += c.duplicated_on_wire;
+    all.duplicated_above += c.duplicated_above, all.dropped += c.dropped, all.cut_off += c.cut_off;
+    all.slowed += c.slowed, all.straggled += c.straggled, all.crashed += c.crashed, all.restarted += c.restarted;
+    all.lost_in_crash += c.lost_in_crash, all.stale += c.stale, all.resent += c.resent;
+    all.wire_duplicates += c.wire_duplicates, all.held += c.held;
+  }
+  // Every kind of fault occurred. For 50 seeds and more.
+  void expect_all(const fault_wish& wish = {}) const {
+    if (seeds() < 50) return;
+    EXPECT_GT(all.delayed, 0u);
+    EXPECT_GT(all.reordered, 0u);
+    EXPECT_GT(all.duplicated_on_wire, 0u);
+    EXPECT_GT(all.dropped, 0u);
+    EXPECT_GT(all.cut_off, 0u) << "partition";
+    EXPECT_GT(all.slowed, 0u);
+    EXPECT_GT(all.straggled, 0u);
+    EXPECT_GT(all.resent, 0u);
+    EXPECT_GT(all.wire_duplicates, 0u);
+    EXPECT_GT(all.held, 0u);
+    if (wish.above) {
+      EXPECT_GT(all.duplicated_above, 0u);
+    }
+    if (!wish.crash) return;
+    EXPECT_GT(all.crashed, 0u);
+    EXPECT_EQ(all.crashed, all.restarted);
+    EXPECT_GT(all.lost_in_crash, 0u);
+    EXPECT_GT(all.stale, 0u);
+  }
+};
+
+// Workers, shards, packets and steps of a seed.
+inline mode_shape draw_shape(std::uint64_t seed, mode_shape s) {
+  std::mt19937_64 g(seed * 104729 + 3);
+  s.workers = 2 + static_cast<std::uint32_t>(g() % 15);
+  s.shards = 1 + static_cast<std::uint32_t>(g() % 4);
+  s.packets = s.workers + static_cast<std::uint32_t>(g() % (s.workers + 1));
+  s.sub_solvers = 1 + static_cast<std::uint32_t>(g() % 2);
+  s.fuse = g() % 2 ? "auto" : "none";
+  s.steps = 20 + g() % 5;
+  return s;
+}
+
+}  // namespace troupe::testing
