@@ -78,7 +78,7 @@ class repl_backend {
 struct repl_reply {
   enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
   kind how = kind::ok;
-  std::string text;  // for people or, in a JSON session, one object a line; no newline at the end
+  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
   std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
 };
 constexpr std::chrono::milliseconds repl_ask_every{50};

@@ -42,7 +42,8 @@ repl_reply run_set(const request& r) {
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
     return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys));
   double value = 0;
-  if (!repl_number(r.args[1], value) || !std::isfinite(value)) return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
+  if (!repl_number(r.args[1], value) || !std::isfinite(value))
+    return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
   return !job ? r.fail(error) : told(r, *job, {"set", key, value});
@@ -113,7 +114,8 @@ const std::vector<row>& table() {
       {{"resume", "[JOB]", "goes on"}, [](const request& r) { return run_tell(r, "resume"); }},
       {{"stop", "[JOB]", "ends the job at a step boundary, with a checkpoint; takes a waiting job out of the queue"},
        [](const request& r) { return run_tell(r, "stop"); }},
-      {{"set", "KEY VALUE [JOB]", "from the next step on: train.dynamics.lr, train.dynamics.decay, train.sync.* (an option of the mode)"},
+      {{"set", "KEY VALUE [JOB]",
+        "from the next step on: train.dynamics.lr, train.dynamics.decay, train.sync.* (an option of the mode)"},
        run_set},
       {{"mode", "NAME [key=value...] [JOB]", "switches the synchronisation mode at a step boundary, as in mode ssp staleness=3"},
        repl_mode_command},

@@ -68,12 +68,14 @@ repl_reply switch_mode(const repl_request& r, const std::string& name, const rep
 
 repl_reply follow_mode(const repl_request& r, const repl_event& e) {
   if (e.what.kind == "mode")
-    return {kind::ok, r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on",
+    return {kind::ok,
+            r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on",
             {}};
   return r.fail(e.what.text);
 }
 
-repl_reply follow_events(const repl_request& r, const std::string& what, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
+repl_reply follow_events(const repl_request& r, const std::string& what, std::uint32_t job, std::uint64_t from,
+                         std::uint64_t left) {
   const bool over = is_over(r.backend.view(), job);  // before the events are read: then all it said is among them
   std::string lines;
   for (const auto& e : r.backend.events().after(from, job)) {

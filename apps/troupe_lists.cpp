@@ -215,8 +215,7 @@ int show(const Registry& rows, const std::string& name, const char* what, const 
       page(*rows.find(n), out);
     else
       out.text(left(n, wide + 2) + first_line(rows.find(n)->doc) + "\n");
-    if constexpr (requires { rows.find(n)->lockstep; })
-      out.text(std::string(wide + 2, ' ') + mode_line(*rows.find(n)) + "\n");
+    if constexpr (requires { rows.find(n)->lockstep; }) out.text(std::string(wide + 2, ' ') + mode_line(*rows.find(n)) + "\n");
   }
   return exit_done;
 }

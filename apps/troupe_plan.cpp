@@ -128,8 +128,8 @@ std::string holds_text(const prepared_job& j, const role_plan& r) {
     case role_kind::worker: {
       const auto& p = j.plan.ranges[r.worker];
       const auto last = p.first + p.count - 1;
-      auto s = p.count == 1 ? "packet " + std::to_string(p.first)
-                            : "packets " + std::to_string(p.first) + " to " + std::to_string(last);
+      auto s =
+          p.count == 1 ? "packet " + std::to_string(p.first) : "packets " + std::to_string(p.first) + " to " + std::to_string(last);
       if (j.plan.groups.size() > 1) s += ", worker group " + std::to_string(group_number(j, r.worker));
       return s;
     }

@@ -12,7 +12,7 @@
 namespace troupe {
 
 struct staleness_row {
-  std::string parameter;                        // "conv1.weight"
+  std::string parameter;                         // "conv1.weight"
   std::map<std::uint64_t, std::uint64_t> reads;  // by clocks behind: how many
   std::uint64_t count() const;
   double mean() const;

@@ -70,7 +70,7 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     c.value = w.value;
     try_hand(layer, out);
   }
-  // The answer may be older than what the next step needs.
+  // The answer may be older than what the next step needs, also one that brings nothing new.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);

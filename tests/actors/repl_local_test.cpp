@@ -42,7 +42,8 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   row.id = j->id;
   row.name = "small";
   row.state = "running";
-  auto backend = make_local_backend(*host, [&] { return std::vector<repl_job>{row}; }, events);
+  auto backend = make_local_backend(
+      *host, [&] { return std::vector<repl_job>{row}; }, events);
   repl_session text(*backend, false), json(*backend, true);
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);
   EXPECT_NE(json.run("status").text.find("\"name\":\"small\""), std::string::npos);

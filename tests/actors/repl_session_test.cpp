@@ -36,8 +36,14 @@ struct fake_backend final : repl_backend {
     r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
     v.roles = {r};
     auto about = std::make_shared<repl_about>();
-    about->layers = {{"conv1", "convolution", {"data"}, {"16x1x28x28"}, {"16x20x24x24"},
-                      {{"conv1.weight", "20x1x5x5", 500, 1, 1, true}, {"conv1.bias", "20", 20, 2, 0, true}}, true, true},
+    about->layers = {{"conv1",
+                      "convolution",
+                      {"data"},
+                      {"16x1x28x28"},
+                      {"16x20x24x24"},
+                      {{"conv1.weight", "20x1x5x5", 500, 1, 1, true}, {"conv1.bias", "20", 20, 2, 0, true}},
+                      true,
+                      true},
                      {"relu1", "relu", {"conv1"}, {"16x20x24x24"}, {"16x20x24x24"}, {}, true, true}};
     about->modes = {{"bsp", {}}, {"ssp", {"staleness"}}, {"mine", {"pull"}}};
     v.jobs[1].about = about;
@@ -66,10 +72,11 @@ class repl_commands_test : public testing::Test {
     return o;
   }
   // As a terminal asks: until there is nothing left, or `askings` are used up.
-  repl_reply whole(const std::string& line, bool json = false, int askings = 3) {
+  repl_reply whole(const std::string& line, bool as_json = false, int askings = 3) {
     std::string all;
-    auto r = run_line([&](const std::string& l, const std::string*) { return repl_session(backend_, json).run(l); }, line, nullptr,
-                      [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; }, [&] { return askings-- > 0; });
+    auto r =
+        run_line([&](const std::string& l, const std::string*) { return repl_session(backend_, as_json).run(l); }, line, nullptr,
+                 [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; }, [&] { return askings-- > 0; });
     r.text = all;
     return r;
   }
@@ -208,12 +215,14 @@ TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
   std::string all;
   const auto show = [&](const repl_reply& r) { all += r.text + "\n"; };
   EXPECT_EQ(run_line(lines, "watch loss 3", nullptr, show, [] { return true; }).how, kind::ok);
-  EXPECT_EQ(all, "step 4  loss 0.5  examples_per_s 100\nstep 5  loss 0.5  examples_per_s 100\nstep 6  loss 0.5  examples_per_s 100\n");
+  EXPECT_EQ(all,
+            "step 4  loss 0.5  examples_per_s 100\nstep 5  loss 0.5  examples_per_s 100\nstep 6  loss 0.5  examples_per_s 100\n");
   int left = 10;
   EXPECT_FALSE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > 0; }).next.empty()) << "a line was typed";
   backend_.said.put(2, {"done", ++step, {}, {}});
   EXPECT_TRUE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > -10; }).how == kind::ok);
-  for (const char* bad : {"watch", "watch accuracy", "watch loss 0", "watch loss many"}) EXPECT_EQ(text(bad).how, kind::usage) << bad;
+  for (const char* bad : {"watch", "watch accuracy", "watch loss 0", "watch loss many"})
+    EXPECT_EQ(text(bad).how, kind::usage) << bad;
 }
 
 TEST_F(repl_commands_test, layer_tells_type_shapes_and_parameters) {

@@ -1,4 +1,5 @@
 // Mistakes, and where they are told; and the commands that run nothing.
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -153,11 +154,13 @@ TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
   std::set<std::pair<std::string, std::string>> ways;
   for (const auto& r : p["routes"])
     if (r.contains("parameter")) ways.emplace(r["from"], r["to"]);
-  for (const auto& way : {std::pair<std::string, std::string>{"worker0", "shard0"}, {"worker1", "shard2"}, {"shard3", "shard1"},
+  for (const auto& way : {std::pair<std::string, std::string>{"worker0", "shard0"},
+                          {"worker1", "shard2"},
+                          {"shard3", "shard1"},
                           {"shard0", "tester"}})
     EXPECT_TRUE(ways.contains(way)) << way.first << " -> " << way.second;
   EXPECT_FALSE(ways.contains({"worker0", "shard2"}));
-  const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=3", "--set", "train.exchange={reducer=\"tree\"}"});
+  const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=2", "--set", "train.exchange={reducer=\"tree\"}"});
   EXPECT_EQ(tree.code, 0) << tree.err;
   EXPECT_NE(tree.out.find("sums for worker0/reducer"), std::string::npos) << tree.out;
   EXPECT_NE(tree.out.find("a tree of reducers of arity 2"), std::string::npos) << tree.out;
@@ -263,7 +266,8 @@ TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
   const auto without = troupe({"train", job, "--json"});
   EXPECT_NE(objects(with.out).back()["weights_sha256"], objects(without.out).back()["weights_sha256"]);
   const auto plan = objects(troupe({"plan", job, "--set", chosen, "--json"}).out).at(0);
-  EXPECT_EQ(plan["placement"].back()["kind"], "data_server");
+  const auto& placed = plan["placement"];
+  EXPECT_TRUE(std::any_of(placed.begin(), placed.end(), [](const auto& r) { return r["kind"] == "data_server"; })) << placed;
   const auto wrong = troupe({"train", job, "--set", "train.sampler={ kind = \"backward\" }"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("did you mean 'backwards'?"), std::string::npos) << wrong.err;
@@ -277,12 +281,19 @@ TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
   EXPECT_NE(troupe({"modes", "--plugin", plugin}).out.find("fade = 100"), std::string::npos);
   const auto job = write("job.toml", "plugins = [\"" + plugin + "\"]\n" + tiny_job());
   const std::vector<std::string> set{"--set", "train.sync={mode=\"fading\",tau=2}", "--set", "topology.workers_per_group=2",
-                                     "--set", "topology.servers_per_group=3", "--json"};
+                                     "--set", "topology.servers_per_group=3",       "--json"};
   std::vector<std::string> train{"train", job};
   train.insert(train.end(), set.begin(), set.end());
   const auto o = troupe(train);
   ASSERT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_EQ(of_kind(objects(o.out), "staleness").size(), 1u);
+  std::vector<std::string> simulated{"sim", job, "--nodes", "2"};
+  simulated.insert(simulated.end(), set.begin(), set.end());
+  const auto s = troupe(simulated);
+  ASSERT_EQ(s.code, 0) << s.out << s.err;
+  const auto last = objects(s.out).back();
+  EXPECT_EQ(last["event"], "done") << last;
+  EXPECT_EQ(objects(troupe(simulated).out).back()["trace_sha256"], last["trace_sha256"]) << "the same, twice";
   const auto bad = troupe({"train", job, "--set", "train.sync={mode=\"fading\",tau=0}"});
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.err.find("'tau' must be at least 1"), std::string::npos) << bad.err;

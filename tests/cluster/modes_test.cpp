@@ -32,11 +32,11 @@ TEST_F(cluster_modes, each_trains_lenet_on_four_daemons) {
   for (const auto& [name, set] : modes) {
     SCOPED_TRACE(name);
     const auto begun = clock::now();
-    const auto r = good_run(config_text("lenet_modes.toml"), shortened(set, 200));
-    std::printf("%s: accuracy %.3f after 200 steps, %.1f s\n", name.c_str(), r.value("test_accuracy"),
+    const auto r = good_run(config_text("lenet_modes.toml"), shortened(set, 150));
+    std::printf("%s: accuracy %.3f after 150 steps, %.1f s\n", name.c_str(), r.value("test_accuracy"),
                 std::chrono::duration<double>(clock::now() - begun).count());
     EXPECT_GE(r.value("test_accuracy"), 0.65);
-    EXPECT_EQ(r.value("steps"), 200);
+    EXPECT_EQ(r.value("steps"), 150);
     EXPECT_GT(r.value("tcp_bytes"), 1e6) << "roles lived on more than one node";
   }
 }
@@ -48,7 +48,7 @@ TEST_F(cluster_modes, easgd_as_platoon_sets_it) {
   auto set = documented_modes().at("easgd");
   set.emplace_back("train.sync={mode=\"easgd\",alpha=0.5,tau=10}");
   set.emplace_back("topology.workers_per_group=2");
-  const auto r = good_run(config_text("lenet_modes.toml"), shortened(set, 200));
+  const auto r = good_run(config_text("lenet_modes.toml"), shortened(set, 150));
   EXPECT_GE(r.value("test_accuracy"), 0.65);
   EXPECT_EQ(r.count("staleness"), 1u);
 }
@@ -58,7 +58,7 @@ TEST_F(cluster_modes, singas_presets_run_on_nodes_that_serve_and_nodes_that_work
   start_all();
   for (const char* file : {"singa_sandblaster.toml", "singa_downpour.toml"}) {
     SCOPED_TRACE(file);
-    const auto r = good_run(config_text(file), shortened({}, 100));
+    const auto r = good_run(config_text(file), shortened({}, 80));
     EXPECT_GE(r.value("test_accuracy"), 0.5);
     EXPECT_GT(r.value("tcp_bytes"), 1e7);
   }
@@ -69,7 +69,7 @@ TEST_F(cluster_modes, singas_presets_run_on_nodes_that_do_both) {
   start_all();
   for (const char* file : {"singa_allreduce.toml", "singa_hogwild.toml"}) {
     SCOPED_TRACE(file);
-    const auto r = good_run(config_text(file), shortened({}, 100));
+    const auto r = good_run(config_text(file), shortened({}, 80));
     EXPECT_GE(r.value("test_accuracy"), 0.5);
     EXPECT_GT(r.value("tcp_bytes"), 1e6);
   }

@@ -23,9 +23,16 @@ TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
   set.emplace_back("train.dynamics={rule=\"sgd\",lr=0.02}");
   auto b = begin(tiny_job(), set);
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
-  const std::vector<std::string> ways = {"bsp",       "ssp staleness=3",   "easgd tau=4 alpha=0.3", "downpour",
-                                         "ssp staleness=inf", "gossip every=2", "easgd variant=sync tau=3", "downpour n_push=3 n_fetch=2"};
+  const std::vector<std::string> ways = {"bsp",
+                                         "ssp staleness=3",
+                                         "easgd tau=4 alpha=0.3",
+                                         "downpour",
+                                         "ssp staleness=inf",
+                                         "gossip every=2",
+                                         "easgd variant=sync tau=3",
+                                         "downpour n_push=3 n_fetch=2"};
   std::string last = "bsp";
+  std::string so_far = "bsp, ";
   std::uint64_t step = 0;
   for (int i = 0; i < 10; ++i) {
     auto next = ways[rng() % ways.size()];
@@ -35,11 +42,15 @@ TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
     const auto o = json::parse(r.text, nullptr, false);
     EXPECT_EQ(o["event"], "mode") << r.text;
     EXPECT_EQ(o["mode"], next.substr(0, next.find(' ')));
-    if (next == "ssp staleness=inf") EXPECT_EQ(o["options"]["staleness"], "inf");
+    if (next == "ssp staleness=inf") {
+      EXPECT_EQ(o["options"]["staleness"], "inf");
+    }
     EXPECT_GE(o["step"].get<std::uint64_t>(), step);
     step = o["step"].get<std::uint64_t>();
     last = next;
-    ASSERT_TRUE(b->wait_event("step", 20s, step + 30)) << "goes on in mode " << next;
+    so_far += next + ", ";
+    ASSERT_TRUE(b->wait_event("step", 20s, step + 30)) << "goes on in mode " << next << " after " << so_far << "\n"
+                                                       << ask("n1", "waits").text;
   }
   const auto refused = ask("n2", "mode ssp staleness=-1");
   EXPECT_EQ(refused.how, kind::failed);

@@ -103,7 +103,8 @@ void register_plugin(troupe::tables& t) {
   sync_mode m;
   m.name = "fading";
   m.doc = "Elastic averaging whose pull fades with the number of exchanges. After Zhang, Choromanska, LeCun 2015.";
-  m.specs = {real_option("alpha", 0.5, "the first pull, in [0, 1)", 0.0, 0.999), integer_option("tau", 4, "steps between two exchanges", 1),
+  m.specs = {real_option("alpha", 0.5, "the first pull, in [0, 1)", 0.0, 0.999),
+             integer_option("tau", 4, "steps between two exchanges", 1),
              real_option("fade", 100.0, "exchanges after which the pull is half", 1e-9)};
   m.takes_when = true;
   m.make_worker = [](half_config c) { return std::make_unique<fading_worker>(std::move(c)); };
