@@ -104,6 +104,21 @@ void coordinator::give_up(gathered& g, std::uint32_t worker) {
   g.left[worker] = 0;
 }
 
+// A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
+void coordinator::give_up_done_portions() {
+  for (auto& [step, g] : steps_)
+    for (std::uint32_t p = 0; p < g.by_packet.size(); ++p) {
+      auto& packet = g.by_packet[p];
+      const bool done = step < portions_->step() || (step == portions_->step() && portions_->has_done(p));
+      if (!done || packet.given_up) continue;
+      const auto lacking = g.stages - static_cast<std::uint32_t>(packet.by_stage.size());
+      if (lacking == 0) continue;
+      packet.given_up = true;
+      g.missing -= lacking;
+      g.left[worker_of_packet(p)] -= lacking;
+    }
+}
+
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   gathered* g = nullptr;
@@ -203,7 +218,10 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
-  if (portions_) portions_->lost(worker);
+  if (portions_) {
+    portions_->lost(worker);
+    give_up_done_portions();
+  }
   if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
     out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
   if (round_ && config_.mode.lockstep) {

@@ -97,6 +97,7 @@ class coordinator final : public role {
   void complete_steps(effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
+  void give_up_done_portions();
   void advance(effects& out);
   bool at_boundary(effects& out);
   void grant_steps(std::uint64_t boundary, effects& out);

@@ -50,6 +50,12 @@ bool portion_book::done(std::uint32_t worker, std::uint32_t first) {
   return true;
 }
 
+bool portion_book::has_done(std::uint32_t packet) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const entry& e) {
+    return e.done && e.what.first <= packet && packet < e.what.first + e.what.count;
+  });
+}
+
 void portion_book::lost(std::uint32_t worker) {
   if (worker >= has_.size()) return;
   has_[worker] = 0;

@@ -29,6 +29,8 @@ class portion_book {
   void lost(std::uint32_t worker);
 
   bool complete() const { return left_ == 0; }
+  // Is the portion with this packet done?
+  bool has_done(std::uint32_t packet) const;
   std::uint64_t step() const { return step_; }
   std::uint64_t copies() const { return copies_; }
 
