@@ -11,12 +11,18 @@ void centre_shard::on_push(const header& h, const push& p, shard_block& b, effec
   auto& l = lines_[b.plan->id];
   if (worker >= workers() || h.step <= l.pushed[worker]) return void(++dropped_);
   l.pushed[worker] = h.step;
-  l.waiting.push_back({h, p.sum});
+  l.waiting.push_back({h, p.sum, false});
   serve(b, out);
 }
 
 void centre_shard::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
-  lines_[b.plan->id].waiting.push_back({h, {}});
+  lines_[b.plan->id].waiting.push_back({h, {}, false});
+  serve(b, out);
+}
+
+// Behind what its former self has pushed: the answer says that these steps are not wanted again, so its value must have them.
+void centre_shard::on_join(const header& h, shard_block& b, effects& out) {
+  lines_[b.plan->id].waiting.push_back({h, {}, true});
   serve(b, out);
 }
 
@@ -25,6 +31,10 @@ void centre_shard::serve(shard_block& b, effects& out) {
   while (!l.busy && !l.waiting.empty()) {
     const auto r = std::move(l.waiting.front());
     l.waiting.pop_front();
+    if (r.join) {
+      answer_join(r.h, b, out);
+      continue;
+    }
     if (!r.value && hold(r.h, b)) {
       l.held.push_back(r);
       continue;

@@ -27,6 +27,7 @@ class centre_shard : public shard_half {
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override;
   void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out) override;
+  void on_join(const header& h, shard_block& b, effects& out) override;
   void on_updated(shard_block& b, effects& out) override { done(b, out); }
   bool quiet(std::uint64_t step) override;
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
@@ -34,6 +35,7 @@ class centre_shard : public shard_half {
   struct request {
     header h;
     tensor value;  // empty: a question
+    bool join = false;
   };
   struct line {
     std::deque<request> waiting;

@@ -10,8 +10,7 @@
 // the block both ways.
 //
 // Invariants:
-//   * every update of a group reaches the master once, as part of one increment (a second push of the same number is answered, not
-//     added); settling sends the rest;
+//   * every update of a group reaches the master once, as part of one increment (a second push of the same number is ignored); settling sends the rest;
 //   * one group is bsp.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
@@ -60,8 +59,7 @@ class group_shard final : public clocked_shard {
     if (!master()) return void(++dropped_);
     auto& s = blocks_state_[b.plan->id];
     auto& taken = s.taken[(*config_.plan)[h.src].group];
-    if (h.step == taken) return answer(h, b, out);  // it came twice; so may the answer have got lost
-    if (h.step < taken) return void(++dropped_);
+    if (h.step <= taken) return void(++dropped_);  // it came twice; an answer now might lack it
     taken = h.step;
     s.line.push_back({h, p.sum});
     if (!b.updating) on_idle(b, out);

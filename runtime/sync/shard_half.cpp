@@ -90,6 +90,13 @@ void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {
   const auto worker = worker_of(h.src);
   if (!b || worker >= workers()) return void(++dropped_);
   if (!f.join) return on_fetch(h, f, *b, out);
+  on_join(h, *b, out);
+  if (b == &blocks_.list().front()) on_rejoined(worker, out);
+}
+
+void shard_half::answer_join(const header& h, shard_block& block, effects& out) const {
+  const auto* b = &block;
+  const auto worker = worker_of(h.src);
   const auto wanted = wanted_from(worker, *b), version = version_for(worker, *b);
   const bool both = b->previous && gives_ == gives::weights && version > config_.first_step;
   if (both) {  // a sibling block may still be one version behind
@@ -101,7 +108,6 @@ void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {
     out.send({back, weights{b->plan->id, b->previous}});
   }
   give(h.src, *b, version, flag_join, wanted, both ? 2 : 1, out);
-  if (b == &blocks_.list().front()) on_rejoined(worker, out);
 }
 
 void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {

@@ -53,6 +53,9 @@ class shard_half : public role {
   }
   // The step whose gradient this block wants next from a worker that has been restarted.
   virtual std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const = 0;
+  // A restarted worker wants to go on. By default it is answered at once.
+  virtual void on_join(const header& h, shard_block& b, effects& out) { answer_join(h, b, out); }
+  void answer_join(const header& h, shard_block& b, effects& out) const;
   // A restarted worker has asked for its first block: what it had been asked before is lost.
   virtual void on_rejoined(std::uint32_t worker, effects& out) { (void)worker, (void)out; }
   // Of block `b`, as this worker counts versions.

