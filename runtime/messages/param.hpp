@@ -57,7 +57,8 @@ struct fetch {
 
 // "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
-// [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator).
+// [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
+// weights of header.step, all portions of earlier steps are over.
 struct ready {
   enum class what_of : std::uint8_t { settled, adopted, joined, portion };
   what_of what = what_of::settled;

@@ -104,6 +104,19 @@ void coordinator::give_up(gathered& g, std::uint32_t worker) {
   g.left[worker] = 0;
 }
 
+void coordinator::take_portion_done(std::uint32_t worker, const header& h, effects& out) {
+  if (h.packets > 0) {
+    if (portions_->step() == h.step) portions_->done(worker, h.packet);
+    return;
+  }
+  // The step is over: weights of h.step are there. What has been dealt a second time will not be computed any more.
+  if (portions_->step() >= h.step) return;
+  portions_->finish();
+  if (lost_portions_of_ != portions_->step()) return;
+  give_up_done_portions();
+  complete_steps(out);
+}
+
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
 void coordinator::give_up_done_portions() {
   for (auto& [step, g] : steps_)
@@ -209,7 +222,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
       return;
     case ready::what_of::portion:
-      if (who.kind == role_kind::worker && portions_ && portions_->step() == h.step) portions_->done(who.worker, h.packet);
+      if (who.kind == role_kind::worker && portions_) take_portion_done(who.worker, h, out);
       return;
   }
 }
@@ -220,6 +233,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
     if (s < step) give_up(g, worker);
   if (portions_) {
     portions_->lost(worker);
+    lost_portions_of_ = portions_->step();
     give_up_done_portions();
   }
   if (granted_[worker] > config_.first_step && config_.mode.portion == 0)

@@ -98,6 +98,7 @@ class coordinator final : public role {
   void joined(std::uint32_t worker, std::uint64_t step, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
+  void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
   void grant_steps(std::uint64_t boundary, effects& out);
@@ -139,6 +140,7 @@ class coordinator final : public role {
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_;
+  std::optional<std::uint64_t> lost_portions_of_;  // the step in which a worker was last restarted
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;

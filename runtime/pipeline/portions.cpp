@@ -56,6 +56,13 @@ bool portion_book::has_done(std::uint32_t packet) const {
   });
 }
 
+void portion_book::finish() {
+  for (auto& e : all_) e.done = true;
+  has_.assign(has_.size(), 0);
+  undealt_.clear();
+  left_ = 0;
+}
+
 void portion_book::lost(std::uint32_t worker) {
   if (worker >= has_.size()) return;
   has_[worker] = 0;

@@ -25,6 +25,8 @@ class portion_book {
   std::vector<deal> next(std::uint32_t ahead = 2);
   // A worker says that the portion with packet `first` is summed and sent. False: it was done already, or never dealt.
   bool done(std::uint32_t worker, std::uint32_t first);
+  // The step is over, whoever did what.
+  void finish();
   // What it had has to be done by others; it may be given the same again.
   void lost(std::uint32_t worker);
 

@@ -27,6 +27,19 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
   if (policy_.portions) count_portion(step, node, out);
 }
 
+// Weights of a step mean that all portions of the steps before are in them, also those whose worker could not say so any more.
+void clocked_worker::tell_step_over(effects& out) {
+  std::uint64_t all = ~0ull;
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) all = std::min(all, cache_[id].value ? cache_[id].version : 0);
+  if (all == ~0ull || all <= over_) return;
+  over_ = all;
+  auto h = to(config_.coordinator);
+  h.step = all;
+  h.packets = 0;
+  out.send({h, ready{ready::what_of::portion}});
+}
+
 void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& out) {
   auto [at, fresh] = portion_left_.try_emplace({step, node.first}, 0);
   if (fresh)
@@ -98,7 +111,9 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
     if (l.begun && !policy_.portions && least > l.done) return;
     forget_sums(layer, least);
     count_read(layer, 0);
-    return assemble(layer, least, out);
+    assemble(layer, least, out);
+    if (policy_.portions) tell_step_over(out);
+    return;
   }
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if ((l.begun && l.done < next) || least < least_version(next)) return;

@@ -51,12 +51,14 @@ class clocked_worker : public worker_half {
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
+  void tell_step_over(effects& out);
   void count_portion(std::uint64_t step, tree_node node, effects& out);
 
   clock_policy policy_;
   std::vector<cached> cache_;                                                    // by block
   std::vector<std::vector<own_sum>> own_;                                        // by layer
   std::vector<bool> assembling_;                                                 // by layer
+  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 
