@@ -87,6 +87,7 @@ class shard_half : public role {
   void take_contribution(const header& h, const state& s, effects& out);
 
   gives gives_;
+  bool started_ = false;
   std::set<role_id> settled_;
   bool told_ = false;  // on_all_settled has been called
   contributions contributed_;

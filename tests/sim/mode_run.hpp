@@ -120,14 +120,16 @@ struct mode_result : run_result {
 inline void print_delivery(const envelope& e, time_point now, const job_plan& p) {
   const auto name = [&](role_id r) { return index_of(r) < p.roles.size() ? p[r].name.c_str() : "-"; };
   unsigned block = 0;
-  if (const auto* a = std::get_if<push>(&e.body)) block = a->block;
-  if (const auto* a = std::get_if<weights>(&e.body)) block = a->block;
+  double first = -1;  // element 0, where there are values
+  const auto note = [&](const tensor& t) { first = t.backed() && t.type() == dtype::f64 ? t.data<double>()[0] : -1; };
+  if (const auto* a = std::get_if<push>(&e.body)) block = a->block, note(a->sum);
+  if (const auto* a = std::get_if<weights>(&e.body)) block = a->block, note(a->value);
   if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
-  if (const auto* a = std::get_if<state>(&e.body)) block = a->block;
-  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u\n",
+  if (const auto* a = std::get_if<state>(&e.body)) block = a->block, note(a->value);
+  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u first %g\n",
               static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
               static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.clock, e.h.packet, block,
-              e.h.flags, e.h.incarnation, e.h.attempt);
+              e.h.flags, e.h.incarnation, e.h.attempt, first);
 }
 
 inline mode_result run(const mode_run& r) {
