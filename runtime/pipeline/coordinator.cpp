@@ -232,6 +232,9 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
   if (portions_) {
+    // The shards may still want the step before: what it alone had done of that, it does again.
+    if (last_portions_ && last_portions_->step() >= step)
+      for (const auto& p : last_portions_->done_alone(worker)) out.send({to(config_.plan->loaders[worker]), p});
     portions_->lost(worker);
     lost_portions_of_ = portions_->step();
     give_up_done_portions();
@@ -346,6 +349,7 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
     const bool more = !portions_ || portions_->complete();
     const auto next = portions_ ? portions_->step() + 1 : completed_;
     if (more && next < boundary) {
+      last_portions_ = std::move(portions_);
       portions_.emplace(next, config_.plan->packets, config_.mode.portion,
                         static_cast<std::uint32_t>(config_.plan->workers.size()));
       granted_.assign(granted_.size(), next + 1);

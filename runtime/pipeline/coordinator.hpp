@@ -139,7 +139,7 @@ class coordinator final : public role {
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
-  std::optional<portion_book> portions_;
+  std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;  // the step in which a worker was last restarted
   // Settling and switching.
   std::optional<mode_facts> want_mode_;

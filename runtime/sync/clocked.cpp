@@ -285,6 +285,7 @@ void clocked_shard::answer_waiting(shard_block& b, effects& out) {
 std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
   const auto g = worker / config_.plan->groups[0].count;
   const auto& clock = clocks_[b.plan->id].groups[g];
+  if (policy_.portions) return clock.next;  // any packet may be asked of anybody
   const auto mine = config_.plan->ranges[worker], all = group_at(g).range;
   const auto nodes = cover(mine.first - all.first, mine.count, all.count);
   auto step = clock.next;
