@@ -210,7 +210,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
   auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
   // One role's follow each other: it reads what it has added before.
-  const auto late = std::max(duration{}, h.last_shared + duration(1) - turn.begin);
+  const auto late = std::max(duration{}, h.last_shared - turn.begin);
   turn.begin += late, turn.end += late;
   h.last_shared = turn.end;
   if (on_span) on_span(self, cost.kind, turn.begin, turn.end);
@@ -220,7 +220,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   r->bytes = store->moments(static_cast<std::uint32_t>(r->number)) - 1;  // steps from the first moment to the last
   r->attempt = 0;
   r->sent = turn.begin;
-  r->tail = turn.end;
+  r->tail = std::max(turn.begin, turn.end - duration(1));  // over before what begins at its end
   r->e.h = {};
   r->e.h.src = r->e.h.dst = self;
   r->e.h.step = e.token;

@@ -97,7 +97,7 @@ class world {
     std::uint32_t node = 0, incarnation = 0;
     bool there = false;  // add() was called
     bool stopped = false;
-    time_point last_job{}, last_shared{duration{-1}};             // its jobs finish in order; so do its shared effects
+    time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source
     std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
   };

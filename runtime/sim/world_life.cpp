@@ -40,7 +40,7 @@ void world::crash(std::uint32_t node) {
     h.value.reset();
     h.timers.clear();
     h.last_job = {};
-    h.last_shared = duration{-1};
+    h.last_shared = {};
     h.last_from = {};
     h.stopped = false;
   }

@@ -184,11 +184,13 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   // its blocks still have: packets of the steps between flow on void, their gradients are there already.
   std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers) {
+    if (!(a.h.flags & flag_join)) continue;  // an answer to our former self, or a version that all are told
     const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
     at->second = std::min(at->second, a.h.version);
   }
   std::map<std::uint32_t, const envelope*> best;  // the newest that is not newer than that
   for (const auto& a : answers) {
+    if (!(a.h.flags & flag_join)) continue;
     auto from = step;
     for (auto id : layers_[config_.graph->params[block_at(block_of(a)).param].layer].blocks) from = std::max(from, oldest[id]);
     auto& b = best[block_of(a)];

@@ -50,8 +50,10 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
   std::uint64_t exchanges = 0;
   for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     const auto tau = 1 + seed % 5;
-    const auto shape = averaging_tally(seed, "easgd", {{"alpha", "0.3"}, {"tau", std::to_string(tau)}, {"variant", variant}});
-    elastic_checker watch(0.3, variant == "sync");
+    auto shape = averaging_tally(seed, "easgd", {{"tau", std::to_string(tau)}, {"variant", variant}});
+    const double alpha = variant == "sync" ? 0.9 / shape.workers : 0.3;  // N alpha above 2 would not settle
+    shape.options.emplace_back("alpha", variant == "sync" ? "auto" : "0.3");
+    elastic_checker watch(alpha, variant == "sync");
     whole_sum all;
     const auto job = prepare_mode(shape);
     const auto got = run({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&watch, &all}});

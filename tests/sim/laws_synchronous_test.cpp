@@ -50,20 +50,6 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
   sums.expect_all(wish);
 }
 
-TEST(laws_sandblaster, portions_of_a_restarted_worker_are_dealt_again) {
-  const auto dev = make_cpu_device();
-  fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
-    auto shape = draw_shape(seed, {.mode = "sandblaster", .rule = "momentum"});
-    shape.packets = 2 * shape.workers;
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
-    ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed;
-    sums.add(got.counts);
-  }
-  sums.expect_all();
-}
-
 TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
