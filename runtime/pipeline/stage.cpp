@@ -298,7 +298,7 @@ void stage::backward_done(slot& s, effects& out) {
     if (s.is_void) h.flags |= flag_void;
     out.send(
         {h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
-        // the gradient in place of the input
+    // the gradient in place of the input
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);

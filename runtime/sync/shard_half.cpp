@@ -31,7 +31,8 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
-                   if (std::exchange(started_, true)) return void(++dropped_);  // it came twice; a second filling would undo training
+                   if (std::exchange(started_, true))
+                     return void(++dropped_);  // it came twice; a second filling would undo training
                    jobs_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {

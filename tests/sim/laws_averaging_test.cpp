@@ -8,7 +8,7 @@ namespace {
 // What all workers' weights and the centre hold together at the end: the sum over workers (their `state` when they settle) plus the centre.
 class whole_sum final : public checker {
  public:
-  std::map<std::uint32_t, std::vector<double>> sum;                                   // by block
+  std::map<std::uint32_t, std::vector<double>> sum;                         // by block
   std::map<std::pair<std::uint32_t, role_id>, std::vector<double>> copies;  // by block, worker: what it settled with
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
@@ -40,7 +40,8 @@ mode_shape averaging_tally(std::uint64_t seed, const std::string& mode, text_opt
 std::string off_mass(const mode_result& r) {
   for (const auto& [name, w] : r.weights)
     for (std::int64_t i = 0; i < w.count(); ++i)
-      if (const double n = w.data<double>()[i]; !(n > 0 && n <= 1 + 1e-9)) return name + " " + std::to_string(i) + " is " + std::to_string(n);
+      if (const double n = w.data<double>()[i]; !(n > 0 && n <= 1 + 1e-9))
+        return name + " " + std::to_string(i) + " is " + std::to_string(n);
   return r.weights.empty() ? "no weights" : "";
 }
 
@@ -79,7 +80,8 @@ TEST(laws_easgd, sync_exchanges_keep_the_sum_of_workers_and_centre) { elastic_su
 TEST(laws_easgd, alpha_0_and_one_worker_is_plain_training) {
   const auto dev = make_cpu_device();
   for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
-    auto shape = draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0"}, {"tau", std::to_string(1 + seed % 4)}}, .rule = "adam"});
+    auto shape =
+        draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0"}, {"tau", std::to_string(1 + seed % 4)}}, .rule = "adam"});
     shape.workers = 1;
     shape.packets = 1 + static_cast<std::uint32_t>(seed % 3);
     auto plain_shape = shape;
@@ -111,7 +113,8 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
     shape.layers = 1;
     mass_checker masses;
     whole_sum all;
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&masses, &all}});
+    const auto got =
+        run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&masses, &all}});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     merges += masses.merges;
     ASSERT_EQ(off_mass(got), "") << "seed " << seed;

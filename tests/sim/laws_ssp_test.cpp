@@ -83,7 +83,8 @@ TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(book.wrong, "") << "seed " << seed;
     for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
     EXPECT_GE(book.reads, shape.steps * shape.packets * shape.layers);
     stale_reads += book.oldest > 0;
     seen_worst = std::max(seen_worst, book.oldest);
@@ -135,13 +136,16 @@ TEST(laws_ssp, infinite_staleness_never_waits_for_a_shard) {
     ledger book;
     const auto job = prepare_mode(shape);
     book.job = job.get(), book.staleness = shape.steps, book.steps = shape.steps;
-    const auto got = run({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&watch},
+    const auto got = run({.job = job,
+                          .config = draw_world(seed, shape.workers, dev.get(), wish),
+                          .checkers = {&watch},
                           .on_read = [&](const weight_read& r) { book.read(r); }});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(book.wrong, "") << "seed " << seed;
     ASSERT_GE(watch.handed, shape.steps * shape.workers * shape.layers);
     for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
     sums.add(got.counts);
   }
   sums.expect_all(wish);

@@ -45,7 +45,8 @@ class switch_ledger final : public checker {
     std::uint64_t from;
   };
   void watch(const seen_event& s, const prepared_job& j) override {
-    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.clock == modes_.size()) modes_.push_back({a->mode, s.in.h.step});
+    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.clock == modes_.size())
+      modes_.push_back({a->mode, s.in.h.step});
     for (const auto& e : s.out) {
       header h;
       const auto* w = sent<weights>(e, &h);
@@ -125,7 +126,8 @@ void switching(const fault_wish& wish) {
     shape.lr = -1;
     const auto job = prepare_mode(shape);
     switch_ledger book("bsp");
-    const auto got = run_switching({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&book}}, seed, shape.steps);
+    const auto got = run_switching({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&book}},
+                                   seed, shape.steps);
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     switches += book.switches();
     sums.add(got.counts);

@@ -59,7 +59,8 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
     shape.arity = 2u << seed % 3;  // 2, 4, 8
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
+    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev))
+        << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
     sums.add(got.counts);
   }
   sums.expect_all(wish);
