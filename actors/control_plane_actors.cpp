@@ -92,6 +92,7 @@ class control_actor final : public compat::base_actor {
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
+  void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event); }
   void perform(const log_line& x) { s_.log(x.text); }
 
   void answer_repl(const submitted& m);
@@ -286,7 +287,7 @@ void control_actor::answer_repl(const submitted& m) {
   if (found.empty()) return;
   const auto& s = found.mapped();
   const auto reply = submitted_reply(s.json, number_of(m.job), m.messages);
-  s_.control_net->send(s.peer, to_frame(answer{s.id, static_cast<std::uint8_t>(reply.how), reply.text}));
+  s_.control_net->send(s.peer, to_frame(answer{s.id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
 }
 
 void control_actor::report_state() {

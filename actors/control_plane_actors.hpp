@@ -94,6 +94,7 @@ struct shared {
   net::address coordinator_at;
   instant begun = std::chrono::steady_clock::now();
   board published;
+  repl_events said;  // by jobs that this daemon coordinates
   allowances unread;
   router route;
   std::unique_ptr<net::transport> control_net, data_net;

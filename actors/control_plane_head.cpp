@@ -138,6 +138,7 @@ void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
   j->plan = std::move(c);
   j->view.name = j->plan.name;
   j->view.last_step = j->plan.last_step;
+  j->view.about = j->plan.about;
   j->at = phase::queued;
   answer_submitter(*j, id, {}, out);
   out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});

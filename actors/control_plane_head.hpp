@@ -39,6 +39,7 @@ struct checked {
   std::vector<std::string> nodes;  // that the plan uses
   std::uint64_t last_step = 0;
   bool deterministic = true;
+  std::shared_ptr<const repl_about> about = {};
 };
 struct stored {
   std::uint32_t job = 0;
@@ -64,7 +65,10 @@ struct tell_job {
 struct log_line {
   std::string text;
 };
-using order = std::variant<to_peer, check_text, begin_job, tell_job, log_line>;
+struct heard {  // an event of a job, as those who follow it are told
+  job_event what;
+};
+using order = std::variant<to_peer, check_text, begin_job, tell_job, heard, log_line>;
 using orders = std::vector<order>;
 
 class head {

@@ -74,6 +74,7 @@ void head::say(job& j, job_event e, orders& out) {
   const auto m = to_message(e);
   for (const auto& f : j.followers)
     if (!step || !slow_.contains(f)) out.push_back(to_peer{f, m});
+  out.push_back(heard{e});
   auto& list = step ? j.steps : j.history;
   list.push_back(std::move(e));
   if (list.size() > (step ? keep_steps : keep_events)) list.pop_front();

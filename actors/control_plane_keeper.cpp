@@ -3,6 +3,7 @@
 #include <set>
 
 #include "actors/exception_text.hpp"
+#include "actors/repl_about.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
@@ -73,6 +74,7 @@ checked keeper::check(const job_text& what) {
   c.plan_hash = plan_hash(j.plan);
   c.last_step = j.last_step;
   c.deterministic = j.spec.train.deterministic;
+  c.about = std::make_shared<const repl_about>(about_job(j));
   std::set<std::uint32_t> used;
   for (const auto& r : j.plan.roles) used.insert(r.node);
   for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);

@@ -24,7 +24,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 1;
+constexpr std::uint32_t protocol = 2;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -204,10 +204,10 @@ struct ask {
 struct answer {
   std::uint64_t id = 0;
   std::uint8_t how = 0;  // repl_reply::kind
-  std::string text;
+  std::string text, next;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.id, s.how, s.text);
+    return std::tie(s.id, s.how, s.text, s.next);
   }
 };
 

@@ -25,6 +25,7 @@ class daemon_backend final : public repl_backend {
     v.dropped = s_.host->counts();
     return v;
   }
+  const repl_events& events() const override { return s_.said; }
   std::string tell(std::uint32_t job, const command& c) override {
     s_.control.post(control_note{tell_in{job, c}});
     return {};
@@ -112,7 +113,7 @@ class repl_actor final : public compat::base_actor {
     const auto found = relays_.extract(a.id);
     if (found.empty()) return;
     const auto& r = found.mapped();
-    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text}));
+    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text, a.next}));
   }
 
   template <class Which>
@@ -128,7 +129,7 @@ class repl_actor final : public compat::base_actor {
   }
 
   void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) {
-    s_.control_net->send(peer, to_frame(answer{id, static_cast<std::uint8_t>(r.how), r.text}));
+    s_.control_net->send(peer, to_frame(answer{id, static_cast<std::uint8_t>(r.how), r.text, r.next}));
   }
 
   shared& s_;

@@ -18,8 +18,11 @@
 
 #include "actors/cluster_client.hpp"
 #include "actors/node_host.hpp"
+#include "actors/repl_events.hpp"
 
 namespace troupe {
+
+struct repl_about;  // repl_about.hpp
 
 struct repl_node {
   std::string name, address, data_address;
@@ -37,6 +40,7 @@ struct repl_job {
   double loss = 0, accuracy = -1, examples_per_s = 0;
   std::string message;  // why it failed, or where its weights are
   std::string weights_sha256;
+  std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
 };
 
 struct repl_role {
@@ -62,7 +66,10 @@ class repl_backend {
  public:
   virtual ~repl_backend() = default;
   virtual repl_view view() const = 0;
-  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval or set on to the job's coordinator.
+  // What the jobs of view() have said lately.
+  virtual const repl_events& events() const = 0;
+  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
+  // coordinator.
   // `submit` leaves `job` at 0 when the answer comes later.
   virtual std::string tell(std::uint32_t job, const command& c) = 0;
   virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
@@ -71,8 +78,10 @@ class repl_backend {
 struct repl_reply {
   enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
   kind how = kind::ok;
-  std::string text;  // for people or, in a JSON session, one object a line; no newline at the end
+  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
+  std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
 };
+constexpr std::chrono::milliseconds repl_ask_every{50};
 
 class repl_session {
  public:
@@ -95,8 +104,15 @@ repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::
 // Answers one line; `text` as above. A remote one has a deadline and answers kind::failed after it.
 using repl_lines = std::function<repl_reply(const std::string& line, const std::string* text)>;
 
-// A job that runs embedded in this process: published state of `host`, with `jobs` supplied by whoever runs them.
-std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs);
+// Asks a line and whatever its replies say must be asked next. `show` gets every reply with a text; the last one is returned.
+// `go_on` is called between two askings: it waits a little, and ends the matter when it returns false.
+repl_reply run_line(const repl_lines& lines, const std::string& line, const std::string* text,
+                    const std::function<void(const repl_reply&)>& show, const std::function<bool()>& go_on);
+
+// A job that runs embedded in this process: published state of `host`, with `jobs` supplied by whoever runs them, who puts what they
+// say into `events`.
+std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs,
+                                                 std::shared_ptr<const repl_events> events);
 
 // Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
 // running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends; any thread.

@@ -6,6 +6,7 @@
 
 #include "actors/embedded.hpp"
 #include "actors/repl.hpp"
+#include "actors/repl_about.hpp"
 #include "ops/device.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -46,6 +47,8 @@ class embedded_backend final : public repl_backend {
     return v;
   }
 
+  const repl_events& events() const override { return events_; }
+
   std::string tell(std::uint32_t job, const command& c) override {
     std::lock_guard guard(lock_);
     if (!running_ || job != running_id_) return "job " + std::to_string(job) + " does not run";
@@ -73,6 +76,7 @@ class embedded_backend final : public repl_backend {
     r.name = j->spec.name;
     r.state = "queued";
     r.last_step = j->last_step;
+    r.about = std::make_shared<const repl_about>(about_job(*j));
     rows_.push_back(std::move(r));
     waiting_.push_back(std::move(j));
     changed_.notify_all();
@@ -120,6 +124,7 @@ class embedded_backend final : public repl_backend {
   }
 
   void hear(std::uint32_t id, const event_effect& e) {
+    events_.put(id, e);
     std::lock_guard guard(lock_);
     auto& r = row(id);
     r.step = e.step;
@@ -145,6 +150,7 @@ class embedded_backend final : public repl_backend {
   std::shared_ptr<const tables> all_;
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  repl_events events_;
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::deque<repl_job> rows_;  // job n is row n - 1

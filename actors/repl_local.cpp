@@ -8,7 +8,8 @@ namespace {
 
 class local_backend final : public repl_backend {
  public:
-  local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs) : host_(host), jobs_(std::move(jobs)) {}
+  local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs, std::shared_ptr<const repl_events> events)
+      : host_(host), jobs_(std::move(jobs)), events_(std::move(events)) {}
 
   repl_view view() const override {
     repl_view v;
@@ -19,6 +20,7 @@ class local_backend final : public repl_backend {
     v.dropped = host_.counts();
     return v;
   }
+  const repl_events& events() const override { return *events_; }
   std::string tell(std::uint32_t job, const command& c) override {
     host_.command(job, c);
     return {};
@@ -30,13 +32,15 @@ class local_backend final : public repl_backend {
  private:
   node_host& host_;
   std::function<std::vector<repl_job>()> jobs_;
+  std::shared_ptr<const repl_events> events_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
-std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs) {
-  return std::make_unique<local_backend>(host, std::move(jobs));
+std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs,
+                                                 std::shared_ptr<const repl_events> events) {
+  return std::make_unique<local_backend>(host, std::move(jobs), std::move(events));
 }
 
 }  // namespace troupe

@@ -40,7 +40,8 @@ class remote_lines {
     while (std::chrono::steady_clock::now() < deadline) {
       auto m = link_->receive(100ms);
       const auto* r = m ? std::get_if<control::answer>(&*m) : nullptr;
-      if (r && r->id == a.id && r->how <= static_cast<std::uint8_t>(kind::quit)) return {static_cast<kind>(r->how), r->text};
+      if (r && r->id == a.id && r->how <= static_cast<std::uint8_t>(kind::quit))
+        return {static_cast<kind>(r->how), r->text, r->next};
       if (link_->lost()) return lost();
     }
     return {kind::failed, repl_error_text(json_, link_->daemon() + " did not answer in time")};

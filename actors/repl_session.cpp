@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <optional>
-#include <sstream>
 
 #include "actors/repl.hpp"
-#include "actors/repl_tables.hpp"
+#include "actors/repl_request.hpp"
 #include "ops/options.hpp"
 #include "runtime/graph/wording.hpp"
 
@@ -14,68 +12,13 @@ namespace troupe {
 namespace {
 
 using kind = repl_reply::kind;
-using words = std::vector<std::string>;
+using request = repl_request;
 
 constexpr std::size_t max_job_text = std::size_t{1} << 20;
 
 const std::vector<std::string>& settable() {
   static const std::vector<std::string> keys = {"train.dynamics.lr", "train.dynamics.decay"};
   return keys;
-}
-
-// Words are separated by blanks; "..." holds blanks.
-words split(const std::string& line) {
-  words out;
-  std::string word;
-  bool quoted = false, any = false;
-  for (char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-      any = true;
-    } else if (!quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) {
-      if (any) out.push_back(std::exchange(word, {}));
-      any = false;
-    } else {
-      word += c;
-      any = true;
-    }
-  }
-  if (any) out.push_back(word);
-  return out;
-}
-
-// Everything of `text` must be the number.
-template <class T>
-bool to_number(const std::string& text, T& out) {
-  std::istringstream in(text);
-  in >> out;
-  return in && in.peek() == std::istringstream::traits_type::eof() && text.find('-') == std::string::npos;
-}
-
-struct request {
-  repl_backend& backend;
-  bool json;
-  words args;  // after the command's name
-  const std::string* text;
-
-  repl_reply fail(const std::string& message, kind how = kind::failed) const { return {how, repl_error_text(json, message)}; }
-  repl_reply usage(const std::string& message) const { return fail(message, kind::usage); }
-};
-
-// The job that is meant: the one named, or the one that runs. Nothing and an error otherwise.
-std::optional<std::uint32_t> job_of(const repl_view& v, const words& args, std::size_t at, std::string& error) {
-  if (args.size() > at) {
-    std::uint32_t n = 0;
-    const bool known =
-        to_number(args[at], n) && std::any_of(v.jobs.begin(), v.jobs.end(), [&](const auto& j) { return j.id == n; });
-    if (!known) error = "there is no job " + in_quotes(args[at]);
-    if (!known) return std::nullopt;
-    return n;
-  }
-  for (const auto& j : v.jobs)
-    if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
-  error = "no job runs";
-  return std::nullopt;
 }
 
 repl_reply told(const request& r, std::uint32_t job, const command& c) {
@@ -87,20 +30,22 @@ repl_reply told(const request& r, std::uint32_t job, const command& c) {
 repl_reply run_tell(const request& r, const std::string& name) {
   if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
   std::string error;
-  const auto job = job_of(r.backend.view(), r.args, 0, error);
+  const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
   return !job ? r.fail(error) : told(r, *job, {name, {}, 0});
 }
 
 repl_reply run_set(const request& r) {
-  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]; keys: " + joined(settable()));
+  if (!r.args.empty() && r.args[0].starts_with("train.sync.")) return repl_set_mode_option(r);
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]; keys: " + joined(settable()) + ", train.sync.*");
   const auto& key = r.args[0];
   const auto& keys = settable();
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
     return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys));
   double value = 0;
-  if (!to_number(r.args[1], value) || !std::isfinite(value)) return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
+  if (!repl_number(r.args[1], value) || !std::isfinite(value))
+    return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
   std::string error;
-  const auto job = job_of(r.backend.view(), r.args, 2, error);
+  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
   return !job ? r.fail(error) : told(r, *job, {"set", key, value});
 }
 
@@ -169,7 +114,14 @@ const std::vector<row>& table() {
       {{"resume", "[JOB]", "goes on"}, [](const request& r) { return run_tell(r, "resume"); }},
       {{"stop", "[JOB]", "ends the job at a step boundary, with a checkpoint; takes a waiting job out of the queue"},
        [](const request& r) { return run_tell(r, "stop"); }},
-      {{"set", "KEY VALUE [JOB]", "from the next step on: train.dynamics.lr, train.dynamics.decay"}, run_set},
+      {{"set", "KEY VALUE [JOB]",
+        "from the next step on: train.dynamics.lr, train.dynamics.decay, train.sync.* (an option of the mode)"},
+       run_set},
+      {{"mode", "NAME [key=value...] [JOB]", "switches the synchronisation mode at a step boundary, as in mode ssp staleness=3"},
+       repl_mode_command},
+      {{"staleness", "[JOB]", "how many clocks old the weights were that steps have used, by parameter"}, repl_staleness},
+      {{"watch", "loss [LINES] [JOB]", "follows the steps, until LINES of them or (at a terminal) a line is typed"}, repl_watch},
+      {{"layer", "[NAME] [JOB]", "a layer's type, shapes, parameters and multipliers; all layers"}, repl_layer_command},
       {{"checkpoint", "[JOB]", "writes a checkpoint at the next step boundary"},
        [](const request& r) { return run_tell(r, "checkpoint"); }},
       {{"eval", "[JOB]", "evaluates at the next step boundary"}, [](const request& r) { return run_tell(r, "eval"); }},
@@ -182,7 +134,48 @@ const std::vector<row>& table() {
   return rows;
 }
 
+// For programs: no help, no completion.
+const std::vector<std::pair<std::string, runner>>& hidden() {
+  static const std::vector<std::pair<std::string, runner>> rows = {{"_follow", repl_follow}, {"_complete", repl_complete}};
+  return rows;
+}
+
 }  // namespace
+
+repl_words repl_split(const std::string& line) {
+  repl_words out;
+  std::string word;
+  bool quoted = false, any = false;
+  for (char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+      any = true;
+    } else if (!quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) {
+      if (any) out.push_back(std::exchange(word, {}));
+      any = false;
+    } else {
+      word += c;
+      any = true;
+    }
+  }
+  if (any) out.push_back(word);
+  return out;
+}
+
+std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& args, std::size_t at, std::string& error) {
+  if (args.size() > at) {
+    std::uint32_t n = 0;
+    const bool known =
+        repl_number(args[at], n) && std::any_of(v.jobs.begin(), v.jobs.end(), [&](const auto& j) { return j.id == n; });
+    if (!known) error = "there is no job " + in_quotes(args[at]);
+    if (!known) return std::nullopt;
+    return n;
+  }
+  for (const auto& j : v.jobs)
+    if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
+  error = "no job runs";
+  return std::nullopt;
+}
 
 const std::vector<repl_command_help>& repl_commands() {
   static const std::vector<repl_command_help> list = [] {
@@ -206,11 +199,13 @@ bool read_submission(const std::string& file, std::string& text, std::string& er
 }
 
 repl_reply repl_session::run(const std::string& line, const std::string* text) {
-  auto args = split(line);
+  auto args = repl_split(line);
   if (args.empty() || args[0].starts_with('#')) return {};
   auto name = args[0];
   if (name == "exit") name = "quit";
-  request r{backend_, json_, {args.begin() + 1, args.end()}, text};
+  request r{backend_, json_, {args.begin() + 1, args.end()}, text, line};
+  for (const auto& [word, run] : hidden())
+    if (word == name) return run(r);
   std::vector<std::string> names;
   for (const auto& c : table()) {
     if (c.help.name == name) return c.run(r);

@@ -1,50 +1,12 @@
 #include "actors/repl_tables.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include "actors/repl_columns.hpp"
 
 namespace troupe {
+
+using namespace repl_text;
+
 namespace {
-
-using json_object = nlohmann::ordered_json;
-
-std::string line_of(const json_object& o) { return o.dump(-1, ' ', false, json_object::error_handler_t::replace); }
-
-std::string number(double x, const char* format = "%.6g") {
-  char text[64];
-  std::snprintf(text, sizeof text, format, x);
-  return text;
-}
-template <class T>
-requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n); }
-
-// Columns as wide as their widest cell; the last is not padded.
-class columns {
- public:
-  explicit columns(std::vector<std::string> head) { add(std::move(head)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string text() const {
-    std::vector<std::size_t> width;
-    for (const auto& r : rows_)
-      for (std::size_t i = 0; i < r.size(); ++i) {
-        width.resize(std::max(width.size(), i + 1));
-        width[i] = std::max(width[i], r[i].size());
-      }
-    std::string out;
-    for (const auto& r : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < r.size(); ++i)
-        line += r[i] + (i + 1 < r.size() ? std::string(width[i] + 2 - r[i].size(), ' ') : std::string());
-      while (!line.empty() && line.back() == ' ') line.pop_back();
-      out += (out.empty() ? "" : "\n") + line;
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 json_object object_of(const repl_job& j) {
   json_object o{{"job", j.id}, {"name", j.name}, {"state", j.state}, {"step", j.step}, {"last_step", j.last_step}};
@@ -220,21 +182,6 @@ repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::
   if (ok) return {repl_reply::kind::ok, "job " + number(job) + " queued"};
   for (const auto& m : messages) text += (text.empty() ? "" : "\n") + m;
   return {repl_reply::kind::usage, text};
-}
-
-std::string to_json(const job_event& e) {
-  json_object o{{"event", e.event.kind}};
-  if (e.event.kind != "done" && e.event.kind != "error") o["step"] = e.event.step;
-  for (const auto& [k, v] : e.event.values) {
-    const bool whole = k == "steps" || k == "packets" || k == "tcp_bytes";
-    if (whole)
-      o[k] = static_cast<std::uint64_t>(v);
-    else
-      o[k] = v;
-  }
-  for (const auto& [k, v] : e.texts) o[k] = v;
-  if (!e.event.text.empty()) o[e.event.kind == "done" ? "how" : "message"] = e.event.text;
-  return line_of(o);
 }
 
 }  // namespace troupe

@@ -55,11 +55,18 @@ std::string number_text(double x) {
 }
 
 std::string range_text(const option_spec& s) {
-  if (!s.choices.empty()) return joined(s.choices, " | ");
+  const bool number = s.kind == option_kind::integer || s.kind == option_kind::real;
+  if (!s.choices.empty() && !number) return joined(s.choices, " | ");
   const bool low = s.min > -1e299, high = s.max < 1e8;  // beyond that nobody means it
-  if (low && high) return number_text(s.min) + " to " + number_text(s.max);
-  if (low) return "at least " + number_text(s.min);
-  return high ? "at most " + number_text(s.max) : "";
+  std::string text;
+  if (low && high)
+    text = number_text(s.min) + " to " + number_text(s.max);
+  else if (low)
+    text = "at least " + number_text(s.min);
+  else if (high)
+    text = "at most " + number_text(s.max);
+  for (const auto& word : s.choices) text += (text.empty() ? "" : ", or ") + json(word).dump();  // words allowed beside numbers
+  return text;
 }
 
 // Lines of at most 100 characters, as the terminals that people have.
@@ -157,15 +164,39 @@ int layer_page(const layer_type& t, const output& out) {
   return exit_done;
 }
 
+// What one has to know of a mode beside its options, as sentences.
+std::string mode_facts_text(const sync_mode& m) {
+  std::string s = m.lockstep ? "All workers take the same step; evaluation is spread over them.\n"
+                             : "Every worker goes by its own progress; a tester evaluates beside training.\n";
+  if (m.portions) s += "Packets are dealt to workers while the step runs.\n";
+  s += m.by_groups ? "Independent trainers are worker groups: [topology] worker_groups.\n"
+                   : "Workers are counted one by one: [topology] workers_per_group.\n";
+  if (m.takes_when) s += "Takes a sync condition: when = { kind = ... } in [train.sync].\n";
+  if (!m.clips_by_norm) s += "Cannot clip gradients by their norm over all parameters.\n";
+  return s;
+}
+
 int mode_page(const sync_mode& m, const output& out) {
   if (out.json()) {
     json o{{"event", "mode"}, {"name", m.name}, {"doc", m.doc}, {"options", json::array()}};
     for (const auto& s : m.specs) o["options"].push_back(option_json(s));
+    o["lockstep"] = m.lockstep;
+    o["portions"] = m.portions;
+    o["by_groups"] = m.by_groups;
+    o["takes_when"] = m.takes_when;
+    o["clips_by_norm"] = m.clips_by_norm;
     out.object(o);
     return exit_done;
   }
-  out.text(m.name + "\n\n" + wrapped(m.doc) + "\n\n" + option_table(m.specs));
+  out.text(m.name + "\n\n" + wrapped(m.doc) + "\n\n" + mode_facts_text(m) + "\n" + option_table(m.specs));
   return exit_done;
+}
+
+// In the list of all modes: what its table in a job file looks like with nothing chosen.
+std::string mode_line(const sync_mode& m) {
+  std::string s = "sync = { mode = " + json(m.name).dump();
+  for (const auto& o : m.specs) s += ", " + o.name + " = " + (o.fallback ? value_json(*o.fallback).dump() : "...");
+  return s + " }";
 }
 
 // One row of a registry by name, or the list of all.
@@ -184,6 +215,7 @@ int show(const Registry& rows, const std::string& name, const char* what, const 
       page(*rows.find(n), out);
     else
       out.text(left(n, wide + 2) + first_line(rows.find(n)->doc) + "\n");
+    if constexpr (requires { rows.find(n)->lockstep; }) out.text(std::string(wide + 2, ' ') + mode_line(*rows.find(n)) + "\n");
   }
   return exit_done;
 }

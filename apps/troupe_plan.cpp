@@ -32,6 +32,19 @@ double edge_bytes(const prepared_job& j, const plan_edge& e) {
   return static_cast<double>(static_cast<std::size_t>(tensor_shape(j, e.what).count()) * size_of(type));
 }
 
+std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
+  std::int64_t n = 0;
+  for (const auto& b : j.plan.blocks) n += j.plan.shard_of(b, shard.group) == shard.id ? b.count : 0;
+  return n;
+}
+
+std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return worker / j.plan.groups[0].count; }
+
+// To whom a reducer sends its sums; no_role: it is the root, and talks to the shards.
+role_id parent_of(const prepared_job& j, const role_plan& r) {
+  return r.worker == 0 ? no_role : j.plan.reducers[tree_parent(r.worker, j.plan.arity)];
+}
+
 json placement(const prepared_job& j) {
   auto list = json::array();
   for (const auto& r : j.plan.roles) {
@@ -40,10 +53,45 @@ json placement(const prepared_job& j) {
       o["layers"] = json::array();
       for (auto l : r.layers) o["layers"].push_back(j.graph.layers[l].name);
     }
-    if (r.kind == role_kind::worker) o["packets"] = {j.plan.ranges[r.worker].first, j.plan.ranges[r.worker].count};
+    if (r.kind == role_kind::worker) {
+      o["packets"] = {j.plan.ranges[r.worker].first, j.plan.ranges[r.worker].count};
+      o["group"] = group_number(j, r.worker);
+    }
+    if (r.kind == role_kind::shard) {
+      o["server_group"] = r.group;
+      o["parameters"] = parameters_of(j, r);
+    }
+    if (r.kind == role_kind::reducer && parent_of(j, r) != no_role) o["parent"] = j.plan[parent_of(j, r)].name;
     list.push_back(std::move(o));
   }
   return list;
+}
+
+// Who talks to server group `g`, in words.
+std::string workers_text(const prepared_job& j, std::uint32_t g) {
+  if (!j.plan.reducers.empty()) return j.plan[j.plan.reducers[0]].name;
+  if (j.plan.server_groups == 1) return "workers";
+  const auto& w = j.plan.groups[g];
+  const auto first = j.plan[j.plan.workers[w.first]].name;
+  return w.count == 1 ? first : first + " to " + j.plan[j.plan.workers[w.first + w.count - 1]].name;
+}
+
+// Blocks of parameters between workers and shards, up the tree of reducers, between server groups, and to the tester.
+void add_parameter_routes(const prepared_job& j, json& list) {
+  const auto add = [&](const std::string& from, const std::string& to, const param_block& b) {
+    list.push_back(
+        {{"from", from}, {"to", to}, {"parameter", j.graph.params[b.param].full_name}, {"begin", b.begin}, {"count", b.count}});
+  };
+  const auto& p = j.plan;
+  for (std::uint32_t g = 0; g < p.server_groups; ++g)
+    for (const auto& b : p.blocks) add(workers_text(j, g), p[p.shard_of(b, g)].name, b);
+  for (auto r : p.reducers)
+    if (const auto up = parent_of(j, p[r]); up != no_role)
+      for (const auto& b : p.blocks) add(p[r].name, p[up].name, b);
+  for (std::uint32_t g = 1; g < p.server_groups; ++g)
+    for (const auto& b : p.blocks) add(p[p.shard_of(b, g)].name, p[b.shard].name, b);
+  if (p.tester != no_role)
+    for (const auto& b : p.blocks) add(p[b.shard].name, p[p.tester].name, b);
 }
 
 // From whom worker w's loader gets its examples; no_role: from its own source.
@@ -71,34 +119,56 @@ json routes(const prepared_job& j) {
                     {"tensor", j.spec.data.how == delivery::seeds ? "seed" : "examples"},
                     {"bytes_per_packet", j.spec.data.how == delivery::seeds ? 8.0 : bytes}});
   }
-  for (const auto& b : j.plan.blocks)
-    list.push_back({{"from", "workers"},
-                    {"to", j.plan[b.shard].name},
-                    {"parameter", j.graph.params[b.param].full_name},
-                    {"begin", b.begin},
-                    {"count", b.count}});
+  add_parameter_routes(j, list);
   return list;
 }
 
-std::string role_table(const prepared_job& j) {
-  std::size_t wide = 4;
-  for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
-  std::string s = left("role", wide + 2) + left("kind", 13) + left("node", 10) + "holds\n";
-  for (const auto& r : j.plan.roles) {
-    std::string holds = layers_text(j, r);
-    if (r.kind == role_kind::worker) {
+std::string holds_text(const prepared_job& j, const role_plan& r) {
+  switch (r.kind) {
+    case role_kind::worker: {
       const auto& p = j.plan.ranges[r.worker];
-      holds = "packets " + std::to_string(p.first) + " to " + std::to_string(p.first + p.count - 1);
+      const auto last = p.first + p.count - 1;
+      auto s =
+          p.count == 1 ? "packet " + std::to_string(p.first) : "packets " + std::to_string(p.first) + " to " + std::to_string(last);
+      if (j.plan.groups.size() > 1) s += ", worker group " + std::to_string(group_number(j, r.worker));
+      return s;
     }
-    if (r.kind == role_kind::shard) {
-      std::int64_t n = 0;
-      for (const auto& b : j.plan.blocks) n += b.shard == r.id ? b.count : 0;
-      holds = with_commas(static_cast<std::uint64_t>(n)) + " parameters";
+    case role_kind::shard: {
+      auto s = with_commas(static_cast<std::uint64_t>(parameters_of(j, r))) + " parameters";
+      if (j.plan.server_groups > 1) s += ", server group " + std::to_string(r.group) + (r.group == 0 ? " (master)" : "");
+      return s;
     }
-    if (r.kind == role_kind::data_server)
-      holds = j.spec.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders";
-    s += left(r.name, wide + 2) + left(name_of(r.kind), 13) +
-         (holds.empty() ? j.plan.nodes[r.node].name : left(j.plan.nodes[r.node].name, 10) + holds) + "\n";
+    case role_kind::reducer: {
+      const auto up = parent_of(j, r);
+      return up == no_role ? "sums for the shards" : "sums for " + j.plan[up].name;
+    }
+    case role_kind::tester: return "pulls weights and evaluates beside training";
+    case role_kind::data_server: return j.spec.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders";
+    default: return layers_text(j, r);
+  }
+}
+
+std::string count_text(std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
+
+std::string topology_text(const prepared_job& j) {
+  const auto& p = j.plan;
+  std::string s = "mode " + j.spec.train.sync.kind;
+  for (const auto& [key, value] : options_to_text(j.spec.train.sync.values)) s += " " + key + "=" + value;
+  s += ": " + count_text(p.groups.size(), "worker group") + " of " + std::to_string(p.groups[0].count) + ", " +
+       count_text(p.server_groups, "server group") + " of " + std::to_string(p.servers_per_group);
+  if (!p.reducers.empty()) s += ", a tree of reducers of arity " + std::to_string(p.arity);
+  return s + "\n";
+}
+
+std::string role_table(const prepared_job& j) {
+  std::size_t wide = 4, node = 4;
+  for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
+  for (const auto& n : j.plan.nodes) node = std::max(node, n.name.size());
+  std::string s = left("role", wide + 2) + left("kind", 13) + left("node", node + 2) + "holds\n";
+  for (const auto& r : j.plan.roles) {
+    const auto holds = holds_text(j, r);
+    const auto& name = j.plan.nodes[r.node].name;
+    s += left(r.name, wide + 2) + left(name_of(r.kind), 13) + (holds.empty() ? name : left(name, node + 2) + holds) + "\n";
   }
   return s;
 }
@@ -134,13 +204,14 @@ int run_plan(const plan_arguments& a, const output& out) {
   const auto costs = cost_of(j.plan, j.graph, j.spec);
   if (out.json()) {
     out.object({{"event", "plan"},
+                {"mode", j.spec.train.sync.kind},
                 {"placement", placement(j)},
                 {"routes", routes(j)},
                 {"bytes_per_step", costs.bytes_per_step},
                 {"memory", costs.memory}});
     return exit_done;
   }
-  std::string s = job_summary(j) + "\n" + role_table(j) + edge_table(j);
+  std::string s = job_summary(j) + topology_text(j) + "\n" + role_table(j) + edge_table(j);
   s += "\n" + left("node", 16) + right("sends a step", 14) + right("holds about", 14) + "\n";
   for (const auto& n : j.plan.nodes) {
     const auto value = [&](const std::map<std::string, double>& m) { return m.count(n.name) ? m.at(n.name) : 0.0; };

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "actors/cluster_client.hpp"
+#include "runtime/pipeline/staleness.hpp"
+
 namespace troupe {
 namespace {
 
@@ -23,6 +26,19 @@ std::string text_of(const event_texts& texts, const char* name) {
   for (const auto& [n, v] : texts)
     if (n == name) return v;
   return {};
+}
+
+// All parameters together, in one line; the REPL's `staleness` shows them one by one.
+std::string staleness_line(const event_effect& e) {
+  double sum = 0, reads = 0;
+  std::uint64_t oldest = 0;
+  for (const auto& row : staleness_of(e)) {
+    sum += row.mean() * static_cast<double>(row.count());
+    reads += static_cast<double>(row.count());
+    if (!row.reads.empty()) oldest = std::max(oldest, row.reads.rbegin()->first);
+  }
+  if (reads == 0) return "staleness: nothing counted";
+  return "staleness: weights were " + fixed(sum / reads, 2) + " clocks old on average, " + std::to_string(oldest) + " at most";
 }
 
 // Counts are written as whole numbers.
@@ -47,6 +63,8 @@ progress::progress(const output& out, run_extent e)
 progress::~progress() { erase(); }
 
 void progress::json(const event_effect& e, const event_texts& texts) const {
+  // Those with a form of their own.
+  if (e.kind == "mode" || e.kind == "staleness") return out_.object(json_object::parse(to_json({0, e, texts})));
   json_object o{{"event", e.kind}};
   if (e.kind == "error") {
     o["where"] = text_of(texts, "where");
@@ -74,6 +92,8 @@ void progress::event(const event_effect& e, const event_texts& texts) {
     marked_ = clock::now();  // the evaluation's time is none of training's
     line("step " + with_commas(e.step) + "  evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
          fixed(value_of(e, "loss"), 4));
+  } else if (e.kind == "staleness") {
+    line("step " + with_commas(e.step) + "  " + staleness_line(e));
   } else if (e.kind == "checkpoint") {
     line("step " + with_commas(e.step) + "  checkpoint " + text_of(texts, "file"));
   } else if (e.kind == "done") {

@@ -37,7 +37,7 @@ void visit_tensors(B& b, F&& f) {
   } else {
     static_assert(
         one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value, evaluate, report,
-               collect, settle, adopt, observe, observation, halt, command, finished, timer_fired, peer_down>,
+               collect, settle, adopt, observe, observation, squares, halt, command, finished, timer_fired, peer_down>,
         "a new body: say where its tensors are");
   }
 }
@@ -60,10 +60,10 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward", "backward",  "credit",        "gradient", "push",          "weights",  "layer_weights", "ready",
-      "fetch",   "start",     "grant",         "set",      "evaluate",      "report",   "collect",       "state",
-      "restore", "halt",      "command",       "user",     "settle",        "adopt",    "observe",       "observation",
-      "portion", "resume_at", "want_examples", "examples", "examples_seed", "finished", "timer",         "down"};
+      "forward",       "backward", "credit",        "gradient", "push",    "weights",     "layer_weights", "ready",   "fetch",
+      "start",         "grant",    "set",           "evaluate", "report",  "collect",     "state",         "restore", "halt",
+      "command",       "user",     "settle",        "adopt",    "observe", "observation", "squares",       "portion", "resume_at",
+      "want_examples", "examples", "examples_seed", "finished", "timer",   "down"};
   return names[m.index()];
 }
 

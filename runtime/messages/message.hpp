@@ -48,7 +48,7 @@ using message = std::variant<
     // control
     start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
     // changing the mode, counting
-    settle, adopt, observe, observation,
+    settle, adopt, observe, observation, squares,
     // loading
     portion, resume_at, want_examples, examples, examples_seed,
     // from the host itself

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ops/tensor.hpp"
@@ -38,6 +39,13 @@ struct layer_weights {
   tensors values;
 };
 
+// Shard -> the other shards of its server group: partial sums of squares of the gradient of `block`, of header.step (clipping by norm;
+// reduce/norm.hpp). By part: its node in the tree over the parameter, first << 32 | span, and the bits of the sum.
+struct squares {
+  std::uint32_t block = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+};
+
 // Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
 // `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
 // header.clock is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before
@@ -49,7 +57,8 @@ struct fetch {
 
 // "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
-// [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator).
+// [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
+// weights of header.step, all portions of earlier steps are over.
 struct ready {
   enum class what_of : std::uint8_t { settled, adopted, joined, portion };
   what_of what = what_of::settled;

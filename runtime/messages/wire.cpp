@@ -114,6 +114,10 @@ void fields(auto& a, is<adopt> auto& m) {
   auto& [mode, options] = m;
   a(mode, options);
 }
+void fields(auto& a, is<squares> auto& m) {
+  auto& [block, parts] = m;
+  a(block, parts);
+}
 void fields(auto& a, is<observation> auto& m) {
   auto& [histograms] = m;
   a(histograms);
@@ -162,8 +166,8 @@ class writer {
     for (int i = 0; i < t.dims().rank(); ++i) put(t.dims()[i]);
     if (t.backed() && t.bytes() > 0) payloads.push_back(&t);
   }
-  template <class T>
-  void put(const std::pair<std::string, T>& p) {
+  template <class A, class B>
+  void put(const std::pair<A, B>& p) {
     (*this)(p.first, p.second);
   }
   template <class T>
@@ -222,6 +226,10 @@ class reader {
   void get(std::vector<std::pair<std::string, T>>& list) {
     get_list(list, std::is_same_v<T, double> ? 12 : 8, std::numeric_limits<std::uint32_t>::max(),
              "a list is longer than the message");
+  }
+  void get(std::pair<std::uint64_t, std::uint64_t>& p) { (*this)(p.first, p.second); }
+  void get(std::vector<std::pair<std::uint64_t, std::uint64_t>>& list) {
+    get_list(list, 16, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
   }
   void get(std::vector<std::uint64_t>& list) {
     get_list(list, 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");

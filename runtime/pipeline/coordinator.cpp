@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace troupe {
 namespace {
@@ -103,6 +104,34 @@ void coordinator::give_up(gathered& g, std::uint32_t worker) {
   g.left[worker] = 0;
 }
 
+void coordinator::take_portion_done(std::uint32_t worker, const header& h, effects& out) {
+  if (h.packets > 0) {
+    if (portions_->step() == h.step) portions_->done(worker, h.packet);
+    return;
+  }
+  // The step is over: weights of h.step are there. What has been dealt a second time will not be computed any more.
+  if (portions_->step() >= h.step) return;
+  portions_->finish();
+  if (lost_portions_of_ != portions_->step()) return;
+  give_up_done_portions();
+  complete_steps(out);
+}
+
+// A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
+void coordinator::give_up_done_portions() {
+  for (auto& [step, g] : steps_)
+    for (std::uint32_t p = 0; p < g.by_packet.size(); ++p) {
+      auto& packet = g.by_packet[p];
+      const bool done = step < portions_->step() || (step == portions_->step() && portions_->has_done(p));
+      if (!done || packet.given_up) continue;
+      const auto lacking = g.stages - static_cast<std::uint32_t>(packet.by_stage.size());
+      if (lacking == 0) continue;
+      packet.given_up = true;
+      g.missing -= lacking;
+      g.left[worker_of_packet(p)] -= lacking;
+    }
+}
+
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   gathered* g = nullptr;
@@ -193,7 +222,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
       return;
     case ready::what_of::portion:
-      if (who.kind == role_kind::worker && portions_ && portions_->step() == h.step) portions_->done(who.worker, h.packet);
+      if (who.kind == role_kind::worker && portions_) take_portion_done(who.worker, h, out);
       return;
   }
 }
@@ -202,7 +231,14 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
-  if (portions_) portions_->lost(worker);
+  if (portions_) {
+    // The shards may still want the step before: what it alone had done of that, it does again.
+    if (last_portions_ && last_portions_->step() >= step)
+      for (const auto& p : last_portions_->done_alone(worker)) out.send({to(config_.plan->loaders[worker]), p});
+    portions_->lost(worker);
+    lost_portions_of_ = portions_->step();
+    give_up_done_portions();
+  }
   if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
     out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
   if (round_ && config_.mode.lockstep) {
@@ -302,12 +338,18 @@ std::uint64_t coordinator::next_boundary() const {
   return at;
 }
 
+std::uint64_t coordinator::progress() const {
+  if (config_.mode.lockstep) return completed_;
+  return std::accumulate(done_.begin(), done_.end(), std::uint64_t{0}) / done_.size();
+}
+
 void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
   if (paused_) return;
   if (config_.mode.portion > 0) {
     const bool more = !portions_ || portions_->complete();
     const auto next = portions_ ? portions_->step() + 1 : completed_;
     if (more && next < boundary) {
+      last_portions_ = std::move(portions_);
       portions_.emplace(next, config_.plan->packets, config_.mode.portion,
                         static_cast<std::uint32_t>(config_.plan->workers.size()));
       granted_.assign(granted_.size(), next + 1);
@@ -329,7 +371,7 @@ void coordinator::advance(effects& out) {
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && config_.mode.lockstep) return;
     if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
-        completed_ / config_.eval_every > evaluated_ / config_.eval_every)
+        progress() / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
     const bool any_done =

@@ -97,10 +97,14 @@ class coordinator final : public role {
   void complete_steps(effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
+  void give_up_done_portions();
+  void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
   void grant_steps(std::uint64_t boundary, effects& out);
   std::uint64_t next_boundary() const;
+  // Steps made: in lockstep those that are complete, else the mean over the workers.
+  std::uint64_t progress() const;
   void hold();
   gathered expect(std::uint32_t packets, bool train) const;
   gathered& step_of(std::uint64_t step);
@@ -135,7 +139,8 @@ class coordinator final : public role {
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
-  std::optional<portion_book> portions_;
+  std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
+  std::optional<std::uint64_t> lost_portions_of_;  // the step in which a worker was last restarted
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;

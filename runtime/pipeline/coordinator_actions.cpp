@@ -3,6 +3,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {
 namespace {
@@ -33,7 +34,7 @@ coordinator::scalars coordinator::mean_of(const gathered& g) const {
 // In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops.
 void coordinator::begin_round(effects& out) {
   ++rounds_;
-  evaluated_ = completed_;
+  evaluated_ = progress();
   want_eval_ = false;
   const auto& plan = *config_.plan;
   if (!config_.mode.lockstep && plan.tester == no_role) return;  // actor-based layers: nobody to ask
@@ -132,7 +133,7 @@ void coordinator::take_observation(const header& h, const observation& o, effect
     const auto at = histograms_.find(p.full_name);
     if (at == histograms_.end()) continue;
     for (std::size_t i = 0; i < at->second.size(); ++i)
-      if (at->second[i] > 0) e.values.emplace_back(p.full_name + " " + std::to_string(i), static_cast<double>(at->second[i]));
+      if (at->second[i] > 0) e.values.emplace_back(staleness_key(p.full_name, i), static_cast<double>(at->second[i]));
   }
   out.event(std::move(e));
 }

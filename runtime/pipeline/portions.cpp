@@ -7,7 +7,7 @@ namespace troupe {
 portion_book::portion_book(std::uint64_t step, std::uint32_t packets, std::uint32_t size, std::uint32_t workers)
     : step_(step), has_(workers, 0) {
   for (std::uint32_t first = 0; first < packets; first += size) {
-    all_.push_back({{step, first, std::min(size, packets - first)}, {}, false});
+    all_.push_back({{step, first, std::min(size, packets - first)}, {}});
     undealt_.push_back(all_.size() - 1);
   }
   left_ = all_.size();
@@ -45,16 +45,42 @@ bool portion_book::done(std::uint32_t worker, std::uint32_t first) {
   const auto e = std::find_if(all_.begin(), all_.end(), [&](const entry& x) { return x.what.first == first; });
   if (e == all_.end() || worker >= has_.size() || !e->given.count(worker) || e->done) return false;
   e->done = true;
+  e->by = worker;
   --left_;
   for (auto w : e->given) --has_[w];
   return true;
+}
+
+bool portion_book::has_done(std::uint32_t packet) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const entry& e) {
+    return e.done && e.what.first <= packet && packet < e.what.first + e.what.count;
+  });
+}
+
+void portion_book::finish() {
+  for (auto& e : all_) e.done = true;
+  has_.assign(has_.size(), 0);
+  undealt_.clear();
+  left_ = 0;
+}
+
+std::vector<portion> portion_book::done_alone(std::uint32_t worker) const {
+  std::vector<portion> list;
+  for (const auto& e : all_)
+    if (e.alone(worker)) list.push_back(e.what);
+  return list;
 }
 
 void portion_book::lost(std::uint32_t worker) {
   if (worker >= has_.size()) return;
   has_[worker] = 0;
   for (std::size_t at = 0; at < all_.size(); ++at) {
-    if (!all_[at].given.erase(worker) || all_[at].done || !all_[at].given.empty()) continue;
+    auto& e = all_[at];
+    if (e.alone(worker)) {
+      e.done = false;
+      ++left_;
+    }
+    if (!e.given.erase(worker) || e.done || !e.given.empty()) continue;
     out_.erase(std::find(out_.begin(), out_.end(), at));
     undealt_.push_front(at);
   }

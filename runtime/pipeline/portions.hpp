@@ -25,10 +25,17 @@ class portion_book {
   std::vector<deal> next(std::uint32_t ahead = 2);
   // A worker says that the portion with packet `first` is summed and sent. False: it was done already, or never dealt.
   bool done(std::uint32_t worker, std::uint32_t first);
-  // What it had has to be done by others; it may be given the same again.
+  // The step is over, whoever did what.
+  void finish();
+  // A worker was restarted. What it had has to be done by others, and so has what it alone had done: its sums may have been lost with
+  // it although its word came. It may be given the same again.
   void lost(std::uint32_t worker);
+  // What this worker alone has done.
+  std::vector<portion> done_alone(std::uint32_t worker) const;
 
   bool complete() const { return left_ == 0; }
+  // Is the portion with this packet done?
+  bool has_done(std::uint32_t packet) const;
   std::uint64_t step() const { return step_; }
   std::uint64_t copies() const { return copies_; }
 
@@ -37,6 +44,8 @@ class portion_book {
     portion what;
     std::set<std::uint32_t> given;  // workers
     bool done = false;
+    std::uint32_t by = ~0u;  // who did it
+    bool alone(std::uint32_t w) const { return done && by == w && given.size() == 1 && given.count(w) > 0; }
   };
 
   std::uint64_t step_;

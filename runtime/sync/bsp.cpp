@@ -16,7 +16,7 @@
 //   * a gradient is applied exactly once: a push with step < version, or for a tree node that is there already, is ignored;
 //   * weights of version t depend on the packets' gradients alone, not on who computed them or in which order they came;
 //   * a push with step > version cannot be: no stage runs step t + 1 before it has version t + 1 (dropped and counted).
-#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/clipped.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -29,9 +29,10 @@ sync_mode bsp_mode() {
               "weights of version t. Valiant 1990; Li et al. 2014.",
           .specs = {},
           .lockstep = true,
+          .clips_by_norm = true,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },
           .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-          .make_shard = [](half_config c) { return std::make_unique<clocked_shard>(std::move(c), clock_policy{}); }};
+          .make_shard = [](half_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};
 }
 
 }  // namespace troupe

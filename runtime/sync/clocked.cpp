@@ -27,6 +27,19 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
   if (policy_.portions) count_portion(step, node, out);
 }
 
+// Weights of a step mean that all portions of the steps before are in them, also those whose worker could not say so any more.
+void clocked_worker::tell_step_over(effects& out) {
+  std::uint64_t all = ~0ull;
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) all = std::min(all, cache_[id].value ? cache_[id].version : 0);
+  if (all == ~0ull || all <= over_) return;
+  over_ = all;
+  auto h = to(config_.coordinator);
+  h.step = all;
+  h.packets = 0;
+  out.send({h, ready{ready::what_of::portion}});
+}
+
 void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& out) {
   auto [at, fresh] = portion_left_.try_emplace({step, node.first}, 0);
   if (fresh)
@@ -70,7 +83,7 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     c.value = w.value;
     try_hand(layer, out);
   }
-  // The answer may be older than what the next step needs.
+  // The answer may be older than what the next step needs, also one that brings nothing new.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
@@ -98,7 +111,9 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
     if (l.begun && !policy_.portions && least > l.done) return;
     forget_sums(layer, least);
     count_read(layer, 0);
-    return assemble(layer, least, out);
+    assemble(layer, least, out);
+    if (policy_.portions) tell_step_over(out);
+    return;
   }
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if ((l.begun && l.done < next) || least < least_version(next)) return;
@@ -212,7 +227,8 @@ bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effect
   clock.trees.erase(tree);
   clocks_[b.plan->id].applying = g;
   const auto step = clock.next++;
-  run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  b.updating = true;
+  update_block(b, std::move(due), std::move(sum), packets, step, out);
   return true;
 }
 
@@ -269,6 +285,7 @@ void clocked_shard::answer_waiting(shard_block& b, effects& out) {
 std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
   const auto g = worker / config_.plan->groups[0].count;
   const auto& clock = clocks_[b.plan->id].groups[g];
+  if (policy_.portions) return clock.next;  // any packet may be asked of anybody
   const auto mine = config_.plan->ranges[worker], all = group_at(g).range;
   const auto nodes = cover(mine.first - all.first, mine.count, all.count);
   auto step = clock.next;

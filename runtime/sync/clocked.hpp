@@ -51,12 +51,14 @@ class clocked_worker : public worker_half {
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
+  void tell_step_over(effects& out);
   void count_portion(std::uint64_t step, tree_node node, effects& out);
 
   clock_policy policy_;
   std::vector<cached> cache_;                                                    // by block
   std::vector<std::vector<own_sum>> own_;                                        // by layer
   std::vector<bool> assembling_;                                                 // by layer
+  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 
@@ -71,6 +73,10 @@ class clocked_shard : public shard_half {
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override;
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
+  // All gradients of a clock are here; by default the rule runs at once. Ends in run_update() of the block.
+  virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
+    run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+  }
   std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
     return clocks_[b.plan->id].groups[worker / config_.plan->groups[0].count].applied;
   }

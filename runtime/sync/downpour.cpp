@@ -64,32 +64,7 @@ class downpour_worker final : public local_worker {
   }
 
   void on_centre(std::uint32_t layer, std::uint64_t step, tensors centre, effects& out) override {
-    const auto& params = layer_at(layer).params;
-    bool whole = true;
-    for (auto p : params) whole = whole && blocks_of(p).size() == 1;
-    if (whole) {  // as they came
-      for (std::size_t i = 0; i < params.size(); ++i)
-        replicas_[params[i]].value = centre[i].reshaped(config_.graph->params[params[i]].spec.dims);
-      return go_on(layer, step, out);
-    }
-    auto next = std::make_shared<tensors>();
-    job_cost cost{0, 0, "assemble"};
-    for (auto p : params) {
-      next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
-      cost.bytes += 2.0 * static_cast<double>(next->back().bytes());
-    }
-    busy_[layer] = true;
-    jobs_.run(
-        [this, layer, centre = std::move(centre), next](job_context& c) {
-          for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], centre, layer, c.dev);
-        },
-        cost,
-        [this, layer, step, next](effects& more) {
-          for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
-          release(layer, more);
-          go_on(layer, step, more);
-        },
-        out);
+    take_blocks(layer, step, std::move(centre), out);
   }
 
   void on_joined(std::uint64_t step, effects& out) override {

@@ -103,32 +103,9 @@ class hogwild_worker final : public local_worker {
 
   void have_read(std::uint32_t layer, std::uint64_t version, const std::vector<std::shared_ptr<tensor>>& blocks, effects& out) {
     heard_[layer] = version;
-    auto parts = std::make_shared<tensors>();
-    for (const auto& b : blocks) parts->push_back(*b);
-    const auto& params = layer_at(layer).params;
-    bool whole = true;
-    for (auto p : params) whole = whole && blocks_of(p).size() == 1;
-    if (whole) {
-      for (std::size_t i = 0; i < params.size(); ++i)
-        replicas_[params[i]].value = (*parts)[i].reshaped(config_.graph->params[params[i]].spec.dims);
-      release(layer, out);
-      return go_on(layer, version, out);
-    }
-    job_cost cost{0, 0, "assemble"};
-    for (const auto& t : *parts) cost.bytes += 2.0 * static_cast<double>(t.bytes());
-    auto next = std::make_shared<tensors>();
-    for (auto p : params) next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
-    jobs_.run(
-        [this, layer, parts, next](job_context& c) {
-          for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], *parts, layer, c.dev);
-        },
-        cost,
-        [this, layer, version, next](effects& more) {
-          for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
-          release(layer, more);
-          go_on(layer, version, more);
-        },
-        out);
+    tensors parts;
+    for (const auto& b : blocks) parts.push_back(*b);
+    take_blocks(layer, version, std::move(parts), out);
   }
 
   void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }

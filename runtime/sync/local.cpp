@@ -226,6 +226,30 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   on_centre(layer, q.step, std::move(q.blocks), out);
 }
 
+void local_worker::take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out) {
+  const auto& params = layer_at(layer).params;
+  const auto use = [this, layer, version](const tensors& values, effects& more) {
+    const auto& of = layer_at(layer).params;
+    for (std::size_t i = 0; i < of.size(); ++i) replicas_[of[i]].value = values[i].reshaped(config_.graph->params[of[i]].spec.dims);
+    exchanged(layer);
+    release(layer, more);
+    go_on(layer, version, more);
+  };
+  if (std::all_of(params.begin(), params.end(), [&](auto p) { return blocks_of(p).size() == 1; })) return use(blocks, out);
+  auto next = std::make_shared<tensors>();
+  job_cost cost{0, 0, "assemble"};
+  for (auto p : params) {
+    next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
+    cost.bytes += 2.0 * static_cast<double>(next->back().bytes());
+  }
+  busy_[layer] = true;
+  jobs_.run(
+      [this, layer, blocks = std::move(blocks), next](job_context& c) {
+        for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], blocks, layer, c.dev);
+      },
+      cost, [next, use](effects& more) { use(*next, more); }, out);
+}
+
 void local_worker::push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out) {
   push_sum(layer, step, cover_[0], values, out);
 }

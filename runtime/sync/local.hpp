@@ -48,6 +48,9 @@ class local_worker : public worker_half {
   virtual void on_centre(std::uint32_t layer, std::uint64_t step, tensors blocks, effects& out) {
     (void)layer, (void)step, (void)blocks, (void)out;
   }
+  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on at `version`; a job puts cut
+  // parameters together. What on_centre() mostly wants.
+  void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
   // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
   void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
   // New memory for a parameter that holds the blocks; for jobs.

@@ -10,7 +10,8 @@ namespace {
 // Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the coordinator) has no era.
 bool of_an_era(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
-         std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m);
+         std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||
+         std::holds_alternative<squares>(m);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <bit>
 
 #include "ops/option_specs.hpp"
-#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/clipped.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -33,6 +33,7 @@ sync_mode sandblaster_mode() {
           .specs = {integer_option("portion", 1, "packets of one portion, a power of two", 1)},
           .lockstep = true,
           .portions = true,
+          .clips_by_norm = true,
           .check =
               [](const options& o, const job_spec&, const job_plan& p) {
                 one_group(p, "sandblaster");
@@ -48,7 +49,7 @@ sync_mode sandblaster_mode() {
           .make_shard =
               [](half_config c) {
                 const auto p = policy_of(c.mode);
-                return std::make_unique<clocked_shard>(std::move(c), p);
+                return make_clocked_shard(std::move(c), p);
               }};
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/sync/worker_half.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace troupe {
 namespace {
@@ -173,8 +174,11 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   if (j.wanted.size() < config_.plan->blocks.size()) return;
   std::uint64_t step = ~0ull;
   for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
-  const auto answers = std::move(j.answers);
+  auto answers = std::move(j.answers);
   joining_.reset();
+  // Who steps by itself gets states; weights are then answers to questions of the life before.
+  const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
+  if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
   for (auto& l : layers_) l.done = l.handed = step;
   const auto block_of = [](const envelope& a) {
     const auto* w = std::get_if<weights>(&a.body);

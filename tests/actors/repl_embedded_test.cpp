@@ -61,6 +61,17 @@ TEST_F(repl_embedded, a_mistake_names_its_place_and_queues_nothing) {
   EXPECT_EQ(session_.run("stop").how, repl_reply::kind::failed);
 }
 
+TEST_F(repl_embedded, layers_and_modes_of_the_job_are_known) {
+  EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_NE(session_.run("layer left").text.find("left.weight"), std::string::npos) << session_.run("layer left").text;
+  EXPECT_NE(session_.run("_complete mode ss").text.find("ssp"), std::string::npos);
+  session_.run("stop");
+  EXPECT_TRUE(said("job 1 stopped"));
+  std::remove("endless.checkpoint.safetensors");
+}
+
 TEST_F(repl_embedded, closing_ends_a_job_that_would_run_for_ever) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;

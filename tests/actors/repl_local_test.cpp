@@ -18,7 +18,9 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   std::set<std::string> seen;
   embedded_options o;
   o.threads = 2;
-  o.on_event = [&](const event_effect& e) {
+  const auto events = std::make_shared<repl_events>();
+  o.on_event = [&, events](const event_effect& e) {
+    events->put(1, e);
     std::lock_guard guard(lock);
     seen.insert(e.kind);
     changed.notify_all();
@@ -27,8 +29,9 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
     std::unique_lock guard(lock);
     return changed.wait_for(guard, 20s, [&] { return seen.contains(kind); });
   };
-  const auto j = job_of(lenet_like(), {"train.finish.steps=100000000"});
+  const auto j = job_of(lenet_like(), {"train.finish.steps=100000000", "topology.workers_per_group=2"});
   ASSERT_TRUE(j);
+  j->id = 1;
   embedded_run run(j, o);
   embedded_result result;
   std::thread trains([&] { result = run.run(); });
@@ -39,10 +42,36 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   row.id = j->id;
   row.name = "small";
   row.state = "running";
-  auto backend = make_local_backend(*host, [&] { return std::vector<repl_job>{row}; });
+  auto backend = make_local_backend(
+      *host, [&] { return std::vector<repl_job>{row}; }, events);
   repl_session text(*backend, false), json(*backend, true);
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);
   EXPECT_NE(json.run("status").text.find("\"name\":\"small\""), std::string::npos);
+  // Commands that wait for their effect.
+  const auto whole = [&](const std::string& line) {
+    std::string all;
+    auto r = run_line([&](const std::string& l, const std::string*) { return text.run(l); }, line, nullptr,
+                      [&](const repl_reply& part) { all += part.text + "\n"; },
+                      [] {
+                        std::this_thread::yield();
+                        return true;
+                      });
+    r.text = all;
+    return r;
+  };
+  // The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again.
+  const auto patiently = [&](const std::string& line) {
+    auto r = whole(line);
+    for (const auto end = std::chrono::steady_clock::now() + 20s;
+         r.text.find("not come to it yet") != std::string::npos && std::chrono::steady_clock::now() < end;)
+      r = whole(line);
+    return r;
+  };
+  EXPECT_NE(whole("watch loss 5").text.find("loss"), std::string::npos);
+  EXPECT_NE(patiently("mode ssp staleness=2").text.find("mode ssp staleness=2 from step"), std::string::npos);
+  EXPECT_NE(patiently("staleness").text.find("conv1.weight"), std::string::npos);
+  EXPECT_NE(patiently("set train.sync.staleness inf").text.find("staleness=inf"), std::string::npos);
+  EXPECT_NE(patiently("mode nonsense").text.find("unknown mode"), std::string::npos);
   EXPECT_EQ(text.run("pause").how, repl_reply::kind::ok);
   EXPECT_TRUE(wait_for("paused"));
   EXPECT_EQ(text.run("resume").how, repl_reply::kind::ok);

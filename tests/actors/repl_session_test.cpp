@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/repl.hpp"
+#include "actors/repl_about.hpp"
+#include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {
 namespace {
@@ -18,6 +20,8 @@ struct fake_backend final : repl_backend {
   std::vector<repl_submission> submitted;
   std::string refusal;
   std::uint32_t next_job = 5;
+  repl_events said;
+  std::function<void(const command&)> when_told = [](const command&) {};
 
   fake_backend() {
     v.cluster = "lab";
@@ -31,10 +35,24 @@ struct fake_backend final : repl_backend {
     r.node = "n1";
     r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
     v.roles = {r};
+    auto about = std::make_shared<repl_about>();
+    about->layers = {{"conv1",
+                      "convolution",
+                      {"data"},
+                      {"16x1x28x28"},
+                      {"16x20x24x24"},
+                      {{"conv1.weight", "20x1x5x5", 500, 1, 1, true}, {"conv1.bias", "20", 20, 2, 0, true}},
+                      true,
+                      true},
+                     {"relu1", "relu", {"conv1"}, {"16x20x24x24"}, {"16x20x24x24"}, {}, true, true}};
+    about->modes = {{"bsp", {}}, {"ssp", {"staleness"}}, {"mine", {"pull"}}};
+    v.jobs[1].about = about;
   }
   repl_view view() const override { return v; }
+  const repl_events& events() const override { return said; }
   std::string tell(std::uint32_t job, const command& c) override {
     told.emplace_back(job, c);
+    when_told(c);
     return refusal;
   }
   std::string submit(const repl_submission& s, std::uint32_t& job) override {
@@ -52,6 +70,15 @@ class repl_commands_test : public testing::Test {
     auto o = json::parse(r.text, nullptr, false);
     EXPECT_TRUE(o.is_object()) << line << ": " << r.text;
     return o;
+  }
+  // As a terminal asks: until there is nothing left, or `askings` are used up.
+  repl_reply whole(const std::string& line, bool as_json = false, int askings = 3) {
+    std::string all;
+    auto r =
+        run_line([&](const std::string& l, const std::string*) { return repl_session(backend_, as_json).run(l); }, line, nullptr,
+                 [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; }, [&] { return askings-- > 0; });
+    r.text = all;
+    return r;
   }
   fake_backend backend_;
 };
@@ -104,6 +131,128 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
                           "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
     EXPECT_EQ(text(bad).how, kind::usage) << bad;
   EXPECT_EQ(backend_.told.size(), 1u);
+}
+
+TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
+  backend_.when_told = [this](const command&) {
+    backend_.said.put(1, {"mode", 8, {}, "easgd"});  // of another job
+    backend_.said.put(2, {"step", 8, {{"loss", 1}}, {}});
+    backend_.said.put(2, {"mode", 9, {}, "ssp staleness=3"});
+  };
+  const auto r = whole("mode ssp staleness=3");
+  EXPECT_EQ(r.how, kind::ok) << r.text;
+  EXPECT_EQ(r.text, "mode ssp staleness=3 from step 9 on");
+  const auto& c = backend_.told.back().second;
+  EXPECT_EQ(c.name, "mode");
+  EXPECT_EQ(c.key, "ssp");
+  EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "3"}}));
+  const auto o = json::parse(whole("mode ssp staleness=3 2", true).text, nullptr, false);
+  EXPECT_EQ(o["event"], "mode");
+  EXPECT_EQ(o["mode"], "ssp");
+  EXPECT_EQ(o["options"]["staleness"], "3");
+  EXPECT_EQ(o["step"], 9);
+}
+
+TEST_F(repl_commands_test, a_refused_switch_fails_with_the_reason) {
+  backend_.when_told = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "unknown mode 'sps'"}); };
+  const auto r = whole("mode sps");
+  EXPECT_EQ(r.how, kind::failed);
+  EXPECT_EQ(r.text, "unknown mode 'sps'");
+  backend_.when_told = [this](const command&) { backend_.said.put(2, {"done", 9, {}, "finished"}); };
+  EXPECT_NE(whole("mode ssp").text.find("ended first"), std::string::npos);
+  for (const char* bad : {"mode", "mode ssp staleness 3", "mode ssp =3", "mode ssp 3 staleness=3"})
+    EXPECT_EQ(whole(bad).how, kind::usage) << bad;
+  EXPECT_EQ(whole("mode ssp 77").how, kind::failed) << "no such job";
+}
+
+TEST_F(repl_commands_test, what_nobody_answers_is_given_up) {
+  auto r = whole("mode ssp", false, 5);
+  EXPECT_FALSE(r.next.empty()) << "would be asked on";
+  r = whole("mode ssp", false, 5000);
+  EXPECT_EQ(r.how, kind::failed);
+  EXPECT_NE(r.text.find("has not come to it yet"), std::string::npos) << r.text;
+  backend_.v.jobs[1].state = "failed";
+  EXPECT_NE(whole("mode ssp 2").text.find("does not run"), std::string::npos);
+}
+
+TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
+  backend_.when_told = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
+  EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
+  const auto& c = backend_.told.back().second;
+  EXPECT_EQ(c.name, "set");
+  EXPECT_EQ(c.key, "train.sync.staleness");
+  EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "inf"}}));
+  EXPECT_EQ(whole("set train.sync. 3").how, kind::usage);
+  EXPECT_EQ(whole("set train.sync.staleness").how, kind::usage);
+}
+
+TEST_F(repl_commands_test, staleness_is_a_table_and_json) {
+  backend_.when_told = [this](const command&) {
+    event_effect e{"staleness", 9, {}, {}};
+    for (const auto& [clocks, times] : {std::pair{0, 30}, {1, 10}, {12, 10}})
+      e.values.emplace_back(staleness_key("conv1.weight", static_cast<std::uint64_t>(clocks)), times);
+    e.values.emplace_back(staleness_key("odd name", 2), 5);
+    backend_.said.put(2, e);
+  };
+  const auto t = whole("staleness").text;
+  EXPECT_NE(t.find("conv1.weight  50     2.60  12      30  10"), std::string::npos) << t;
+  EXPECT_NE(t.find("8+"), std::string::npos) << t;
+  EXPECT_NE(t.find("odd name"), std::string::npos) << t;
+  const auto o = json::parse(whole("staleness", true).text, nullptr, false);
+  EXPECT_EQ(o["event"], "staleness");
+  EXPECT_EQ(o["parameters"]["conv1.weight"], (json{{"0", 30}, {"1", 10}, {"12", 10}}));
+  EXPECT_EQ(o["parameters"]["odd name"]["2"], 5);
+}
+
+TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
+  backend_.said.put(2, {"step", 3, {{"loss", 9}}, {}});  // before anybody watched
+  std::uint64_t step = 3;
+  const auto lines = [&](const std::string& l, const std::string*) {
+    const auto r = repl_session(backend_, false).run(l);
+    backend_.said.put(2, {"step", ++step, {{"loss", 0.5}, {"examples_per_s", 100}}, {}});
+    return r;
+  };
+  std::string all;
+  const auto show = [&](const repl_reply& r) { all += r.text + "\n"; };
+  EXPECT_EQ(run_line(lines, "watch loss 3", nullptr, show, [] { return true; }).how, kind::ok);
+  EXPECT_EQ(all,
+            "step 4  loss 0.5  examples_per_s 100\nstep 5  loss 0.5  examples_per_s 100\nstep 6  loss 0.5  examples_per_s 100\n");
+  int left = 10;
+  EXPECT_FALSE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > 0; }).next.empty()) << "a line was typed";
+  backend_.said.put(2, {"done", ++step, {}, {}});
+  EXPECT_TRUE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > -10; }).how == kind::ok);
+  for (const char* bad : {"watch", "watch accuracy", "watch loss 0", "watch loss many"})
+    EXPECT_EQ(text(bad).how, kind::usage) << bad;
+}
+
+TEST_F(repl_commands_test, layer_tells_type_shapes_and_parameters) {
+  const auto t = text("layer conv1").text;
+  for (const char* part : {"conv1: convolution of data", "16x1x28x28  ->  16x20x24x24", "conv1.bias", "20x1x5x5"})
+    EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
+  const auto o = object("layer conv1");
+  EXPECT_EQ(o["parameters"][1]["lr_scale"], 2);
+  EXPECT_EQ(o["parameters"][1]["decay_scale"], 0);
+  EXPECT_NE(text("layer relu1").text.find("no parameters"), std::string::npos);
+  EXPECT_EQ(object("layer")["layers"].size(), 2u);
+  EXPECT_NE(text("layer conv2").text.find("did you mean 'conv1'"), std::string::npos);
+  backend_.v.jobs[1].about = nullptr;
+  EXPECT_EQ(text("layer conv1").how, kind::failed);
+}
+
+TEST_F(repl_commands_test, completion_knows_commands_modes_options_and_layers) {
+  EXPECT_EQ(text("_complete mo").text, "mode");
+  EXPECT_EQ(text("_complete help sta").text, "staleness\nstatus");
+  EXPECT_EQ(text("_complete mode ").text, "bsp\nmine\nssp") << "the job's modes, plugins' included";
+  EXPECT_EQ(text("_complete mode mine p").text, "pull=");
+  EXPECT_EQ(text("_complete layer c").text, "conv1");
+  EXPECT_EQ(text("_complete set train.sync.").text, "train.sync.pull\ntrain.sync.staleness");
+  EXPECT_EQ(text("_complete roles ").text, "n1\nn2");
+  EXPECT_EQ(text("_complete watch ").text, "loss");
+  EXPECT_EQ(text("_complete nonsense x").text, "");
+  EXPECT_NE(text("_complete ").text.find("waits\nwatch"), std::string::npos);
+  EXPECT_EQ(text("_complete ").text.find("_follow"), std::string::npos);
+  backend_.v.jobs[1].about = nullptr;
+  EXPECT_NE(text("_complete mode ").text.find("sandblaster"), std::string::npos) << "without a job: what this build has";
 }
 
 TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_with_2) {

@@ -1,5 +1,8 @@
 // Mistakes, and where they are told; and the commands that run nothing.
+#include <algorithm>
 #include <fstream>
+#include <map>
+#include <set>
 
 #include "tests/apps/child.hpp"
 
@@ -119,6 +122,85 @@ TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
   EXPECT_NE(text.out.find("worker0/ip1"), std::string::npos) << text.out;
 }
 
+TEST_F(usage, a_mode_that_does_not_suit_the_job_is_told_with_its_place) {
+  const auto job = write("job.toml", tiny_job("[topology]\nworker_groups = 2\n"));
+  for (const char* command : {"train", "check", "plan"}) {
+    const auto o = troupe({command, job});
+    EXPECT_EQ(o.code, 2) << command;
+    EXPECT_EQ(o.err.rfind(job + ":", 0), 0u) << o.err;
+    EXPECT_NE(o.err.find("worker_groups must be 1"), std::string::npos) << o.err;
+  }
+  const auto set = troupe({"train", job, "--set", "train.sync={mode=\"easgd\",alpha=1.5}"});
+  EXPECT_EQ(set.code, 2);
+  EXPECT_NE(set.err.find("alpha must be at least 0 and less than 1"), std::string::npos) << set.err;
+  EXPECT_EQ(set.err.rfind("--set ", 0), 0u) << set.err;
+}
+
+TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"plan", job, "--json", "--set", "train.sync={mode=\"group_sync\"}", "--set", "topology.worker_groups=2",
+                         "--set", "topology.server_groups=2", "--set", "topology.servers_per_group=2"});
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto p = objects(o.out).at(0);
+  std::map<int, std::int64_t> held;
+  std::set<std::string> kinds;
+  for (const auto& r : p["placement"]) {
+    kinds.insert(r["kind"].get<std::string>());
+    if (r["kind"] == "shard") held[r["server_group"].get<int>()] += r["parameters"].get<std::int64_t>();
+  }
+  const std::int64_t all = 64 * 16 + 16 + 16 * 4 + 4;
+  EXPECT_EQ(held, (std::map<int, std::int64_t>{{0, all}, {1, all}}));
+  EXPECT_TRUE(kinds.contains("tester")) << p["placement"];
+  std::set<std::pair<std::string, std::string>> ways;
+  for (const auto& r : p["routes"])
+    if (r.contains("parameter")) ways.emplace(r["from"], r["to"]);
+  for (const auto& way : {std::pair<std::string, std::string>{"worker0", "shard0"},
+                          {"worker1", "shard2"},
+                          {"shard3", "shard1"},
+                          {"shard0", "tester"}})
+    EXPECT_TRUE(ways.contains(way)) << way.first << " -> " << way.second;
+  EXPECT_FALSE(ways.contains({"worker0", "shard2"}));
+  const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=2", "--set", "train.exchange={reducer=\"tree\"}"});
+  EXPECT_EQ(tree.code, 0) << tree.err;
+  EXPECT_NE(tree.out.find("sums for worker0/reducer"), std::string::npos) << tree.out;
+  EXPECT_NE(tree.out.find("a tree of reducers of arity 2"), std::string::npos) << tree.out;
+}
+
+TEST_F(usage, a_mode_page_says_how_it_runs) {
+  const auto ssp = objects(troupe({"modes", "ssp", "--json"}).out).at(0);
+  for (const char* fact : {"lockstep", "portions", "by_groups", "takes_when"}) EXPECT_TRUE(ssp[fact].is_boolean()) << fact;
+  EXPECT_EQ(ssp["lockstep"], false);
+  EXPECT_EQ(ssp["options"][0]["default"], 1);
+  EXPECT_EQ(objects(troupe({"modes", "easgd", "--json"}).out).at(0)["takes_when"], true);
+  EXPECT_EQ(objects(troupe({"modes", "sandblaster", "--json"}).out).at(0)["portions"], true);
+  EXPECT_EQ(objects(troupe({"modes", "hogwild", "--json"}).out).at(0)["by_groups"], true);
+  const auto page = troupe({"modes", "ssp"}).out;
+  EXPECT_NE(page.find("at least 0, or \"inf\""), std::string::npos) << page;
+  const auto list = troupe({"modes"}).out;
+  for (const char* line : {"sync = { mode = \"ssp\", staleness = 1 }", "sync = { mode = \"bsp\" }"})
+    EXPECT_NE(list.find(line), std::string::npos) << list;
+  EXPECT_NE(troupe({"modes", "spp"}).err.find("did you mean 'ssp'?"), std::string::npos);
+}
+
+TEST_F(usage, staleness_and_mode_events_have_forms_of_their_own) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> more{"--set", "train.sync={mode=\"ssp\",staleness=2}", "--set", "topology.workers_per_group=2"};
+  std::vector<std::string> words{"train", job, "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto o = troupe(words);
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto told = of_kind(objects(o.out), "staleness");
+  ASSERT_EQ(told.size(), 1u) << o.out;
+  std::uint64_t reads = 0;
+  for (const auto& [clocks, times] : told[0]["parameters"]["ip1.weight"].items()) {
+    EXPECT_LE(std::stoi(clocks), 2);
+    reads += times.get<std::uint64_t>();
+  }
+  EXPECT_GT(reads, 0u) << told[0];
+  words.erase(words.begin() + 2);
+  EXPECT_NE(troupe(words).out.find("clocks old on average"), std::string::npos);
+}
+
 TEST_F(usage, layers_and_modes_explain_themselves) {
   for (const char* list : {"layers", "modes"}) {
     const auto all = objects(troupe({list, "--json"}).out);
@@ -184,10 +266,37 @@ TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
   const auto without = troupe({"train", job, "--json"});
   EXPECT_NE(objects(with.out).back()["weights_sha256"], objects(without.out).back()["weights_sha256"]);
   const auto plan = objects(troupe({"plan", job, "--set", chosen, "--json"}).out).at(0);
-  EXPECT_EQ(plan["placement"].back()["kind"], "data_server");
+  const auto& placed = plan["placement"];
+  EXPECT_TRUE(std::any_of(placed.begin(), placed.end(), [](const auto& r) { return r["kind"] == "data_server"; })) << placed;
   const auto wrong = troupe({"train", job, "--set", "train.sampler={ kind = \"backward\" }"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("did you mean 'backwards'?"), std::string::npos) << wrong.err;
+}
+
+TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
+  const auto plugin = std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_fading.so";
+  const auto page = objects(troupe({"modes", "fading", "--json", "--plugin", plugin}).out).at(0);
+  EXPECT_EQ(page["options"].size(), 3u);
+  EXPECT_EQ(page["takes_when"], true);
+  EXPECT_NE(troupe({"modes", "--plugin", plugin}).out.find("fade = 100"), std::string::npos);
+  const auto job = write("job.toml", "plugins = [\"" + plugin + "\"]\n" + tiny_job());
+  const std::vector<std::string> set{"--set", "train.sync={mode=\"fading\",tau=2}", "--set", "topology.workers_per_group=2",
+                                     "--set", "topology.servers_per_group=3",       "--json"};
+  std::vector<std::string> train{"train", job};
+  train.insert(train.end(), set.begin(), set.end());
+  const auto o = troupe(train);
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(of_kind(objects(o.out), "staleness").size(), 1u);
+  std::vector<std::string> simulated{"sim", job, "--nodes", "2"};
+  simulated.insert(simulated.end(), set.begin(), set.end());
+  const auto s = troupe(simulated);
+  ASSERT_EQ(s.code, 0) << s.out << s.err;
+  const auto last = objects(s.out).back();
+  EXPECT_EQ(last["event"], "done") << last;
+  EXPECT_EQ(objects(troupe(simulated).out).back()["trace_sha256"], last["trace_sha256"]) << "the same, twice";
+  const auto bad = troupe({"train", job, "--set", "train.sync={mode=\"fading\",tau=0}"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("'tau' must be at least 1"), std::string::npos) << bad.err;
 }
 
 TEST_F(plugins, bad_ones_are_refused_by_name) {

@@ -25,7 +25,7 @@ std::vector<message> samples() {
           fetch{3, 4},
           piece{3, 4, 5, std::string(1000, '\xfe'), {}},
           ask{1, true, true, "line", "text"},
-          answer{1, 2, "text"}};
+          answer{1, 2, "text", "next"}};
 }
 
 TEST(control_messages, every_one_comes_back_as_it_was) {

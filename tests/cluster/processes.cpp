@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "runtime/node/certificates.hpp"
+#include "runtime/node/cluster_file.hpp"
 
 namespace troupe::testing_cluster {
 
@@ -136,15 +137,33 @@ std::string cluster_test::write(const std::string& name, const std::string& text
 }
 
 void cluster_test::make_cluster(int nodes) {
+  std::vector<node_spec> list;
+  for (int i = 1; i <= nodes; ++i) {
+    node_spec n;
+    n.name = "n" + std::to_string(i);
+    n.roles = {"worker", "server"};
+    if (i == 1) n.roles = {"coordinator", "data", "worker", "server"};
+    list.push_back(n);
+  }
+  make_cluster_of(list);
+}
+
+void cluster_test::make_cluster_like(const std::string& file) {
+  const auto read = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + file);
+  ASSERT_TRUE(std::holds_alternative<cluster_spec>(read)) << file;
+  make_cluster_of(std::get<cluster_spec>(read).nodes);
+}
+
+void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
   std::string text = "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n";
   std::vector<certificate_subject> subjects;
-  for (int i = 1; i <= nodes; ++i) {
-    const auto name = "n" + std::to_string(i);
-    names_.push_back(name);
-    ports_[name] = free_port();
-    subjects.push_back({name, {"127.0.0.1"}});
-    text += "[[node]]\nname = \"" + name + "\"\naddress = \"127.0.0.1:" + std::to_string(ports_[name]) + "\"\nroles = [" +
-            (i == 1 ? "\"coordinator\", \"data\", " : "") + "\"worker\", \"server\"]\n";
+  for (const auto& n : nodes) {
+    names_.push_back(n.name);
+    ports_[n.name] = free_port();
+    subjects.push_back({n.name, {"127.0.0.1"}});
+    text += "[[node]]\nname = \"" + n.name + "\"\naddress = \"127.0.0.1:" + std::to_string(ports_[n.name]) + "\"\nroles = [";
+    for (std::size_t i = 0; i < n.roles.size(); ++i) text += (i == 0 ? "\"" : ", \"") + n.roles[i] + "\"";
+    text += "]\n";
   }
   write("cluster.toml", text);
   const auto made = make_cluster_certificates(folder_ / "certs", "lab", subjects);
@@ -230,7 +249,12 @@ repl_reply cluster_test::ask(const std::string& node, const std::string& line, b
   std::string error;
   const auto lines = connect_repl(address_of(node), json, 5s, error);
   EXPECT_TRUE(lines) << error;
-  return lines ? lines(line, nullptr) : repl_reply{repl_reply::kind::failed, error};
+  if (!lines) return {repl_reply::kind::failed, error, {}};
+  std::string all;
+  const auto keep = [&](const repl_reply& r) { all += (all.empty() ? "" : "\n") + r.text; };
+  auto r = run_line(lines, line, nullptr, keep, [] { return ::poll(nullptr, 0, static_cast<int>(repl_ask_every.count())) == 0; });
+  r.text = all;
+  return r;
 }
 
 cluster_test::background::background(cluster_submission s) {

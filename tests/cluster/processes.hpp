@@ -61,6 +61,8 @@ class cluster_test : public testing::Test {
   ~cluster_test() override;
 
   void make_cluster(int nodes);
+  // Nodes and roles of a file in configs/clusters, on free ports.
+  void make_cluster_like(const std::string& file);
   void start(const std::string& node);
   void start_all();  // and waits until all have joined
   bool joined(const std::string& node, millis within = 15s);
@@ -68,6 +70,8 @@ class cluster_test : public testing::Test {
   void kill_hard(const std::string& node);  // SIGKILL, and reaps it
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void make_cluster_of(const std::vector<node_spec>& nodes);
+
   std::string write(const std::string& name, const std::string& text) const;
   cluster_address coordinator() const;
   cluster_address address_of(const std::string& node) const;

@@ -134,6 +134,33 @@ const row rows[] = {
      "mode 'bsp' decides by itself when to exchange: it takes no 'when'"},
     {"unknown mode", 27, "sync = { mode = \"bzp\" }", "27:10", "unknown mode 'bzp'; did you mean 'bsp'? (there is: "},
     {"mode as a word", 27, "sync = \"bsp\"", "27:1", "'sync' must be a table, it is a string"},
+    {"unknown key of a mode", 27, "sync = { mode = \"ssp\", stalenes = 3 }", "27:24",
+     "unknown key 'stalenes'; did you mean 'staleness'?"},
+    {"option of another mode", 27, "sync = { mode = \"bsp\", staleness = 3 }", "27:24", "unknown key 'staleness'"},
+    {"negative staleness", 27, "sync = { mode = \"ssp\", staleness = -1 }", "27:24", "'staleness' must be at least 0"},
+    {"staleness in words", 27, "sync = { mode = \"ssp\", staleness = \"some\" }", "27:24", "'staleness' must be"},
+    {"alpha of 1", 27, "sync = { mode = \"easgd\", alpha = 1.0 }", "27:26", "alpha must be at least 0 and less than 1"},
+    {"negative alpha", 27, "sync = { mode = \"easgd\", alpha = -0.5 }", "27:26", "'alpha' must be at least 0"},
+    {"tau of 0", 27, "sync = { mode = \"easgd\", tau = 0 }", "27:26", "'tau' must be at least 1"},
+    {"unknown variant", 27, "sync = { mode = \"easgd\", variant = \"snyc\" }", "27:26", "'variant'"},
+    {"a condition for synchronous easgd", 27,
+     "sync = { mode = \"easgd\", variant = \"sync\", when = { kind = \"every\", steps = 2 } }", "27:26",
+     "exchanges every tau steps, the same for all workers: it takes no `when`"},
+    {"eamsgd without nesterov", 27, "sync = { mode = \"eamsgd\" }", "27:10",
+     "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\""},
+    {"n_push of 0", 27, "sync = { mode = \"downpour\", n_push = 0 }", "27:29", "'n_push' must be at least 1"},
+    {"downpour's groups that push now and then", 27, "sync = { mode = \"downpour\", n_push = 2 }", "27:29",
+     "n_push must be 1 when workers_per_group is 2"},
+    {"portion of 0", 27, "sync = { mode = \"sandblaster\", portion = 0 }", "27:32", "'portion' must be at least 1"},
+    {"portion that is no power of two", 27, "sync = { mode = \"sandblaster\", portion = 3 }", "27:32",
+     "portion must be a power of two"},
+    {"sync_freq of 0", 27, "sync = { mode = \"group_sync\", sync_freq = 0 }", "27:31", "'sync_freq' must be at least 1"},
+    {"a tree for ssp", 27, "sync = { mode = \"ssp\" }\nexchange = { reducer = \"tree\" }", "28:14",
+     "ssp does not go through a tree of reducers"},
+    {"two groups in step", 39, "workers_per_group = 1\nworker_groups = 2", "40:1",
+     "bsp keeps all workers in step: worker_groups must be 1, it is 2"},
+    {"server groups for some", 39, "workers_per_group = 1\nworker_groups = 4\nserver_groups = 2", "41:1",
+     "server_groups must be 1 (all worker groups share it) or equal worker_groups"},
     {"unknown sampler", 26, "sampler = { kind = \"shufle\" }", "26:13", "unknown sampler 'shufle'; did you mean 'shuffle'?"},
     {"unknown option of a sampler", 26, "sampler = { kind = \"shard\", deall = \"random\" }", "26:29",
      "unknown key 'deall'; did you mean 'deal'?"},
@@ -191,6 +218,35 @@ TEST(bad_input, every_mistake_names_line_and_column) {
     EXPECT_EQ(first.rfind("job.toml:" + std::string(r.at) + ": ", 0), 0u) << shown(e);
     EXPECT_THAT(first, HasSubstr(r.message)) << shown(e);
   }
+}
+
+// What two lines, or job and cluster together, say wrong.
+TEST(bad_input, a_topology_that_does_not_suit_the_mode) {
+  const auto at = [](const std::string& sync, const std::string& topology, const std::vector<node_spec>& nodes) {
+    auto lines = sound_lines();
+    lines[26] = sync;
+    lines[38] = topology;
+    auto spec = parse_job(text_of(lines), "job.toml", *all_tables(), {});
+    if (auto* e = std::get_if<diagnostics>(&spec)) return shown(*e);
+    auto job = prepare_job(std::get<job_spec>(std::move(spec)), all_tables(), nodes);
+    auto* e = std::get_if<diagnostics>(&job);
+    return e ? shown(*e) : std::string();
+  };
+  EXPECT_THAT(at("sync = { mode = \"group_sync\" }", "worker_groups = 2", local_node()),
+              HasSubstr("job.toml:38:2: group_sync gives every worker group its own server group"));
+  EXPECT_THAT(at("sync = { mode = \"group_sync\" }", "worker_groups = 4\nserver_groups = 1", local_node()),
+              HasSubstr("job.toml:40:1: group_sync gives every worker group its own server group"));
+  EXPECT_EQ(at("sync = { mode = \"group_sync\" }", "worker_groups = 2\nserver_groups = 2", local_node()), "");
+  EXPECT_THAT(at("sync = { mode = \"easgd\" }", "worker_groups = 2\nserver_groups = 2", local_node()),
+              HasSubstr("job.toml:40:1: easgd has one centre"));
+  auto nodes = local_node();
+  nodes.push_back(nodes.front());
+  nodes[0].name = "n1";
+  nodes[1].name = "n2";
+  const std::string hogwild = "sync = { mode = \"hogwild\" }";
+  EXPECT_THAT(at(hogwild, "workers_per_group = 2", nodes), HasSubstr("job.toml:38:2: hogwild shares memory: worker1 on node 'n2'"));
+  EXPECT_EQ(at(hogwild, "worker_groups = 2\nserver_groups = 2", nodes), "") << "an array a node";
+  EXPECT_EQ(at(hogwild, "workers_per_group = 4", local_node()), "");
 }
 
 struct override_row {

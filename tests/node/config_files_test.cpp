@@ -74,7 +74,39 @@ TEST(configs, every_cluster_is_read_and_carries_a_job) {
     ASSERT_TRUE(j);
     std::set<std::uint32_t> used;
     for (auto w : j->plan.workers) used.insert(j->plan[w].node);
-    EXPECT_EQ(used.size(), cluster.nodes.size());
+    const auto workers = std::count_if(cluster.nodes.begin(), cluster.nodes.end(), [](const node_spec& n) {
+      return std::find(n.roles.begin(), n.roles.end(), "worker") != n.roles.end();
+    });
+    EXPECT_EQ(used.size(), static_cast<std::size_t>(workers));
+  }
+}
+
+// SINGA's topologies (worker groups, workers in each, server groups, servers in each), each on its cluster.
+TEST(configs, singas_presets_have_singas_topologies) {
+  struct preset {
+    const char *job, *cluster;
+    std::size_t groups, workers, server_groups, servers;
+    bool apart;
+  };
+  for (const auto& p : {preset{"singa_sandblaster.toml", "separate.toml", 1, 3, 1, 2, true},
+                        {"singa_allreduce.toml", "local3.toml", 1, 3, 1, 3, false},
+                        {"singa_downpour.toml", "separate.toml", 2, 2, 1, 2, true},
+                        {"singa_hogwild.toml", "local3.toml", 3, 1, 3, 1, false}}) {
+    SCOPED_TRACE(p.job);
+    const auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + p.cluster);
+    const auto j = prepared(p.job, std::get<cluster_spec>(c).nodes);
+    ASSERT_TRUE(j);
+    EXPECT_EQ(j->plan.groups.size(), p.groups);
+    EXPECT_EQ(j->plan.groups[0].count, p.workers);
+    EXPECT_EQ(j->plan.server_groups, p.server_groups);
+    EXPECT_EQ(j->plan.servers_per_group, p.servers);
+    std::set<std::uint32_t> work, serve;
+    for (auto w : j->plan.workers) work.insert(j->plan[w].node);
+    for (auto s : j->plan.shards) serve.insert(j->plan[s].node);
+    if (p.apart)
+      for (auto n : serve) EXPECT_FALSE(work.count(n)) << "node " << n;
+    else
+      EXPECT_EQ(work, serve);
   }
 }
 

@@ -48,6 +48,7 @@ std::string text_of(const message& m) {
                         [&](const layer_weights& b) { p(b.layer), p(b.values); },
                         [&](const ready& b) { p(b.what); },
                         [&](const fetch& b) { p(b.block), p(b.join); },
+                        [&](const squares& b) { p(b.block), p(b.parts); },
                         [&](const settle&) {},
                         [&](const adopt& b) { p(b.mode), p(b.options); },
                         [&](const observe&) {},

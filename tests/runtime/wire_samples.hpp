@@ -116,6 +116,10 @@ inline fetch sample() {
   return {5, true};
 }
 template <>
+inline squares sample() {
+  return {3, {{1ull << 32 | 2, 0x3ff0000000000000u}, {0, ~0ull}}};
+}
+template <>
 inline settle sample() {
   return {};
 }

@@ -106,6 +106,28 @@ TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
   check(4, 2, 0);
 }
 
+// The norm over all parameters takes a round between the shards; cut as you like, the bits are those of the plain loop.
+TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
+  const auto with_shape = [&](std::uint32_t workers, std::uint32_t shards, double norm, const char* mode) {
+    shape_of_job s;
+    s.workers = workers;
+    s.shards = shards;
+    auto spec = small_spec(s);
+    spec.train.clip.norm = norm;
+    spec.train.sync = {mode, checked({}, shared_tables()->modes.find(mode)->specs), {}};
+    return prepared(spec);
+  };
+  const auto want = plain_bytes(with_shape(1, 1, 0.05, "bsp"), 5);
+  ASSERT_FALSE(want.empty());
+  EXPECT_NE(run(with_shape(1, 1, 0, "bsp")).bytes(), want) << "the clip matters";
+  for (std::uint32_t shards : {1u, 2u, 3u})
+    for (std::uint32_t workers : {1u, 3u}) {
+      EXPECT_EQ(run(with_shape(workers, shards, 0.05, "bsp")).bytes(), want) << workers << " workers, " << shards << " shards";
+      EXPECT_EQ(run(with_shape(workers, shards, 0.05, "sandblaster")).bytes(), want)
+          << workers << " workers, " << shards << " shards";
+    }
+}
+
 TEST(dynamics_world, every_rule_has_the_bits_of_the_plain_loop) {
   const auto all = stock_tables();
   for (const auto& rule : all.rules.names()) {

@@ -1,0 +1,41 @@
+// What the REPL knows of a job beside its numbers: its layers, and the modes that it may be switched to (plugins' included).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/job/job.hpp"
+
+namespace troupe {
+
+struct repl_parameter {
+  std::string name;   // "conv1.weight"
+  std::string shape;  // "20x1x5x5"
+  std::int64_t count = 0;
+  double lr = 1, decay = 1;  // multipliers
+  bool trainable = true;
+};
+
+struct repl_layer {
+  std::string name, type;
+  std::vector<std::string> inputs;
+  std::vector<std::string> in, out;  // shapes of one packet
+  std::vector<repl_parameter> parameters;
+  bool in_train = true, in_test = true;
+};
+
+struct repl_mode {
+  std::string name;
+  std::vector<std::string> options;
+};
+
+struct repl_about {
+  std::vector<repl_layer> layers;
+  std::vector<repl_mode> modes;
+};
+
+std::vector<repl_mode> repl_modes(const mode_registry& r);
+repl_about about_job(const prepared_job& j);
+
+}  // namespace troupe

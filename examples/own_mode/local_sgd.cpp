@@ -1,0 +1,107 @@
+// local_sgd: local steps with periodic averaging (Stich 2019, "Local SGD Converges Fast and Communicates Little", algorithm 1).
+//
+// Worker half. Every worker has weights of its own and steps with the job's rule on its own packets. After every `every` steps, layer
+// by layer: it sends its weights, asks for the mean, and goes on from there. States of the rule stay with the worker.
+// Shard half. Block by block: keeps the weights that come; when those of all N workers are here, the block becomes their mean, added
+// in the workers' order. A question about this averaging waits until then.
+//
+// Messages every `every` steps, per worker and block: push, fetch, weights. Bytes: the block up and down. In between: none.
+//
+// Invariants:
+//   * after an averaging all workers have the same weights, bit for bit, whatever the order in which theirs came;
+//   * a worker's weights enter an averaging once: what comes again is ignored (centre_shard);
+//   * one worker is plain training with the job's rule, bit for bit.
+#include "ops/device.hpp"
+#include "ops/option_specs.hpp"
+#include "runtime/job/plugin_abi.hpp"
+#include "runtime/sync/centre.hpp"
+#include "runtime/sync/local.hpp"
+#include "runtime/sync/stock.hpp"
+
+namespace {
+
+using namespace troupe;
+
+class averaging_worker final : public local_worker {
+ public:
+  explicit averaging_worker(half_config c)
+      : local_worker(std::move(c)), every_(static_cast<std::uint64_t>(config_.mode.integer("every"))) {}
+
+ private:
+  void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override {
+    const auto done = step + 1;
+    if (done % every_ != 0) return go_on(layer, done, out);
+    push_layer(layer, done, values_of(layer), out);
+    fetch_layer(layer, done, out);
+  }
+
+  void on_centre(std::uint32_t layer, std::uint64_t done, tensors mean, effects& out) override {
+    take_blocks(layer, done, std::move(mean), out);
+  }
+
+  // A worker that was restarted goes on behind the last weights it sent; the mean of these may not have been there yet.
+  void on_joined(std::uint64_t step, effects& out) override {
+    again_ = true;
+    local_worker::on_joined(step, out);
+  }
+  void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) override {
+    if (!again_) return go_on(layer, step, out);
+    fetch_layer(layer, step, out);
+  }
+
+  // Between two averagings the copies differ: the shards take their mean for whatever comes next.
+  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+
+  std::uint64_t every_;
+  bool again_ = false;
+};
+
+class averaging_shard final : public centre_shard {
+ public:
+  explicit averaging_shard(half_config c)
+      : centre_shard(std::move(c)), sent_(lines_.size()), averaged_(lines_.size(), config_.first_step) {}
+
+ private:
+  // The base has seen to it that a worker's push of one step comes here once; it serves nothing else for the block until done().
+  void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
+    auto& sent = sent_[b.plan->id];
+    sent[worker_of(h.src)] = value;
+    if (sent.size() < workers()) return done(b, out);
+    const auto mean = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
+    const job_cost cost{0, 2.0 * static_cast<double>(mean->bytes() * sent.size()), "mean"};
+    jobs_.run(
+        [mean, copies = std::exchange(sent, {})](job_context& c) {
+          mean->back(c.dev);
+          c.dev.fill(0, *mean);
+          for (const auto& [worker, copy] : copies) c.dev.axpy(1.0 / static_cast<double>(copies.size()), copy, *mean);
+        },
+        cost,
+        [this, &b, mean, step = h.step](effects& more) {
+          b.value = *mean;
+          ++b.version;
+          averaged_[b.plan->id] = step;
+          done(b, more);
+        },
+        out);
+  }
+
+  bool hold(const header& h, const shard_block& b) const override { return h.step > averaged_[b.plan->id]; }
+
+  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
+
+  std::vector<std::map<std::uint32_t, tensor>> sent_;  // by block id, worker: in this order they are added
+  std::vector<std::uint64_t> averaged_;                // by block id: the step of the last averaging
+};
+
+}  // namespace
+
+std::uint32_t troupe_abi_version() { return troupe::abi_version; }
+
+void register_plugin(troupe::tables& t) {
+  t.modes.add({.name = "local_sgd",
+               .doc = "Workers step by themselves; every `every` steps all take the mean of their weights. Stich 2019.",
+               .specs = {integer_option("every", 10, "local steps between two averagings", 1)},
+               .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "local_sgd"); },
+               .make_worker = [](half_config c) { return std::make_unique<averaging_worker>(std::move(c)); },
+               .make_shard = [](half_config c) { return std::make_unique<averaging_shard>(std::move(c)); }});
+}

@@ -1,0 +1,112 @@
+#include "runtime/sync/clipped.hpp"
+
+#include <bit>
+
+#include "ops/clip.hpp"
+#include "runtime/reduce/norm.hpp"
+
+namespace troupe {
+namespace {
+
+class clipped_shard final : public clocked_shard {
+ public:
+  clipped_shard(half_config c, clock_policy p) : clocked_shard(std::move(c), p) {
+    for (const auto& b : config_.plan->blocks)
+      if (counts(b)) ++expected_;
+  }
+
+ private:
+  struct ready_block {
+    shard_block* block;
+    sum_ptr sum;
+    std::uint32_t packets;
+  };
+  struct round {
+    std::map<std::uint32_t, std::vector<square_sum>> parts;  // by block id
+    std::vector<ready_block> waiting;                        // our blocks
+  };
+
+  // Blocks that get a gradient in training.
+  bool counts(const param_block& b) const {
+    const auto& p = config_.graph->params[b.param];
+    const auto& l = config_.graph->layers[p.layer];
+    return p.spec.trainable && l.in_train && l.wants_backward;
+  }
+
+  void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
+    rounds_[step].waiting.push_back({&b, sum, packets});
+    auto found = std::make_shared<std::vector<square_sum>>();
+    auto cost = cost_of(due);
+    cost.kind = "norm";
+    cost.bytes += static_cast<double>(b.value.bytes());
+    const auto total = config_.graph->params[b.plan->param].spec.dims.count();
+    jobs_.run(
+        [due = std::move(due), sum, found, total, begin = b.plan->begin](job_context& c) {
+          run_additions(due, c.dev);
+          *found = square_sums(c.dev, (*sum)[0], begin, total);
+        },
+        cost,
+        [this, &b, found, step](effects& more) {
+          for (auto s : config_.plan->shards) {
+            if (s == config_.self || (*config_.plan)[s].group != group()) continue;
+            auto h = to(s);
+            h.step = step;
+            squares words{b.plan->id, {}};
+            for (const auto& part : *found)
+              words.parts.emplace_back(std::uint64_t{part.node.first} << 32 | part.node.span,
+                                       std::bit_cast<std::uint64_t>(part.sum));
+            more.send({h, std::move(words)});
+          }
+          take(b.plan->id, step, std::move(*found), more);
+        },
+        out);
+  }
+
+  void on_other(const envelope& e, effects& out) override {
+    const auto* s = std::get_if<squares>(&e.body);
+    if (!s || s->block >= config_.plan->blocks.size() || e.h.step < next_) return void(++dropped_);
+    std::vector<square_sum> parts;
+    for (const auto& [node, bits] : s->parts)
+      parts.push_back({{static_cast<std::uint32_t>(node >> 32), static_cast<std::uint32_t>(node)}, std::bit_cast<double>(bits)});
+    take(s->block, e.h.step, std::move(parts), out);
+  }
+
+  void take(std::uint32_t block, std::uint64_t step, std::vector<square_sum> parts, effects& out) {
+    auto& r = rounds_[step];
+    if (!r.parts.try_emplace(block, std::move(parts)).second) return void(++dropped_);
+    if (r.parts.size() < expected_) return;
+    const auto done = std::move(r);
+    rounds_.erase(step);
+    next_ = step + 1;
+    for (const auto& w : done.waiting) {
+      const double mean = 1.0 / w.packets;
+      run_update(*w.block, {}, w.sum, mean * factor(done, mean), step, out);
+    }
+  }
+
+  // Parameters in layer order. Without maths there are no sums: nothing is clipped.
+  double factor(const round& r, double mean) const {
+    std::vector<double> all;
+    for (const auto& l : config_.graph->layers)
+      for (auto p : l.params) {
+        std::vector<square_sum> parts;
+        for (const auto& b : config_.plan->blocks)
+          if (b.param == p && counts(b)) parts.insert(parts.end(), r.parts.at(b.id).begin(), r.parts.at(b.id).end());
+        if (const auto sum = sum_of_squares(parts, config_.graph->params[p].spec.dims.count())) all.push_back(*sum);
+      }
+    return norm_clip_factor(config_.clip_norm, all, mean);
+  }
+
+  std::size_t expected_ = 0;
+  std::uint64_t next_ = 0;  // step whose factor is not known yet
+  std::map<std::uint64_t, round> rounds_;
+};
+
+}  // namespace
+
+std::unique_ptr<role> make_clocked_shard(half_config c, clock_policy p) {
+  if (c.clip_norm > 0) return std::make_unique<clipped_shard>(std::move(c), p);
+  return std::make_unique<clocked_shard>(std::move(c), p);
+}
+
+}  // namespace troupe

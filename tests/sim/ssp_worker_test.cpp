@@ -1,0 +1,90 @@
+// The worker half of ssp alone, message by message.
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// A worker whose jobs finish at once; what it sends is kept.
+class lone_worker {
+ public:
+  explicit lone_worker(std::int64_t staleness) : dev_(make_cpu_device()) {
+    shape_of_job s;
+    s.packets = s.workers = 2;
+    auto spec = small_spec(s);
+    const auto* mode = shared_tables()->modes.find("ssp");
+    spec.train.sync = {"ssp", checked(with({{"staleness", option_value(staleness)}}), mode->specs), {}};
+    node_spec here;
+    here.name = "local";
+    job_ = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), {here}));
+    self_ = make_role(job_, job_->plan.workers[0]);
+  }
+
+  std::vector<envelope> say(header h, message m) {
+    std::vector<envelope> sent, todo{{h, std::move(m)}};
+    while (!todo.empty()) {
+      const auto next = todo.front();
+      todo.erase(todo.begin());
+      effects out;
+      self_->on(next, {}, out);
+      for (auto& x : out.list()) {
+        if (auto* r = std::get_if<run_effect>(&x)) {
+          job_context ctx{*dev_};
+          r->work(ctx);
+          todo.push_back({{}, finished{r->token}});
+        } else if (auto* s = std::get_if<send_effect>(&x)) {
+          sent.push_back(s->e);
+        }
+      }
+    }
+    return sent;
+  }
+
+  std::vector<envelope> weights_of(const param_block& b, std::uint64_t version) {
+    header h;
+    h.src = b.shard;
+    h.version = version;
+    return say(h, weights{b.id, tensor::allocate(*dev_, {b.count}, dtype::f32)});
+  }
+  std::vector<envelope> gradient_of(std::uint32_t layer, std::uint64_t step) {
+    header h;
+    h.step = step;
+    tensors grads;
+    for (auto p : job_->graph.layers[layer].params)
+      grads.push_back(tensor::allocate(*dev_, job_->graph.params[p].spec.dims, dtype::f32));
+    return say(h, gradient{layer, grads, {}});
+  }
+  const job_plan& plan() const { return job_->plan; }
+  std::uint32_t layer_of_block(const param_block& b) const { return job_->graph.params[b.param].layer; }
+
+ private:
+  std::shared_ptr<device> dev_;
+  std::shared_ptr<prepared_job> job_;
+  std::unique_ptr<role> self_;
+};
+
+// The oldest version that a fetch of block `b` among `sent` accepts; none: there is no fetch of it.
+std::optional<std::uint64_t> asked_for(const std::vector<envelope>& sent, std::uint32_t block) {
+  for (const auto& e : sent)
+    if (const auto* f = std::get_if<fetch>(&e.body); f && f->block == block) return e.h.version;
+  return std::nullopt;
+}
+
+// An answer that was under way when the worker went on: it brings nothing new, and is too old for the step the worker wants by now.
+// The worker must ask again, or it waits for ever.
+TEST(ssp_worker, asks_again_when_an_answer_brings_nothing_new) {
+  lone_worker w(1);
+  const auto& first = w.plan().blocks.front();
+  const auto layer = w.layer_of_block(first);
+  std::vector<param_block> blocks;
+  for (const auto& b : w.plan().blocks)
+    if (w.layer_of_block(b) == layer) blocks.push_back(b);
+  for (const auto& b : blocks) w.weights_of(b, 0);
+  const auto after_0 = w.gradient_of(layer, 0);
+  ASSERT_EQ(asked_for(after_0, first.id), 0u) << "weights of version 0 will do for step 1";
+  EXPECT_FALSE(asked_for(w.gradient_of(layer, 1), first.id)) << "one question at a time";
+  const auto answered = w.weights_of(first, 0);
+  EXPECT_EQ(asked_for(answered, first.id), 1u) << "step 2 needs version 1";
+}
+
+}  // namespace
+}  // namespace troupe::testing
