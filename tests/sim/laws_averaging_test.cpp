@@ -49,7 +49,7 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t exchanges = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto tau = 1 + seed % 5;
     auto shape = averaging_tally(seed, "easgd", {{"tau", std::to_string(tau)}, {"variant", variant}});
     const double alpha = variant == "sync" ? 0.9 / shape.workers : 0.3;  // N alpha above 2 would not settle
@@ -79,7 +79,7 @@ TEST(laws_easgd, sync_exchanges_keep_the_sum_of_workers_and_centre) { elastic_su
 
 TEST(laws_easgd, alpha_0_and_one_worker_is_plain_training) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape =
         draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0"}, {"tau", std::to_string(1 + seed % 4)}}, .rule = "adam"});
     shape.workers = 1;
@@ -108,7 +108,7 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
   fault_sums sums;
   const fault_wish wish{.crash = false};
   std::uint64_t merges = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
     shape.layers = 1;
     mass_checker masses;
@@ -129,7 +129,7 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
 TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;

@@ -118,7 +118,7 @@ void switching(const fault_wish& wish) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t switches = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "bsp", .net = "tally"});
     shape.workers = 2 + static_cast<std::uint32_t>(seed % 7);
     shape.packets = shape.workers;
@@ -145,7 +145,7 @@ TEST(laws_switch, switching_goes_on_when_workers_crash_and_come_back) { switchin
 TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
   const auto dev = make_cpu_device();
   std::uint64_t switches = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(100); ++seed) {
+  for (const auto seed : law_seeds(100)) {
     const auto shape = draw_shape(seed, {.mode = "bsp", .rule = seed % 2 ? "adam" : "momentum"});
     auto alone = shape;
     alone.workers = alone.shards = 1;

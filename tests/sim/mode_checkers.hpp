@@ -124,10 +124,14 @@ class elastic_checker final : public checker {
     if (is(j.plan, s.self, role_kind::shard)) shard(s, j);
   }
   void worker(const seen_event& s, const prepared_job& j) {
-    if (std::holds_alternative<start>(s.in.body))
-      std::erase_if(asked_, [&](const auto& a) { return std::get<0>(a.first) == s.self; });
-    if (const auto* w = std::get_if<weights>(&s.in.body))
-      asked_.try_emplace({s.self, w->block, s.in.h.step}, values(w->value));  // the first answer counts
+    if (const auto* w = std::get_if<weights>(&s.in.body)) {  // the first answer to its question counts
+      const auto at = asked_.find({s.self, w->block, s.in.h.step});
+      if (at != asked_.end() && at->second.empty()) at->second = values(w->value);
+    }
+    for (const auto& e : s.out) {
+      header h;
+      if (const auto* f = sent<fetch>(e, &h); f && !f->join) asked_[{s.self, f->block, h.step}].clear();
+    }
     std::map<std::uint32_t, std::pair<std::uint64_t, vec>> moved;
     for (const auto& e : s.out) {
       header h;
