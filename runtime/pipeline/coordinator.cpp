@@ -250,12 +250,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   for (auto s = completed_; s < step; ++s) step_of(s);
   complete_steps(out);
   if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
-  if (settling_) {  // its word may have been lost with it
-    auto h = to(config_.plan->workers[worker]);
-    h.id = msg_id{settle_round_};
-    h.step = completed_;
-    out.send({h, settle{}});
-  }
+  if (settling_) send_settle(config_.plan->workers[worker], out);  // its word may have been lost with it
 }
 
 // --- a person

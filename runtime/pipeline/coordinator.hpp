@@ -115,6 +115,7 @@ class coordinator final : public role {
   void begin_round(effects& out);
   void round_complete(const gathered& g, effects& out);
   void begin_settle(effects& out);
+  void send_settle(role_id worker, effects& out) const;
   void begin_switch(effects& out);
   header adoption(role_id r) const;
   void switched(effects& out);
@@ -140,7 +141,7 @@ class coordinator final : public role {
   std::optional<gathered> round_;
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
-  std::optional<std::uint64_t> lost_portions_of_;  // the step in which a worker was last restarted
+  std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;

@@ -75,12 +75,15 @@ void coordinator::round_complete(const gathered& g, effects& out) {
 void coordinator::begin_settle(effects& out) {
   settling_.emplace();
   ++settle_round_;
-  for (auto w : config_.plan->workers) {
-    auto h = to(w);
-    h.id = msg_id{settle_round_};
-    h.step = completed_;
-    out.send({h, settle{}});
-  }
+  for (auto w : config_.plan->workers) send_settle(w, out);
+}
+
+void coordinator::send_settle(role_id worker, effects& out) const {
+  auto h = to(worker);
+  h.id = msg_id{settle_round_};
+  h.step = completed_;
+  h.flags = static_cast<std::uint16_t>((era_ & 0xff) << 8);
+  out.send({h, settle{}});
 }
 
 void coordinator::begin_switch(effects& out) {

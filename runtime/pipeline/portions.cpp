@@ -52,9 +52,8 @@ bool portion_book::done(std::uint32_t worker, std::uint32_t first) {
 }
 
 bool portion_book::has_done(std::uint32_t packet) const {
-  return std::any_of(all_.begin(), all_.end(), [&](const entry& e) {
-    return e.done && e.what.first <= packet && packet < e.what.first + e.what.count;
-  });
+  return std::any_of(all_.begin(), all_.end(),
+                     [&](const entry& e) { return e.done && e.what.first <= packet && packet < e.what.first + e.what.count; });
 }
 
 void portion_book::finish() {

@@ -78,6 +78,8 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
   if (policy_.pull) c.asked = false;
   if (c.value && h.version <= c.version) {
     ++dropped_;
+  } else if (exact() && (layers_[layer].begun || assembling_[layer]) && h.version > layers_[layer].done) {
+    c.later.try_emplace(h.version, w.value);
   } else {
     c.version = h.version;
     c.value = w.value;
@@ -96,9 +98,22 @@ void clocked_worker::on_joined(std::uint64_t, effects&) {
   for (auto& l : layers_) l.begun = false;
 }
 
+// What came too early, as far as the layer is now.
+void clocked_worker::take_later(std::uint32_t layer) {
+  for (auto id : layers_[layer].blocks) {
+    auto& c = cache_[id];
+    auto end = c.later.upper_bound(layers_[layer].done);
+    if (end == c.later.begin()) continue;
+    const auto newest = std::prev(end);
+    if (newest->first > c.version) c.version = newest->first, c.value = newest->second;
+    c.later.erase(c.later.begin(), end);
+  }
+}
+
 void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   if (assembling_[layer] || l.blocks.empty()) return;
+  if (exact()) take_later(layer);
   std::uint64_t least = ~0ull, most = 0;
   for (auto id : l.blocks) {
     if (!cache_[id].value) return;
@@ -107,8 +122,6 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   }
   if (policy_.staleness == 0) {
     if (least != most || (l.begun && least <= l.handed)) return;
-    // A restarted worker makes a step again that some blocks have already: what is newer waits until it is done with that step.
-    if (l.begun && !policy_.portions && least > l.done) return;
     forget_sums(layer, least);
     count_read(layer, 0);
     assemble(layer, least, out);

@@ -39,6 +39,8 @@ class clocked_worker : public worker_half {
     std::uint64_t version = 0;
     tensor value;
     bool asked = false;  // a fetch is under way
+    // Newer ones, which came while a restarted worker makes a step again that this block has already: by version.
+    std::map<std::uint64_t, tensor> later;
   };
   // Our own sum of one step's packets that the weights we read may lack: read your own writes.
   struct own_sum {
@@ -50,15 +52,17 @@ class clocked_worker : public worker_half {
   std::uint64_t least_version(std::uint64_t step) const { return step > policy_.staleness ? step - policy_.staleness : 0; }
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
+  bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
+  void take_later(std::uint32_t layer);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
   void count_portion(std::uint64_t step, tree_node node, effects& out);
 
   clock_policy policy_;
-  std::vector<cached> cache_;                                                    // by block
-  std::vector<std::vector<own_sum>> own_;                                        // by layer
-  std::vector<bool> assembling_;                                                 // by layer
-  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
+  std::vector<cached> cache_;              // by block
+  std::vector<std::vector<own_sum>> own_;  // by layer
+  std::vector<bool> assembling_;           // by layer
+  std::uint64_t over_ = 0;                 // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 

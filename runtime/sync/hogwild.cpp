@@ -239,13 +239,14 @@ class hogwild_shard final : public shard_half {
     auto* b = blocks_.find(w.block);
     if (!b || !syncs_[w.block].waiting || syncs_[w.block].number != h.step || !syncs_[w.block].sent) return void(++dropped_);
     auto& s = syncs_[w.block];
-    s.waiting = false;
     s.last = w.value;
     subtract(
         w.value, std::exchange(s.sent, {}),
         [this, b](tensor delta, effects& more) {
-          more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)),
-                       jobs_.expect([this](effects& then) { advance_closing(then); })});
+          more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)), jobs_.expect([this, b](effects& then) {
+                         syncs_[b->plan->id].waiting = false;  // not before: what is read for the next one must have this
+                         advance_closing(then);
+                       })});
         },
         out);
   }

@@ -29,7 +29,8 @@ void mode_host::make() { half_ = shard_ ? mode_->make_shard(config_) : mode_->ma
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
-  if (of_an_era(e.body) && e.h.src != config_.coordinator) {
+  // A `settle` that comes again after the switch is about the mode that has gone.
+  if ((of_an_era(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<settle>(e.body)) {
     const auto era = static_cast<std::uint8_t>(e.h.flags >> 8);
     if (era != era_) {
       const auto ahead = static_cast<std::uint8_t>(era - era_);

@@ -41,7 +41,7 @@ class mode_host final : public role {
   std::vector<bool> given_;     // by layer
   std::vector<envelope> early_;
   std::uint64_t late_ = 0;
-  bool joining_ = false;               // restarted, and our half has not yet joined
+  bool joining_ = false;                // restarted, and our half has not yet joined
   std::optional<envelope> last_adopt_;  // shard: for those who come back
 };
 

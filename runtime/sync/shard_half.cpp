@@ -31,7 +31,8 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
-                   if (std::exchange(started_, true)) return void(++dropped_);  // it came twice; a second filling would undo training
+                   if (std::exchange(started_, true))
+                     return void(++dropped_);  // it came twice; a second filling would undo training
                    jobs_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
@@ -160,7 +161,9 @@ void shard_half::take_contribution(const header& h, const state& s, effects& out
   const auto* b = blocks_.find(s.block);
   if (worker >= workers() || !b || s.value.count() != b->plan->count) return void(++dropped_);
   if (on_copy(h, s, out)) return;
-  if (static_cast<std::uint64_t>(h.id) < settling_) return void(++dropped_);
+  auto& round = contributed_at_[{s.block, worker}];
+  if (static_cast<std::uint64_t>(h.id) < std::max(settling_, round)) return void(++dropped_);
+  round = static_cast<std::uint64_t>(h.id);
   contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};
 }
 

@@ -91,6 +91,7 @@ class shard_half : public role {
   std::set<role_id> settled_;
   bool told_ = false;  // on_all_settled has been called
   contributions contributed_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> contributed_at_;  // by block, worker: round of the latest
   std::uint64_t settling_ = 0, boundary_ = 0;  // which round (header.id), and the step it is about
   std::size_t members_ = 0;                    // workers of the groups we serve
   std::vector<envelope> early_;                // what came before the blocks were filled

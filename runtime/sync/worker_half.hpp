@@ -88,7 +88,7 @@ class worker_half : public role {
     std::size_t left = 0;  // nodes of the cover that have left
   };
   struct rejoin {
-    std::map<std::uint32_t, std::uint64_t> wanted;  // by block all of whose answers are here: the step its shard wants next
+    std::map<std::uint32_t, std::uint64_t> wanted;          // by block all of whose answers are here: the step its shard wants next
     std::map<std::uint32_t, std::set<std::uint64_t>> have;  // by block: versions
     std::vector<envelope> answers;
   };

@@ -8,7 +8,7 @@ namespace {
 // What all workers' weights and the centre hold together at the end: the sum over workers (their `state` when they settle) plus the centre.
 class whole_sum final : public checker {
  public:
-  std::map<std::uint32_t, std::vector<double>> sum;                                   // by block
+  std::map<std::uint32_t, std::vector<double>> sum;                         // by block
   std::map<std::pair<std::uint32_t, role_id>, std::vector<double>> copies;  // by block, worker: what it settled with
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
@@ -40,7 +40,8 @@ mode_shape averaging_tally(std::uint64_t seed, const std::string& mode, text_opt
 std::string off_mass(const mode_result& r) {
   for (const auto& [name, w] : r.weights)
     for (std::int64_t i = 0; i < w.count(); ++i)
-      if (const double n = w.data<double>()[i]; !(n > 0 && n <= 1 + 1e-9)) return name + " " + std::to_string(i) + " is " + std::to_string(n);
+      if (const double n = w.data<double>()[i]; !(n > 0 && n <= 1 + 1e-9))
+        return name + " " + std::to_string(i) + " is " + std::to_string(n);
   return r.weights.empty() ? "no weights" : "";
 }
 
@@ -48,7 +49,7 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t exchanges = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto tau = 1 + seed % 5;
     auto shape = averaging_tally(seed, "easgd", {{"tau", std::to_string(tau)}, {"variant", variant}});
     const double alpha = variant == "sync" ? 0.9 / shape.workers : 0.3;  // N alpha above 2 would not settle
@@ -78,8 +79,9 @@ TEST(laws_easgd, sync_exchanges_keep_the_sum_of_workers_and_centre) { elastic_su
 
 TEST(laws_easgd, alpha_0_and_one_worker_is_plain_training) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
-    auto shape = draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0"}, {"tau", std::to_string(1 + seed % 4)}}, .rule = "adam"});
+  for (const auto seed : law_seeds()) {
+    auto shape =
+        draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0"}, {"tau", std::to_string(1 + seed % 4)}}, .rule = "adam"});
     shape.workers = 1;
     shape.packets = 1 + static_cast<std::uint32_t>(seed % 3);
     auto plain_shape = shape;
@@ -106,12 +108,13 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
   fault_sums sums;
   const fault_wish wish{.crash = false};
   std::uint64_t merges = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
     shape.layers = 1;
     mass_checker masses;
     whole_sum all;
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&masses, &all}});
+    const auto got =
+        run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&masses, &all}});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     merges += masses.merges;
     ASSERT_EQ(off_mass(got), "") << "seed " << seed;
@@ -126,7 +129,7 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
 TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;

@@ -14,7 +14,7 @@ std::string undisturbed(mode_shape s, device& dev) {
 TEST(laws_bsp, weights_under_faults_and_restarts_are_those_of_one_undisturbed_worker) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum"});
     const auto want = undisturbed(shape, *dev);
     ASSERT_FALSE(want.empty());

@@ -8,7 +8,7 @@ namespace {
 
 TEST(laws_downpour, one_worker_with_n_push_and_n_fetch_1_is_plain_training) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "downpour", .rule = seed % 2 ? "adam" : "momentum", .lr = 0.02});
     shape.workers = 1;
     shape.packets = 1 + static_cast<std::uint32_t>(seed % 3);
@@ -31,7 +31,7 @@ TEST(laws_downpour, one_worker_with_n_push_and_n_fetch_1_is_plain_training) {
 TEST(laws_downpour, every_gradient_is_applied_once_held_back_ones_too) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto shape = downpour_tally(seed);
     push_checker once;
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&once}});
@@ -45,7 +45,7 @@ TEST(laws_downpour, every_gradient_is_applied_once_held_back_ones_too) {
 
 TEST(laws_downpour, groups_of_several_workers_are_applied_once_a_step) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(100); ++seed) {
+  for (const auto seed : law_seeds(100)) {
     auto shape = draw_shape(seed, {.mode = "downpour", .net = "tally"});
     shape.groups = 1 + static_cast<std::uint32_t>(seed % 3);
     shape.workers = shape.groups * (2 + static_cast<std::uint32_t>(seed % 4));

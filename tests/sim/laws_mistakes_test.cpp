@@ -35,7 +35,8 @@ TEST(laws_mistakes, skipped_deduplication_is_found) {
     shape.options = {{"n_push", "2"}};  // odd steps are free for the mistake
     push_checker once;
     skipped_deduplication wrong;
-    return noticed({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&once}, .wrong = &wrong});
+    return noticed(
+        {.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&once}, .wrong = &wrong});
   });
 }
 
@@ -52,7 +53,8 @@ TEST(laws_mistakes, staleness_off_by_one_is_found) {
   must_be_found("staleness off by one", [&](std::uint64_t seed) {
     const auto shape = draw_shape(seed, {.mode = "ssp", .options = {{"staleness", std::to_string(1 + seed % 3)}}});
     clocked_checker order(1 + seed % 3);
-    return noticed({.job = prepare_mode(shape, wrong_tables), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&order}});
+    return noticed(
+        {.job = prepare_mode(shape, wrong_tables), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&order}});
   });
 }
 
@@ -81,7 +83,8 @@ TEST(laws_mistakes, early_apply_is_found) {
     const auto shape = draw_shape(seed, {.mode = "bsp"});
     clocked_checker order(0);
     early_apply wrong;
-    return noticed({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&order}, .wrong = &wrong});
+    return noticed(
+        {.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&order}, .wrong = &wrong});
   });
 }
 
@@ -93,7 +96,8 @@ struct lost_residual final : mistake {
     auto& list = out.list();
     const auto settles = [](const effect& e) { return sent<ready>(e) && sent<ready>(e)->what == ready::what_of::settled; };
     if (!is(j.plan, self, role_kind::worker) || std::none_of(list.begin() + before, list.end(), settles)) return;
-    list.erase(std::remove_if(list.begin() + before, list.end(), [](const effect& e) { return sent<push>(e) != nullptr; }), list.end());
+    list.erase(std::remove_if(list.begin() + before, list.end(), [](const effect& e) { return sent<push>(e) != nullptr; }),
+               list.end());
   }
 };
 
@@ -130,13 +134,17 @@ TEST(laws_mistakes, double_reply_is_found) {
     const auto shape = draw_shape(seed, {.mode = "easgd", .options = {{"alpha", "0.3"}, {"tau", "2"}}});
     elastic_checker sums(0.3);
     double_reply wrong;
-    return noticed({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&sums}, .wrong = &wrong});
+    return noticed(
+        {.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&sums}, .wrong = &wrong});
   });
   must_be_found("share sent twice", [&](std::uint64_t seed) {
     const auto shape = draw_shape(seed, {.mode = "gossip", .options = {{"every", "2"}}, .layers = 1});
     mass_checker masses;
     double_reply wrong;
-    return noticed({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), {.crash = false}), .checkers = {&masses}, .wrong = &wrong});
+    return noticed({.job = prepare_mode(shape),
+                    .config = draw_world(seed, shape.workers, dev.get(), {.crash = false}),
+                    .checkers = {&masses},
+                    .wrong = &wrong});
   });
 }
 

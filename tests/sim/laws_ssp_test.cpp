@@ -8,7 +8,7 @@ namespace {
 TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults_and_restarts) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum"});
     auto alone = shape;
     alone.workers = alone.shards = 1;
@@ -71,7 +71,7 @@ TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t stale_reads = 0, seen_worst = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto s = seed % 5;  // 0 to 4
     auto shape = tally_shape(seed, {.mode = "ssp", .options = {{"staleness", std::to_string(s)}}});
     ledger book;
@@ -83,7 +83,8 @@ TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(book.wrong, "") << "seed " << seed;
     for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
     EXPECT_GE(book.reads, shape.steps * shape.packets * shape.layers);
     stale_reads += book.oldest > 0;
     seen_worst = std::max(seen_worst, book.oldest);
@@ -129,19 +130,22 @@ TEST(laws_ssp, infinite_staleness_never_waits_for_a_shard) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = tally_shape(seed, {.mode = "ssp", .options = {{"staleness", "inf"}}});
     never_waits watch;
     ledger book;
     const auto job = prepare_mode(shape);
     book.job = job.get(), book.staleness = shape.steps, book.steps = shape.steps;
-    const auto got = run({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&watch},
+    const auto got = run({.job = job,
+                          .config = draw_world(seed, shape.workers, dev.get(), wish),
+                          .checkers = {&watch},
                           .on_read = [&](const weight_read& r) { book.read(r); }});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(book.wrong, "") << "seed " << seed;
     ASSERT_GE(watch.handed, shape.steps * shape.workers * shape.layers);
     for (const auto& [name, w] : got.weights)
-      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
     sums.add(got.counts);
   }
   sums.expect_all(wish);

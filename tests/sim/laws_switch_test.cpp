@@ -45,7 +45,8 @@ class switch_ledger final : public checker {
     std::uint64_t from;
   };
   void watch(const seen_event& s, const prepared_job& j) override {
-    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.clock == modes_.size()) modes_.push_back({a->mode, s.in.h.step});
+    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.clock == modes_.size())
+      modes_.push_back({a->mode, s.in.h.step});
     for (const auto& e : s.out) {
       header h;
       const auto* w = sent<weights>(e, &h);
@@ -117,7 +118,7 @@ void switching(const fault_wish& wish) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t switches = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "bsp", .net = "tally"});
     shape.workers = 2 + static_cast<std::uint32_t>(seed % 7);
     shape.packets = shape.workers;
@@ -125,7 +126,8 @@ void switching(const fault_wish& wish) {
     shape.lr = -1;
     const auto job = prepare_mode(shape);
     switch_ledger book("bsp");
-    const auto got = run_switching({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&book}}, seed, shape.steps);
+    const auto got = run_switching({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&book}},
+                                   seed, shape.steps);
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     switches += book.switches();
     sums.add(got.counts);
@@ -143,7 +145,7 @@ TEST(laws_switch, switching_goes_on_when_workers_crash_and_come_back) { switchin
 TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
   const auto dev = make_cpu_device();
   std::uint64_t switches = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(100); ++seed) {
+  for (const auto seed : law_seeds(100)) {
     const auto shape = draw_shape(seed, {.mode = "bsp", .rule = seed % 2 ? "adam" : "momentum"});
     auto alone = shape;
     alone.workers = alone.shards = 1;

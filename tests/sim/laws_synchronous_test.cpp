@@ -32,7 +32,7 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
   fault_sums sums;
   const fault_wish wish{.crash = false};
   std::uint64_t copies = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "sandblaster", .rule = "momentum"});
     shape.packets = 2 * shape.workers + static_cast<std::uint32_t>(seed % 7);
     shape.options = {{"portion", std::to_string(1u << seed % 3)}};
@@ -53,7 +53,7 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
 TEST(laws_sandblaster, portions_of_a_restarted_worker_are_dealt_again) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "sandblaster", .rule = "momentum"});
     shape.packets = 2 * shape.workers;
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
@@ -68,12 +68,13 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = "tree"});
     shape.arity = 2u << seed % 3;  // 2, 4, 8
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
+    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev))
+        << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
     sums.add(got.counts);
   }
   sums.expect_all(wish);
@@ -94,7 +95,7 @@ TEST(laws_group_sync, every_update_of_a_group_reaches_the_master_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};  // the shards are on the workers' nodes
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     const auto shape = groups_tally(seed);
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
@@ -106,7 +107,7 @@ TEST(laws_group_sync, every_update_of_a_group_reaches_the_master_once) {
 
 TEST(laws_group_sync, one_group_is_bsp_bit_for_bit) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(100); ++seed) {
+  for (const auto seed : law_seeds(100)) {
     auto shape = draw_shape(seed, {.mode = "group_sync", .rule = "momentum"});
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
@@ -116,7 +117,7 @@ TEST(laws_group_sync, one_group_is_bsp_bit_for_bit) {
 
 TEST(laws_hogwild, one_worker_is_plain_training_to_rounding) {
   const auto dev = make_cpu_device();
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(100); ++seed) {
+  for (const auto seed : law_seeds(100)) {
     auto shape = draw_shape(seed, {.mode = "hogwild", .rule = seed % 2 ? "momentum" : "adagrad"});
     shape.workers = 1;
     shape.together = true;
@@ -134,7 +135,7 @@ TEST(laws_hogwild, one_worker_is_plain_training_to_rounding) {
 TEST(laws_hogwild, additions_are_lost_or_applied_once_never_twice) {
   const auto dev = make_cpu_device();
   std::uint64_t lost = 0, kept = 0;
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "hogwild", .net = "tally"});
     shape.together = true;
     shape.packets = shape.workers;
@@ -159,7 +160,7 @@ TEST(laws_hogwild, server_groups_bring_every_update_to_the_first_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+  for (const auto seed : law_seeds()) {
     mode_shape shape{.mode = "hogwild", .shards = 1 + static_cast<std::uint32_t>(seed % 2), .net = "tally"};
     shape.workers = shape.groups = shape.server_groups = 2 + static_cast<std::uint32_t>(seed % 6);
     shape.options = {{"sync_freq", std::to_string(1 + seed % 6)}};

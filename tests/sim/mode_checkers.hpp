@@ -78,8 +78,8 @@ class clocked_checker final : public checker {
     }
   }
   std::uint64_t staleness_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<std::uint32_t>> came_;      // by block, step
-  std::map<role_id, std::map<std::uint32_t, std::set<std::uint64_t>>> given_;  // by worker, block: versions
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<std::uint32_t>> came_;  // by block, step
+  std::map<role_id, std::map<std::uint32_t, std::set<std::uint64_t>>> given_;        // by worker, block: versions
 };
 
 // downpour: a shard updates a block once for every different (worker, step) that has been pushed to it, and not more often.
@@ -124,9 +124,14 @@ class elastic_checker final : public checker {
     if (is(j.plan, s.self, role_kind::shard)) shard(s, j);
   }
   void worker(const seen_event& s, const prepared_job& j) {
-    if (std::holds_alternative<start>(s.in.body)) std::erase_if(asked_, [&](const auto& a) { return std::get<0>(a.first) == s.self; });
-    if (const auto* w = std::get_if<weights>(&s.in.body))
-      asked_.try_emplace({s.self, w->block, s.in.h.step}, values(w->value));  // the first answer counts
+    if (const auto* w = std::get_if<weights>(&s.in.body)) {  // the first answer to its question counts
+      const auto at = asked_.find({s.self, w->block, s.in.h.step});
+      if (at != asked_.end() && at->second.empty()) at->second = values(w->value);
+    }
+    for (const auto& e : s.out) {
+      header h;
+      if (const auto* f = sent<fetch>(e, &h); f && !f->join) asked_[{s.self, f->block, h.step}].clear();
+    }
     std::map<std::uint32_t, std::pair<std::uint64_t, vec>> moved;
     for (const auto& e : s.out) {
       header h;
@@ -146,8 +151,7 @@ class elastic_checker final : public checker {
     }
   }
   void shard(const seen_event& s, const prepared_job& j) {
-    if (const auto* p = std::get_if<push>(&s.in.body);
-        p && different_.insert({p->block, s.in.h.src, s.in.h.step}).second)
+    if (const auto* p = std::get_if<push>(&s.in.body); p && different_.insert({p->block, s.in.h.src, s.in.h.step}).second)
       line_[p->block].push_back(values(p->sum));
     for (const auto& e : s.out) {
       header h;
@@ -224,9 +228,8 @@ class mass_checker final : public checker {
       const auto layer = j.graph.params[j.plan.blocks[st->block].param].layer;
       const double says = std::bit_cast<double>(h.version);
       const double m = mass_.try_emplace({s.self, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
-      must(std::abs(says - m) < 1e-12, [&] {
-        return j.plan[s.self].name + " says that its mass is " + std::to_string(says) + ", it is " + std::to_string(m);
-      });
+      must(std::abs(says - m) < 1e-12,
+           [&] { return j.plan[s.self].name + " says that its mass is " + std::to_string(says) + ", it is " + std::to_string(m); });
       if (!(h.flags & flag_join)) settled_[st->block] += says;
     }
   }

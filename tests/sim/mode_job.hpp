@@ -163,15 +163,28 @@ struct whole_sampler final : sampler {
 inline tables mode_tables() {
   auto t = stock_tables();
   const auto count = [](const char* name) { return integer_option(name, 1, name, 1); };
-  t.layers.add({.name = "tally", .doc = "", .specs = {count("steps"), count("packets")}, .make = [](const options& o) {
-                  auto l = std::make_unique<tally_layer>();
-                  l->steps = o.integer("steps"), l->packets = o.integer("packets");
-                  return l;
-                },
-                .cases = {}, .min_inputs = 2, .max_inputs = 2});
-  t.layers.add({.name = "squares", .doc = "", .specs = {}, .make = [](const options&) { return std::make_unique<squares_layer>(); },
-                .cases = {}, .min_inputs = 2, .max_inputs = 2});
-  t.sources.add({"regression", "", {count("examples"), count("columns"), real_option("noise", 0.0, "of y")},
+  t.layers.add({.name = "tally",
+                .doc = "",
+                .specs = {count("steps"), count("packets")},
+                .make =
+                    [](const options& o) {
+                      auto l = std::make_unique<tally_layer>();
+                      l->steps = o.integer("steps"), l->packets = o.integer("packets");
+                      return l;
+                    },
+                .cases = {},
+                .min_inputs = 2,
+                .max_inputs = 2});
+  t.layers.add({.name = "squares",
+                .doc = "",
+                .specs = {},
+                .make = [](const options&) { return std::make_unique<squares_layer>(); },
+                .cases = {},
+                .min_inputs = 2,
+                .max_inputs = 2});
+  t.sources.add({"regression",
+                 "",
+                 {count("examples"), count("columns"), real_option("noise", 0.0, "of y")},
                  [](const options& o, std::uint64_t) {
                    return std::make_shared<regression_source>(o.integer("examples"), o.integer("columns"), o.real("noise"));
                  }});

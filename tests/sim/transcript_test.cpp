@@ -102,15 +102,19 @@ TEST_P(transcripts, of_a_mode) {
 
 INSTANTIATE_TEST_SUITE_P(
     every, transcripts,
-    ::testing::Values(mode_case{"ssp", {.mode = "ssp", .options = {{"staleness", "1"}}, .steps = 3}},
-                      mode_case{"downpour", {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "2"}}, .groups = 2, .steps = 3}},
-                      mode_case{"easgd", {.mode = "easgd", .options = {{"alpha", "0.5"}, {"tau", "2"}}, .steps = 2}},
-                      mode_case{"eamsgd", {.mode = "eamsgd", .options = {{"alpha", "0.5"}, {"tau", "2"}, {"variant", "sync"}}, .steps = 2, .rule = "nesterov"}},
-                      mode_case{"gossip", {.mode = "gossip", .steps = 2}},
-                      mode_case{"sandblaster", {.mode = "sandblaster", .packets = 4, .steps = 2}},
-                      mode_case{"group_sync", {.mode = "group_sync", .options = {{"sync_freq", "2"}}, .groups = 2, .server_groups = 2, .steps = 3}},
-                      mode_case{"hogwild", {.mode = "hogwild", .steps = 2, .together = true}},
-                      mode_case{"tree", {.mode = "bsp", .steps = 2, .reducer = "tree"}}),
+    ::testing::Values(
+        mode_case{"ssp", {.mode = "ssp", .options = {{"staleness", "1"}}, .steps = 3}},
+        mode_case{"downpour", {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "2"}}, .groups = 2, .steps = 3}},
+        mode_case{"easgd", {.mode = "easgd", .options = {{"alpha", "0.5"}, {"tau", "2"}}, .steps = 2}},
+        mode_case{
+            "eamsgd",
+            {.mode = "eamsgd", .options = {{"alpha", "0.5"}, {"tau", "2"}, {"variant", "sync"}}, .steps = 2, .rule = "nesterov"}},
+        mode_case{"gossip", {.mode = "gossip", .steps = 2}},
+        mode_case{"sandblaster", {.mode = "sandblaster", .packets = 4, .steps = 2}},
+        mode_case{"group_sync",
+                  {.mode = "group_sync", .options = {{"sync_freq", "2"}}, .groups = 2, .server_groups = 2, .steps = 3}},
+        mode_case{"hogwild", {.mode = "hogwild", .steps = 2, .together = true}},
+        mode_case{"tree", {.mode = "bsp", .steps = 2, .reducer = "tree"}}),
     [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
