@@ -225,11 +225,11 @@ class planner {
       plan_.reducers.push_back(add_role(role_kind::reducer, plan_[w].name + "/reducer", plan_[w].node, plan_[w].worker).id);
   }
 
-  // On a node that may work and has no worker, else beside the last worker. One stage with the whole model: it runs when asked.
+  // On a node that offers itself, else beside the last worker: a node that the topology leaves free may be away without harm.
+  // One stage with the whole model: it runs when asked.
   void add_tester() {
-    auto node = plan_[plan_.workers.back()].node;
-    for (auto n : worker_nodes_)
-      if (std::none_of(plan_.workers.begin(), plan_.workers.end(), [&](role_id w) { return plan_[w].node == n; })) node = n;
+    const auto offered = nodes_with(nodes_, "tester");
+    const auto node = offered.empty() ? plan_[plan_.workers.back()].node : offered.front();
     const auto none = static_cast<std::uint32_t>(workers_);
     const auto add = [&](role_kind kind, const char* name) {
       auto& r = add_role(kind, name, node, none);

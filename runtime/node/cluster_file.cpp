@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-const std::vector<std::string> node_roles{"coordinator", "worker", "server", "data"};
+const std::vector<std::string> node_roles{"coordinator", "worker", "server", "data", "tester"};
 
 bool host_name(const std::string& h) {
   const auto plain = [](unsigned char c) {

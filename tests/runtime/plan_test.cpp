@@ -186,6 +186,24 @@ TEST(plan, fuse_makes_one_stage_of_a_chain_and_one_edge_per_tensor) {
   EXPECT_TRUE(s.out_edges.empty());
 }
 
+// A node that the topology leaves free may be down: the job must not need it for its evaluation.
+TEST(plan, the_tester_is_beside_the_last_worker_or_where_a_node_offers) {
+  auto j = small_net();
+  j.pipeline.packets = 2;
+  j.topology.workers_per_group = 2;
+  const auto tester_of = [&](const std::vector<node_spec>& nodes) {
+    const auto g = std::get<model_graph>(try_graph(j));
+    const auto p = std::get<job_plan>(make_plan(j, g, nodes, {{}, true}));
+    EXPECT_EQ(p[p.tester].node, p[p.tester_loader].node);
+    EXPECT_EQ(p[p.tester].node, p[p.tester_stage].node);
+    return p.nodes[p[p.tester].node].name;
+  };
+  auto nodes = nodes_named({"n1", "n2", "n3"});
+  EXPECT_EQ(tester_of(nodes), "n2");
+  nodes[2].roles = {"tester"};
+  EXPECT_EQ(tester_of(nodes), "n3");
+}
+
 TEST(plan, own_stage_types_are_never_fused) {
   auto j = small_net();
   j.pipeline.fuse = "auto";
