@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -38,6 +39,14 @@ std::string this_machine() {
   std::string id;
   std::getline(in, id);
   return id;
+}
+
+// What the machine could give now. Zero: unknown.
+std::uint64_t free_memory() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+  return 0;
 }
 
 // A lock that every process that maps it may take, and that outlives who holds it.
@@ -85,6 +94,12 @@ std::string objection(int fd, std::uint64_t bytes) {
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
+  // The kernel would hand out pages until it kills somebody.
+  if (const auto left = free_memory(); bytes > left - left / 4) {
+    why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
+          std::to_string(left) + " that the machine has free";
+    return std::nullopt;
+  }
   std::uint64_t token = 0;
   open_file f{::memfd_create(file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   const auto failed = [&] {
