@@ -153,6 +153,8 @@ TEST_F(cluster_exchange_share, kill_nine_leaves_no_memory_in_the_daemon) {
     auto* y = open(1, 2);
     share(y, std::vector<float>(100'000, 2));
     share(y, std::vector<double>(10, 2), "of its own");
+    // Once this is answered the daemon has heard that it is full. Had we died before, nobody would know of it, and it would be dropped.
+    if (troupe_exchange_lock(y, "l", patient) != 0) return 1;
     ready();
     ::pause();
     return 0;
