@@ -94,7 +94,6 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (!fresh) return void(++dropped_);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
-  if (leaves) ++open.left;
   if (due.empty()) {
     if (leaves) node_done(g.layer, h.step, node, sum, out);
     return;
@@ -112,7 +111,7 @@ void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   if (step < l.done) return void(++dropped_);  // given up meanwhile
   on_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
-  if (open == open_[layer].end() || open->second.left < cover_.size()) return;
+  if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);
   l.done = step + 1;
   on_layer_done(layer, step, out);
