@@ -105,14 +105,10 @@ role_id loaders_source(const prepared_job& j, std::uint32_t w) {
 // What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
 json routes(const prepared_job& j) {
   auto list = json::array();
-  for (const auto& e : j.plan.edges)
-  {
-    json o{{"from", j.plan[e.from].name},
-           {"to", j.plan[e.to].name},
-           {"tensor", tensor_name(j, e.what)},
-           {"shape", cut(tensor_shape(j, e.what), e.region).to_string()},
-           {"bytes_per_packet", edge_bytes(j, e)},
-           {"gradient_back", e.grad_back}};
+  for (const auto& e : j.plan.edges) {
+    json o{{"from", j.plan[e.from].name},          {"to", j.plan[e.to].name},
+           {"tensor", tensor_name(j, e.what)},     {"shape", cut(tensor_shape(j, e.what), e.region).to_string()},
+           {"bytes_per_packet", edge_bytes(j, e)}, {"gradient_back", e.grad_back}};
     if (!e.region.whole()) o["features"] = {e.region.begin, e.region.end};
     if (j.plan.placed && !j.plan[e.to].tester) o["packets"] = {e.packets.first, e.packets.count};
     list.push_back(std::move(o));

@@ -53,8 +53,9 @@ struct dropout final : layer {
     c.dev.fill(1.0, ones);
     c.dev.dropout(stream, c.first_example, ratio, ones, all);
     tensor mine = tensor::allocate(c.dev, x.dims(), x.type());
-    c.dev.copy_block({.rows = dims[0], .length = here, .from_offset = first_feature * inner, .from_stride = features * inner, .to_stride = here},
-                     all, mine);
+    c.dev.copy_block(
+        {.rows = dims[0], .length = here, .from_offset = first_feature * inner, .from_stride = features * inner, .to_stride = here},
+        all, mine);
     c.dev.apply(binary::multiply, x, mine, backed(c.dev, y));
   }
 };

@@ -33,7 +33,7 @@ struct layer_spec {
   std::string partition = "batch";              // batch | feature | none
   std::vector<double> fraction;
   std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
-  std::string algorithm;  // of this layer's maths, empty = auto
+  std::string algorithm;           // of this layer's maths, empty = auto
   bool recompute = false;
   std::string phase;  // "train", "test" or empty for both
   source_position at;

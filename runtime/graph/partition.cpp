@@ -57,8 +57,8 @@ std::vector<double> even(std::size_t n) { return std::vector<double>(n, 1.0 / st
 
 class assigner {
  public:
-  assigner(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes, const std::vector<std::uint32_t>& workers,
-           const std::vector<packet_range>& ranges, diagnostics& errors)
+  assigner(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
+           const std::vector<std::uint32_t>& workers, const std::vector<packet_range>& ranges, diagnostics& errors)
       : g_(g), nodes_(nodes), workers_(workers), ranges_(ranges), errors_(errors) {
     all_packets_ = {0, static_cast<std::uint32_t>(job.pipeline.packets)};
   }
@@ -69,7 +69,9 @@ class assigner {
   }
 
  private:
-  static bool said(const layer_spec& s) { return !s.place.empty() || !s.fraction.empty() || s.partition != "batch" || s.key_at.count("partition"); }
+  static bool said(const layer_spec& s) {
+    return !s.place.empty() || !s.fraction.empty() || s.partition != "batch" || s.key_at.count("partition");
+  }
 
   void error(const graph_layer& l, const std::string& key, const std::string& message) {
     errors_.push_back({at_key(*l.spec, key), "layer " + in_quotes(l.name) + ": " + message});
@@ -93,14 +95,17 @@ class assigner {
       const auto node = std::find(names.begin(), names.end(), word.substr(0, slash));
       const auto key = "place." + std::to_string(i);
       if (node == names.end()) {
-        error(l, key, "unknown node " + in_quotes(word.substr(0, slash)) + did_you_mean(word.substr(0, slash), names) +
-                          " (there is: " + joined(names) + ")");
+        error(l, key,
+              "unknown node " + in_quotes(word.substr(0, slash)) + did_you_mean(word.substr(0, slash), names) +
+                  " (there is: " + joined(names) + ")");
         continue;
       }
       const auto at = static_cast<std::uint32_t>(node - names.begin());
       const auto& devices = nodes_[at].devices;
       if (slash != std::string::npos && std::find(devices.begin(), devices.end(), word.substr(slash + 1)) == devices.end()) {
-        error(l, key, "node " + in_quotes(*node) + " has no device " + in_quotes(word.substr(slash + 1)) + " (it has: " + joined(devices) + ")");
+        error(l, key,
+              "node " + in_quotes(*node) + " has no device " + in_quotes(word.substr(slash + 1)) + " (it has: " + joined(devices) +
+                  ")");
         continue;
       }
       found.push_back(at);
@@ -113,7 +118,8 @@ class assigner {
     const auto before = errors_.size();
     auto nodes = nodes_of(l);
     if (errors_.size() > before) return beside_workers();
-    if (s.partition == "none" || (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
+    if (s.partition == "none" ||
+        (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
       return alone(l, nodes);
     if (s.partition == "batch" && nodes.empty()) {
       if (!s.fraction.empty() && s.fraction.size() != workers_.size())
@@ -148,15 +154,16 @@ class assigner {
     return a;
   }
 
-  assignment by_batch(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares, bool beside) {
+  assignment by_batch(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
+                      bool beside) {
     const auto counts = share_out(all_packets_.count, shares);
     assignment a;
     a.shares = shares;
     std::uint32_t first = 0;
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       if (counts[k] < 1)
-        error(l, "fraction", "part " + std::to_string(k) + " gets none of the " + std::to_string(all_packets_.count) +
-                                 " packets of a step");
+        error(l, "fraction",
+              "part " + std::to_string(k) + " gets none of the " + std::to_string(all_packets_.count) + " packets of a step");
       a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, no_worker});
       first += a.parts.back().packets.count;
     }
@@ -170,7 +177,8 @@ class assigner {
 
   assignment by_feature(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
     if (!splits_features(l)) {
-      error(l, "partition", "a layer of type " + in_quotes(l.type) + " cannot be split by feature (it supports: " + ways_of(l) + ")");
+      error(l, "partition",
+            "a layer of type " + in_quotes(l.type) + " cannot be split by feature (it supports: " + ways_of(l) + ")");
       return beside_workers();
     }
     return cut_features(l, nodes, shares);
@@ -314,7 +322,8 @@ std::vector<packet_range> worker_ranges(const job_spec& job, std::uint32_t worke
       counts = share_out(packets, l.fraction);
       if (std::abs(sum - 1.0) > 1e-6 || *std::min_element(counts.begin(), counts.end()) < 1) {
         char text[96];
-        std::snprintf(text, sizeof text, "fractions must sum to 1 and leave every worker one of %u packets; these sum to %.6g", packets, sum);
+        std::snprintf(text, sizeof text, "fractions must sum to 1 and leave every worker one of %u packets; these sum to %.6g",
+                      packets, sum);
         errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + text});
         counts.clear();
         break;

@@ -47,14 +47,14 @@ class fuser {
     const auto alike = [](const layer_part& a, const layer_part& b) {
       return a.node == b.node && a.packets == b.packets && a.worker == b.worker;
     };
-    if (here.kind != there.kind ||
-        !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
+    if (here.kind != there.kind || !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
       return false;
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
       const auto from = l.inputs[k].layer;
       if (from < 0 || std::find(group.begin(), group.end(), static_cast<std::uint32_t>(from)) == group.end()) continue;
       for (std::size_t p = 0; p < here.parts.size(); ++p)
-        if (!(needed(l, k, here.parts[p]) == made(g_, l.inputs[k], where_[static_cast<std::size_t>(from)].parts[p].features))) return false;
+        if (!(needed(l, k, here.parts[p]) == made(g_, l.inputs[k], where_[static_cast<std::size_t>(from)].parts[p].features)))
+          return false;
     }
     return true;
   }
@@ -233,7 +233,8 @@ class planner {
       for (std::size_t k = 0; k < a.parts.size(); ++k) {
         const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const host& h) {
           const auto twice = [&](const auto& s) { return s.first == g; };
-          return h.node == a.parts[k].node && h.packets == a.parts[k].packets && std::none_of(h.stages.begin(), h.stages.end(), twice);
+          return h.node == a.parts[k].node && h.packets == a.parts[k].packets &&
+                 std::none_of(h.stages.begin(), h.stages.end(), twice);
         });
         auto& h = at != hosts.end() ? *at : hosts.emplace_back(host{a.parts[k].node, a.parts[k].packets, {}});
         h.stages.emplace_back(g, k);
@@ -324,8 +325,9 @@ class planner {
       for (auto r : {e.from, e.to})
         for (auto l : plan_[r].layers)
           if (own.count(g_.layers[l].type))
-            return error(g_.layers[l].spec->at, "layer " + in_quotes(g_.layers[l].name) +
-                                                    " is made of actors of its own: neither it nor its neighbours can be split by feature");
+            return error(g_.layers[l].spec->at,
+                         "layer " + in_quotes(g_.layers[l].name) +
+                             " is made of actors of its own: neither it nor its neighbours can be split by feature");
     }
   }
 

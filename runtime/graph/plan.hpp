@@ -28,9 +28,9 @@ struct plan_edge {
   tensor_ref what;
   bool grad_back = false;  // a backward travels the other way in training
   bool in_train = true, in_test = true;
-  packet_range packets{};      // evaluation: those of the worker that loaded it
-  feature_range region{};      // what travels
-  feature_range need{};        // what the consumer puts together from all its edges of this tensor
+  packet_range packets{};    // evaluation: those of the worker that loaded it
+  feature_range region{};    // what travels
+  feature_range need{};      // what the consumer puts together from all its edges of this tensor
   std::uint32_t credit = 1;  // packets that may be under way
 };
 
@@ -53,18 +53,18 @@ struct worker_group {
 struct role_plan {
   role_id id = no_role;
   role_kind kind = role_kind::stage;
-  std::string name;                      // "worker0/conv1", "shard1", "coordinator"
-  std::uint32_t node = 0;                // index in job_plan::nodes
-  std::uint32_t worker = 0;              // which worker it belongs to (loader, stage, worker, reducer)
-  std::uint32_t index = 0;               // which shard of its server group
-  std::uint32_t group = 0;               // which server group (shard)
-  bool tester = false;                   // loader, stage: belongs to the tester, not to a worker
-  std::vector<std::uint32_t> layers;     // stage: the layers it hosts, in topological order
+  std::string name;                                      // "worker0/conv1", "shard1", "coordinator"
+  std::uint32_t node = 0;                                // index in job_plan::nodes
+  std::uint32_t worker = 0;                              // which worker it belongs to (loader, stage, worker, reducer)
+  std::uint32_t index = 0;                               // which shard of its server group
+  std::uint32_t group = 0;                               // which server group (shard)
+  bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
+  std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
-  packet_range packets;                  // stage, worker: the packets of a step that are its own
-  std::uint32_t slots = 1;               // stage: sub-solvers, one for each packet that can be under way there
-  std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
-  std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
+  packet_range packets;                                  // stage, worker: the packets of a step that are its own
+  std::uint32_t slots = 1;                               // stage: sub-solvers, one for each packet that can be under way there
+  std::vector<std::uint32_t> in_edges;                   // stage: indices into job_plan::edges, by to_port
+  std::vector<std::uint32_t> out_edges;                  // loader and stage: by from_port
 };
 
 struct plan_node {

@@ -230,7 +230,10 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
     std::string with;
     for (const auto& name : j.all->modes.names())
       if (j.all->modes.find(name)->places) with += (with.empty() ? "" : ", ") + name;
-    return diagnostic{t.sync.at, "mode '" + m->name + "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with + ")"};
+    return diagnostic{t.sync.at,
+                      "mode '" + m->name +
+                          "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
+                          ")"};
   }
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +

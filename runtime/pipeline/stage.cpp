@@ -74,7 +74,8 @@ void stage::find_needs() {
     const int p = position_of(edge.what.layer);
     const auto* part = p < 0 ? nullptr : part_at(static_cast<std::size_t>(p));
     const auto here = part ? made(*config_.graph, edge.what, part->features) : feature_range{};
-    cuts_.push_back(edge.region == here ? feature_range{} : feature_range{edge.region.begin - here.begin, edge.region.end - here.begin});
+    cuts_.push_back(edge.region == here ? feature_range{}
+                                        : feature_range{edge.region.begin - here.begin, edge.region.end - here.begin});
   }
 }
 

@@ -140,7 +140,8 @@ class stage : public role {
   std::uint32_t backwards_of(const header& h) const;
   void join_inputs(slot& s, device& d) const;
   void cut_outputs(slot& s, device& d) const;
-  tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
+  tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+                         device& d) const;
   const plan_edge& in_edge(std::size_t port) const { return config_.plan->edges[self().in_edges[port]]; }
   const plan_edge& out_edge(std::size_t port) const { return config_.plan->edges[self().out_edges[port]]; }
   int position_of(std::int32_t layer) const;
@@ -176,9 +177,9 @@ class stage : public role {
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output
   std::vector<need_of> needs_;
-  std::vector<contributions> in_grads_;               // by need
-  std::vector<std::vector<std::int32_t>> need_at_;    // by position, input: index into needs_, or -1
-  std::vector<feature_range> cuts_;                   // by out-edge: of the output that is here; {0, 0}: all
+  std::vector<contributions> in_grads_;             // by need
+  std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
+  std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
   bool wants_backward_ = false;
   bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
   job_cost forward_cost_, backward_cost_;

@@ -40,7 +40,9 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                          for (auto& b : blocks_.list()) b.ready = true;
                          on_filled(more);
                          const auto& p = *config_.plan;
-                         const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, b.version, 0, b.version, 1, more); };
+                         const auto first_to = [&](role_id r, const shard_block& b) {
+                           give(r, b, b.version, 0, b.version, 1, more);
+                         };
                          for (const auto& g : p.groups)
                            for (auto w = g.first; g.server_group == group() && w < g.first + g.count; ++w)
                              for (const auto& b : blocks_.list())

@@ -71,7 +71,8 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     net.place(cut, nodes, feature);
     auto made = prepare_job(cut, shared_tables(), nodes_named(nodes));
     if (auto* bad = std::get_if<diagnostics>(&made)) {
-      ASSERT_NE(bad->front().message.find("gets none of"), std::string::npos) << bad->front().message << "\nseed " << seed << "\n" << described(cut);
+      ASSERT_NE(bad->front().message.find("gets none of"), std::string::npos) << bad->front().message << "\nseed " << seed << "\n"
+                                                                              << described(cut);
       continue;  // more parts than features or packets: refused
     }
     ++ran;
@@ -82,7 +83,9 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     c.seed = seed;
     c.dev = dev.get();
     const auto got = run_in_world(j, c);
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << "\n" << described(cut) << "\n" << (got.events.empty() ? "" : got.events.back().text);
+    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << "\n"
+                                                  << described(cut) << "\n"
+                                                  << (got.events.empty() ? "" : got.events.back().text);
     auto alone = prepare_job(whole, shared_tables(), nodes_named(1));
     plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
     while (loop.steps() < static_cast<std::uint64_t>(*whole.train.finish.steps)) loop.step();

@@ -13,7 +13,9 @@ class random_net {
  public:
   explicit random_net(std::uint64_t seed) : rng_(seed) {}
 
-  std::int64_t draw(std::int64_t least, std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(least, most)(rng_); }
+  std::int64_t draw(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(rng_);
+  }
   bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(rng_) < p; }
 
   // A job on one node, without any placement.
@@ -28,8 +30,10 @@ class random_net {
     j.precision = chance(0.5) ? "f64" : "fp32";
     j.train.finish.steps = j.precision == "f64" ? 3 : 1;
     j.eval.every = chance(0.3) ? 1 : 0;
-    j.data.values = checked(with({{"shape", std::vector<std::int64_t>{2, 8, 8}}, {"classes", option_value(std::int64_t{4})},
-                                  {"examples", option_value(std::int64_t{64})}, {"test_examples", option_value(std::int64_t{13})}}),
+    j.data.values = checked(with({{"shape", std::vector<std::int64_t>{2, 8, 8}},
+                                  {"classes", option_value(std::int64_t{4})},
+                                  {"examples", option_value(std::int64_t{64})},
+                                  {"test_examples", option_value(std::int64_t{13})}}),
                             t.sources.find("synthetic")->specs);
     j.layers.clear();
     at_ = "data";
@@ -73,7 +77,8 @@ class random_net {
   }
 
   static bool splits(const std::string& type) {
-    static const std::set<std::string> can{"convolution", "linear", "relu", "dropout", "max_pool", "avg_pool", "flatten", "eltwise"};
+    static const std::set<std::string> can{"convolution", "linear",   "relu",    "dropout",
+                                           "max_pool",    "avg_pool", "flatten", "eltwise"};
     return can.count(type) > 0;
   }
 
@@ -106,7 +111,8 @@ class random_net {
       case 3: {
         if (extent_ < 4) return add(j, "dropout", {from});
         extent_ /= 2;
-        return add(j, chance(0.5) ? "max_pool" : "avg_pool", {from}, with({{"kernel", std::int64_t{2}}, {"stride", std::int64_t{2}}}));
+        return add(j, chance(0.5) ? "max_pool" : "avg_pool", {from},
+                   with({{"kernel", std::int64_t{2}}, {"stride", std::int64_t{2}}}));
       }
       case 4: return add(j, "lrn", {from});
       case 5: {  // two ways that meet
