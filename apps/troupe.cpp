@@ -102,11 +102,20 @@ void add_init(CLI::App& app, init_arguments& a, choice_made& chosen) {
 }
 
 void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
-  auto* c = command(app, "plan", "Show placement, routes, bytes per step and memory of a job",
-                    "  troupe plan job.toml\n"
-                    "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2");
+  auto* c =
+      command(app, "plan", "Show placement, routes, bytes per step and memory of a job",
+              "  troupe plan job.toml\n"
+              "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
+              "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4");
   job_flags(*c, a, chosen.json);
   file_option(*c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
+  c->add_flag("--suggest", a.suggest, "Search for places of layers that make a step cheaper, and say which keys to write");
+  c->add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link, each direction (default: 10)")
+      ->option_text("G")
+      ->check(CLI::Range(1e-6, 1e6));
+  c->add_option("--tflops", a.teraflops, "With --suggest: 10^12 operations a second of a node (default: 1)")
+      ->option_text("T")
+      ->check(CLI::Range(1e-6, 1e6));
   c->callback([&] { chosen.run = [&](const output& o) { return run_plan(a, o); }; });
 }
 

@@ -53,8 +53,12 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out);  // tr
 
 struct plan_arguments : job_arguments {
   std::string cluster;
+  bool suggest = false;                 // where layers had better lie
+  double gigabits = 10, teraflops = 1;  // of a node's link, of a node
 };
 int run_plan(const plan_arguments& a, const output& out);  // troupe_plan.cpp
+int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes,
+                const output& out);  // troupe_suggest.cpp
 
 struct sim_arguments : job_arguments {
   std::string cluster;  // a cluster file: its nodes, and the job as it stands

@@ -244,6 +244,7 @@ int run_plan(const plan_arguments& a, const output& out) {
   auto loaded = load_job(a, nodes);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   const auto costs = cost_of(j.plan, j.graph, j.spec);
   if (out.json()) {
     out.object({{"event", "plan"},
