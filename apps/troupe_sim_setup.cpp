@@ -7,6 +7,7 @@
 #include "runtime/job/coarse.hpp"
 #include "runtime/job/plain_loop.hpp"
 #include "runtime/node/job_file.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
 
 namespace troupe {
@@ -174,7 +175,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   auto text = read_config_text(a.file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
   std::vector<node_spec> nodes;
-  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(stock_tables()),
+  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                                {}, [&](job_spec& j, std::vector<node_spec>& list) {
                                  adjust(j, s.workers, a.steps, s.maths, s.buckets, s.asked_batch);
                                  list = nodes = cluster_of(j, s.workers);
