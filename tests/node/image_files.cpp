@@ -79,7 +79,8 @@ void put(const std::string& path, const bytes& b) {
   test::write_bytes(path, b);
 }
 
-void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test, std::uint32_t side) {
+void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test,
+               std::uint32_t side) {
   unsigned number = 0;
   for (const auto& c : classes)
     for (unsigned i = 0; i < train + test; ++i, ++number) {

@@ -39,7 +39,8 @@ bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& rows, cons
 bytes picture(std::uint32_t width, std::uint32_t height, int channels, unsigned number);
 
 // A data set of small sound files under `folder`: train/CLASS and test/CLASS, PNG and JPEG by turns.
-void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test, std::uint32_t side);
+void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test,
+               std::uint32_t side);
 
 // Writes a file and the folders above it.
 void put(const std::string& path, const bytes& b);

@@ -54,19 +54,24 @@ TEST(images_png, rgb_comes_back_as_it_was_interlaced_or_not) {
 TEST(images_png, greys_of_every_depth) {
   EXPECT_THAT(decoded(png_of(8, 1, {0b10010110}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 1}), 1).bytes,
               ElementsAre(255, 0, 0, 255, 0, 255, 255, 0));
-  EXPECT_THAT(decoded(png_of(4, 1, {0b00011011}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 2}), 1).bytes, ElementsAre(0, 85, 170, 255));
+  EXPECT_THAT(decoded(png_of(4, 1, {0b00011011}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 2}), 1).bytes,
+              ElementsAre(0, 85, 170, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {0x1f}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 4}), 1).bytes, ElementsAre(17, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {9, 200}, {.colour = PNG_COLOR_TYPE_GRAY}), 3).bytes, ElementsAre(9, 9, 9, 200, 200, 200));
   // 16 bits: 0x0080 / 65535 * 255 = 0.498, 0x0081 = 0.502; 0x12ff rounds up, where cutting would give 0x12.
-  EXPECT_THAT(decoded(png_of(4, 1, {0x00, 0x80, 0x00, 0x81, 0x12, 0xff, 0xff, 0xff}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 16}), 1).bytes,
-              ElementsAre(0, 1, 0x13, 255));
+  EXPECT_THAT(
+      decoded(png_of(4, 1, {0x00, 0x80, 0x00, 0x81, 0x12, 0xff, 0xff, 0xff}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 16}), 1)
+          .bytes,
+      ElementsAre(0, 1, 0x13, 255));
 }
 
 TEST(images_png, sixteen_bit_rgb_alpha_and_palettes) {
   EXPECT_THAT(decoded(png_of(1, 1, {0x12, 0xff, 0, 0, 0xff, 0xff}, {.depth = 16})).bytes, ElementsAre(0x13, 0, 255));
-  EXPECT_THAT(decoded(png_of(2, 1, {1, 2, 3, 0, 4, 5, 6, 128}, {.colour = PNG_COLOR_TYPE_RGB_ALPHA})).bytes, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(decoded(png_of(2, 1, {1, 2, 3, 0, 4, 5, 6, 128}, {.colour = PNG_COLOR_TYPE_RGB_ALPHA})).bytes,
+              ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(decoded(png_of(2, 1, {70, 0, 80, 255}, {.colour = PNG_COLOR_TYPE_GRAY_ALPHA}), 1).bytes, ElementsAre(70, 80));
-  const png_form palette{.colour = PNG_COLOR_TYPE_PALETTE, .depth = 2, .palette = {{1, 2, 3}, {40, 50, 60}, {7, 8, 9}}, .transparent = {0}};
+  const png_form palette{
+      .colour = PNG_COLOR_TYPE_PALETTE, .depth = 2, .palette = {{1, 2, 3}, {40, 50, 60}, {7, 8, 9}}, .transparent = {0}};
   EXPECT_THAT(decoded(png_of(3, 1, {0b01001000}, palette)).bytes, ElementsAre(40, 50, 60, 1, 2, 3, 7, 8, 9));
 }
 
@@ -117,11 +122,13 @@ TEST(images_decode, every_truncation_is_an_error) {
   const auto rows = picture(16, 16, 3, 2);
   for (const auto& file : {png_of(16, 16, rows), png_of(16, 16, rows, {.interlaced = true}), jpeg_of(16, 16, rows),
                            jpeg_of(16, 16, rows, {.progressive = true})})
-    for (std::size_t n = 0; n < file.size(); ++n) EXPECT_NE(error({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n)}), "no error") << n;
+    for (std::size_t n = 0; n < file.size(); ++n)
+      EXPECT_NE(error({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n)}), "no error") << n;
 }
 
 void fix_checksum(bytes& png, std::size_t chunk) {
-  const auto n = (std::size_t{png[chunk]} << 24) | (std::size_t{png[chunk + 1]} << 16) | (std::size_t{png[chunk + 2]} << 8) | png[chunk + 3];
+  const auto n =
+      (std::size_t{png[chunk]} << 24) | (std::size_t{png[chunk + 1]} << 16) | (std::size_t{png[chunk + 2]} << 8) | png[chunk + 3];
   if (n > png.size() || chunk + 12 + n > png.size()) return;
   const auto sum = crc32(crc32(0, nullptr, 0), png.data() + chunk + 4, static_cast<uInt>(n + 4));
   for (std::size_t i = 0; i < 4; ++i) png[chunk + 8 + n + i] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
