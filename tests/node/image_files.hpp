@@ -19,8 +19,8 @@ using bytes = std::vector<std::uint8_t>;
 struct png_form {
   int colour = PNG_COLOR_TYPE_RGB, depth = 8;
   bool interlaced = false;
-  std::vector<png_color> palette;
-  bytes transparent;  // alpha of the palette's colours
+  std::vector<png_color> palette{};
+  bytes transparent{};  // alpha of the palette's colours
 };
 
 // `rows`: as PNG has them: height rows of the form's bytes, 16 bits high byte first.

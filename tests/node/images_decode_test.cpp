@@ -157,14 +157,14 @@ TEST(images_decode, giant_promises_are_refused_from_the_header) {
     return png;
   };
   EXPECT_THAT(error(with_size(0x7fffffff, 0x7fffffff)), HasSubstr("broken PNG: "));
-  EXPECT_THAT(error(with_size(65535, 65535)), HasSubstr("is too large: 65535 x 65535"));
+  EXPECT_THAT(error(with_size(65535, 65535)), HasSubstr("too large an image: 65535 x 65535"));
   EXPECT_THAT(error(with_size(8000, 8000)), HasSubstr("the header promises"));
   EXPECT_THAT(error(with_size(0, 4)), HasSubstr("broken PNG: "));
   auto jpeg = jpeg_of(8, 8, picture(8, 8, 3, 0));
   const std::uint8_t sof0[]{0xff, 0xc0};
   const auto at = std::search(jpeg.begin(), jpeg.end(), sof0, sof0 + 2) - jpeg.begin();
   for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = 0xf0;
-  EXPECT_THAT(error(jpeg), HasSubstr("is too large: 61680 x 61680"));
+  EXPECT_THAT(error(jpeg), HasSubstr("too large an image: 61680 x 61680"));
 }
 
 TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
