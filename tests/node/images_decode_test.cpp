@@ -180,7 +180,7 @@ TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
       jpeg_of(20, 12, ink, {.in = JCS_CMYK, .stored = JCS_YCCK, .channels = 4})};
   counter_rng rng(12);
   std::uint64_t sound = 0;
-  const auto inputs = test::fuzz_inputs(20000);
+  const auto inputs = test::fuzz_inputs(200000);
   for (std::uint64_t i = 0; i < inputs; ++i) {
     auto b = seeds[rng.draw_below(seeds.size())];
     for (auto flips = rng.draw_below(4) + 1; flips > 0; --flips) {

@@ -36,7 +36,8 @@ std::string check_size(std::int64_t height, std::int64_t width, wanted_size want
   if ((want.height != 0 && height != want.height) || (want.width != 0 && width != want.width))
     return "is " + text_of(height, width) + " pixels (height x width), not " + text_of(want.height, want.width);
   if (height < 1 || width < 1) return "has no pixels: " + text_of(height, width);
-  if (height > max_pixels / width) return "too large an image: " + text_of(height, width) + " (height x width), at most 2^26 pixels";
+  if (height > max_pixels / width)
+    return "too large an image: " + text_of(height, width) + " (height x width), at most 2^26 pixels";
   return {};
 }
 

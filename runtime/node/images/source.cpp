@@ -204,8 +204,10 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
   check_memory(s, train.size() + test.size());
   const auto test_key = s.test.path.empty() ? s.train.key : s.test.key;
   try {
-    return std::make_shared<image_source>(load_all(train, s, s.train.key, why), load_all(test, s, test_key, why),
-                                          shape{s.channels, s.height, s.width}, static_cast<std::int64_t>(classes.size()), s);
+    auto of_training = load_all(train, s, s.train.key, why);
+    auto of_testing = load_all(test, s, test_key, why);
+    return std::make_shared<image_source>(std::move(of_training), std::move(of_testing), shape{s.channels, s.height, s.width},
+                                          static_cast<std::int64_t>(classes.size()), s);
   } catch (const std::bad_alloc&) {
     throw option_error("memory_mib", s.train.path + ": the images do not fit into memory");
   }
