@@ -79,7 +79,12 @@ coordinator::gathered coordinator::expect(std::uint32_t packets, bool train) con
   if (!train && !config_.mode.lockstep)
     g.stages = counts(config_.plan->tester_stage);
   else
-    for (auto r : config_.plan->stages.at(0)) g.stages += counts(r);
+    for (const auto& l : config_.graph->layers) {  // each packet meets one part of it
+      const auto at = std::find_if(config_.plan->roles.begin(), config_.plan->roles.end(), [&](const role_plan& r) {
+        return r.kind == role_kind::stage && !r.tester && !r.layers.empty() && r.layers.front() == l.index;
+      });
+      if (at != config_.plan->roles.end()) g.stages += counts(at->id);
+    }
   g.by_packet.resize(packets);
   g.missing = packets * g.stages;
   if (train)
@@ -228,6 +233,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 }
 
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out) {
+  if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
