@@ -33,8 +33,8 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     reports_[1] = reports_[1] || (scalar && l.in_test);
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
-    for (std::uint16_t o = 0; o < l.out.size(); ++o)
-      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}, {}));
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
   for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   forward_cost_.kind = "forward";
