@@ -42,12 +42,23 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const finished&) { collected(out); },
                  [&](const peer_down& p) {
                    ended_ = true;
-                   out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason});
+                   out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
                  },
                  [&](const auto&) {},
              },
              e.body);
   advance(out);
+}
+
+// For people, when a host tells of a node: what was there. A role that tells of itself has said so.
+std::string coordinator::held_by(const header& h, const std::string& node) const {
+  std::string names;
+  for (const auto& r : config_.plan->roles) {
+    const bool part = r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::reducer;  // of a worker
+    if (h.src != no_role || part || config_.plan->nodes[r.node].name != node) continue;
+    names += (names.empty() ? "; it had " : ", ") + r.name;
+  }
+  return names;
 }
 
 void coordinator::begin(time_point now, effects& out) {
@@ -141,6 +152,7 @@ void coordinator::take_report(const envelope& e, effects& out) {
     if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
   } else if (round_ && e.h.step == rounds_) {
+    if (!config_.mode.lockstep) tester_is_back(e.h.incarnation, out);
     g = &*round_;
   }
   if (!g || e.h.packet >= g->by_packet.size() || index_of(e.h.src) >= config_.plan->roles.size()) return;
@@ -216,6 +228,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
     case ready::what_of::joined:
+      if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
       if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
       // It joined before the shards took the mode that all take now; what we told it was lost with it.
       if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
@@ -307,6 +320,8 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
     why = "this job's mode is fixed";
   else if (want_mode_ || switching_)
     why = "a switch to mode '" + (want_mode_ ? want_mode_->name : config_.mode.name) + "' is under way";
+  else if (!config_.plan->reducers.empty())
+    why = "with reducer = \"tree\" the mode is fixed: no other takes it";
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";
   else

@@ -89,6 +89,7 @@ class coordinator final : public role {
 
   // --- coordinator.cpp: steps, grants, boundaries
   void begin(time_point now, effects& out);
+  std::string held_by(const header& h, const std::string& node) const;
   void take_report(const envelope& e, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void take_command(const command& c, effects& out);
@@ -113,6 +114,8 @@ class coordinator final : public role {
 
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
+  void send_round(effects& out) const;
+  void tester_is_back(std::uint32_t incarnation, effects& out);
   void round_complete(const gathered& g, effects& out);
   void begin_settle(effects& out);
   void send_settle(role_id worker, effects& out) const;
@@ -139,6 +142,7 @@ class coordinator final : public role {
   std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
+  std::uint32_t tester_life_ = 0;  // incarnation of the tester that we have heard of
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted

@@ -22,6 +22,9 @@ void tester::on(const envelope& e, time_point, effects& out) {
                      if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
                  },
                  [&](const state& s) { take_state(s, out); },
+                 [&](const start&) {
+                   if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
+                 },
                  [&](const finished& f) {
                    if (f.token == round_ && made_) give(out);
                  },
