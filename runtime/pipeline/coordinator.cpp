@@ -245,9 +245,9 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
   if (portions_) {
-    // The shards may still want the step before: what it alone had done of that, it does again.
+    // The shards may still want the step before: what it was the first to do of that, it does again.
     if (last_portions_ && last_portions_->step() >= step)
-      for (const auto& p : last_portions_->done_alone(worker)) out.send({to(config_.plan->loaders[worker]), p});
+      for (const auto& p : last_portions_->done_by(worker)) out.send({to(config_.plan->loaders[worker]), p});
     portions_->lost(worker);
     lost_portions_of_ = portions_->step();
     give_up_done_portions();
