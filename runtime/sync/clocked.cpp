@@ -78,7 +78,8 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
   if (policy_.pull) c.asked = false;
   if (c.value && h.version <= c.version) {
     ++dropped_;
-  } else if ((layers_[layer].begun || assembling_[layer]) && (hold_ || (exact() && h.version > layers_[layer].done))) {
+  } else if ((layers_[layer].begun || assembling_[layer]) &&
+             (hold_ ? h.version > *hold_ : exact() && h.version > layers_[layer].done)) {
     c.later.try_emplace(h.version, w.value);
   } else {
     c.version = h.version;
