@@ -62,14 +62,19 @@ def main():
         finally:
             daemon.terminate()
             daemon.wait(30)
+    slowest = {key: max(s[key] for s in said) for key in said[0]}
+    largest = {c: max((k for k in slowest if k.startswith(c + " ")), key=lambda k: int(k.split()[1])) for c in ("all_reduce", "exchange")}
+    rate = {c: 8 * int(k.split()[1]) / slowest[k] / 1e9 for c, k in largest.items()}
     rows = [f"# The exchange alone, {datetime.date.today()}\n\n**Question.** What does a call of libtroupe_exchange cost?\n"
+            f"**Answer.** A barrier {1e3 * slowest['barrier 0']:.2f} ms; {rate['all_reduce']:.2f} GB/s a rank for a large all_reduce, "
+            f"{rate['exchange']:.2f} for a large elastic step: every byte passes through the daemon, under TLS, and is added there.\n"
             f"**Command.** `bench/exchange.py`. **Where.** {machine()}, otherwise idle. Two processes, one daemon, loopback, mutual TLS; "
             "medians.\n", "| call | float32 values | ms | GB/s of a rank, both ways |", "|---|---|---|---|"]
     for key in said[0]:
         call, n = key.split()
-        slower = max(s[key] for s in said)
-        rate = "" if n == "0" else f"{8 * int(n) / slower / 1e9:.2f}"
-        rows.append(f"| {call} | {int(n):,} | {1e3 * slower:.3f} | {rate} |")
+        both_ways = "" if n == "0" else f"{8 * int(n) / slowest[key] / 1e9:.2f}"
+        rows.append(f"| {call} | {int(n):,} | {1e3 * slowest[key]:.3f} | {both_ways} |")
+    rows.append("\n**What it does not show.** More than two processes; several machines; a daemon that hosts roles at the same time.")
     text = "\n".join(rows) + "\n"
     print(text)
     if args.out:
