@@ -66,7 +66,7 @@ class clocked_worker : public worker_half {
   // Portions, restarted: what we do again of this step needs its weights in all layers, although some have newer ones already. Until
   // all do, no layer goes on.
   std::optional<std::uint64_t> hold_;
-  std::uint64_t over_ = 0;                 // portions: the coordinator knows that steps below are over
+  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 

@@ -164,10 +164,11 @@ TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_na
   const auto job = write("job.toml", tiny_job());
   const auto faults =
       write("shard.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"2ms\"\nuntil = \"2ms\"\nnodes = [2]\nrestart_after = \"1ms\"\n");
-  std::vector<std::string> words{"sim",      job,    "--nodes",
-                                 "3",        "--set", "topology.servers_per_group=2",
-                                 "--faults", faults, "--network",
-                                 config("sim/ethernet.toml")};
+  std::vector<std::string> words{"sim",       job,
+                                 "--nodes",   "3",
+                                 "--set",     "topology.servers_per_group=2",
+                                 "--faults",  faults,
+                                 "--network", config("sim/ethernet.toml")};
   const auto o = troupe(words);
   EXPECT_EQ(o.code, 1) << o.out << o.err;
   EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are gone"), std::string::npos) << o.err;

@@ -100,10 +100,10 @@ TEST(laws_restart, a_coordinator_that_comes_back_ends_the_job_by_name) {
 
 TEST(laws_restart, a_node_that_stays_away_ends_the_job_and_the_error_says_what_it_had) {
   const auto dev = make_cpu_device();
-  for (const auto& [node, want] : std::vector<std::pair<std::uint32_t, std::string>>{
-           {0, "node n1 is lost: it crashed; the coordinator is gone"},
-           {1, "node n2 is lost: it crashed; it had worker0"},
-           {3, "node n4 is lost: it crashed; it had shard0"}}) {
+  for (const auto& [node, want] :
+       std::vector<std::pair<std::uint32_t, std::string>>{{0, "node n1 is lost: it crashed; the coordinator is gone"},
+                                                          {1, "node n2 is lost: it crashed; it had worker0"},
+                                                          {3, "node n4 is lost: it crashed; it had shard0"}}) {
     const mode_shape shape{.mode = "bsp", .apart = true};
     mode_run r{.job = prepare_mode(shape), .config = draw_world(1, 0, dev.get())};
     r.prepare = [n = node](sim::world& w) { w.at(duration(500'000), [&w, n] { w.crash(n); }); };
@@ -138,12 +138,9 @@ TEST(laws_restart, evaluations_come_to_an_end_when_workers_and_the_tester_are_re
   fault_sums sums;
   std::uint64_t in_a_round = 0;
   for (const auto seed : law_seeds()) {
-    static const std::vector<mode_shape> modes{{.mode = "bsp"},
-                                               {.mode = "ssp", .options = {{"staleness", "1"}}},
-                                               {.mode = "downpour"},
-                                               {.mode = "easgd", .options = {{"alpha", "0.2"}, {"tau", "2"}}},
-                                               {.mode = "gossip"},
-                                               {.mode = "sandblaster"}};
+    static const std::vector<mode_shape> modes{{.mode = "bsp"},      {.mode = "ssp", .options = {{"staleness", "1"}}},
+                                               {.mode = "downpour"}, {.mode = "easgd", .options = {{"alpha", "0.2"}, {"tau", "2"}}},
+                                               {.mode = "gossip"},   {.mode = "sandblaster"}};
     auto shape = draw_shape(seed, modes[seed % modes.size()]);
     shape.lr = 0.01;
     shape.test = 11 + static_cast<std::int64_t>(seed % 40);

@@ -252,7 +252,8 @@ TEST(laws_mistakes, a_restarted_worker_that_does_not_learn_the_mode_of_the_day_i
                                       .wrong = wrong.get()},
                                      seed, shape.steps);
       if (got.violation.empty()) continue;
-      std::printf("%s: found at seed %llu: %s\n", name, static_cast<unsigned long long>(seed), got.violation.substr(0, 120).c_str());
+      std::printf("%s: found at seed %llu: %s\n", name, static_cast<unsigned long long>(seed),
+                  got.violation.substr(0, 120).c_str());
       return;
     }
     ADD_FAILURE() << name << " has not been found in 1,000 seeds";

@@ -189,7 +189,7 @@ inline tables mode_tables() {
                  {count("examples"), count("columns"), real_option("noise", 0.0, "of y"), integer_option("test", 0, "examples", 0)},
                  [](const options& o, std::uint64_t) {
                    return std::make_shared<regression_source>(o.integer("examples"), o.integer("columns"), o.real("noise"),
-                                                                o.integer("test"));
+                                                              o.integer("test"));
                  }});
   t.samplers.add({"whole", "", {}, [](const options&, const sampler_config&) { return std::make_unique<whole_sampler>(); }});
   return t;
@@ -216,8 +216,8 @@ struct mode_shape {
   text_options schedule_options = {};
   std::int64_t columns = 20, examples = 256, batch_per_packet = 2;
   std::string precision = "f64";
-  bool together = false;  // everything on node 0
-  bool apart = false;     // every shard on a node of its own
+  bool together = false;                  // everything on node 0
+  bool apart = false;                     // every shard on a node of its own
   std::int64_t test = 0, eval_every = 0;  // examples; steps
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
 };
@@ -230,8 +230,9 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.seed = 3;
   j.precision = s.precision;
   j.data.source = "regression";
-  j.data.values = check_options(with({{"examples", n(s.examples)}, {"columns", n(s.columns)}, {"noise", option_value(s.noise)}, {"test", n(s.test)}}),
-                                t.sources.find("regression")->specs);
+  j.data.values = check_options(
+      with({{"examples", n(s.examples)}, {"columns", n(s.columns)}, {"noise", option_value(s.noise)}, {"test", n(s.test)}}),
+      t.sources.find("regression")->specs);
   j.data.batch = s.batch_per_packet * s.all_packets();
   j.data.sampler = {s.sampler, check_options({}, t.samplers.find(s.sampler)->specs), {}};
   for (std::uint32_t l = 0; l < s.layers; ++l) {
@@ -269,8 +270,8 @@ inline std::shared_ptr<prepared_job> prepare_mode(const mode_shape& s, std::shar
     nodes[i].name = "n" + std::to_string(i + 1);
     if (s.together) continue;
     if (i == 0)
-      nodes[i].roles = s.apart ? std::vector<std::string>{"coordinator", "data"}
-                               : std::vector<std::string>{"coordinator", "server", "data"};
+      nodes[i].roles =
+          s.apart ? std::vector<std::string>{"coordinator", "data"} : std::vector<std::string>{"coordinator", "server", "data"};
     else
       nodes[i].roles = {i <= s.workers ? "worker" : "server"};
   }
