@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -126,6 +127,16 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
   if (lost_portions_of_ != portions_->step()) return;
   give_up_done_portions();
   complete_steps(out);
+}
+
+// The losses are all there, so evaluation or the last collection may have begun; but gradients were lost with a worker. Others have
+// begun to evaluate and wait for these weights: those that were restarted evaluate later.
+void coordinator::deal_again(effects& out) {
+  if (!portions_ || lost_portions_of_ != portions_->step()) return;
+  for (const auto& d : portions_->next()) out.send({to(config_.plan->loaders[d.worker]), d.what});
+  if (!portions_->complete()) return;
+  for (auto w : std::exchange(evaluate_later_, {}))
+    if (round_) send_round_to(config_.plan->loaders[w], out);
 }
 
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
@@ -254,10 +265,12 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   }
   if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
     out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
+  evaluate_later_.erase(worker);
   if (round_ && config_.mode.lockstep) {
-    auto h = to(config_.plan->loaders[worker]);
-    h.version = evaluated_;
-    out.send({h, evaluate{rounds_}});
+    if (portions_ && !portions_->complete())
+      evaluate_later_.insert(worker);
+    else
+      send_round_to(config_.plan->loaders[worker], out);
   }
   // Steps of which nobody has reported yet, and that it will not report.
   for (auto s = completed_; s < step; ++s) step_of(s);
@@ -378,6 +391,7 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
 
 // Grants what may run; at a boundary does what is due there, one thing at a time.
 void coordinator::advance(effects& out) {
+  if (!ended_) deal_again(out);
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && config_.mode.lockstep) return;
     if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&

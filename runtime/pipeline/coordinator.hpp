@@ -2,7 +2,7 @@
 // switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
-//               command (a person), peer_down, finished
+//               ready{joined} (tester), command (a person), peer_down, finished
 // Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt (shards)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error;  stores: checkpoint, weights
 //
@@ -99,6 +99,7 @@ class coordinator final : public role {
   void joined(std::uint32_t worker, std::uint64_t step, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
+  void deal_again(effects& out);
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
@@ -115,6 +116,7 @@ class coordinator final : public role {
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
   void send_round(effects& out) const;
+  void send_round_to(role_id loader, effects& out) const;
   void tester_is_back(std::uint32_t incarnation, effects& out);
   void round_complete(const gathered& g, effects& out);
   void begin_settle(effects& out);
@@ -146,6 +148,7 @@ class coordinator final : public role {
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
+  std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;

@@ -45,11 +45,13 @@ void coordinator::begin_round(effects& out) {
 void coordinator::send_round(effects& out) const {
   const auto& plan = *config_.plan;
   auto whom = config_.mode.lockstep ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
-  for (auto l : whom) {
-    auto h = to(l);
-    h.version = config_.mode.lockstep ? completed_ : rounds_;
-    out.send({h, evaluate{rounds_}});
-  }
+  for (auto l : whom) send_round_to(l, out);
+}
+
+void coordinator::send_round_to(role_id loader, effects& out) const {
+  auto h = to(loader);
+  h.version = config_.mode.lockstep ? evaluated_ : rounds_;
+  out.send({h, evaluate{rounds_}});
 }
 
 // By its own word or by what it reports, whichever comes first. What its former life has reported of the round was of other weights.
