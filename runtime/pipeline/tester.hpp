@@ -40,7 +40,7 @@ class tester final : public role {
   header to(role_id r) const;
 
   tester_config config_;
-  std::uint64_t round_ = 0;
+  std::uint64_t round_ = 0, given_ = 0;       // the round we are at; the last whose weights have been handed on
   std::map<std::uint32_t, tensor> blocks_;    // of this round
   std::optional<std::vector<tensors>> made_;  // by layer, while the job runs
 };
