@@ -88,7 +88,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   loader_config c;
   c.job = j->id;
   c.self = r;
@@ -99,7 +99,8 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
-  c.await_resume = restarted;
+  c.await_resume = incarnation > 0;
+  c.incarnation = incarnation;
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -348,7 +349,7 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incar
     if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r, incarnation > 0);
+    case role_kind::loader: return make_loader(j, r, incarnation);
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker:
     case role_kind::shard: return make_half(j, r, incarnation);

@@ -20,6 +20,7 @@ coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
   done_.assign(workers, completed_);
   granted_.assign(workers, completed_);
   joined_at_.assign(workers, completed_);
+  lives_.assign(workers, 0);
 }
 
 header coordinator::to(role_id r) const {
@@ -129,11 +130,17 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
   complete_steps(out);
 }
 
+void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
+  auto h = to(config_.plan->loaders[worker]);
+  h.clock = lives_[worker];
+  out.send({h, p});
+}
+
 // The losses are all there, so evaluation or the last collection may have begun; but gradients were lost with a worker. Others have
 // begun to evaluate and wait for these weights: those that were restarted evaluate later.
 void coordinator::deal_again(effects& out) {
   if (!portions_ || lost_portions_of_ != portions_->step()) return;
-  for (const auto& d : portions_->next()) out.send({to(config_.plan->loaders[d.worker]), d.what});
+  for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
   if (!portions_->complete()) return;
   for (auto w : std::exchange(evaluate_later_, {}))
     if (round_) send_round_to(config_.plan->loaders[w], out);
@@ -240,7 +247,10 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       return;
     case ready::what_of::joined:
       if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
-      if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
+      if (who.kind == role_kind::worker) {
+        lives_[who.worker] = h.incarnation;
+        joined(who.worker, h.step, out);
+      }
       // It joined before the shards took the mode that all take now; what we told it was lost with it.
       if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
@@ -258,7 +268,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out)
   if (portions_) {
     // The shards may still want the step before: what it was the first to do of that, it does again.
     if (last_portions_ && last_portions_->step() >= step)
-      for (const auto& p : last_portions_->done_by(worker)) out.send({to(config_.plan->loaders[worker]), p});
+      for (const auto& p : last_portions_->done_by(worker)) send_portion(worker, p, out);
     portions_->lost(worker);
     lost_portions_of_ = portions_->step();
     give_up_done_portions();
@@ -378,7 +388,7 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
       granted_.assign(granted_.size(), next + 1);
     }
     if (portions_)
-      for (const auto& d : portions_->next()) out.send({to(config_.plan->loaders[d.worker]), d.what});
+      for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
     return;
   }
   for (std::uint32_t w = 0; w < granted_.size(); ++w) {

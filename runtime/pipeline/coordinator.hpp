@@ -100,6 +100,7 @@ class coordinator final : public role {
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
   void deal_again(effects& out);
+  void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
@@ -148,6 +149,7 @@ class coordinator final : public role {
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
+  std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined
   std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
