@@ -4,6 +4,7 @@
 #include "actors/control_plane_actors.hpp"
 #include "runtime/exchange/hub.hpp"
 #include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/shared/shared_memory.hpp"
 
 namespace troupe::control {
 namespace {
@@ -55,10 +56,30 @@ class exchange_actor final : public compat::base_actor {
     s_.control_net->disconnect(e.who);
   }
   void perform(const exchange::note_effect& e) { s_.log(e.line); }
+  void perform(exchange::share_effect& e) {
+    auto& a = e.what;
+    auto at = memory_.find(a.id);
+    if (at == memory_.end()) {
+      std::string why;
+      if (auto made = exchange::shared_file::make(e.type, e.count, why)) {
+        at = memory_.emplace(a.id, std::move(*made)).first;
+      } else {
+        perform(exchange::send_effect{e.to, exchange::answer{a.call, exchange::code::too_large, why, 0, 0}});
+        exchange::hub_effects more;  // whoever else waits for it
+        hub_.on(e.to, exchange::filled{a.id, exchange::contents::empty}, more);
+        for (auto& x : more) std::visit([this](auto& y) { perform(y); }, x);
+        return;
+      }
+    }
+    at->second.say_where(a);
+    perform(exchange::send_effect{e.to, std::move(a)});
+  }
+  void perform(const exchange::unshare_effect& e) { memory_.erase(e.id); }
 
   shared& s_;
   exchange::hub hub_;
   exchange::hub_effects out_;
+  std::map<std::uint64_t, exchange::shared_file> memory_;  // by a share's id
 };
 
 }  // namespace

@@ -173,6 +173,7 @@ std::string mode_facts_text(const sync_mode& m) {
                    : "Workers are counted one by one: [topology] workers_per_group.\n";
   if (m.takes_when) s += "Takes a sync condition: when = { kind = ... } in [train.sync].\n";
   if (!m.clips_by_norm) s += "Cannot clip gradients by their norm over all parameters.\n";
+  if (m.places) s += "Takes layers that are placed apart from the workers or split by feature.\n";
   return s;
 }
 
@@ -185,6 +186,7 @@ int mode_page(const sync_mode& m, const output& out) {
     o["by_groups"] = m.by_groups;
     o["takes_when"] = m.takes_when;
     o["clips_by_norm"] = m.clips_by_norm;
+    o["places"] = m.places;
     out.object(o);
     return exit_done;
   }

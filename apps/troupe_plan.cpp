@@ -29,7 +29,7 @@ shape tensor_shape(const prepared_job& j, tensor_ref t) {
 
 double edge_bytes(const prepared_job& j, const plan_edge& e) {
   const auto type = e.what.layer == from_data && e.what.output == 1 ? dtype::i32 : j.spec.type();
-  return static_cast<double>(static_cast<std::size_t>(tensor_shape(j, e.what).count()) * size_of(type));
+  return static_cast<double>(static_cast<std::size_t>(cut(tensor_shape(j, e.what), e.region).count()) * size_of(type));
 }
 
 std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
@@ -38,7 +38,7 @@ std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
   return n;
 }
 
-std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return worker / j.plan.groups[0].count; }
+std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return j.plan.group_index(worker); }
 
 // To whom a reducer sends its sums; no_role: it is the root, and talks to the shards.
 role_id parent_of(const prepared_job& j, const role_plan& r) {
@@ -52,9 +52,11 @@ json placement(const prepared_job& j) {
     if (!r.layers.empty()) {
       o["layers"] = json::array();
       for (auto l : r.layers) o["layers"].push_back(j.graph.layers[l].name);
+      if (j.plan.placed && r.kind == role_kind::stage && !r.tester) o["packets"] = {r.packets.first, r.packets.count};
+      if (const auto* part = r.parts[0].get()) o["features"] = {part->features.begin, part->features.end};
     }
     if (r.kind == role_kind::worker) {
-      o["packets"] = {j.plan.ranges[r.worker].first, j.plan.ranges[r.worker].count};
+      o["packets"] = {r.packets.first, r.packets.count};
       o["group"] = group_number(j, r.worker);
     }
     if (r.kind == role_kind::shard) {
@@ -103,13 +105,14 @@ role_id loaders_source(const prepared_job& j, std::uint32_t w) {
 // What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
 json routes(const prepared_job& j) {
   auto list = json::array();
-  for (const auto& e : j.plan.edges)
-    list.push_back({{"from", j.plan[e.from].name},
-                    {"to", j.plan[e.to].name},
-                    {"tensor", tensor_name(j, e.what)},
-                    {"shape", tensor_shape(j, e.what).to_string()},
-                    {"bytes_per_packet", edge_bytes(j, e)},
-                    {"gradient_back", e.grad_back}});
+  for (const auto& e : j.plan.edges) {
+    json o{{"from", j.plan[e.from].name},          {"to", j.plan[e.to].name},
+           {"tensor", tensor_name(j, e.what)},     {"shape", cut(tensor_shape(j, e.what), e.region).to_string()},
+           {"bytes_per_packet", edge_bytes(j, e)}, {"gradient_back", e.grad_back}};
+    if (!e.region.whole()) o["features"] = {e.region.begin, e.region.end};
+    if (j.plan.placed && !j.plan[e.to].tester) o["packets"] = {e.packets.first, e.packets.count};
+    list.push_back(std::move(o));
+  }
   for (std::uint32_t w = 0; w < j.plan.loaders.size(); ++w) {
     const auto from = loaders_source(j, w);
     if (from == no_role) continue;
@@ -126,7 +129,7 @@ json routes(const prepared_job& j) {
 std::string holds_text(const prepared_job& j, const role_plan& r) {
   switch (r.kind) {
     case role_kind::worker: {
-      const auto& p = j.plan.ranges[r.worker];
+      const auto& p = r.packets;
       const auto last = p.first + p.count - 1;
       auto s =
           p.count == 1 ? "packet " + std::to_string(p.first) : "packets " + std::to_string(p.first) + " to " + std::to_string(last);

@@ -96,6 +96,11 @@ struct layer {
   // Output shapes for these input shapes. Throws shape_error.
   virtual shapes infer(const shapes& in) const = 0;
   virtual signatures supported() const = 0;
+  // The layer that makes features [begin, end) (axis 1) of this one's `all`, of a split_1 signature. Null: this layer does, given
+  // that part of its inputs (element-wise layers, pooling).
+  virtual std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t all) const {
+    return (void)begin, (void)end, (void)all, nullptr;
+  }
   virtual param_specs params(const shapes& in) const { return (void)in, param_specs{}; }
   virtual carry_specs carries(const shapes& in) const { return (void)in, carry_specs{}; }
   virtual struct backward_needs backward_needs(const shapes& in) const { return (void)in, troupe::backward_needs{}; }

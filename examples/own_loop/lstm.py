@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""lstm.py ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT: a PyTorch LSTM that learns to continue waves, in several processes.
+"""lstm.py ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]: a PyTorch LSTM that learns to continue waves, in several processes.
 
 The loop is PyTorch's own; two lines of it belong to Troupe:
   bsp     every step: all_reduce of each gradient. Every rank has the same weights, bit for bit.
   easgd   every 10 steps: an elastic step of each parameter with alpha 0.5 (Platoon's setting).
+  hogwild every step: read each parameter from shared memory, and add the step that the optimizer made. With --lock, none is lost.
 Every rank draws its own waves. Writes its weights to OUT (raw float32) and one line of JSON to stdout. Exit 77: there is no PyTorch.
 """
 import json
@@ -42,8 +43,8 @@ def loss_of(model, batch):
 
 
 def main():
-    address, tls_dir, rank, size, mode, out = sys.argv[1:]
-    rank, size, elastic = int(rank), int(size), mode == "easgd"
+    address, tls_dir, rank, size, mode, out = sys.argv[1:7]
+    rank, size, elastic, hogwild, lock = int(rank), int(size), mode == "easgd", mode == "hogwild", "--lock" in sys.argv[7:]
     torch.set_num_threads(1)  # our processes share the machine
     torch.manual_seed(rank)
     generator = torch.Generator().manual_seed(100 + rank)
@@ -54,7 +55,12 @@ def main():
     law = {"law": "easgd", "alpha": ALPHA} if elastic else {}
     with Session(address, tls_dir, "lstm-" + mode, rank, size, **law) as session:
         with torch.no_grad():
-            if elastic:
+            if hogwild:
+                for name, p in parameters.items():
+                    session.share(name, p)  # the first one's weights
+                    session.shared_read(name, p)
+                session.barrier()
+            elif elastic:
                 session.barrier()  # each begins with weights of its own; the pull brings them together
             else:
                 for name, p in parameters.items():
@@ -62,18 +68,30 @@ def main():
             first = loss_of(model, unseen).item()
         for step in range(1, STEPS + 1):
             optimizer.zero_grad()
+            if hogwild:
+                with torch.no_grad():
+                    for name, p in parameters.items():
+                        session.shared_read(name, p, lock)
+                before = [p.detach().clone() for p in parameters.values()]
             loss_of(model, waves(generator, BATCH)).backward()
-            if not elastic:
+            if mode == "bsp":
                 for name, p in parameters.items():
                     session.all_reduce(name, p.grad, "mean")
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            if hogwild:
+                with torch.no_grad():
+                    for (name, p), b in zip(parameters.items(), before):
+                        session.shared_add(name, p - b, 1 / size, lock)
             if elastic and step % TAU == 0:
                 with torch.no_grad():
                     for name, p in parameters.items():
                         session.exchange(name, p)
         session.barrier()
         with torch.no_grad():
+            if hogwild:
+                for name, p in parameters.items():
+                    session.shared_read(name, p, lock)
             last = loss_of(model, unseen).item()
             with open(out, "wb") as f:
                 for p in parameters.values():

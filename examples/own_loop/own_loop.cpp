@@ -1,6 +1,6 @@
 // A training loop that knows nothing of Troupe's layers, jobs or actors, in two processes that exchange what they learn.
 //
-//   own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT
+//   own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]
 //
 // The model is a small tanh network that tells the two arms of a spiral apart; its gradient is written out below. Each rank has its
 // own share of the points.
@@ -8,6 +8,8 @@
 //           with all points, up to rounding.
 //   easgd   every 10 steps: an elastic step with alpha 0.5 (Platoon's setting); in between, every rank goes its own way, and it
 //           begins with weights of its own.
+//   hogwild both, on one machine, read the weights from shared memory and add their steps to it, whenever they like. With --lock,
+//           no addition is lost.
 // Writes its weights to OUT (raw doubles) and one line of JSON to stdout.
 #include <troupe_exchange.h>
 
@@ -44,6 +46,24 @@ std::vector<point> spiral() {
   return out;
 }
 
+// The network's output for a point; h: what its hidden units say.
+double output(const std::vector<double>& w, const point& p, double (&h)[hidden]) {
+  double out = w[count - 1];
+  for (int j = 0; j < hidden; ++j) {
+    const double* u = &w[static_cast<std::size_t>(4 * j)];
+    h[j] = std::tanh(u[0] * p.x + u[1] * p.y + u[2]);
+    out += u[3] * h[j];
+  }
+  return out;
+}
+
+// The part of the points that are told apart.
+double accuracy(const std::vector<double>& w, const std::vector<point>& data) {
+  double h[hidden], right = 0;
+  for (const auto& p : data) right += (output(w, p, h) > 0) == (p.label > 0.5) ? 1 : 0;
+  return right / points;
+}
+
 // Mean logistic loss over every `stride`-th point from `first`, and its gradient in `g` (may be null).
 double loss(const std::vector<double>& w, const std::vector<point>& data, int first, int stride, std::vector<double>* g) {
   double sum = 0;
@@ -51,12 +71,8 @@ double loss(const std::vector<double>& w, const std::vector<point>& data, int fi
   if (g) g->assign(count, 0.0);
   for (int i = first; i < points; i += stride, ++n) {
     const auto& p = data[static_cast<std::size_t>(i)];
-    double h[hidden], out = w[count - 1];
-    for (int j = 0; j < hidden; ++j) {
-      const double* u = &w[static_cast<std::size_t>(4 * j)];
-      h[j] = std::tanh(u[0] * p.x + u[1] * p.y + u[2]);
-      out += u[3] * h[j];
-    }
+    double h[hidden];
+    const double out = output(w, p, h);
     sum += std::fmax(out, 0.0) - out * p.label + std::log1p(std::exp(-std::fabs(out)));
     if (!g) continue;
     const double d = 1 / (1 + std::exp(-out)) - p.label;
@@ -76,19 +92,59 @@ double loss(const std::vector<double>& w, const std::vector<point>& data, int fi
   return sum / n;
 }
 
+// bsp and easgd: weights of our own, which we exchange.
+void train_apart(troupe_exchange* x, bool elastic, int rank, int size, const std::vector<point>& data, std::vector<double>& w,
+                 std::vector<double>& centre) {
+  int32_t weights = 0, gradient = 0;
+  check(troupe_exchange_register(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &weights));
+  check(troupe_exchange_register(x, "gradient", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &gradient));
+  if (elastic)
+    check(troupe_exchange_barrier(x, timeout_ms));  // the pull brings them together
+  else
+    check(troupe_exchange_broadcast(x, weights, w.data(), count, 0, timeout_ms));  // all begin where rank 0 does
+  std::vector<double> g;
+  for (int step = 1; step <= steps; ++step) {
+    loss(w, data, rank, size, &g);
+    if (!elastic) check(troupe_exchange_all_reduce(x, gradient, g.data(), count, TROUPE_EXCHANGE_MEAN, timeout_ms));
+    for (std::size_t k = 0; k < count; ++k) w[k] -= rate * g[k];
+    if (elastic && step % tau == 0) check(troupe_exchange_exchange(x, weights, w.data(), count, timeout_ms));
+  }
+  check(troupe_exchange_barrier(x, timeout_ms));
+  centre = w;
+  if (elastic) check(troupe_exchange_centre(x, weights, centre.data(), count, timeout_ms));
+}
+
+// hogwild: one set of weights, the first one's, in shared memory.
+void train_together(troupe_exchange* x, int lock, int rank, int size, const std::vector<point>& data, std::vector<double>& w) {
+  int32_t weights = 0;
+  check(troupe_exchange_share(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, w.data(), timeout_ms, &weights));
+  check(troupe_exchange_barrier(x, timeout_ms));  // both are there
+  std::vector<double> g;
+  for (int step = 1; step <= steps; ++step) {
+    check(troupe_exchange_shared_read(x, weights, w.data(), count, lock, timeout_ms));
+    loss(w, data, rank, size, &g);
+    // Each has a part of the points: together they make one step of `rate`.
+    check(troupe_exchange_shared_add(x, weights, g.data(), count, -rate / size, lock, timeout_ms));
+  }
+  check(troupe_exchange_barrier(x, timeout_ms));
+  check(troupe_exchange_shared_read(x, weights, w.data(), count, lock, timeout_ms));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7 || (std::strcmp(argv[5], "bsp") != 0 && std::strcmp(argv[5], "easgd") != 0)) {
-    std::fprintf(stderr, "usage: own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd OUT\n");
+  const bool lock = argc == 8 && std::strcmp(argv[7], "--lock") == 0;
+  const char* mode = argc == 7 || lock ? argv[5] : "";
+  const bool elastic = std::strcmp(mode, "easgd") == 0, hogwild = std::strcmp(mode, "hogwild") == 0;
+  if ((!elastic && !hogwild && std::strcmp(mode, "bsp") != 0) || (lock && !hogwild)) {
+    std::fprintf(stderr, "usage: own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]\n");
     return 2;
   }
-  const bool elastic = std::strcmp(argv[5], "easgd") == 0;
   troupe_exchange_options o{};
   o.struct_size = sizeof o;
   o.address = argv[1];
   o.tls_dir = argv[2];
-  o.session = argv[5];
+  o.session = mode;
   o.rank = std::atoi(argv[3]);
   o.size = std::atoi(argv[4]);
   o.law = elastic ? TROUPE_EXCHANGE_EASGD : TROUPE_EXCHANGE_AVERAGE;
@@ -96,29 +152,18 @@ int main(int argc, char** argv) {
   o.timeout_ms = timeout_ms;
   troupe_exchange* x = nullptr;
   check(troupe_exchange_open(&o, &x));
-  int32_t weights = 0, gradient = 0;
-  check(troupe_exchange_register(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &weights));
-  check(troupe_exchange_register(x, "gradient", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &gradient));
 
   const auto data = spiral();
   std::mt19937 rng(static_cast<unsigned>(7 + o.rank));  // every rank draws weights of its own
-  std::vector<double> w(count), g;
+  std::vector<double> w(count), c;
   for (auto& v : w) v = (static_cast<double>(rng()) / 4294967296.0 - 0.5) * 2;
-  if (elastic)
-    check(troupe_exchange_barrier(x, timeout_ms));  // the pull brings them together
-  else
-    check(troupe_exchange_broadcast(x, weights, w.data(), count, 0, timeout_ms));  // all begin where rank 0 does
-
   const double before = loss(w, data, 0, 1, nullptr);
-  for (int step = 1; step <= steps; ++step) {
-    loss(w, data, o.rank, o.size, &g);
-    if (!elastic) check(troupe_exchange_all_reduce(x, gradient, g.data(), count, TROUPE_EXCHANGE_MEAN, timeout_ms));
-    for (std::size_t k = 0; k < count; ++k) w[k] -= rate * g[k];
-    if (elastic && step % tau == 0) check(troupe_exchange_exchange(x, weights, w.data(), count, timeout_ms));
+  if (hogwild) {
+    train_together(x, lock ? 1 : 0, o.rank, o.size, data, w);
+    c = w;
+  } else {
+    train_apart(x, elastic, o.rank, o.size, data, w, c);
   }
-  check(troupe_exchange_barrier(x, timeout_ms));
-  std::vector<double> c = w;
-  if (elastic) check(troupe_exchange_centre(x, weights, c.data(), count, timeout_ms));
   check(troupe_exchange_barrier(x, timeout_ms));  // nobody leaves, and takes the session along, while others read
   check(troupe_exchange_close(x));
 
@@ -127,7 +172,7 @@ int main(int argc, char** argv) {
     std::perror(argv[6]);
     return 1;
   }
-  std::printf("{\"rank\": %d, \"first_loss\": %.6f, \"last_loss\": %.6f, \"centre_loss\": %.6f}\n", o.rank, before,
-              loss(w, data, 0, 1, nullptr), loss(c, data, 0, 1, nullptr));
+  std::printf("{\"rank\": %d, \"first_loss\": %.6f, \"last_loss\": %.6f, \"centre_loss\": %.6f, \"accuracy\": %.4f}\n", o.rank,
+              before, loss(w, data, 0, 1, nullptr), loss(c, data, 0, 1, nullptr), accuracy(w, data));
   return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py TROUPE_BIN bsp|easgd f|d COMMAND...: starts a daemon with certificates of its own, runs COMMAND as two processes, and checks
+"""run.py TROUPE_BIN bsp|easgd|hogwild|hogwild-lock f|d COMMAND...: starts a daemon with certificates of its own, runs COMMAND as two processes, and checks
 what they have learnt. f or d: what the weights they write consist of. Exit 77 when COMMAND says that it lacks something."""
 import array
 import json
@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+
+ACCURACY = 0.95  # of hogwild, where a model says it
 
 
 def free_port():
@@ -33,8 +35,10 @@ def start_daemon(binaries, folder):
 
 def run(command, address, certs, size, mode, kind, folder):
     """What each rank printed, and its weights."""
+    mode, _, lock = mode.partition("-")
+    options = ["--" + lock] if lock else []
     outs = [os.path.join(folder, f"weights{rank}") for rank in range(size)]
-    ranks = [subprocess.Popen([*command, address, certs, str(rank), str(size), mode, outs[rank]], stdout=subprocess.PIPE, text=True)
+    ranks = [subprocess.Popen([*command, address, certs, str(rank), str(size), mode, outs[rank], *options], stdout=subprocess.PIPE, text=True)
              for rank in range(size)]
     try:
         said = [r.communicate(timeout=240)[0] for r in ranks]
@@ -74,7 +78,10 @@ def main():
     for s in said:
         assert s["last_loss"] < 0.3 * s["first_loss"], "it has not learnt"
         assert s["centre_loss"] < 0.3 * s["first_loss"], "the centre has not learnt"
-    if mode == "bsp":
+    if mode.startswith("hogwild"):
+        assert weights[0].tobytes() == weights[1].tobytes(), "hogwild: there is one set of weights"
+        assert all(s.get("accuracy", 1) >= ACCURACY for s in said), f"hogwild: accuracy below {ACCURACY}"
+    elif mode == "bsp":
         assert weights[0].tobytes() == weights[1].tobytes(), "bsp: the ranks differ"
     else:
         assert 0 < apart < 0.3, "easgd: near each other, each on its own way"  # without the pull: 1.1 and more

@@ -41,6 +41,10 @@ def _load(path):
             "barrier": [handle, i32],
             "lock": [handle, name, i32],
             "unlock": [handle, name, i32],
+            "share": [handle, name, i32, u64, values, i32, ctypes.POINTER(i32)],
+            "shared_read": [handle, i32, values, u64, i32, i32],
+            "shared_write": [handle, i32, values, u64, i32, i32],
+            "shared_add": [handle, i32, values, u64, ctypes.c_double, i32, i32],
             "close": [handle]}.items():
         f = getattr(lib, "troupe_exchange_" + function)
         f.argtypes, f.restype = arguments, ctypes.c_int
@@ -68,6 +72,7 @@ class Session:
 
     def __init__(self, address, tls_dir, session, rank, size, law="average", alpha=0.0, timeout=30.0, library=None):
         self._lib, self._handle, self._buffers, self.timeout = _load(library), ctypes.c_void_p(), {}, timeout
+        self._shared = {}
         options = _Options(ctypes.sizeof(_Options), os.fsencode(address), os.fsencode(tls_dir), session.encode(), rank, size,
                            LAWS[law], alpha, self._milliseconds(None))
         self._check(self._lib.troupe_exchange_open(ctypes.byref(options), ctypes.byref(self._handle)))
@@ -92,6 +97,24 @@ class Session:
 
     def unlock(self, name, timeout=None):
         self._check(self._lib.troupe_exchange_unlock(self._open(), name.encode(), self._milliseconds(timeout)))
+
+    def share(self, name, values, timeout=None):
+        """An array in memory that the ranks on the daemon's machine share; it begins with the first one's `values`."""
+        address, count, kind = _memory(values)
+        number = ctypes.c_int32()
+        self._check(self._lib.troupe_exchange_share(self._open(), name.encode(), kind, count, address, self._milliseconds(timeout),
+                                                    ctypes.byref(number)))
+        self._shared[name] = number.value, kind
+
+    def shared_read(self, name, values, lock=False, timeout=None):
+        self._on_shared(self._lib.troupe_exchange_shared_read, name, values, lock, timeout)
+
+    def shared_write(self, name, values, lock=False, timeout=None):
+        self._on_shared(self._lib.troupe_exchange_shared_write, name, values, lock, timeout)
+
+    def shared_add(self, name, values, scale=1.0, lock=False, timeout=None):
+        """array += scale * values"""
+        self._on_shared(self._lib.troupe_exchange_shared_add, name, values, lock, timeout, scale)
 
     def close(self):
         handle, self._handle = self._handle, ctypes.c_void_p()
@@ -119,6 +142,15 @@ class Session:
         if kind != registered:
             raise TypeError(f"buffer '{name}' has been registered with another type")
         self._check(call(self._open(), number, address, count, *argument, limit))
+
+    def _on_shared(self, call, name, values, lock, timeout, *argument):
+        address, count, kind = _memory(values)
+        if name not in self._shared:
+            raise KeyError(f"array '{name}' has not been shared")
+        number, shared = self._shared[name]
+        if kind != shared:
+            raise TypeError(f"array '{name}' has been shared with another type")
+        self._check(call(self._open(), number, address, count, *argument, int(lock), self._milliseconds(timeout)))
 
     def _milliseconds(self, timeout):
         return max(1, round(1000 * (self.timeout if timeout is None else timeout)))

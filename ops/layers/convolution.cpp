@@ -53,6 +53,11 @@ struct convolution final : layer {
     }
     return s;
   }
+  std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t) const override {
+    auto p = std::make_shared<convolution>(*this);
+    p->base.outputs = end - begin;
+    return p;
+  }
   param_specs params(const shapes& in) const override {
     const conv_geometry g = geometry(in[0]);
     param_specs p(1);

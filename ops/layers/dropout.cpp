@@ -9,6 +9,8 @@ namespace {
 
 struct dropout final : layer {
   double ratio;
+  // Of a part: where it lies on axis 1 of the whole layer, whose mask it uses.
+  std::int64_t first_feature = 0, features = 0;
   explicit dropout(const options& o) : ratio(o.real("ratio")) {
     if (ratio >= 1.0) throw option_error("ratio", "'ratio' must be below 1");
   }
@@ -19,7 +21,13 @@ struct dropout final : layer {
   }
   signatures supported() const override {
     using enum distribution;
-    return alike({split_0, broadcast}, 1);
+    return alike({split_0, split_1, broadcast}, 1);
+  }
+  std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t, std::int64_t all) const override {
+    auto p = std::make_shared<dropout>(*this);
+    p->first_feature = begin;
+    p->features = all;
+    return p;
   }
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = false};
@@ -37,7 +45,18 @@ struct dropout final : layer {
       return;
     }
     const rng_stream stream{.key = c.seed, .a = static_cast<std::uint32_t>(c.step), .b = c.layer};
-    c.dev.dropout(stream, c.first_example, ratio, x, backed(c.dev, y));
+    if (features == 0) return c.dev.dropout(stream, c.first_example, ratio, x, backed(c.dev, y));
+    const auto inner = x.dims().count_from(2), here = x.dims()[1] * inner;
+    shape dims = x.dims();
+    dims.set(1, features);
+    tensor ones = tensor::allocate(c.dev, dims, x.type()), all = tensor::allocate(c.dev, dims, x.type());
+    c.dev.fill(1.0, ones);
+    c.dev.dropout(stream, c.first_example, ratio, ones, all);
+    tensor mine = tensor::allocate(c.dev, x.dims(), x.type());
+    c.dev.copy_block(
+        {.rows = dims[0], .length = here, .from_offset = first_feature * inner, .from_stride = features * inner, .to_stride = here},
+        all, mine);
+    c.dev.apply(binary::multiply, x, mine, backed(c.dev, y));
   }
 };
 

@@ -29,6 +29,11 @@ struct linear final : layer {
     s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
     return s;
   }
+  std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t) const override {
+    auto p = std::make_shared<linear>(*this);
+    p->outputs = end - begin;
+    return p;
+  }
   param_specs params(const shapes& in) const override {
     param_specs p(1);
     p[0] = {.name = "weight", .dims = shape{outputs, in[0].count_from(1)}, .filler = weight_filler};

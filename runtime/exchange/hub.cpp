@@ -1,4 +1,4 @@
-// The hub's members, buffers and locks. hub_rounds.cpp has what is computed.
+// The hub's members, buffers and locks. hub_rounds.cpp has what is computed, hub_shares.cpp the shared memory.
 #include "runtime/exchange/hub.hpp"
 
 #include <algorithm>
@@ -6,25 +6,14 @@
 #include <utility>
 
 #include "runtime/exchange/arithmetic.hpp"
+#include "runtime/exchange/words.hpp"
 
 namespace troupe::exchange {
 namespace {
 
-std::string quoted(const std::string& s) {
-  std::string out = "'";
-  for (char c : s) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + "'";
-}
-
-std::string rank_text(std::uint32_t r) { return "rank " + std::to_string(r); }
-
 const char* law_text(law l) {
   constexpr const char* names[] = {"average", "easgd", "easgd_sync"};
   return names[static_cast<int>(l)];
-}
-
-std::string shape_text(std::uint64_t count, element e) {
-  return std::to_string(count) + (e == element::f32 ? " float32" : " float64");
 }
 
 }  // namespace
@@ -107,7 +96,7 @@ void hub::join(const std::string& client, const open_session& o, hub_effects& ou
 
 // A member makes one call at a time, with growing numbers.
 bool hub::next_call(context c, std::uint64_t call) {
-  if (c.m.pending || !c.m.waits_for.empty() || call <= c.m.last_call) {
+  if (c.m.pending || !c.m.waits_for.empty() || c.m.waits_for_share != 0 || call <= c.m.last_call) {
     const auto client = c.m.client;
     drop(client, "a second call at once, or an old one again", c.out);
     return false;
@@ -139,7 +128,7 @@ void hub::handle(context c, const declare& d) {
   if (c.g.buffers.size() >= limits_.buffers || d.count > limits_.bytes / bytes_of(d.type)) return full();
   // Every buffer may have a centre, and every member a part in the round and an answer on its way.
   const std::uint64_t bytes = d.count * bytes_of(d.type), wider = std::max(c.g.largest, bytes);
-  std::uint64_t centres = bytes;
+  std::uint64_t centres = bytes + c.g.shared;
   for (const auto& b : c.g.buffers) centres += b.bytes();
   if (wider > limits_.bytes / (2 * c.g.size)) return full();
   const std::uint64_t wanted = centres + 2 * c.g.size * wider;
@@ -201,6 +190,15 @@ void hub::handle(context c, const cancel& x) {
     c.m.waits_for.clear();
   } else if (!c.m.granted.empty()) {
     release(c.g, std::exchange(c.m.granted, {}), c.out);
+  } else if (c.m.waits_for_share != 0) {
+    for (auto& [name, s] : c.g.shares)
+      if (s.id == c.m.waits_for_share) std::erase(s.waiting, c.m.rank);
+    c.m.waits_for_share = 0;
+  } else if (const auto mine = std::find_if(
+                 c.g.shares.begin(), c.g.shares.end(),
+                 [&](const auto& s) { return s.second.by && s.second.by->rank == c.m.rank && s.second.by->call == x.call; });
+             mine != c.g.shares.end()) {
+    pass_on(c.g, mine, c.out);
   } else if (c.m.moved) {
     c.m.out_of_step =
         rank_text(c.m.rank) + "'s deadline passed when its step had just been done without it; it must close and open anew";
@@ -214,8 +212,11 @@ void hub::forget(const std::string& client, const std::string& how, hub_effects&
   const auto text = rank_text(s.rank) + " " + how;
   out.emplace_back(note_effect{"exchange " + quoted(g.name) + ": " + text});
   const auto waits_for = g.members.at(s.rank).waits_for;
+  stop_sharing(g, g.members.at(s.rank), out);
   g.members.erase(s.rank);
   if (g.members.empty()) {
+    for (const auto& [name, shared] : g.shares) out.emplace_back(unshare_effect{shared.id});
+    shares_ -= g.shares.size();
     reserved_ -= g.reserved;
     groups_.erase(s.group);
     return;

@@ -4,6 +4,8 @@
 // A group is a session name, its size and its law. It begins with its first member and ends, centre and all, with its last one.
 //
 //   own steps    exchange under `easgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
+//   shares       memory of the daemon's machine, of which the hub knows the names, the sizes and whether it is full; its bytes are
+//                the host's and the members' (runtime/node/shared). It goes with the group
 //   rounds       all_reduce, broadcast, barrier, exchange under `average` and `easgd_sync`: complete when every rank has given its
 //                part; a group has one round at a time, since a member makes one call at a time
 //
@@ -14,6 +16,7 @@
 //    starts a round before that rank is back.
 //  - A cancel takes an incomplete part back. One that comes after its call was done leaves the member behind the others: its further
 //    steps, and rounds of its group, fail with "out_of_step" until it has opened anew. Nothing is ever applied twice.
+//  - A share is given to the second and later members only when it is full. One that nobody fills and nobody waits for is forgotten.
 //  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use can take (hub_limits::bytes). A
 //    member has at most one part here and one answer on its way.
 //  - A client that breaks the protocol is dropped; nobody else notices more than its going.
@@ -35,7 +38,8 @@ struct hub_limits {
   std::size_t clients = 1024;
   std::uint32_t group_size = 256;
   std::size_t buffers = 4096, locks = 256;       // of one group
-  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all buffers of all groups
+  std::size_t shares = 256;                      // of all groups: each is a descriptor
+  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all buffers and shares of all groups
 };
 
 struct send_effect {
@@ -48,7 +52,18 @@ struct drop_effect {  // end the connection
 struct note_effect {  // for the operator's log
   std::string line;
 };
-using hub_effects = std::vector<std::variant<send_effect, drop_effect, note_effect>>;
+// Make the memory unless it is there, say in `what` where, and send it. If it cannot be made: send an answer with code too_large, and
+// tell the hub `filled{id, empty}` in the client's name.
+struct share_effect {
+  std::string to;
+  shared_at what;
+  element type = element::f32;
+  std::uint64_t count = 0;
+};
+struct unshare_effect {  // nobody will be given this memory any more
+  std::uint64_t id = 0;
+};
+using hub_effects = std::vector<std::variant<send_effect, drop_effect, note_effect, share_effect, unshare_effect>>;
 
 class hub {
  public:
@@ -64,6 +79,7 @@ class hub {
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
   std::uint64_t reserved() const { return reserved_; }
+  std::size_t shares() const { return shares_; }
 
  private:
   struct buffer {
@@ -86,13 +102,28 @@ class hub {
     std::uint64_t last_call = 0;
     std::optional<part> pending;
     std::string waits_for, granted;  // a lock, by last_call
-    bool moved = false;              // last_call is done and has changed what the caller has yet to hear of
-    std::string out_of_step;         // why
+    std::uint64_t waits_for_share = 0;
+    bool moved = false;       // last_call is done and has changed what the caller has yet to hear of
+    std::string out_of_step;  // why
   };
   struct lock {
     std::uint32_t holder = 0;
     std::deque<std::uint32_t> waiting;
   };
+  struct filler {
+    std::uint32_t rank = 0;
+    std::uint64_t call = 0;
+  };
+  struct memory {  // a share: full, or somebody fills it
+    std::uint64_t id = 0;
+    element type;
+    std::uint64_t count;
+    std::uint32_t shared_by;
+    std::optional<filler> by;  // none: it is full
+    std::deque<std::uint32_t> waiting;
+    std::uint64_t bytes() const { return count * bytes_of(type); }
+  };
+  using memories = std::map<std::string, memory>;
   struct group {
     std::string name;
     std::uint32_t size = 0;
@@ -102,7 +133,8 @@ class hub {
     std::map<std::uint32_t, std::string> gone;  // ranks that were here
     std::vector<buffer> buffers;
     std::map<std::string, lock> locks;
-    std::uint64_t reserved = 0, largest = 0;
+    memories shares;
+    std::uint64_t reserved = 0, largest = 0, shared = 0;  // bytes; `reserved` counts what is shared too
   };
   struct seat {
     std::string group;
@@ -123,6 +155,8 @@ class hub {
   void handle(context c, const take_lock& t);
   void handle(context c, const free_lock& f);
   void handle(context c, const cancel& x);
+  void handle(context c, const share& s);
+  void handle(context c, const filled& f);
   void drop(const std::string& client, const std::string& why, hub_effects& out);
   void forget(const std::string& client, const std::string& how, hub_effects& out);
   bool next_call(context c, std::uint64_t call);
@@ -137,12 +171,18 @@ class hub {
 
   static void reply(const member& m, code c, std::string text, hub_effects& out);
   static void reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out);
+  std::optional<answer> objection(const group& g, const member& m, const share& s) const;
+  static void hand(const member& m, const memory& what, contents now, hub_effects& out);
+  void pass_on(group& g, memories::iterator at, hub_effects& out);
+  void stop_sharing(group& g, const member& m, hub_effects& out);
   static void release(group& g, const std::string& name, hub_effects& out);
 
   const hub_limits limits_;
   std::map<std::string, seat> clients_;
   std::map<std::string, group> groups_;
   std::uint64_t reserved_ = 0;
+  std::size_t shares_ = 0;
+  std::uint64_t share_ids_ = 0;
 };
 
 }  // namespace troupe::exchange

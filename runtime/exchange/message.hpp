@@ -1,10 +1,10 @@
 // What a process with a training loop of its own and the hub of a daemon say to each other. Plain values; wire.hpp has their bytes.
 //
-//   client -> hub   open_session, declare, begin, piece..., take_lock, free_lock, cancel, leave
-//   hub -> client   answer, piece...
+//   client -> hub   open_session, declare, begin, piece..., take_lock, free_lock, cancel, leave, share, filled
+//   hub -> client   answer, piece..., shared_at
 //
-// A client makes one call at a time. Calls are numbered upwards from 1; every call but `leave` and `cancel` has one answer, and
-// `answer.bytes` bytes of data follow it as pieces. A `cancel` means that the caller's deadline has passed: it no longer listens.
+// A client makes one call at a time. Calls are numbered upwards from 1; every call but `leave`, `cancel` and `filled` has one
+// answer (`share`: a shared_at, or an answer that says why not), and `answer.bytes` bytes of data follow it as pieces. A `cancel` means that the caller's deadline has passed: it no longer listens.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace troupe::exchange {
 
-inline constexpr std::uint32_t protocol = 1;
+inline constexpr std::uint32_t protocol = 2;   // 2: shared memory
 inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
 // Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
@@ -28,8 +28,9 @@ enum class element : std::uint8_t { f32, f64 };
 enum class law : std::uint8_t { average, easgd, easgd_sync };
 enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier };
 enum class reduction : std::uint8_t { sum, mean };
+enum class contents : std::uint8_t { empty, full };
 
-inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 5, reductions = 2;
+inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 5, reductions = 2, contents_kinds = 2;
 constexpr std::uint64_t bytes_of(element e) { return e == element::f32 ? 4 : 8; }
 
 // Memory of a buffer's values: shared by everybody who sends it, aligned for any element.
@@ -86,6 +87,27 @@ struct answer {
   std::uint64_t bytes = 0;  // that follow
 };
 
-using message = std::variant<open_session, declare, begin, piece, take_lock, free_lock, cancel, leave, answer>;
+// Memory that processes on the daemon's machine share by its name. Whoever asks first fills it, and says so; the others are answered
+// when it is full. If the first one gives up or dies, the next in line fills it.
+struct share {
+  std::uint64_t call = 0;
+  std::string name;
+  element type = element::f32;
+  std::uint64_t count = 0;
+};
+struct shared_at {  // runtime/node/shared/shared_memory.hpp says what is there
+  std::uint64_t call = 0, id = 0;
+  contents now = contents::empty;             // empty: fill it
+  std::uint32_t process = 0, descriptor = 0;  // of the daemon
+  std::uint64_t token = 0;                    // what the memory says of itself
+  std::string machine;
+};
+struct filled {
+  std::uint64_t id = 0;
+  contents now = contents::full;  // empty: given up
+};
+
+using message =
+    std::variant<open_session, declare, begin, piece, take_lock, free_lock, cancel, leave, answer, share, shared_at, filled>;
 
 }  // namespace troupe::exchange

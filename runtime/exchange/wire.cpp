@@ -64,6 +64,31 @@ void fields(IO& io, T& m) {
   io.number(m.value);
   io.number(m.bytes);
 }
+template <class IO, class T>
+requires std::is_same_v<std::remove_const_t<T>, share>
+void fields(IO& io, T& m) {
+  io.number(m.call);
+  io.text(m.name, max_name);
+  io.choice(m.type, elements);
+  io.number(m.count);
+}
+template <class IO, class T>
+requires std::is_same_v<std::remove_const_t<T>, shared_at>
+void fields(IO& io, T& m) {
+  io.number(m.call);
+  io.number(m.id);
+  io.choice(m.now, contents_kinds);
+  io.number(m.process);
+  io.number(m.descriptor);
+  io.number(m.token);
+  io.text(m.machine, max_name);
+}
+template <class IO, class T>
+requires std::is_same_v<std::remove_const_t<T>, filled>
+void fields(IO& io, T& m) {
+  io.number(m.id);
+  io.choice(m.now, contents_kinds);
+}
 
 struct writer {
   encoded& out;

@@ -32,8 +32,8 @@ struct layer_spec {
   std::optional<double> loss_weight;            // of a loss layer; 1 when not given
   std::string partition = "batch";              // batch | feature | none
   std::vector<double> fraction;
-  std::string place;      // "n2/cpu:1"
-  std::string algorithm;  // of this layer's maths, empty = auto
+  std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
+  std::string algorithm;           // of this layer's maths, empty = auto
   bool recompute = false;
   std::string phase;  // "train", "test" or empty for both
   source_position at;

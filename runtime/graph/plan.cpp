@@ -1,5 +1,6 @@
-// Placement of a data-parallel job: every worker is a loader, the stages of the whole model and the worker half of the sync mode,
-// all on one node; the parameters are cut evenly over the shards of a server group, and every server group has all of them. Pure and deterministic: every node computes the same plan.
+// Placement: every worker is a loader, the stages of the layers that are beside it and the worker half of the sync mode, all on one
+// node; placed layers have stages and a half of their own. The parameters of the former are cut evenly over the shards of a server group,
+// and every server group has all of them. Pure and deterministic: every node computes the same plan.
 #include "runtime/graph/plan.hpp"
 
 #include <algorithm>
@@ -24,13 +25,14 @@ std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const
 // graph cannot have a cycle.
 class fuser {
  public:
-  fuser(const model_graph& g, const std::set<std::string>& own_stage) : g_(g), own_(own_stage) {}
+  fuser(const model_graph& g, const std::set<std::string>& own_stage, const std::vector<assignment>& where)
+      : g_(g), own_(own_stage), where_(where) {}
 
   std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
     std::vector<std::vector<std::uint32_t>> out;
     for (const auto& l : g_.layers) {
       const bool joins = fuse && !out.empty() && !own_.count(l.type) && !own_.count(g_.layers[out.back().back()].type) &&
-                         keeps_order(l, out.back().front());
+                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
       if (!joins) out.emplace_back();
       out.back().push_back(l.index);
     }
@@ -38,6 +40,25 @@ class fuser {
   }
 
  private:
+  // On the same nodes, and each part wants of the group's tensors what the same part makes.
+  bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
+    const auto& here = where_[l.index];
+    const auto& there = where_[group.back()];
+    const auto alike = [](const layer_part& a, const layer_part& b) {
+      return a.node == b.node && a.packets == b.packets && a.worker == b.worker;
+    };
+    if (here.kind != there.kind || !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
+      return false;
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      const auto from = l.inputs[k].layer;
+      if (from < 0 || std::find(group.begin(), group.end(), static_cast<std::uint32_t>(from)) == group.end()) continue;
+      for (std::size_t p = 0; p < here.parts.size(); ++p)
+        if (!(needed(l, k, here.parts[p]) == made(g_, l.inputs[k], where_[static_cast<std::size_t>(from)].parts[p].features)))
+          return false;
+    }
+    return true;
+  }
+
   // Gradients of a tensor's consumers are added in layer order. A stage adds its own consumers first, so with three or more of them
   // it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
   bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
@@ -55,6 +76,7 @@ class fuser {
 
   const model_graph& g_;
   const std::set<std::string>& own_;
+  const std::vector<assignment>& where_;
 };
 
 class planner {
@@ -68,11 +90,20 @@ class planner {
     if (!errors_.empty()) return std::move(errors_);
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
-    groups_ = fuser(g_, options.own_stage).groups(job_.pipeline.fuse == "auto");
+    plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
+    for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
+    where_ = assign_layers(job_, g_, nodes_, beside_, plan_.ranges, errors_);
+    plan_.placed = std::any_of(where_.begin(), where_.end(), [](const assignment& a) { return a.placed; });
+    if (plan_.placed) check_placed();
+    if (!errors_.empty()) return std::move(errors_);
+    groups_ = fuser(g_, options.own_stage, where_).groups(job_.pipeline.fuse == "auto");
+    for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
-    for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, worker_nodes_[w % worker_nodes_.size()]);
-    cut_ranges();
+    for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, beside_[w]);
+    add_hosts();
     add_groups();
+    add_all_edges();
+    check_own_stages(options.own_stage);
     add_shards();
     add_data_server();
     cut_parameters();
@@ -142,64 +173,172 @@ class planner {
 
   void add_worker(std::uint32_t w, std::uint32_t node) {
     const auto prefix = "worker" + std::to_string(w);
-    const auto loader = add_role(role_kind::loader, prefix + "/loader", node, w).id;
-    plan_.loaders.push_back(loader);
+    plan_.loaders.push_back(add_role(role_kind::loader, prefix + "/loader", node, w).id);
     plan_.stages.emplace_back();
-    std::vector<role_id> stage_of(g_.layers.size(), no_role);
-    for (const auto& layers : groups_) {
-      auto& r = add_role(role_kind::stage, prefix + "/" + stage_name(layers), node, w);
-      r.layers = layers;
-      plan_.stages.back().push_back(r.id);
-      for (auto l : layers) stage_of[l] = r.id;
-    }
-    plan_.workers.push_back(add_role(role_kind::worker, prefix, node, w).id);
-    for (auto s : plan_.stages.back()) add_edges(s, loader, stage_of);
+    for (const auto& layers : groups_)
+      if (!where_[layers[0]].placed) add_stage(layers, w, prefix, node, w);
+    auto& half = add_role(role_kind::worker, prefix, node, w);
+    half.packets = plan_.ranges[w];
+    plan_.workers.push_back(half.id);
   }
 
-  // One edge per tensor that stage `s` needs from elsewhere, in the order its layers ask for them.
-  void add_edges(role_id s, role_id loader, const std::vector<role_id>& stage_of) {
-    auto& stage = plan_.roles[index_of(s)];
-    for (auto l : stage.layers) {
+  void add_stage(const std::vector<std::uint32_t>& layers, std::size_t part, const std::string& prefix, std::uint32_t node,
+                 std::uint32_t worker) {
+    const auto& a = where_[layers[0]];
+    auto name = prefix + "/" + stage_name(layers);
+    if (a.placed && a.parts.size() > 1) name += "." + std::to_string(part);
+    auto& r = add_role(role_kind::stage, std::move(name), node, worker);
+    r.layers = layers;
+    r.packets = a.parts[part].packets;
+    r.slots = under_way(r.packets);
+    for (auto l : layers) {
+      r.parts.push_back(make_part(g_, g_.layers[l], where_[l].parts[part]));
+      stage_of_[l][part] = r.id;
+    }
+    plan_.stages.back().push_back(r.id);
+  }
+
+  // Packets of range `packets` that can be under way at once. A loader has credit for `sub_solvers` packets at each of its consumers, and
+  // the last of these is the loss: until it has seen the packet, the credit is not back. With as many sub-solvers and as much credit
+  // everywhere behind the loader, no stage ever makes one packet wait for another: joins cannot lock each other out, and a packet of
+  // the next step cannot stand in the way of this one's.
+  std::uint32_t under_way(packet_range packets) const {
+    if (!plan_.placed) return plan_.sub_solvers;
+    std::uint32_t n = 0;
+    for (const auto& r : plan_.ranges) {
+      if (intersection(r, packets).count == 0) continue;
+      for (const auto& l : g_.layers) {
+        if (std::none_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; })) continue;
+        const auto& a = where_[l.index];
+        if (a.kind != split_kind::batch)
+          n += plan_.sub_solvers;
+        else
+          for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.sub_solvers : 0;
+      }
+    }
+    return n;
+  }
+
+  // The halves of placed layers: one for each node and range of packets (a second part of the same layer there gets its own).
+  void add_hosts() {
+    struct host {
+      std::uint32_t node;
+      packet_range packets;
+      std::vector<std::pair<std::size_t, std::size_t>> stages;  // group, part
+    };
+    std::vector<host> hosts;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const auto& a = where_[groups_[g][0]];
+      if (!a.placed) continue;
+      for (std::size_t k = 0; k < a.parts.size(); ++k) {
+        const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const host& h) {
+          const auto twice = [&](const auto& s) { return s.first == g; };
+          return h.node == a.parts[k].node && h.packets == a.parts[k].packets &&
+                 std::none_of(h.stages.begin(), h.stages.end(), twice);
+        });
+        auto& h = at != hosts.end() ? *at : hosts.emplace_back(host{a.parts[k].node, a.parts[k].packets, {}});
+        h.stages.emplace_back(g, k);
+      }
+    }
+    for (const auto& h : hosts) {
+      const auto index = static_cast<std::uint32_t>(plan_.workers.size());
+      const auto prefix = "host" + std::to_string(index - workers_);
+      plan_.stages.emplace_back();
+      for (const auto& [group, part] : h.stages) add_stage(groups_[group], part, prefix, h.node, index);
+      auto& half = add_role(role_kind::worker, prefix, h.node, index);
+      half.packets = h.packets;
+      plan_.workers.push_back(half.id);
+    }
+  }
+
+  void add_all_edges() {
+    const auto roles = plan_.roles.size();
+    for (std::size_t r = 0; r < roles; ++r)
+      if (plan_.roles[r].kind == role_kind::stage) add_edges(plan_.roles[r].id);
+  }
+
+  // One edge for each tensor, and part of one, that stage `s` needs from elsewhere, in the order its layers ask for them.
+  void add_edges(role_id s) {
+    const auto layers = plan_[s].layers;
+    for (auto l : layers) {
       const auto& layer = g_.layers[l];
+      const auto me = std::find(stage_of_[l].begin(), stage_of_[l].end(), s) - stage_of_[l].begin();
+      const auto& part = where_[l].parts[static_cast<std::size_t>(me)];
       for (std::size_t k = 0; k < layer.inputs.size(); ++k) {
         const auto what = layer.inputs[k];
-        const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
-        const auto from = producer ? stage_of[producer->index] : loader;
-        if (from == s) continue;
-        auto& e = edge(what, from, stage);
-        e.grad_back = e.grad_back || layer.grad_in_wanted[k];
-        e.in_train = e.in_train || (layer.in_train && (!producer || producer->in_train));
-        e.in_test = e.in_test || (layer.in_test && (!producer || producer->in_test));
+        const auto need = needed(layer, k, part);
+        if (what.layer < 0) {
+          for (std::size_t w = 0; w < plan_.loaders.size(); ++w)
+            add_edge(what, plan_.loaders[w], s, layer, k, intersection(plan_.ranges[w], part.packets), {}, need);
+          continue;
+        }
+        const auto& from = where_[static_cast<std::size_t>(what.layer)];
+        for (std::size_t j = 0; j < from.parts.size(); ++j) {
+          const auto producer = stage_of_[static_cast<std::size_t>(what.layer)][j];
+          if (producer == s) continue;
+          const auto [region, any] = common(made(g_, what, from.parts[j].features), need);
+          if (any) add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need);
+        }
       }
     }
   }
 
-  plan_edge& edge(tensor_ref what, role_id from, role_plan& to) {
-    for (auto i : to.in_edges)
-      if (plan_.edges[i].what == what) return plan_.edges[i];
+  void add_edge(tensor_ref what, role_id from, role_id to, const graph_layer& taker, std::size_t input, packet_range packets,
+                feature_range region, feature_range need) {
+    if (packets.count == 0) return;
+    auto& e = edge(what, from, to, region, need);
+    const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
+    e.packets = plan_.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
+    e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.sub_solvers;
+    e.grad_back = e.grad_back || taker.grad_in_wanted[input];
+    e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
+    e.in_test = e.in_test || (taker.in_test && (!producer || producer->in_test));
+  }
+
+  plan_edge& edge(tensor_ref what, role_id from, role_id to, feature_range region, feature_range need) {
+    auto& stage = plan_.roles[index_of(to)];
+    for (auto i : stage.in_edges) {
+      auto& e = plan_.edges[i];
+      if (e.what == what && e.from == from && e.region == region && e.need == need) return e;
+    }
     auto& out = plan_.roles[index_of(from)].out_edges;
     plan_edge e;
     e.from = from;
-    e.to = to.id;
+    e.to = to;
     e.from_port = static_cast<std::uint16_t>(out.size());
-    e.to_port = static_cast<std::uint16_t>(to.in_edges.size());
+    e.to_port = static_cast<std::uint16_t>(stage.in_edges.size());
     e.what = what;
     e.in_train = e.in_test = false;
+    e.region = region;
+    e.need = need;
     const auto number = static_cast<std::uint32_t>(plan_.edges.size());
     out.push_back(number);
-    to.in_edges.push_back(number);
+    stage.in_edges.push_back(number);
     plan_.edges.push_back(e);
     return plan_.edges.back();
   }
 
-  void cut_ranges() {
-    const auto n = static_cast<std::uint32_t>(workers_);
-    std::uint32_t first = 0;
-    for (std::uint32_t w = 0; w < n; ++w) {
-      const std::uint32_t count = plan_.packets / n + (w < plan_.packets % n ? 1 : 0);
-      plan_.ranges.push_back({first, count});
-      first += count;
+  // Actor-based layers do their own maths, on whole tensors.
+  void check_own_stages(const std::set<std::string>& own) {
+    for (const auto& e : plan_.edges) {
+      if (e.region.whole() && e.need.whole()) continue;
+      for (auto r : {e.from, e.to})
+        for (auto l : plan_[r].layers)
+          if (own.count(g_.layers[l].type))
+            return error(g_.layers[l].spec->at,
+                         "layer " + in_quotes(g_.layers[l].name) +
+                             " is made of actors of its own: neither it nor its neighbours can be split by feature");
     }
+  }
+
+  void check_placed() {
+    const auto& t = job_.topology;
+    if (t.worker_groups > 1)
+      error(position_of(t.key_at, "worker_groups", t.at),
+            "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));
+    if (job_.train.reducer == "tree")
+      error(position_of(job_.train.key_at, "exchange.reducer", job_.train.at),
+            "reducer \"tree\" needs every layer beside every worker; use \"server\" with placed layers");
   }
 
   // Groups are runs of workers, so their packets follow each other too.
@@ -240,8 +379,12 @@ class planner {
     plan_.tester_stage = add(role_kind::stage, "tester/model");
     for (const auto& l : g_.layers)
       if (l.in_test) plan_.roles.back().layers.push_back(l.index);
+    plan_.roles.back().parts.resize(plan_.roles.back().layers.size());
     plan_.tester = add(role_kind::tester, "tester");
-    add_edges(plan_.tester_stage, plan_.tester_loader, std::vector<role_id>(g_.layers.size(), plan_.tester_stage));
+    const packet_range any{0, ~0u};
+    for (const auto& l : g_.layers)
+      for (std::size_t k = 0; l.in_test && k < l.inputs.size(); ++k)
+        if (l.inputs[k].layer < 0) add_edge(l.inputs[k], plan_.tester_loader, plan_.tester_stage, l, k, any, {}, {});
     for (auto i : plan_[plan_.tester_stage].in_edges) plan_.edges[i].in_train = plan_.edges[i].grad_back = false;
   }
 
@@ -278,18 +421,53 @@ class planner {
     if (has_data_server()) plan_.data_server = add_role(role_kind::data_server, "data", nodes_with(nodes_, "data").front()).id;
   }
 
-  // The end of shard s's part of the trainable elements, as (parameter, element in it): s = shards - 1 ends behind everything.
+  // The elements of parameter `p` that each half of a placed layer has.
+  struct own_rows {
+    std::uint32_t taker;
+    std::int64_t begin, end;
+  };
+  std::vector<own_rows> placed_rows(std::uint32_t p) const {
+    const auto& param = g_.params[p];
+    std::vector<own_rows> list;
+    if (!where_[param.layer].placed) return list;
+    for (auto s : stage_of_[param.layer]) {
+      const auto& r = plan_[s];
+      const auto at = static_cast<std::size_t>(std::find(r.layers.begin(), r.layers.end(), param.layer) - r.layers.begin());
+      const auto rows = r.parts[at] ? r.parts[at]->rows[param.index_in_layer] : feature_range{};
+      list.push_back(rows.whole() ? own_rows{r.worker, 0, param.spec.dims.count()}
+                                  : own_rows{r.worker, elements_before(param, rows.begin), elements_before(param, rows.end)});
+    }
+    return list;
+  }
+  // Every element is on one half only, which is not a data-parallel worker's: it lives beside it. What several halves have (a batch
+  // split, a parameter that is not sliced) is dealt over all shards like anything else.
+  static bool apart(const std::vector<own_rows>& rows) {
+    return rows.size() == 1 || (rows.size() > 1 && rows[0].begin != rows[1].begin);
+  }
+  bool dealt(std::uint32_t p) const { return g_.params[p].spec.trainable && !apart(placed_rows(p)); }
+
+  role_id shard_beside(std::uint32_t node) {
+    for (auto s : plan_.shards)
+      if (plan_[s].node == node) return s;
+    auto& r = add_role(role_kind::shard, "shard" + std::to_string(plan_.shards.size()), node);
+    r.index = plan_.servers_per_group++;
+    plan_.shards.push_back(r.id);
+    return r.id;
+  }
+
+  // The end of shard s's part of the elements to deal, as (parameter, element in it): s = shards - 1 ends behind everything.
   std::vector<std::pair<std::uint32_t, std::int64_t>> cuts() const {
+    const auto count_of = [&](std::uint32_t p) { return dealt(p) ? g_.params[p].spec.dims.count() : 0; };
     std::int64_t total = 0;
-    for (const auto& p : g_.params) total += p.spec.trainable ? p.spec.dims.count() : 0;
+    for (std::uint32_t p = 0; p < g_.params.size(); ++p) total += count_of(p);
     std::vector<std::pair<std::uint32_t, std::int64_t>> ends;
     const auto n = static_cast<std::int64_t>(shards_);
     std::uint32_t p = 0;
-    std::int64_t before = 0;  // trainable elements ahead of parameter p
+    std::int64_t before = 0;  // elements ahead of parameter p
     for (std::int64_t s = 1; s < n; ++s) {
       const auto target = total / n * s + total % n * s / n;
       for (; p < g_.params.size(); ++p) {
-        const auto count = g_.params[p].spec.trainable ? g_.params[p].spec.dims.count() : 0;
+        const auto count = count_of(p);
         if (before + count > target) break;
         before += count;
       }
@@ -307,14 +485,22 @@ class planner {
     std::vector<param_block> buffers;
     for (std::uint32_t p = 0; p < g_.params.size(); ++p) {
       const auto& param = g_.params[p];
+      const auto rows = placed_rows(p);
+      std::vector<std::uint32_t> takers;
+      for (const auto& r : rows) takers.push_back(r.taker);
       if (!param.spec.trainable) {
-        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s]});
+        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
+        continue;
+      }
+      if (apart(rows)) {
+        for (const auto& r : rows)
+          plan_.blocks.push_back({0, p, r.begin, r.end - r.begin, shard_beside(plan_[plan_.workers[r.taker]].node), {r.taker}});
         continue;
       }
       for (std::int64_t begin = 0; begin < param.spec.dims.count();) {
         while (ends[s] <= std::pair(p, begin)) ++s;
         const auto end = ends[s].first == p ? ends[s].second : param.spec.dims.count();
-        plan_.blocks.push_back({0, p, begin, end - begin, plan_.shards[s]});
+        plan_.blocks.push_back({0, p, begin, end - begin, plan_.shards[s], takers});
         first_of_layer.try_emplace(param.layer, plan_.shards[s]);
         begin = end;
       }
@@ -345,8 +531,10 @@ class planner {
   job_plan plan_;
   diagnostics errors_;
   std::uint64_t workers_ = 1, shards_ = 1;
-  std::vector<std::uint32_t> worker_nodes_;
-  std::vector<std::vector<std::uint32_t>> groups_;  // layers of each stage
+  std::vector<std::uint32_t> worker_nodes_, beside_;  // nodes that may have workers; the node of each worker
+  std::vector<std::vector<std::uint32_t>> groups_;    // layers of each stage
+  std::vector<assignment> where_;                     // by layer
+  std::vector<std::vector<role_id>> stage_of_;        // by layer, part
 };
 
 }  // namespace

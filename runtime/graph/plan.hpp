@@ -2,14 +2,17 @@
 // computed alike on every node from the job, the graph and the list of nodes. The coordinator is always role 0.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "runtime/graph/graph.hpp"
+#include "runtime/graph/partition.hpp"
 #include "runtime/messages/ids.hpp"
 
 namespace troupe {
@@ -17,8 +20,7 @@ namespace troupe {
 enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
 const char* name_of(role_kind k);
 
-// One tensor from a producer (loader or stage) to a consumer stage. `region` intersections make split edges; data-parallel
-// edges are whole.
+// One tensor, or a range of its features, from a producer (loader or stage) to a consumer stage, for the packets that both have.
 struct plan_edge {
   role_id from = no_role, to = no_role;
   std::uint16_t from_port = 0;  // index in the producer's out_edges
@@ -26,6 +28,10 @@ struct plan_edge {
   tensor_ref what;
   bool grad_back = false;  // a backward travels the other way in training
   bool in_train = true, in_test = true;
+  packet_range packets{};    // evaluation: those of the worker that loaded it
+  feature_range region{};    // what travels
+  feature_range need{};      // what the consumer puts together from all its edges of this tensor
+  std::uint32_t credit = 1;  // packets that may be under way
 };
 
 // The slice of one parameter that one shard owns.
@@ -33,11 +39,8 @@ struct param_block {
   std::uint32_t id = 0;
   std::uint32_t param = 0;  // index in model_graph::params
   std::int64_t begin = 0, count = 0;
-  role_id shard = no_role;  // in server group 0; the others: job_plan::shard_of
-};
-
-struct packet_range {
-  std::uint32_t first = 0, count = 0;
+  role_id shard = no_role;            // in server group 0; the others: job_plan::shard_of
+  std::vector<std::uint32_t> takers;  // indices into job_plan::workers; empty: every worker of the group
 };
 
 // SINGA's worker group: workers that take one step together. Groups know nothing of each other but what their servers hold.
@@ -50,15 +53,18 @@ struct worker_group {
 struct role_plan {
   role_id id = no_role;
   role_kind kind = role_kind::stage;
-  std::string name;                      // "worker0/conv1", "shard1", "coordinator"
-  std::uint32_t node = 0;                // index in job_plan::nodes
-  std::uint32_t worker = 0;              // which worker it belongs to (loader, stage, worker, reducer)
-  std::uint32_t index = 0;               // which shard of its server group
-  std::uint32_t group = 0;               // which server group (shard)
-  bool tester = false;                   // loader, stage: belongs to the tester, not to a worker
-  std::vector<std::uint32_t> layers;     // stage: the layers it hosts, in topological order
-  std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
-  std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
+  std::string name;                                      // "worker0/conv1", "shard1", "coordinator"
+  std::uint32_t node = 0;                                // index in job_plan::nodes
+  std::uint32_t worker = 0;                              // which worker it belongs to (loader, stage, worker, reducer)
+  std::uint32_t index = 0;                               // which shard of its server group
+  std::uint32_t group = 0;                               // which server group (shard)
+  bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
+  std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
+  std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
+  packet_range packets;                                  // stage, worker: the packets of a step that are its own
+  std::uint32_t slots = 1;                               // stage: sub-solvers, one for each packet that can be under way there
+  std::vector<std::uint32_t> in_edges;                   // stage: indices into job_plan::edges, by to_port
+  std::vector<std::uint32_t> out_edges;                  // loader and stage: by from_port
 };
 
 struct plan_node {
@@ -71,10 +77,12 @@ struct job_plan {
   std::vector<role_plan> roles;  // by role_id
   std::vector<plan_edge> edges;
   std::vector<param_block> blocks;
-  std::vector<packet_range> ranges;  // per worker: contiguous, counts differ by at most one
+  std::vector<packet_range> ranges;  // per data-parallel worker, i.e. per loader: contiguous
+  // workers: one half for each data-parallel worker, then those of placed layers, which have no loader.
   std::vector<role_id> loaders, workers, shards;
   role_id data_server = no_role;             // of samplers that have one
-  std::vector<std::vector<role_id>> stages;  // per worker
+  std::vector<std::vector<role_id>> stages;  // by worker half
+  bool placed = false;                       // some layers are not beside every worker
   // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
   std::vector<role_id> reducers;  // tree: one beside every worker; empty: workers talk to the shards
@@ -87,13 +95,28 @@ struct job_plan {
   role_id shard_of(const param_block& b, std::uint32_t server_group) const {
     return server_group == 0 ? b.shard : shards[server_group * servers_per_group + (*this)[b.shard].index];
   }
-  const worker_group& group_of(std::uint32_t worker) const { return groups[worker / groups[0].count]; }
+  std::uint32_t group_index(std::uint32_t worker) const {
+    return std::min(worker / groups[0].count, static_cast<std::uint32_t>(groups.size() - 1));
+  }
+  const worker_group& group_of(std::uint32_t worker) const { return groups[group_index(worker)]; }
+  // Does this worker's half want block `b` (of its group's servers)?
+  bool takes(std::uint32_t worker, const param_block& b) const {
+    if (b.takers.empty()) return worker < ranges.size();
+    return std::find(b.takers.begin(), b.takers.end(), worker) != b.takers.end();
+  }
+  // The packet of a training step that goes the way of an evaluation's packets from this loader.
+  std::uint32_t way_of(msg_id id) const {
+    const auto origin = index_of(origin_of(id));
+    return origin < roles.size() && roles[origin].worker < ranges.size() ? ranges[roles[origin].worker].first : 0;
+  }
+  const packet_range& range_of(std::uint32_t worker) const { return (*this)[workers[worker]].packets; }
 
   const role_plan& operator[](role_id r) const { return roles[index_of(r)]; }
 };
 
 // `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over nodes with role "worker", shards
-// over nodes with role "server". `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
+// over nodes with role "server"; layers go where the job file places them (partition.hpp), and parameters that only one node needs are
+// owned by a shard there, so that they never travel. `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
 // `own_stage` (actor-based layers): those always have a stage to themselves. `tester`: with the roles that evaluate beside training.
 struct plan_options {
   std::set<std::string> own_stage;

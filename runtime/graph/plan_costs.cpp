@@ -41,14 +41,16 @@ void add_tree(const job_plan& p, const model_graph& g, dtype t, std::map<std::st
 
 // Sums go up once per tree block (running statistics once per packet: they are folded one by one), weights come back once.
 void add_exchange(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
-  for (std::size_t w = 0; w < p.workers.size(); ++w) {
+  for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
     const auto here = p[p.workers[w]].node;
-    const auto sums = static_cast<double>(tree_cover(p.ranges[w], p.packets).size());
+    const auto range = p.range_of(w);
+    const auto sums = static_cast<double>(tree_cover(range, p.packets).size());
     for (const auto& b : p.blocks) {
-      const auto there = p[p.shard_of(b, p.group_of(static_cast<std::uint32_t>(w)).server_group)].node;
+      if (!p.takes(w, b)) continue;
+      const auto there = p[p.shard_of(b, p.group_of(w).server_group)].node;
       if (here == there) continue;
       const bool trainable = g.params[b.param].spec.trainable;
-      sent[p.nodes[here].name] += bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(p.ranges[w].count));
+      sent[p.nodes[here].name] += bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(range.count));
       sent[p.nodes[there].name] += bytes_of(b.count, t);
     }
   }
@@ -59,7 +61,8 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, std::map<std::s
     const auto from = p[e.from].node, to = p[e.to].node;
     if (from == to || !e.in_train) continue;
     const auto type = e.what == tensor_ref{from_data, 1} ? dtype::i32 : t;
-    const auto bytes = bytes_of(shape_of(g, e.what).count(), type) * static_cast<double>(p.ranges[p[e.to].worker].count);
+    const auto packets = p.placed ? e.packets.count : p.ranges[p[e.to].worker].count;
+    const auto bytes = bytes_of(cut(shape_of(g, e.what), e.region).count(), type) * static_cast<double>(packets);
     sent[p.nodes[from].name] += bytes;
     if (e.grad_back) sent[p.nodes[to].name] += bytes;
   }
@@ -81,23 +84,32 @@ void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, 
   }
 }
 
-// One packet on its way through `layers`: outputs, what backward saves, and the gradients of both outputs and parameters.
-double packet_bytes(const model_graph& g, const std::vector<std::uint32_t>& layers, dtype t) {
-  double sum = 0;
-  for (auto i : layers) {
-    const auto& l = g.layers[i];
-    sum += total_bytes(l.out, t);
-    if (!l.wants_backward) continue;
-    sum += total_bytes(l.out, t) + static_cast<double>(l.maths->backward_needs(l.in).saved_bytes);
-    for (auto q : l.params) sum += bytes_of(g.params[q].spec.dims.count(), t);
+// What a stage holds of layer `layers[i]`: the layer, or a part of it, and its parameters' sizes.
+template <class F>
+void each_layer(const model_graph& g, const role_plan& r, F f) {
+  for (std::size_t i = 0; i < r.layers.size(); ++i) {
+    const auto* part = r.parts.empty() ? nullptr : r.parts[i].get();
+    const auto& l = part ? part->as : g.layers[r.layers[i]];
+    std::int64_t weights = 0;
+    for (std::size_t q = 0; q < l.params.size(); ++q) weights += (part ? part->params[q] : g.params[l.params[q]].spec.dims).count();
+    f(l, weights);
   }
+}
+
+// One packet on its way through a stage: outputs, what backward saves, and the gradients of both outputs and parameters.
+double packet_bytes(const model_graph& g, const role_plan& r, dtype t) {
+  double sum = 0;
+  each_layer(g, r, [&](const graph_layer& l, std::int64_t weights) {
+    sum += total_bytes(l.out, t);
+    if (l.wants_backward)
+      sum += total_bytes(l.out, t) + static_cast<double>(l.maths->backward_needs(l.in).saved_bytes) + bytes_of(weights, t);
+  });
   return sum;
 }
 
-double weight_bytes(const model_graph& g, const std::vector<std::uint32_t>& layers, dtype t) {
+double weight_bytes(const model_graph& g, const role_plan& r, dtype t) {
   double sum = 0;
-  for (auto i : layers)
-    for (auto q : g.layers[i].params) sum += bytes_of(g.params[q].spec.dims.count(), t);
+  each_layer(g, r, [&](const graph_layer&, std::int64_t weights) { sum += bytes_of(weights, t); });
   return sum;
 }
 
@@ -129,18 +141,18 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   add_examples(p, g, job, c.bytes_per_step);
   for (const auto& r : p.roles) {
     auto& held = c.memory[p.nodes[r.node].name];
-    const auto in_flight = static_cast<double>(r.tester ? 1 : p.sub_solvers);
+    const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.slots : p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
       case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;
       case role_kind::data_server:  // what it reads; answers are on their way
         if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;
-      case role_kind::stage: held += weight_bytes(g, r.layers, t) + packet_bytes(g, r.layers, t) * in_flight; break;
+      case role_kind::stage: held += weight_bytes(g, r, t) + packet_bytes(g, r, t) * in_flight; break;
       case role_kind::tester: break;
       case role_kind::reducer:
       case role_kind::worker:  // sums that wait for their neighbour in the tree
-        for (const auto& b : p.blocks) held += bytes_of(b.count, t);
+        for (const auto& b : p.blocks) held += p.takes(r.worker, b) ? bytes_of(b.count, t) : 0;
         break;
       case role_kind::shard:  // weights, one state of the rule, the sum of the step
         for (const auto& b : p.blocks)

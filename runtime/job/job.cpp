@@ -126,7 +126,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
       if (j->plan[s].layers == me.layers) c.peers.push_back(s);
   c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.slots = me.tester ? 1 : j->plan.sub_solvers;
+  c.slots = me.tester ? 1 : me.slots;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   if (me.layers.size() == 1)
@@ -215,6 +215,10 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
     error += ")";
     return std::nullopt;
   }
+  if (j.plan.placed && !m->places) {
+    error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
+    return std::nullopt;
+  }
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
@@ -236,6 +240,15 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   if (t.clip.norm > 0 && !m->clips_by_norm)
     return diagnostic{position(t.key_at, "dynamics.clip.norm", t.at),
                       "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
+  if (j.plan.placed && !m->places) {
+    std::string with;
+    for (const auto& name : j.all->modes.names())
+      if (j.all->modes.find(name)->places) with += (with.empty() ? "" : ", ") + name;
+    return diagnostic{t.sync.at,
+                      "mode '" + m->name +
+                          "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
+                          ")"};
+  }
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +

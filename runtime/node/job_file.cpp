@@ -136,13 +136,13 @@ class job_reader {
     else if (r.text("name", s.name))
       r.rename("layer " + in_quotes(s.name));
     r.texts("inputs", s.inputs);
-    r.word("partition", s.partition, {"batch", "none"}, {"feature"});
+    r.word("partition", s.partition, {"batch", "feature", "none"});
     r.word("phase", s.phase, {"train", "test"});
     r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
     if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
     r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);
-    for (auto key : {"fraction", "place"})
-      if (r.take(key)) r.error(key, in_quotes(key) + " is not built yet: every worker holds every layer");
+    r.texts("place", s.place);
+    if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
     if (r.flag("recompute", s.recompute) && s.recompute) r.error("recompute", "recompute = true is not built yet");
     choice type;
     if (!r.take("type")) {

@@ -92,7 +92,12 @@ coordinator::gathered coordinator::expect(std::uint32_t packets, bool train) con
   if (!train && !config_.mode.lockstep)
     g.stages = counts(config_.plan->tester_stage);
   else
-    for (auto r : config_.plan->stages.at(0)) g.stages += counts(r);
+    for (const auto& l : config_.graph->layers) {  // each packet meets one part of it
+      const auto at = std::find_if(config_.plan->roles.begin(), config_.plan->roles.end(), [&](const role_plan& r) {
+        return r.kind == role_kind::stage && !r.tester && !r.layers.empty() && r.layers.front() == l.index;
+      });
+      if (at != config_.plan->roles.end()) g.stages += counts(at->id);
+    }
   g.by_packet.resize(packets);
   g.missing = packets * g.stages;
   if (train)
@@ -136,8 +141,8 @@ void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& 
   out.send({h, p});
 }
 
-// The losses are all there, so evaluation or the last collection may have begun; but gradients were lost with a worker. Others have
-// begun to evaluate and wait for these weights: those that were restarted evaluate later.
+// Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for
+// these weights: those that were restarted evaluate later.
 void coordinator::deal_again(effects& out) {
   if (!portions_ || lost_portions_of_ != portions_->step()) return;
   for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
@@ -262,6 +267,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 }
 
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out) {
+  if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
@@ -413,6 +419,8 @@ void coordinator::advance(effects& out) {
     if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
     const auto boundary = next_boundary();
     if (completed_ < boundary) return grant_steps(boundary, out);
+    // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
+    if (portions_ && lost_portions_of_ == portions_->step() && !portions_->complete()) return;
     if (!at_boundary(out)) return;
   }
 }

@@ -17,7 +17,7 @@ loader::loader(loader_config c) : config_(std::move(c)) {
   tester_ = me.tester;
   if (!tester_) range_ = config_.plan->ranges[me.worker];
   next_step_ = granted_ = config_.first_step;
-  credit_.assign(me.out_edges.size(), config_.plan->sub_solvers);
+  for (auto e : me.out_edges) credit_.push_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
   const auto keep = 4 * range_.count + 2 * (config_.plan->sub_solvers + 1);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
@@ -263,7 +263,7 @@ bool loader::send_front(effects& out) {
   const bool train = trains(i);
   auto used = [&](std::size_t e) {
     const auto& edge = config_.plan->edges[edges[e]];
-    return train ? edge.in_train : edge.in_test;
+    return train ? edge.in_train && edge.packets.has(i.h.packet) : edge.in_test && edge.packets.has(config_.plan->way_of(i.h.id));
   };
   for (std::size_t e = 0; e < edges.size(); ++e)
     if (used(e) && credit_[e] == 0) return false;

@@ -18,10 +18,11 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     s->passes.resize(me.layers.size());
     slots_.push_back(std::move(s));
   }
-  credit_.assign(me.out_edges.size(), config_.plan->sub_solvers);
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.push_back(out_edge(e).credit);
   params_.resize(me.layers.size());
   version_.assign(me.layers.size(), 0);
   has_weights_.assign(me.layers.size(), false);
+  find_needs();
   out_grads_.resize(me.layers.size());
   for (std::size_t p = 0; p < me.layers.size(); ++p) {
     const auto& l = hosted(p);
@@ -32,11 +33,9 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
     for (std::uint16_t o = 0; o < l.out.size(); ++o)
-      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}));
+      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}, {}));
   }
-  for (std::size_t e = 0; e < me.in_edges.size(); ++e) in_grads_.push_back(contributions_of(in_edge(e).what));
-  for (std::size_t e = 0; e < me.out_edges.size(); ++e)
-    if (out_edge(e).grad_back && out_edge(e).in_train) ++backwards_expected_;
+  for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   forward_cost_.kind = "forward";
   backward_cost_ = {2 * forward_cost_.flops, 0, "backward"};
 }
@@ -50,16 +49,49 @@ int stage::position_of(std::int32_t layer) const {
   return -1;
 }
 
-stage::contributions stage::contributions_of(tensor_ref t) const {
+// What comes from elsewhere, and how every out-edge cuts what goes.
+void stage::find_needs() {
+  const auto& me = self();
+  need_at_.resize(me.layers.size());
+  for (std::size_t p = 0; p < me.layers.size(); ++p) {
+    const auto& l = hosted(p);
+    for (std::size_t i = 0; i < l.inputs.size(); ++i) {
+      need_at_[p].push_back(-1);
+      if (l.inputs[i].layer != from_data && position_of(l.inputs[i].layer) >= 0) continue;
+      const auto features = part_at(p) ? part_at(p)->needs[i] : feature_range{};
+      std::size_t n = 0;
+      while (n < needs_.size() && !(needs_[n].what == l.inputs[i] && needs_[n].features == features)) ++n;
+      if (n == needs_.size()) {
+        needs_.push_back({l.inputs[i], features, {}, l.in[i]});
+        for (std::size_t e = 0; e < me.in_edges.size(); ++e)
+          if (in_edge(e).what == l.inputs[i] && in_edge(e).need == features) needs_[n].edges.push_back(e);
+      }
+      need_at_[p].back() = static_cast<std::int32_t>(n);
+    }
+  }
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e) {
+    const auto& edge = out_edge(e);
+    const int p = position_of(edge.what.layer);
+    const auto* part = p < 0 ? nullptr : part_at(static_cast<std::size_t>(p));
+    const auto here = part ? made(*config_.graph, edge.what, part->features) : feature_range{};
+    cuts_.push_back(edge.region == here ? feature_range{}
+                                        : feature_range{edge.region.begin - here.begin, edge.region.end - here.begin});
+  }
+}
+
+stage::contributions stage::contributions_of(tensor_ref t, feature_range features) const {
   contributions list;
   std::vector<bool> taken(self().out_edges.size(), false);
   for (const auto& c : config_.graph->consumers(t)) {
     const auto& consumer = config_.graph->layers[static_cast<std::size_t>(c.layer)];
     if (!consumer.in_train || !consumer.grad_in_wanted[c.output]) continue;
     if (int p = position_of(c.layer); p >= 0) {
-      list.push_back({true, static_cast<std::size_t>(p), c.output});
+      const auto* part = part_at(static_cast<std::size_t>(p));
+      if ((part && t.layer != from_data && position_of(t.layer) < 0 ? part->needs[c.output] : features) == features)
+        list.push_back({true, static_cast<std::size_t>(p), c.output, {}});
       continue;
     }
+    contribution pieces{false, 0, 0, {}};
     for (std::size_t e = 0; e < taken.size(); ++e) {
       const auto& edge = out_edge(e);
       if (taken[e] || !edge.grad_back || !(edge.what == t)) continue;
@@ -68,8 +100,12 @@ stage::contributions stage::contributions_of(tensor_ref t) const {
       for (auto l : there) hosts = hosts || l == consumer.index;
       if (!hosts) continue;
       taken[e] = true;
-      list.push_back({false, e, 0});
+      if (cuts_[e].whole())
+        list.push_back({false, e, 0, {}});
+      else
+        pieces.pieces.push_back(e);
     }
+    if (!pieces.pieces.empty()) list.push_back(std::move(pieces));
   }
   return list;
 }
@@ -83,8 +119,17 @@ header stage::reply(const slot& s, role_id to) const {
   return h;
 }
 
-bool stage::edge_used(const plan_edge& e, std::uint8_t ph) const {
-  return ph == static_cast<std::uint8_t>(phase::train) ? e.in_train : e.in_test;
+// Packets of an evaluation take the way that its loader's first packet takes in training.
+bool stage::edge_used(const plan_edge& e, const header& h) const {
+  if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
+  if (!e.in_test) return false;
+  return e.packets.has(config_.plan->way_of(h.id));
+}
+
+std::uint32_t stage::backwards_of(const header& h) const {
+  std::uint32_t n = 0;
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) n += out_edge(e).grad_back && edge_used(out_edge(e), h) ? 1u : 0u;
+  return n;
 }
 
 void stage::on(const envelope& e, time_point, effects& out) {
@@ -120,7 +165,7 @@ void stage::take_forward(const envelope& e) {
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h.phase) ? 1u : 0u;
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h) ? 1u : 0u;
   }
   if (p.inputs[port]) return void(++dropped_);  // a duplicate
   const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
@@ -213,7 +258,7 @@ void stage::bind(slot& s, pending&& p) {
     if (t && t.dims().rank() > 0) s.examples = t.dims()[0];
   s.arriving.assign(self().out_edges.size(), tensor{});
   s.sent.assign(self().out_edges.size(), false);
-  s.missing = training(s) ? backwards_expected_ : 0;
+  s.missing = training(s) ? backwards_of(s.h) : 0;
   s.scalars.clear();
   declare(s);
 }
@@ -235,9 +280,26 @@ void stage::declare(slot& s) {
       if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.type);
     for (std::size_t i = 0; i < l.params.size(); ++i) {
       const auto& spec = config_.graph->params[l.params[i]].spec;
-      if (spec.trainable) pass.grad_params[i] = tensor::declare(spec.dims, config_.type);
+      if (spec.trainable) pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, config_.type);
     }
   }
+  s.wholes.assign(needs_.size(), tensor{});
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    const tensor* only = nullptr;
+    std::size_t came = 0;
+    for (auto e : needs_[n].edges) {
+      if (!s.inputs[e]) continue;
+      ++came;
+      only = in_edge(e).region == needs_[n].features ? &s.inputs[e] : nullptr;
+    }
+    if (came > 0) s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), config_.type);
+  }
+  s.outgoing.assign(cuts_.size(), tensor{});
+  for (std::size_t e = 0; e < cuts_.size(); ++e)
+    if (!cuts_[e].whole() && edge_used(out_edge(e), s.h)) {
+      const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
+      s.outgoing[e] = tensor::declare(cut(all.dims(), cuts_[e]), config_.type);
+    }
 }
 
 void stage::run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out) {
@@ -263,7 +325,7 @@ bool stage::send_outputs(slot& s, effects& out) {
   bool all = true;
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
     const auto& edge = out_edge(e);
-    if (s.sent[e] || !edge_used(edge, s.h.phase)) continue;
+    if (s.sent[e] || !edge_used(edge, s.h)) continue;
     if (credit_[e] == 0) {
       all = false;
       continue;
@@ -274,7 +336,8 @@ bool stage::send_outputs(slot& s, effects& out) {
     h.port = edge.to_port;
     const int p = position_of(edge.what.layer);
     assert(p >= 0);
-    out.send({h, forward{s.passes[static_cast<std::size_t>(p)].out[edge.what.output], s.valid, s.first_example}});
+    const auto& value = cuts_[e].whole() ? s.passes[static_cast<std::size_t>(p)].out[edge.what.output] : s.outgoing[e];
+    out.send({h, forward{value, s.valid, s.first_example}});
   }
   if (!all) return false;
   if (!training(s) || !wants_backward_) {
@@ -292,7 +355,7 @@ bool stage::send_outputs(slot& s, effects& out) {
 void stage::backward_done(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
     const auto& edge = in_edge(e);
-    if (!edge.grad_back || !edge.in_train) continue;
+    if (!edge.grad_back || !edge_used(edge, s.h)) continue;
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
@@ -311,13 +374,15 @@ void stage::backward_done(slot& s, effects& out) {
 void stage::release(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
     const auto& edge = in_edge(e);
-    if (!edge_used(edge, s.h.phase)) continue;
+    if (!edge_used(edge, s.h)) continue;
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     out.send({h, credit{1}});
   }
   s.at = slot::stage_of::free;
   s.inputs.clear();
+  s.wholes.clear();
+  s.outgoing.clear();
   s.arriving.clear();
   for (auto& pass : s.passes) {
     pass.in.clear(), pass.out.clear(), pass.params.clear();

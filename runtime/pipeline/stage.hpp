@@ -72,6 +72,8 @@ class stage : public role {
     bool is_void = false;            // nobody needs it any more
     std::int64_t examples = 0;
     tensors inputs;             // by in-edge
+    tensors wholes;             // by need: put together from the inputs
+    tensors outgoing;           // by out-edge: parts of outputs, where less than the whole output leaves
     tensors arriving;           // gradients, by out-edge
     std::uint32_t missing = 0;  // gradients still to come
     std::vector<bool> sent;     // by out-edge
@@ -107,7 +109,12 @@ class stage : public role {
 
   const stage_config& config() const { return config_; }
   const role_plan& self() const { return (*config_.plan)[config_.self]; }
-  const graph_layer& hosted(std::size_t position) const { return config_.graph->layers[self().layers[position]]; }
+  // The layer, or that part of it which is here.
+  const graph_layer& hosted(std::size_t position) const {
+    const auto* part = part_at(position);
+    return part ? part->as : config_.graph->layers[self().layers[position]];
+  }
+  const part_layer* part_at(std::size_t position) const { return self().parts.empty() ? nullptr : self().parts[position].get(); }
 
  private:
   struct pending {
@@ -128,21 +135,37 @@ class stage : public role {
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);
   void release(slot& s, effects& out);
-  bool edge_used(const plan_edge& e, std::uint8_t ph) const;
+  bool edge_used(const plan_edge& e, const header& h) const;
+  void find_needs();
+  std::uint32_t backwards_of(const header& h) const;
+  void join_inputs(slot& s, device& d) const;
+  void cut_outputs(slot& s, device& d) const;
+  tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+                         device& d) const;
   const plan_edge& in_edge(std::size_t port) const { return config_.plan->edges[self().in_edges[port]]; }
   const plan_edge& out_edge(std::size_t port) const { return config_.plan->edges[self().out_edges[port]]; }
   int position_of(std::int32_t layer) const;
   shape sized(const shape& s, std::int64_t examples) const;
 
-  // Who adds to the gradient of a tensor, in the consumers' fixed order: a hosted layer's input, or an out-edge.
+  // A tensor from elsewhere, or the features of it that hosted layers read.
+  struct need_of {
+    tensor_ref what;
+    feature_range features;
+    std::vector<std::size_t> edges;  // that bring it
+    shape dims;                      // of a training packet
+  };
+
+  // Who adds to the gradient of a tensor, in the consumers' fixed order: a hosted layer's input, an out-edge, or several that together are
+  // one consumer's (it is split by feature, and each part has its features of the gradient).
   struct contribution {
     bool hosted = true;
-    std::size_t at = 0;    // position, or out-edge
-    std::size_t port = 0;  // the hosted layer's input
+    std::size_t at = 0;               // position, or out-edge
+    std::size_t port = 0;             // the hosted layer's input
+    std::vector<std::size_t> pieces;  // out-edges
   };
   using contributions = std::vector<contribution>;
-  contributions contributions_of(tensor_ref t) const;
-  tensor add_up(const slot& s, const contributions& from, device& d) const;
+  contributions contributions_of(tensor_ref t, feature_range features) const;
+  tensor add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
 
   stage_config config_;
   std::vector<std::unique_ptr<slot>> slots_;
@@ -153,8 +176,10 @@ class stage : public role {
   std::vector<bool> has_weights_;
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output
-  std::vector<contributions> in_grads_;                // by in-edge
-  std::uint32_t backwards_expected_ = 0;
+  std::vector<need_of> needs_;
+  std::vector<contributions> in_grads_;             // by need
+  std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
+  std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
   bool wants_backward_ = false;
   bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
   job_cost forward_cost_, backward_cost_;

@@ -1,4 +1,6 @@
 // The jobs of a stage. They run wherever the host likes, touch nothing but their slot, and read the graph and the plan.
+#include <algorithm>
+
 #include "ops/device.hpp"
 #include "runtime/pipeline/stage.hpp"
 
@@ -14,8 +16,7 @@ void stage::gather(slot& s, std::size_t position) const {
       in[i] = s.passes[static_cast<std::size_t>(p)].out[l.inputs[i].output];
       continue;
     }
-    for (std::size_t e = 0; e < s.inputs.size(); ++e)
-      if (in_edge(e).what == l.inputs[i]) in[i] = s.inputs[e];
+    in[i] = s.wholes[static_cast<std::size_t>(need_at_[position][i])];
   }
 }
 
@@ -40,19 +41,81 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
 }
 
+namespace {
+
+// Rows of axis 1: `count` of them, `from_at` in one tensor and `to_at` in the other.
+void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& to, std::int64_t to_at, std::int64_t count) {
+  const auto inner = from.dims().count_from(2);
+  d.copy_block({.rows = from.dims()[0],
+                .length = count * inner,
+                .from_offset = from_at * inner,
+                .from_stride = from.dims()[1] * inner,
+                .to_offset = to_at * inner,
+                .to_stride = to.dims()[1] * inner},
+               from, to);
+}
+
+}  // namespace
+
+// What came in pieces, or with more features than are wanted (from a loader).
+void stage::join_inputs(slot& s, device& d) const {
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    auto& whole = s.wholes[n];
+    if (!whole || whole.backed()) continue;
+    whole.back(d);
+    const auto first = needs_[n].features.begin, count = whole.dims()[1];
+    for (auto e : needs_[n].edges) {
+      if (!s.inputs[e]) continue;
+      const auto region = in_edge(e).region;
+      const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
+      copy_features(d, s.inputs[e], begin - region.begin, whole, begin - first, end - begin);
+    }
+  }
+}
+
+void stage::cut_outputs(slot& s, device& d) const {
+  for (std::size_t e = 0; e < s.outgoing.size(); ++e) {
+    if (!s.outgoing[e]) continue;
+    const auto& edge = out_edge(e);
+    s.outgoing[e].back(d);
+    copy_features(d, s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output], cuts_[e].begin,
+                  s.outgoing[e], 0, cuts_[e].count());
+  }
+}
+
 void stage::run_forward(slot& s, device& d) const {
+  join_inputs(s, d);
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     const auto& l = hosted(p);
     if (training(s) ? l.in_train : l.in_test) layer_forward(s, p, d);
   }
+  cut_outputs(s, d);
+}
+
+// The gradient that a consumer's parts have between them. Features that nobody has are zero.
+tensor stage::joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+                              device& d) const {
+  tensor all;
+  std::int64_t covered = 0;
+  for (auto e : edges)
+    if (s.arriving[e]) covered += cuts_[e].count();
+  if (covered == 0) return all;
+  const auto& dims = s.passes[position].out[output].dims();
+  all = tensor::allocate(d, dims, config_.type);
+  if (covered < dims[1]) d.fill(0.0, all);
+  for (auto e : edges)
+    if (s.arriving[e]) copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+  return all;
 }
 
 // The first addend is handed on as it is; from the second on the sum gets memory of its own, since what was sent is immutable.
-tensor stage::add_up(const slot& s, const contributions& from, device& d) const {
+tensor stage::add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   tensor sum;
   bool own = false;
   for (const auto& c : from) {
-    const auto& part = c.hosted ? s.passes[c.at].grad_in[c.port] : s.arriving[c.at];
+    const auto part = c.hosted           ? s.passes[c.at].grad_in[c.port]
+                      : c.pieces.empty() ? s.arriving[c.at]
+                                         : joined_gradient(s, c.pieces, position, output, d);
     if (!part) continue;
     if (!sum) {
       sum = part;
@@ -72,7 +135,7 @@ void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   for (std::size_t o = 0; o < l.out.size(); ++o) {
-    auto g = add_up(s, out_grads_[position][o], d);
+    auto g = add_up(s, out_grads_[position][o], position, o, d);
     if (!g) {
       g = tensor::allocate(d, pass.out[o].dims(), config_.type);
       d.fill(o == 0 ? l.loss_weight : 0.0, g);
@@ -97,8 +160,21 @@ void stage::run_backward(slot& s, device& d) const {
 }
 
 void stage::hand_back(slot& s, device& d) const {
-  for (std::size_t e = 0; e < s.inputs.size(); ++e)
-    if (in_edge(e).grad_back) s.inputs[e] = add_up(s, in_grads_[e], d);
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    tensor sum;
+    for (auto e : needs_[n].edges) {
+      if (!s.inputs[e] || !in_edge(e).grad_back) continue;
+      if (!sum) sum = add_up(s, in_grads_[n], 0, 0, d);
+      const auto region = in_edge(e).region;
+      if (region == needs_[n].features) {
+        s.inputs[e] = sum;
+        continue;
+      }
+      auto piece = tensor::allocate(d, cut(sum.dims(), region), config_.type);
+      copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
+      s.inputs[e] = piece;
+    }
+  }
 }
 
 }  // namespace troupe

@@ -158,12 +158,12 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
 void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& out) {
   struct copy {
     std::size_t param;
-    const param_block* block;
+    std::int64_t begin;  // in what is here of the parameter
     tensor from;
   };
   struct overlay {
     std::size_t param;
-    const param_block* block;
+    std::int64_t begin, count;
     double scale;
     sum_ptr sum;
   };
@@ -173,7 +173,8 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   const auto& params = layer_at(layer).params;
   std::uint64_t least = ~0ull;
   for (std::size_t p = 0; p < params.size(); ++p) {
-    const auto& dims = config_.graph->params[params[p]].spec.dims;
+    const auto& dims = layers_[layer].params[p].dims;
+    const auto before = layers_[layer].params[p].begin;
     values->push_back(tensor::declare(dims, config_.type));
     for (auto id : blocks_of(params[p])) {
       const auto& c = cache_[id];
@@ -183,10 +184,10 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
       if (b.count == dims.count() && !lacks)
         values->back() = c.value.reshaped(dims);
       else
-        copies.push_back({p, &b, c.value});
+        copies.push_back({p, b.begin - before, c.value});
       for (const auto& o : own_[layer])
         if (o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
-          own.push_back({p, &b, -rule_step_at(config_, params[p], o.step).lr / packets_of_group(), o.sum});
+          own.push_back({p, b.begin - before, b.count, -rule_step_at(config_, params[p], o.step).lr / packets_of_group(), o.sum});
     }
   }
   std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });
@@ -194,18 +195,18 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   assembling_[layer] = true;
   job_cost cost{0, 0, "assemble"};
   for (const auto& c : copies) cost.bytes += 2.0 * static_cast<double>(c.from.bytes());
-  for (const auto& o : own) cost.bytes += 3.0 * static_cast<double>(o.block->count) * static_cast<double>(size_of(config_.type));
+  for (const auto& o : own) cost.bytes += 3.0 * static_cast<double>(o.count) * static_cast<double>(size_of(config_.type));
   jobs_.run(
       [values, copies = std::move(copies), own = std::move(own)](job_context& c) {
         for (const auto& part : copies) {
           auto& whole = (*values)[part.param];
           whole.back(c.dev);
-          auto slice = whole.slice(part.block->begin, {part.from.count()});
+          auto slice = whole.slice(part.begin, {part.from.count()});
           c.dev.copy(part.from, slice);
         }
         for (const auto& o : own) {
-          auto slice = (*values)[o.param].slice(o.block->begin, {o.block->count});
-          c.dev.axpy(o.scale, (*o.sum)[o.param].slice(o.block->begin, {o.block->count}), slice);
+          auto slice = (*values)[o.param].slice(o.begin, {o.count});
+          c.dev.axpy(o.scale, (*o.sum)[o.param].slice(o.begin, {o.count}), slice);
         }
       },
       cost,
@@ -231,7 +232,7 @@ clocked_shard::clocked_shard(half_config c, clock_policy p) : shard_half(std::mo
 void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effects& out) {
   const auto worker = worker_of(h.src);
   if (worker >= workers()) return void(++dropped_);
-  const auto g = worker / config_.plan->groups[0].count;
+  const auto g = config_.plan->group_index(worker);
   const auto packets = group_at(g).range.count;
   auto& clock = clocks_[b.plan->id].groups[g];
   const bool early = h.step > clock.next && policy_.staleness == 0;  // cannot be: nobody has the weights for that step
@@ -282,6 +283,8 @@ void clocked_shard::on_updated(shard_block& b, effects& out) {
     answer_waiting(b, out);
   } else if (!config_.plan->reducers.empty()) {
     give_to(config_.plan->reducers[0], b, g, 0, out);
+  } else if (!b.plan->takers.empty()) {
+    for (auto w : b.plan->takers) give_to(config_.plan->workers[w], b, g, 0, out);
   } else {
     for (auto w = group_at(g).first; w < group_at(g).first + group_at(g).count; ++w)
       give_to(config_.plan->workers[w], b, g, 0, out);
@@ -308,7 +311,7 @@ void clocked_shard::on_fetch(const header& h, const fetch&, shard_block& b, effe
 void clocked_shard::answer_waiting(shard_block& b, effects& out) {
   auto& clock = clocks_[b.plan->id];
   std::erase_if(clock.waiting, [&](const header& h) {
-    const auto g = worker_of(h.src) / config_.plan->groups[0].count;
+    const auto g = config_.plan->group_index(worker_of(h.src));
     if (clock.groups[g].applied < h.version) return false;
     give_to(h.src, b, g, h.step, out);
     return true;
@@ -316,10 +319,10 @@ void clocked_shard::answer_waiting(shard_block& b, effects& out) {
 }
 
 std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
-  const auto g = worker / config_.plan->groups[0].count;
+  const auto g = config_.plan->group_index(worker);
   const auto& clock = clocks_[b.plan->id].groups[g];
   if (policy_.portions) return clock.next;  // any packet may be asked of anybody
-  const auto mine = config_.plan->ranges[worker], all = group_at(g).range;
+  const auto mine = config_.plan->range_of(worker), all = group_at(g).range;
   const auto nodes = cover(mine.first - all.first, mine.count, all.count);
   auto step = clock.next;
   for (auto tree = clock.trees.find(step); tree != clock.trees.end(); tree = clock.trees.find(++step))

@@ -86,7 +86,7 @@ class clocked_shard : public shard_half {
     run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
   }
   std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
-    return clocks_[b.plan->id].groups[worker / config_.plan->groups[0].count].applied;
+    return clocks_[b.plan->id].groups[config_.plan->group_index(worker)].applied;
   }
   // Called when nothing changes block `b` at the moment and its value may be replaced (group_sync).
   virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }

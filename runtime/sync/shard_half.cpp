@@ -10,6 +10,7 @@ namespace troupe {
 shard_half::shard_half(half_config c, gives g) : config_(std::move(c)), blocks_(config_), gives_(g) {
   for (const auto& w : config_.plan->groups)
     if (w.server_group == group()) members_ += w.count;
+  members_ += config_.plan->workers.size() - config_.plan->ranges.size();  // of placed layers: there is one server group then
 }
 
 std::uint32_t shard_half::worker_of(role_id r) const {
@@ -38,13 +39,17 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                        [this](effects& more) {
                          for (auto& b : blocks_.list()) b.ready = true;
                          on_filled(more);
-                         for (auto& g : config_.plan->groups)
-                           if (g.server_group == group())
-                             for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
-                               for (const auto& b : blocks_.list())
-                                 if (config_.plan->reducers.empty() || w == 0)
-                                   give(config_.plan->reducers.empty() ? config_.plan->workers[w] : config_.plan->reducers[0], b,
-                                        b.version, 0, b.version, 1, more);
+                         const auto& p = *config_.plan;
+                         const auto first_to = [&](role_id r, const shard_block& b) {
+                           give(r, b, b.version, 0, b.version, 1, more);
+                         };
+                         for (const auto& g : p.groups)
+                           for (auto w = g.first; g.server_group == group() && w < g.first + g.count; ++w)
+                             for (const auto& b : blocks_.list())
+                               if (b.plan->takers.empty() && (p.reducers.empty() || w == 0))
+                                 first_to(p.reducers.empty() ? p.workers[w] : p.reducers[0], b);
+                         for (const auto& b : blocks_.list())
+                           for (auto w : b.plan->takers) first_to(p.workers[w], b);
                          for (const auto& waiting : std::exchange(early_, {})) on(waiting, {}, more);
                        },
                        out);

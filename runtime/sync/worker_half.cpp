@@ -12,7 +12,7 @@ constexpr std::size_t most_clocks_counted = 1024;  // the last bin holds the res
 
 worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s) {
   const auto& plan = *config_.plan;
-  const auto range = plan.ranges[config_.worker], group = plan.group_of(config_.worker).range;
+  const auto range = plan.range_of(config_.worker), group = plan.group_of(config_.worker).range;
   cover_ = sums_ == sums::by_block ? cover(range.first - group.first, range.count, group.count)
                                    : std::vector<tree_node>{root_of(range.count)};
   layers_.resize(config_.graph->layers.size());
@@ -20,12 +20,27 @@ worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s
   reads_.resize(layers_.size());
   blocks_of_.resize(config_.graph->params.size());
   for (auto& l : layers_) l.done = l.handed = config_.first_step;
-  for (const auto& b : plan.blocks) {
-    blocks_of_[b.param].push_back(b.id);
-    layers_[config_.graph->params[b.param].layer].blocks.push_back(b.id);
-  }
   for (auto r : plan.stages[config_.worker])
-    for (auto l : plan[r].layers) layers_[l].stage = r;
+    for (std::size_t p = 0; p < plan[r].layers.size(); ++p) {
+      auto& l = layers_[plan[r].layers[p]];
+      l.stage = r;
+      const auto* part = plan[r].parts.empty() ? nullptr : plan[r].parts[p].get();
+      const auto& params = layer_at(plan[r].layers[p]).params;
+      for (std::size_t i = 0; i < params.size(); ++i) {
+        const auto& q = config_.graph->params[params[i]];
+        l.params.push_back(part ? part_of{elements_before(q, part->rows[i].begin), part->params[i]} : part_of{0, q.spec.dims});
+      }
+    }
+  for (const auto& b : plan.blocks) {
+    const auto& q = config_.graph->params[b.param];
+    auto& l = layers_[q.layer];
+    if (l.stage == no_role) continue;
+    const auto& here = l.params[q.index_in_layer];
+    if (b.begin < here.begin || b.begin >= here.begin + here.dims.count()) continue;
+    blocks_of_[b.param].push_back(b.id);
+    l.blocks.push_back(b.id);
+    ++own_blocks_;
+  }
 }
 
 role_id worker_half::shard_of(std::uint32_t block) const {
@@ -75,7 +90,7 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
 void worker_half::take_gradient(const header& h, const gradient& g, effects& out) {
   if (g.layer >= layers_.size()) return void(++dropped_);
   auto& l = layers_[g.layer];
-  const auto range = config_.plan->ranges[config_.worker];
+  const auto range = config_.plan->range_of(config_.worker);
   if (h.step < l.done) return void(++dropped_);
   const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
   const tree_node leaf{h.packet - all.first, 1};
@@ -94,7 +109,6 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (!fresh) return void(++dropped_);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
-  if (leaves) ++open.left;
   if (due.empty()) {
     if (leaves) node_done(g.layer, h.step, node, sum, out);
     return;
@@ -112,7 +126,7 @@ void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   if (step < l.done) return void(++dropped_);  // given up meanwhile
   on_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
-  if (open == open_[layer].end() || open->second.left < cover_.size()) return;
+  if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);
   l.done = step + 1;
   on_layer_done(layer, step, out);
@@ -133,7 +147,7 @@ void worker_half::push_sum(std::uint32_t layer, std::uint64_t step, tree_node no
       const auto& b = block_at(id);
       auto h = to(reducers.empty() ? shard_of(id) : reducers[config_.worker]);
       h.step = step;
-      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin, {b.count})}});
+      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin - layers_[layer].params[i].begin, {b.count})}});
     }
   }
 }
@@ -171,7 +185,7 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
     if (j.have[block].size() >= e.h.packets) j.wanted[block] = e.h.clock;
   }
   j.answers.push_back(e);
-  if (j.wanted.size() < config_.plan->blocks.size()) return;
+  if (j.wanted.size() < own_blocks_) return;
   std::uint64_t step = ~0ull;
   for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
   auto answers = std::move(j.answers);
@@ -210,7 +224,7 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   // What came with a version more must not be lost: nobody sends it again.
   for (const auto& a : answers)
     if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
-  out.send({to(loader()), resume_at{step}});
+  if (has_loader()) out.send({to(loader()), resume_at{step}});
   auto h = to(config_.coordinator);
   h.step = step;
   out.send({h, ready{ready::what_of::joined}});
@@ -248,7 +262,7 @@ role_status worker_half::status() const {
   for (const auto& o : open_) s.queued += static_cast<std::uint32_t>(o.size());
   s.in_flight = static_cast<std::uint32_t>(jobs_.size());
   if (joining_)
-    s.waits_for = std::to_string(config_.plan->blocks.size() - joining_->wanted.size()) + " blocks after a restart";
+    s.waits_for = std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart";
   else if (last < s.version)
     s.waits_for = "weights of version " + std::to_string(s.version);
   return s;

@@ -34,9 +34,15 @@ class worker_half : public role {
   enum class sums { by_block, whole };
   worker_half(half_config c, sums s);
 
+  // What this worker has of a parameter: elements from `begin` on, as this shape.
+  struct part_of {
+    std::int64_t begin = 0;
+    shape dims;
+  };
   struct layer_half {
     role_id stage = no_role;
-    std::vector<std::uint32_t> blocks;  // of all its parameters
+    std::vector<std::uint32_t> blocks;  // of all its parameters, or of the part that is here
+    std::vector<part_of> params;        // by parameter of the layer
     std::uint64_t done = 0;             // gradients of earlier steps have all come and left
     std::uint64_t handed = 0;           // version the stage has
     bool begun = false;                 // it has one
@@ -68,9 +74,10 @@ class worker_half : public role {
   const graph_layer& layer_at(std::uint32_t l) const { return config_.graph->layers[l]; }
   const std::vector<std::uint32_t>& blocks_of(std::uint32_t param) const { return blocks_of_[param]; }
   const param_block& block_at(std::uint32_t id) const { return config_.plan->blocks[id]; }
-  std::uint32_t packets_here() const { return config_.plan->ranges[config_.worker].count; }
+  std::uint32_t packets_here() const { return config_.plan->range_of(config_.worker).count; }
   // Packets whose sum is the gradient of one step of this worker's group.
   std::uint32_t packets_of_group() const { return config_.plan->group_of(config_.worker).range.count; }
+  bool has_loader() const { return config_.worker < config_.plan->loaders.size(); }
   role_id loader() const { return config_.plan->loaders[config_.worker]; }
   bool joining() const { return joining_.has_value(); }
 
@@ -100,7 +107,8 @@ class worker_half : public role {
   void check_settled(effects& out);
 
   std::vector<std::map<std::uint64_t, open_step>> open_;  // by layer, step
-  std::vector<std::vector<std::uint32_t>> blocks_of_;     // by parameter, in order of `begin`
+  std::vector<std::vector<std::uint32_t>> blocks_of_;     // by parameter, in order of `begin`: those of parts that are here
+  std::size_t own_blocks_ = 0;
   std::optional<rejoin> joining_;
   std::uint64_t settle_at_ = 0;
   bool settling_begun_ = false;

@@ -1,5 +1,5 @@
 // Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing of what they ask for. The daemon
-// lets them go, and serves the others.
+// lets them go, and serves the others. And a daemon that is not one of this machine.
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -111,6 +111,64 @@ TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   EXPECT_TRUE(c.let_go());
   EXPECT_TRUE(daemon("n1").wait_log("it does not read its answers", 10s));
   expect_service();
+}
+
+// A daemon that answers as one on another machine would: sessions are opened, and shared memory is there, elsewhere.
+class far_daemon {
+ public:
+  far_daemon(const std::string& tls, const std::string& node, std::uint16_t port) {
+    auto o = net::operator_options(tls);  // for the cluster's name
+    if (!o) throw std::runtime_error(o.error().message);
+    o->node = node;
+    o->certificate = tls + "/" + node + ".pem";
+    o->key = tls + "/" + node + ".key";
+    o->operators = true;
+    net::callbacks c;
+    c.on_frame = [this](const std::string& peer, net::frame&& f) { answer_to(peer, f); };
+    auto made = net::make_tcp_transport(std::move(*o), std::move(c));
+    if (!made) throw std::runtime_error(made.error().message);
+    net_ = std::move(*made);
+    if (auto l = net_->listen({"127.0.0.1", port}); !l) throw std::runtime_error(l.error().message);
+  }
+  bool given_back() {
+    std::unique_lock guard(lock_);
+    return changed_.wait_for(guard, 20s, [&] { return given_back_; });
+  }
+
+ private:
+  void answer_to(const std::string& peer, const net::frame& f) {
+    const auto m = from_frame(f);
+    if (!m) return;
+    if (std::holds_alternative<open_session>(*m)) net_->send(peer, to_frame(answer{}));
+    if (const auto* s = std::get_if<share>(&*m))
+      net_->send(peer, to_frame(shared_at{s->call, 1, contents::empty, 1, 3, 4, "11111111-2222-3333-4444-555555555555"}));
+    if (const auto* g = std::get_if<filled>(&*m)) {
+      const std::lock_guard guard(lock_);
+      given_back_ = g->id == 1 && g->now == contents::empty;
+      changed_.notify_all();
+    }
+  }
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool given_back_ = false;
+  std::unique_ptr<net::transport> net_;
+};
+
+TEST_F(cluster_exchange_rude, another_machines_memory_is_refused_and_given_back) {
+  const auto port = free_port();
+  const auto tls = path("certs");
+  far_daemon far(tls, "n1", port);
+  const auto address = "127.0.0.1:" + std::to_string(port);
+  const troupe_exchange_options o{sizeof o, address.c_str(), tls.c_str(), "s", 0, 1, TROUPE_EXCHANGE_AVERAGE, 0, 20000};
+  troupe_exchange* x = nullptr;
+  ASSERT_EQ(troupe_exchange_open(&o, &x), 0) << troupe_exchange_error_text();
+  const float v[2] = {1, 2};
+  std::int32_t a = -1;
+  EXPECT_EQ(troupe_exchange_share(x, "w", TROUPE_EXCHANGE_FLOAT32, 2, v, 20000, &a), TROUPE_EXCHANGE_NOT_LOCAL);
+  EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_NOT_LOCAL), "not_local");
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find("another machine"), std::string::npos) << troupe_exchange_error_text();
+  EXPECT_TRUE(far.given_back()) << "others must not wait for us to fill it";
+  EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
 }  // namespace

@@ -111,12 +111,16 @@ class desk {
   std::map<std::string, std::uint64_t> calls;
   std::map<std::string, std::vector<told>> boxes;
   std::vector<std::string> dropped, notes;
+  std::map<std::string, std::vector<share_effect>> handed;  // shared memory, as the host is to tell of it
+  std::vector<std::uint64_t> unshared;
 
  private:
   void hear(const hub_effects& out) {
     for (const auto& e : out) {
       if (const auto* d = std::get_if<drop_effect>(&e)) dropped.push_back(d->who);
       if (const auto* n = std::get_if<note_effect>(&e)) notes.push_back(n->line);
+      if (const auto* x = std::get_if<share_effect>(&e)) handed[x->to].push_back(*x);
+      if (const auto* x = std::get_if<unshare_effect>(&e)) unshared.push_back(x->id);
       const auto* s = std::get_if<send_effect>(&e);
       if (!s) continue;
       auto& box = boxes[s->to];

@@ -19,7 +19,10 @@ std::vector<message> samples() {
           free_lock{7, "data"},
           cancel{8},
           leave{},
-          answer{9, code::peer_lost, "rank 1 is lost", 3, 4000}};
+          answer{9, code::peer_lost, "rank 1 is lost", 3, 4000},
+          share{10, "weights", element::f64, 1000},
+          shared_at{11, 5, contents::full, 4321, 17, 0x0123456789abcdef, "b5c1e0ad-6d5b-4a57-9c5e-000000000000"},
+          filled{5, contents::empty}};
 }
 
 std::string joined(const encoded& e) { return e.head + std::string(reinterpret_cast<const char*>(e.tail.data), e.tail.size); }
@@ -77,7 +80,8 @@ TEST(exchange_wire, mutated_messages_are_answered) {
       else if (!s.empty())
         s[at] = static_cast<char>(bits & 8 ? 0xff : bits >> 8);
     }
-    const auto type = static_cast<std::uint16_t>(rng.draw_below(8) ? e.type : first_type + rng.draw_below(12));
+    const auto type =
+        static_cast<std::uint16_t>(rng.draw_below(8) ? e.type : first_type + rng.draw_below(std::variant_size_v<message> + 3));
     const auto m = decode_text(type, s);
     if (!m) continue;
     ++accepted;
@@ -87,12 +91,12 @@ TEST(exchange_wire, mutated_messages_are_answered) {
   EXPECT_LT(accepted, inputs);
 }
 
-message some_message(counter_rng& rng, std::uint64_t& call) {
+message some_message(counter_rng& rng, std::uint64_t& call, std::uint64_t share_id) {
   static const std::vector<std::byte> bytes(64, std::byte{1});
   const auto n = [&](std::uint64_t below) { return static_cast<std::uint32_t>(rng.draw_below(below)); };
   const std::string name(1, static_cast<char>('a' + n(3)));
   const auto number = rng.draw_below(30) == 0 ? call : ++call;
-  switch (n(12)) {
+  switch (n(15)) {
     case 0: return open_session{protocol, name, n(4), n(4), static_cast<law>(n(3)), n(2) * 0.5};
     case 1: return declare{number, name, static_cast<element>(n(2)), n(9)};
     case 2: return take_lock{number, name};
@@ -101,20 +105,26 @@ message some_message(counter_rng& rng, std::uint64_t& call) {
     case 5: return n(6) ? message(cancel{call}) : message(leave{});
     case 6:
     case 7: return piece{call, n(3) * 8u, {nullptr, bytes.data(), n(8) * 8u}};
+    case 8: return share{number, name, static_cast<element>(n(2)), n(9)};
+    case 9: return filled{n(4) ? share_id : n(5), static_cast<contents>(n(2))};
+    case 10: return n(20) ? message(share{number, name, element::f32, 4}) : message(shared_at{});
     default: return begin{number, static_cast<verb>(n(5)), n(3), n(3)};
   }
 }
 
 // 200 seeds of clients that say anything at all, and die: a call has one answer at the most, the bound holds, and nothing stays.
 TEST(exchange_soak, the_hub_survives_anything_that_can_be_said) {
-  std::uint64_t answers = 0, drops = 0;
+  std::uint64_t answers = 0, drops = 0, shares = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     counter_rng rng(seed);
     hub_limits few;
     few.bytes = 4000;
+    few.shares = 2;
     hub h(few);
     std::map<std::string, std::uint64_t> calls;
     std::map<std::string, std::set<std::uint64_t>> answered;
+    std::map<std::string, std::uint64_t> offered;  // the share that somebody was last told of
+    std::set<std::uint64_t> held;                  // the memory that the host would have made
     for (int i = 0; i < 3000; ++i) {
       const auto who = "c" + std::to_string(rng.draw_below(6));
       hub_effects out;
@@ -128,14 +138,22 @@ TEST(exchange_soak, the_hub_survives_anything_that_can_be_said) {
         calls.erase(who);
         answered.erase(who);
       } else {
-        h.on(who, some_message(rng, calls[who]), out);
+        h.on(who, some_message(rng, calls[who], offered[who]), out);
       }
       ASSERT_LE(h.reserved(), few.bytes) << "seed " << seed;
+      ASSERT_LE(h.shares(), few.shares) << "seed " << seed;
       for (const auto& e : out) {
         if (const auto* d = std::get_if<drop_effect>(&e)) {
           ++drops;
           calls.erase(d->who);
           answered.erase(d->who);
+        }
+        if (const auto* u = std::get_if<unshare_effect>(&e)) held.erase(u->id);
+        if (const auto* x = std::get_if<share_effect>(&e)) {
+          ++shares;
+          offered[x->to] = x->what.id;
+          held.insert(x->what.id);
+          ASSERT_TRUE(answered[x->to].insert(x->what.call).second) << "seed " << seed << ": a second answer";
         }
         const auto* s = std::get_if<send_effect>(&e);
         const auto* a = s ? std::get_if<answer>(&s->what) : nullptr;
@@ -147,13 +165,18 @@ TEST(exchange_soak, the_hub_survives_anything_that_can_be_said) {
     for (int i = 0; i < 6; ++i) {
       hub_effects out;
       h.on_gone("c" + std::to_string(i), "gone", out);
+      for (const auto& e : out)
+        if (const auto* u = std::get_if<unshare_effect>(&e)) held.erase(u->id);
     }
+    ASSERT_TRUE(held.empty()) << "seed " << seed << ": memory that nobody can use is kept";
+    ASSERT_EQ(h.shares(), 0u) << "seed " << seed;
     ASSERT_EQ(h.clients(), 0u) << "seed " << seed;
     ASSERT_EQ(h.groups(), 0u) << "seed " << seed;
     ASSERT_EQ(h.reserved(), 0u) << "seed " << seed;
   }
   EXPECT_GT(answers, 10000u);
   EXPECT_GT(drops, 1000u);
+  EXPECT_GT(shares, 1000u);
 }
 
 }  // namespace

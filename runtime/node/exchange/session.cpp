@@ -14,7 +14,6 @@ namespace troupe::exchange {
 namespace {
 
 outcome late(const char* what) { return {TROUPE_EXCHANGE_TIMEOUT, std::string("the deadline passed ") + what}; }
-outcome closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
 
 }  // namespace
 
@@ -46,6 +45,11 @@ void session::take(message&& m) {
     answer_ = std::move(*a);
     changed_.notify_all();
   }
+  if (auto* at = std::get_if<shared_at>(&m); at && at->call == current_ && !answer_) {
+    answer_ = answer{at->call, code::ok, {}, 0, 0};
+    where_ = std::move(*at);
+    changed_.notify_all();
+  }
   if (const auto* p = std::get_if<piece>(&m); p && p->call == current_ && answer_) {
     if (p->offset != have_back_ || p->data.size > answer_->bytes - have_back_) return;
     std::memcpy(back_.data() + have_back_, p->data.data, p->data.size);
@@ -53,6 +57,8 @@ void session::take(message&& m) {
     if (have_back_ == answer_->bytes) changed_.notify_all();
   }
 }
+
+outcome session::closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
 
 outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the daemon is lost: " + reason_}; }
 
@@ -136,6 +142,7 @@ outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, d
   most_back_ = v.most_back;
   have_back_ = 0;
   answer_.reset();
+  where_.reset();
   current_ = calls_++;
   turn_taken_ = listening_ = true;
   return {};
@@ -150,24 +157,6 @@ outcome session::finish(std::unique_lock<std::mutex>& guard, deadline until) {
   if (down_) return lost();
   return late("and the call was taken back");
 }
-
-// A call under way: whoever closes waits for it, and the next one for its turn.
-struct session::visit {
-  session& s;
-  bool turn = false;
-  explicit visit(session& of) : s(of) {
-    const std::lock_guard guard(s.lock_);
-    ++s.inside_;
-  }
-  ~visit() {
-    const std::lock_guard guard(s.lock_);
-    --s.inside_;
-    if (turn) s.turn_taken_ = s.listening_ = false;
-    s.changed_.notify_all();
-  }
-  visit(const visit&) = delete;
-  visit& operator=(const visit&) = delete;
-};
 
 outcome session::ask(const request& make, const values& v, deadline until,
                      const std::function<void(const answer&, const std::byte* back)>& done) {

@@ -18,6 +18,7 @@
 
 #include "runtime/exchange/message.hpp"
 #include "runtime/node/net/transport.hpp"
+#include "runtime/node/shared/shared_memory.hpp"
 
 namespace troupe::exchange {
 
@@ -50,6 +51,18 @@ class session {
   outcome call(begin b, void* values, std::uint64_t count, deadline until);
   outcome set_lock(const std::string& name, bool take, deadline until);
 
+  // Shared arrays (session_shared.cpp). Calls on them ask nobody, so that threads need not take turns.
+  struct touch {
+    enum class kind : std::uint8_t { read, write, add } what = kind::read;
+    void* into = nullptr;        // read
+    const void* from = nullptr;  // write, add
+    double scale = 1;            // add
+    bool locked = false;
+  };
+  outcome share(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
+                std::int32_t& number);
+  outcome on_shared(std::int32_t array, std::uint64_t count, const touch& t, deadline until);
+
  private:
   struct buffer {
     std::string name;
@@ -63,6 +76,12 @@ class session {
     std::uint64_t give_bytes = 0, most_back = 0;
   };
   struct visit;
+  struct shared {
+    std::string name;
+    element type = element::f32;
+    std::uint64_t count = 0;
+    std::unique_ptr<shared_array> memory;
+  };
 
   session() = default;
   net::callbacks hear();
@@ -75,6 +94,8 @@ class session {
   bool send(const message& m);
   void send_pieces(std::uint64_t call, std::uint64_t bytes);
   outcome lost() const;
+  static outcome closed();
+  outcome find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const;
 
   int process_ = 0;
   open_session me_;
@@ -88,9 +109,11 @@ class session {
   bool turn_taken_ = false;                // by one of them
   std::uint64_t calls_ = 0, current_ = 0;  // made so far; the latest one's number
   std::vector<buffer> buffers_;
+  std::vector<std::unique_ptr<shared>> shared_;
 
   bool listening_ = false;  // for the answer to the latest call
   std::optional<answer> answer_;
+  std::optional<shared_at> where_;  // came instead of an answer
   std::vector<std::byte> back_;
   std::uint64_t most_back_ = 0, have_back_ = 0;
 
@@ -98,6 +121,24 @@ class session {
   bool uploading_ = false;  // the transport still refers to upload_
 
   std::unique_ptr<net::transport> net_;  // last: its callbacks use all of the above
+};
+
+// A call under way: whoever closes waits for it, and the next one for its turn.
+struct session::visit {
+  session& s;
+  bool turn = false;
+  explicit visit(session& of) : s(of) {
+    const std::lock_guard guard(s.lock_);
+    ++s.inside_;
+  }
+  ~visit() {
+    const std::lock_guard guard(s.lock_);
+    --s.inside_;
+    if (turn) s.turn_taken_ = s.listening_ = false;
+    s.changed_.notify_all();
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
 };
 
 }  // namespace troupe::exchange

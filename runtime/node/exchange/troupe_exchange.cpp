@@ -75,6 +75,16 @@ int on_buffer(troupe_exchange* x, verb what, std::int32_t buffer, void* values, 
   });
 }
 
+int on_shared(troupe_exchange* x, std::int32_t array, std::uint64_t count, std::int32_t lock, session::touch t,
+              std::int32_t timeout_ms) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
+    if (!t.into && !t.from) return bad("the values are NULL");
+    if (lock != 0 && lock != 1) return bad("lock is 0 or 1");
+    t.locked = lock == 1;
+    return s.on_shared(array, count, t, until);
+  });
+}
+
 outcome open(const troupe_exchange_options* o, troupe_exchange** made) {
   if (!o || !made) return bad("options or session are NULL");
   *made = nullptr;
@@ -149,6 +159,31 @@ int troupe_exchange_unlock(troupe_exchange* x, const char* name, int32_t timeout
   });
 }
 
+int troupe_exchange_share(troupe_exchange* x, const char* name, int32_t type, uint64_t count, const void* initial,
+                          int32_t timeout_ms, int32_t* array) {
+  return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
+    if (!sound_name(name)) return bad(name_rule);
+    if (type < 0 || type >= elements) return bad("a type is TROUPE_EXCHANGE_FLOAT32 or TROUPE_EXCHANGE_FLOAT64");
+    if (!array || !initial || count == 0)
+      return bad("a shared array has at least one value, begins with some, and its number has to go somewhere");
+    return s.share(name, static_cast<element>(type), count, initial, until, *array);
+  });
+}
+
+int troupe_exchange_shared_read(troupe_exchange* x, int32_t array, void* values, uint64_t count, int32_t lock, int32_t timeout_ms) {
+  return on_shared(x, array, count, lock, {session::touch::kind::read, values, nullptr, 1, false}, timeout_ms);
+}
+
+int troupe_exchange_shared_write(troupe_exchange* x, int32_t array, const void* values, uint64_t count, int32_t lock,
+                                 int32_t timeout_ms) {
+  return on_shared(x, array, count, lock, {session::touch::kind::write, nullptr, values, 1, false}, timeout_ms);
+}
+
+int troupe_exchange_shared_add(troupe_exchange* x, int32_t array, const void* values, uint64_t count, double scale, int32_t lock,
+                               int32_t timeout_ms) {
+  return on_shared(x, array, count, lock, {session::touch::kind::add, nullptr, values, scale, false}, timeout_ms);
+}
+
 int troupe_exchange_close(troupe_exchange* x) {
   if (!x) return TROUPE_EXCHANGE_OK;
   return on_session(x, 1, [&](session& s, session::deadline) -> outcome {
@@ -159,9 +194,9 @@ int troupe_exchange_close(troupe_exchange* x) {
 }
 
 const char* troupe_exchange_error_name(int c) {
-  static constexpr const char* names[] = {"ok",           "bad_argument", "mismatch", "rank_taken", "peer_lost",
-                                          "out_of_step",  "too_large",    "not_held", "timeout",    "unreachable",
-                                          "disconnected", "forked",       "closed",   "internal"};
+  static constexpr const char* names[] = {"ok",        "bad_argument", "mismatch",  "rank_taken",  "peer_lost",    "out_of_step",
+                                          "too_large", "not_held",     "timeout",   "unreachable", "disconnected", "forked",
+                                          "closed",    "internal",     "not_local", "holder_lost"};
   return c >= 0 && c < static_cast<int>(std::size(names)) ? names[c] : "unknown";
 }
 

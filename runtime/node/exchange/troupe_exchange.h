@@ -1,6 +1,6 @@
 /* libtroupe_exchange: what Troupe's processes do for each other, for a training loop that is not Troupe's. Several processes (ranks
    0 to size-1 of a session) meet at a running `trouped` and average gradients, pull each other by EASGD, wait for each other and
-   lock. C99; docs/own-loop.md shows it from C++ and from Python.
+   lock; those on the daemon's machine may share arrays. C99; docs/own-loop.md shows it from C++ and from Python.
 
    Calls      block until they are done or `timeout_ms` (> 0) has passed, and never much longer. They call nothing of yours back,
               change no setting of your process (signals, OpenMP, BLAS) and print nothing. The library keeps one thread of its own
@@ -37,7 +37,9 @@ enum {
   TROUPE_EXCHANGE_DISCONNECTED = 10, /* the daemon is lost; close, and open anew */
   TROUPE_EXCHANGE_FORKED = 11,      /* this process is a fork of the one that opened the session */
   TROUPE_EXCHANGE_CLOSED = 12,      /* another thread closes the session */
-  TROUPE_EXCHANGE_INTERNAL = 13     /* out of memory, or a mistake of ours */
+  TROUPE_EXCHANGE_INTERNAL = 13,    /* out of memory, or a mistake of ours */
+  TROUPE_EXCHANGE_NOT_LOCAL = 14,   /* share: the daemon is on another machine, in another container, or another user's */
+  TROUPE_EXCHANGE_HOLDER_LOST = 15  /* a process died while it held a shared array's lock: see troupe_exchange_share */
 };
 
 enum { TROUPE_EXCHANGE_FLOAT32 = 0, TROUPE_EXCHANGE_FLOAT64 = 1 };
@@ -82,6 +84,30 @@ int troupe_exchange_barrier(troupe_exchange* x, int32_t timeout_ms);
 /* A lock of the session, held by one rank at a time, given in the order of asking. A rank that goes gives its locks back. */
 int troupe_exchange_lock(troupe_exchange* x, const char* name, int32_t timeout_ms);
 int troupe_exchange_unlock(troupe_exchange* x, const char* name, int32_t timeout_ms);
+
+/* Arrays in memory that ranks on the daemon's machine share (Hogwild): calls on them ask nobody and cost what touching memory costs.
+
+   share      Every rank that uses an array shares it by the same name, type and count. The first one's `initial` is what it begins
+              with, the others' is not used; nobody gets it before it is full. It lasts as long as somebody is in the session, and
+              its bytes count against what the daemon gives. close unmaps it.
+   who        processes that see the daemon in /proc and are the same user: the memory is the daemon's, opened as /proc/PID/fd/N, so
+              that the kernel decides who may, and no second socket has to. All others: TROUPE_EXCHANGE_NOT_LOCAL.
+   values     read copies all of them out, write sets them, add does array += scale * values. Every element is touched by itself:
+              none is ever torn, but others may come between two of them, and an addition that comes between another one's load and
+              store is lost. Hogwild lives with that.
+   lock       1: the call excludes others that lock, of this process and of others, so that nothing is lost among them; it waits
+              within `timeout_ms` (TROUPE_EXCHANGE_TIMEOUT). 0: it never waits, and needs a timeout_ms above 0 all the same.
+              When a process dies that holds the lock, the next call to take it returns TROUPE_EXCHANGE_HOLDER_LOST and has done
+              nothing else: the array may have a part of the dead one's call. The lock is free then; call again, or write.
+   threads    calls on shared arrays do not wait for the session's other calls, nor for each other.
+   For more than one call under one lock there is troupe_exchange_lock. */
+int troupe_exchange_share(troupe_exchange* x, const char* name, int32_t type, uint64_t count, const void* initial, int32_t timeout_ms,
+                          int32_t* array);
+int troupe_exchange_shared_read(troupe_exchange* x, int32_t array, void* values, uint64_t count, int32_t lock, int32_t timeout_ms);
+int troupe_exchange_shared_write(troupe_exchange* x, int32_t array, const void* values, uint64_t count, int32_t lock,
+                                 int32_t timeout_ms);
+int troupe_exchange_shared_add(troupe_exchange* x, int32_t array, const void* values, uint64_t count, double scale, int32_t lock,
+                               int32_t timeout_ms);
 
 /* Leaves the session, joins its thread and frees it; calls of other threads return TROUPE_EXCHANGE_CLOSED first. NULL is fine. The
    handle is gone afterwards, except after TROUPE_EXCHANGE_FORKED. */

@@ -1,0 +1,23 @@
+// How the hub speaks of names, ranks and lengths.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/exchange/message.hpp"
+
+namespace troupe::exchange {
+
+inline std::string quoted(const std::string& s) {
+  std::string out = "'";
+  for (char c : s) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + "'";
+}
+
+inline std::string rank_text(std::uint32_t r) { return "rank " + std::to_string(r); }
+
+inline std::string shape_text(std::uint64_t count, element e) {
+  return std::to_string(count) + (e == element::f32 ? " float32" : " float64");
+}
+
+}  // namespace troupe::exchange

@@ -1,0 +1,342 @@
+#include "runtime/graph/partition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+source_position at_key(const layer_spec& s, const std::string& key) { return position_of(s.key_at, key, s.at); }
+
+bool all_are(const std::vector<distribution>& list, distribution d) {
+  return std::all_of(list.begin(), list.end(), [d](distribution x) { return x == d; });
+}
+
+// A signature with outputs split(1), and inputs as asked.
+bool supports(const graph_layer& l, distribution inputs) {
+  const auto all = l.maths->supported();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const signature& s) { return all_are(s.inputs, inputs) && all_are(s.outputs, distribution::split_1); });
+}
+
+// Each part of the inputs makes the same part of the outputs.
+bool keeps_features(const graph_layer& l) { return supports(l, distribution::split_1); }
+bool splits_features(const graph_layer& l) { return keeps_features(l) || supports(l, distribution::broadcast); }
+
+std::string ways_of(const graph_layer& l) {
+  std::vector<std::string> ways{"none"};
+  const auto all = l.maths->supported();
+  for (const auto& s : all)
+    if (!s.inputs.empty() && all_are(s.inputs, distribution::split_0)) ways.insert(ways.begin(), "batch");
+  if (splits_features(l)) ways.emplace_back("feature");
+  return joined(ways);
+}
+
+std::int64_t features_of(const shape& s) { return s.rank() >= 2 ? s[1] : 1; }
+
+// Features come in runs that are not cut: a flatten's outputs by image plane, grouped convolutions by group.
+std::int64_t units_of(const graph_layer& l) {
+  auto unit = features_of(l.out.at(0));
+  if (keeps_features(l)) {
+    for (const auto& s : l.in) unit = std::gcd(unit, features_of(s));
+    for (const auto& s : l.out) unit = std::gcd(unit, features_of(s));
+  }
+  return unit;
+}
+
+feature_range scaled(feature_range r, std::int64_t from, std::int64_t to) {
+  if (r.whole()) return r;
+  return {r.begin * to / from, r.end * to / from};
+}
+
+std::vector<double> even(std::size_t n) { return std::vector<double>(n, 1.0 / static_cast<double>(n)); }
+
+class assigner {
+ public:
+  assigner(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
+           const std::vector<std::uint32_t>& workers, const std::vector<packet_range>& ranges, diagnostics& errors)
+      : g_(g), nodes_(nodes), workers_(workers), ranges_(ranges), errors_(errors) {
+    all_packets_ = {0, static_cast<std::uint32_t>(job.pipeline.packets)};
+  }
+
+  std::vector<assignment> run() {
+    for (const auto& l : g_.layers) out_.push_back(l.spec && said(*l.spec) ? as_told(l) : as_its_input(l));
+    return std::move(out_);
+  }
+
+ private:
+  static bool said(const layer_spec& s) {
+    return !s.place.empty() || !s.fraction.empty() || s.partition != "batch" || s.key_at.count("partition");
+  }
+
+  void error(const graph_layer& l, const std::string& key, const std::string& message) {
+    errors_.push_back({at_key(*l.spec, key), "layer " + in_quotes(l.name) + ": " + message});
+  }
+
+  assignment beside_workers() const {
+    assignment a;
+    for (std::uint32_t w = 0; w < workers_.size(); ++w)
+      a.parts.push_back({workers_[w], ranges_[w], {}, static_cast<std::int32_t>(w)});
+    a.shares = even(a.parts.size());
+    return a;
+  }
+
+  std::vector<std::uint32_t> nodes_of(const graph_layer& l) {
+    std::vector<std::uint32_t> found;
+    std::vector<std::string> names;
+    for (const auto& n : nodes_) names.push_back(n.name);
+    for (std::size_t i = 0; i < l.spec->place.size(); ++i) {
+      const auto& word = l.spec->place[i];
+      const auto slash = word.find('/');
+      const auto node = std::find(names.begin(), names.end(), word.substr(0, slash));
+      const auto key = "place." + std::to_string(i);
+      if (node == names.end()) {
+        error(l, key,
+              "unknown node " + in_quotes(word.substr(0, slash)) + did_you_mean(word.substr(0, slash), names) +
+                  " (there is: " + joined(names) + ")");
+        continue;
+      }
+      const auto at = static_cast<std::uint32_t>(node - names.begin());
+      const auto& devices = nodes_[at].devices;
+      if (slash != std::string::npos && std::find(devices.begin(), devices.end(), word.substr(slash + 1)) == devices.end()) {
+        error(l, key,
+              "node " + in_quotes(*node) + " has no device " + in_quotes(word.substr(slash + 1)) + " (it has: " + joined(devices) +
+                  ")");
+        continue;
+      }
+      found.push_back(at);
+    }
+    return found;
+  }
+
+  assignment as_told(const graph_layer& l) {
+    const auto& s = *l.spec;
+    const auto before = errors_.size();
+    auto nodes = nodes_of(l);
+    if (errors_.size() > before) return beside_workers();
+    if (s.partition == "none" ||
+        (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
+      return alone(l, nodes);
+    if (s.partition == "batch" && nodes.empty()) {
+      if (!s.fraction.empty() && s.fraction.size() != workers_.size())
+        error(l, "fraction", std::to_string(s.fraction.size()) + " fractions for " + std::to_string(workers_.size()) + " workers");
+      if (!s.fraction.empty() && errors_.size() == before) return by_batch(l, workers_, s.fraction, true);
+      return beside_workers();
+    }
+    if (nodes.empty()) nodes = workers_;
+    auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
+    if (shares.size() != nodes.size()) {
+      error(l, "fraction", std::to_string(shares.size()) + " fractions for " + std::to_string(nodes.size()) + " places");
+      return beside_workers();
+    }
+    const auto sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    if (std::abs(sum - 1.0) > 1e-6) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.6g", sum);
+      error(l, "fraction", std::string("fractions must sum to 1, these sum to ") + text);
+      return beside_workers();
+    }
+    return s.partition == "feature" ? by_feature(l, nodes, shares) : by_batch(l, nodes, shares, false);
+  }
+
+  assignment alone(const graph_layer& l, const std::vector<std::uint32_t>& nodes) {
+    if (nodes.size() > 1) error(l, "place", "partition = \"none\" is one place, not " + std::to_string(nodes.size()));
+    if (!l.spec->fraction.empty()) error(l, "fraction", "a fraction of a layer that is not split");
+    assignment a;
+    a.kind = split_kind::none;
+    a.parts.push_back({nodes.empty() ? workers_.front() : nodes.front(), all_packets_, {}, no_worker});
+    a.shares = {1.0};
+    a.placed = true;
+    return a;
+  }
+
+  assignment by_batch(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
+                      bool beside) {
+    const auto counts = share_out(all_packets_.count, shares);
+    assignment a;
+    a.shares = shares;
+    std::uint32_t first = 0;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (counts[k] < 1)
+        error(l, "fraction",
+              "part " + std::to_string(k) + " gets none of the " + std::to_string(all_packets_.count) + " packets of a step");
+      a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, no_worker});
+      first += a.parts.back().packets.count;
+    }
+    const bool theirs = beside && std::equal(a.parts.begin(), a.parts.end(), ranges_.begin(), ranges_.end(),
+                                             [](const layer_part& p, const packet_range& r) { return p.packets == r; });
+    if (theirs)
+      for (std::size_t k = 0; k < a.parts.size(); ++k) a.parts[k].worker = static_cast<std::int32_t>(k);
+    a.placed = !theirs;
+    return a;
+  }
+
+  assignment by_feature(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+    if (!splits_features(l)) {
+      error(l, "partition",
+            "a layer of type " + in_quotes(l.type) + " cannot be split by feature (it supports: " + ways_of(l) + ")");
+      return beside_workers();
+    }
+    return cut_features(l, nodes, shares);
+  }
+
+  assignment cut_features(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+    const auto units = units_of(l);
+    const auto counts = share_out(units, shares);
+    const auto width = features_of(l.out.at(0)) / units;
+    assignment a;
+    a.kind = split_kind::feature;
+    a.shares = shares;
+    a.placed = true;
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (counts[k] < 1)
+        error(l, "fraction", "part " + std::to_string(k) + " gets none of its " + std::to_string(units) + " features");
+      const feature_range r{first * width, (first + std::max<std::int64_t>(counts[k], 0)) * width};
+      a.parts.push_back({nodes[k], all_packets_, nodes.size() == 1 ? feature_range{} : r, no_worker});
+      first += counts[k];
+    }
+    return a;
+  }
+
+  // Nothing is said: stay where the (first placed) input is, if the layer can be split that way; else on the first of its nodes.
+  assignment as_its_input(const graph_layer& l) {
+    for (const auto& in : l.inputs) {
+      if (in.layer < 0) continue;
+      const auto& from = out_[static_cast<std::size_t>(in.layer)];
+      if (!from.placed) continue;
+      std::vector<std::uint32_t> nodes;
+      for (const auto& p : from.parts) nodes.push_back(p.node);
+      if (from.kind == split_kind::batch) return from;
+      const bool cut = from.kind == split_kind::feature && keeps_features(l) &&
+                       units_of(l) >= static_cast<std::int64_t>(nodes.size()) && min_share(units_of(l), from.shares) > 0;
+      if (cut) return cut_features(l, nodes, from.shares);
+      assignment a;
+      a.kind = split_kind::none;
+      a.placed = true;
+      a.shares = {1.0};
+      a.parts.push_back({nodes.front(), all_packets_, {}, no_worker});
+      return a;
+    }
+    return beside_workers();
+  }
+
+  static std::int64_t min_share(std::int64_t units, const std::vector<double>& shares) {
+    const auto counts = share_out(units, shares);
+    return *std::min_element(counts.begin(), counts.end());
+  }
+
+  const model_graph& g_;
+  const std::vector<node_spec>& nodes_;
+  const std::vector<std::uint32_t>& workers_;
+  const std::vector<packet_range>& ranges_;
+  diagnostics& errors_;
+  packet_range all_packets_;
+  std::vector<assignment> out_;
+};
+
+}  // namespace
+
+packet_range intersection(packet_range a, packet_range b) {
+  const auto first = std::max(a.first, b.first);
+  const auto end = std::min<std::uint64_t>(std::uint64_t{a.first} + a.count, std::uint64_t{b.first} + b.count);
+  return end > first ? packet_range{first, static_cast<std::uint32_t>(end - first)} : packet_range{};
+}
+
+std::vector<std::int64_t> share_out(std::int64_t total, const std::vector<double>& fraction) {
+  std::vector<std::int64_t> counts(fraction.size(), 0);
+  auto left = total;
+  for (std::size_t k = 1; k < fraction.size(); ++k) {
+    // Not 2 for 0.3 of 10 because 0.3 is a little less than that in binary.
+    counts[k] = static_cast<std::int64_t>(std::floor(fraction[k] * static_cast<double>(total) + 1e-9 * static_cast<double>(total)));
+    left -= counts[k];
+  }
+  if (!counts.empty()) counts[0] = left;
+  return counts;
+}
+
+shape cut(const shape& s, const feature_range& r) {
+  shape t = s;
+  if (!r.whole()) t.set(1, r.count());
+  return t;
+}
+
+std::int64_t elements_before(const graph_param& p, std::int64_t row) { return row * p.spec.dims.count_from(1); }
+
+feature_range needed(const graph_layer& l, std::size_t input, const layer_part& part) {
+  if (part.features.whole() || !keeps_features(l)) return {};
+  return scaled(part.features, features_of(l.out.at(0)), features_of(l.in[input]));
+}
+
+feature_range made(const model_graph& g, tensor_ref what, feature_range features) {
+  if (features.whole()) return {};
+  const auto& l = g.layers[static_cast<std::size_t>(what.layer)];
+  return scaled(features, features_of(l.out[0]), features_of(l.out[what.output]));
+}
+
+std::pair<feature_range, bool> common(feature_range a, feature_range b) {
+  if (a.whole()) return {b, true};
+  if (b.whole()) return {a, true};
+  const feature_range r{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return {r, r.begin < r.end};
+}
+
+std::shared_ptr<const part_layer> make_part(const model_graph& g, const graph_layer& l, const layer_part& part) {
+  if (part.features.whole()) return nullptr;
+  auto p = std::make_shared<part_layer>();
+  p->as = l;
+  p->features = part.features;
+  const auto all = features_of(l.out.at(0));
+  for (std::size_t i = 0; i < l.in.size(); ++i) {
+    p->needs.push_back(needed(l, i, part));
+    p->as.in[i] = cut(l.in[i], p->needs.back());
+  }
+  if (auto own = l.maths->part(part.features.begin, part.features.end, all)) p->as.maths = std::move(own);
+  p->as.out = p->as.maths->infer(p->as.in);
+  for (auto q : l.params) {
+    const auto& spec = g.params[q].spec;
+    const bool sliced = spec.slice_axis == 0;
+    p->rows.push_back(sliced ? scaled(part.features, all, spec.dims[0]) : feature_range{});
+    auto dims = spec.dims;
+    if (sliced) dims.set(0, p->rows.back().count());
+    p->params.push_back(dims);
+  }
+  return p;
+}
+
+std::vector<assignment> assign_layers(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
+                                      const std::vector<std::uint32_t>& workers, const std::vector<packet_range>& ranges,
+                                      diagnostics& errors) {
+  return assigner(job, g, nodes, workers, ranges, errors).run();
+}
+
+std::vector<packet_range> worker_ranges(const job_spec& job, std::uint32_t workers, std::uint32_t packets, diagnostics& errors) {
+  std::vector<std::int64_t> counts;
+  for (const auto& l : job.layers)
+    if (counts.empty() && l.partition == "batch" && l.place.empty() && l.fraction.size() == workers) {
+      const auto sum = std::accumulate(l.fraction.begin(), l.fraction.end(), 0.0);
+      counts = share_out(packets, l.fraction);
+      if (std::abs(sum - 1.0) > 1e-6 || *std::min_element(counts.begin(), counts.end()) < 1) {
+        char text[96];
+        std::snprintf(text, sizeof text, "fractions must sum to 1 and leave every worker one of %u packets; these sum to %.6g",
+                      packets, sum);
+        errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + text});
+        counts.clear();
+        break;
+      }
+    }
+  std::vector<packet_range> ranges;
+  std::uint32_t first = 0;
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    const auto count = counts.empty() ? packets / workers + (w < packets % workers ? 1 : 0) : static_cast<std::uint32_t>(counts[w]);
+    ranges.push_back({first, count});
+    first += count;
+  }
+  return ranges;
+}
+
+}  // namespace troupe

@@ -1,0 +1,104 @@
+// The law of partitions: however layers are placed, split by packets or by features, in whatever order messages arrive, the weights are
+// those of the whole net in a plain loop. Bitwise where only packets are split (no sum changes its brackets), else up to rounding.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "runtime/job/plain_loop.hpp"
+#include "tests/sim/random_net.hpp"
+
+namespace troupe::testing {
+namespace {
+
+std::uint64_t seeds(std::uint64_t in_ci) {
+  const char* n = std::getenv("TROUPE_SEEDS");
+  return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+
+std::vector<node_spec> nodes_named(std::uint32_t count) {
+  std::vector<node_spec> list(count);
+  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
+  return list;
+}
+
+std::vector<double> values_of(const tensor& t) {
+  std::vector<double> v(static_cast<std::size_t>(t.count()));
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = t.type() == dtype::f64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
+  return v;
+}
+
+// Largest difference over the largest value, by tensor.
+double difference(const std::vector<std::pair<std::string, tensor>>& a, const std::vector<std::pair<std::string, tensor>>& b) {
+  double worst = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    const auto x = values_of(a[i].second), y = values_of(b[i].second);
+    double most = 1e-30, off = 0;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      most = std::max(most, std::abs(x[k]));
+      off = std::max(off, std::abs(x[k] - y[k]));
+    }
+    worst = std::max(worst, off / most);
+  }
+  return worst;
+}
+
+std::string described(const job_spec& j) {
+  std::string s;
+  for (const auto& l : j.layers) {
+    s += l.name + " " + l.type + "(";
+    for (const auto& i : l.inputs) s += i + " ";
+    s += ") " + l.partition;
+    for (const auto& p : l.place) s += " " + p;
+    for (auto f : l.fraction) s += " " + std::to_string(f);
+    s += "\n";
+  }
+  return s + std::to_string(j.topology.workers_per_group) + " workers, " + std::to_string(j.pipeline.packets) + " packets, " +
+         std::to_string(j.pipeline.sub_solvers) + " sub-solvers, fuse " + j.pipeline.fuse;
+}
+
+TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) {
+  const std::shared_ptr<device> dev = make_cpu_device();
+  std::map<std::string, int> drawn, kinds;
+  for (const auto& name : shared_tables()->layers.names()) drawn[name] = 0;
+  std::uint64_t ran = 0;
+  for (std::uint64_t seed = 1; ran < seeds(300); ++seed) {
+    random_net net(seed);
+    const auto whole = net.job();
+    auto cut = whole;
+    bool feature = false;
+    const auto nodes = static_cast<std::uint32_t>(net.draw(1, 4));
+    net.place(cut, nodes, feature);
+    auto made = prepare_job(cut, shared_tables(), nodes_named(nodes));
+    if (auto* bad = std::get_if<diagnostics>(&made)) {
+      ASSERT_NE(bad->front().message.find("gets none of"), std::string::npos) << bad->front().message << "\nseed " << seed << "\n"
+                                                                              << described(cut);
+      continue;  // more parts than features or packets: refused
+    }
+    ++ran;
+    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    for (const auto& l : cut.layers) ++drawn[l.type];
+    ++kinds[feature ? "feature" : j->plan.placed ? "placed" : "beside"];
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev.get();
+    const auto got = run_in_world(j, c);
+    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << "\n"
+                                                  << described(cut) << "\n"
+                                                  << (got.events.empty() ? "" : got.events.back().text);
+    auto alone = prepare_job(whole, shared_tables(), nodes_named(1));
+    plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
+    while (loop.steps() < static_cast<std::uint64_t>(*whole.train.finish.steps)) loop.step();
+    const auto want = loop.weights();
+    const auto off = difference(want, got.weights);
+    if (feature)
+      ASSERT_LT(off, whole.precision == "f64" ? 1e-12 : 1e-5) << "seed " << seed << "\n" << described(cut);
+    else
+      ASSERT_EQ(off, 0.0) << "seed " << seed << "\n" << described(cut);
+  }
+  for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
+  for (const char* kind : {"feature", "placed", "beside"}) EXPECT_GT(kinds[kind], 0) << kind;
+}
+
+}  // namespace
+}  // namespace troupe::testing

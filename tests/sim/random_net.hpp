@@ -1,0 +1,150 @@
+// Random nets and random partitions of them, for the law that no partition changes what is computed. Seeded; draws from every stock layer.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+
+class random_net {
+ public:
+  explicit random_net(std::uint64_t seed) : rng_(seed) {}
+
+  std::int64_t draw(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(rng_);
+  }
+  bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(rng_) < p; }
+
+  // A job on one node, without any placement.
+  job_spec job() {
+    const auto& t = *shared_tables();
+    shape_of_job s;
+    s.packets = static_cast<std::uint32_t>(draw(2, 6));
+    s.sub_solvers = static_cast<std::uint32_t>(draw(1, 2));
+    s.fuse = chance(0.5) ? "auto" : "none";
+    auto j = small_spec(s);
+    j.seed = static_cast<std::uint64_t>(draw(1, 1000));
+    j.precision = chance(0.5) ? "f64" : "fp32";
+    j.train.finish.steps = j.precision == "f64" ? 3 : 1;
+    j.eval.every = chance(0.3) ? 1 : 0;
+    j.data.values = checked(with({{"shape", std::vector<std::int64_t>{2, 8, 8}},
+                                  {"classes", option_value(std::int64_t{4})},
+                                  {"examples", option_value(std::int64_t{64})},
+                                  {"test_examples", option_value(std::int64_t{13})}}),
+                            t.sources.find("synthetic")->specs);
+    j.layers.clear();
+    at_ = "data";
+    channels_ = 2, extent_ = 8, flat_ = false;
+    for (auto n = draw(1, 4); n > 0; --n) image_layer(j);
+    if (chance(0.5)) {
+      add(j, "flatten", {at_});
+      flat_ = true;
+    }
+    for (auto n = draw(0, 3); n > 0; --n) flat_layer(j);
+    add(j, "linear", {at_}, with({{"outputs", std::int64_t{4}}}));
+    const auto score = at_;
+    add(j, "softmax_loss", {score, "label"});
+    add(j, "accuracy", {score, "label"});
+    j.layers.back().phase = "test";
+    return j;
+  }
+
+  // The same with places, splits and fractions. `feature`: something is split by feature, sums are then taken in another order.
+  void place(job_spec& j, std::uint32_t nodes, bool& feature) {
+    j.topology.workers_per_group = draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
+    j.topology.servers_per_group = draw(1, 3);
+    for (auto& l : j.layers) {
+      if (chance(0.4)) continue;
+      const auto kind = draw(0, 2);
+      if (kind == 0) {
+        l.partition = "none";
+        l.key_at["partition"] = {};
+        if (chance(0.8)) l.place = {"n" + std::to_string(draw(1, nodes))};
+        continue;
+      }
+      const auto parts = draw(1, std::min<std::int64_t>(3, kind == 1 ? j.pipeline.packets : 3));
+      for (std::int64_t k = 0; k < parts; ++k) l.place.push_back("n" + std::to_string(draw(1, nodes)));
+      if (chance(0.6)) l.fraction = fractions(static_cast<std::size_t>(parts));
+      l.key_at["partition"] = {};
+      if (kind == 2 && splits(l.type)) {
+        l.partition = "feature";
+        feature = true;
+      }
+    }
+  }
+
+  static bool splits(const std::string& type) {
+    static const std::set<std::string> can{"convolution", "linear",   "relu",    "dropout",
+                                           "max_pool",    "avg_pool", "flatten", "eltwise"};
+    return can.count(type) > 0;
+  }
+
+ private:
+  std::vector<double> fractions(std::size_t n) {
+    std::vector<double> f(n);
+    double sum = 0;
+    for (auto& x : f) sum += x = static_cast<double>(draw(2, 6));
+    for (auto& x : f) x /= sum;
+    return f;
+  }
+
+  void add(job_spec& j, const std::string& type, std::vector<std::string> inputs, options o = {}) {
+    at_ = "l" + std::to_string(j.layers.size());
+    j.layers.push_back(layer_of(at_, type, std::move(inputs), std::move(o)));
+  }
+
+  void convolution(job_spec& j, const std::string& from, std::int64_t outputs) {
+    const auto kernel = chance(0.5) ? std::int64_t{1} : std::int64_t{3};
+    add(j, "convolution", {from}, with({{"outputs", outputs}, {"kernel", kernel}, {"pad", kernel / 2}}));
+    channels_ = outputs;
+  }
+
+  void image_layer(job_spec& j) {
+    const auto from = at_;
+    switch (draw(0, 7)) {
+      case 0: return convolution(j, from, draw(2, 6));
+      case 1: return add(j, "relu", {from});
+      case 2:
+      case 3: {
+        if (extent_ < 4) return add(j, "dropout", {from});
+        extent_ /= 2;
+        return add(j, chance(0.5) ? "max_pool" : "avg_pool", {from},
+                   with({{"kernel", std::int64_t{2}}, {"stride", std::int64_t{2}}}));
+      }
+      case 4: return add(j, "lrn", {from});
+      case 5: {  // two ways that meet
+        const auto c = draw(2, 4);
+        convolution(j, from, c);
+        const auto left = at_;
+        convolution(j, from, c);
+        return add(j, chance(0.5) ? "eltwise" : "concat", {left, at_}), void(channels_ *= j.layers.back().type == "concat" ? 2 : 1);
+      }
+      case 6: {  // cut and put together the other way round
+        if (channels_ % 2 != 0) convolution(j, from, 4);
+        add(j, "slice", {at_}, with({{"parts", std::int64_t{2}}}));
+        const auto cut = at_;
+        add(j, "relu", {cut + ".1"});
+        return add(j, "concat", {at_, cut});
+      }
+      default: return add(j, "dropout", {from}, with({{"ratio", 0.3}}));
+    }
+  }
+
+  void flat_layer(job_spec& j) {
+    switch (draw(0, 2)) {
+      case 0: return add(j, "relu", {at_});
+      case 1: return add(j, "dropout", {at_}, with({{"ratio", 0.25}}));
+      default: return add(j, "linear", {at_}, with({{"outputs", draw(3, 12)}}));
+    }
+  }
+
+  std::mt19937_64 rng_;
+  std::string at_;
+  std::int64_t channels_ = 0, extent_ = 0;
+  bool flat_ = false;
+};
+
+}  // namespace troupe::testing
