@@ -253,8 +253,8 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
     case ready::what_of::joined:
       if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
       if (who.kind == role_kind::worker) {
-        lives_[who.worker] = h.incarnation;
-        joined(who.worker, h.step, out);
+        const bool again = h.incarnation > 0 && h.incarnation == std::exchange(lives_[who.worker], h.incarnation);
+        joined(who.worker, h.step, again, out);
       }
       // It joined before the shards took the mode that all take now; what we told it was lost with it.
       if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
@@ -266,12 +266,13 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
   }
 }
 
-void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out) {
+// `again`: its word has come twice; what it was dealt since is not lost.
+void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
   if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
-  if (portions_) {
+  if (portions_ && !again) {
     // The shards may still want the step before: what it was the first to do of that, it does again.
     if (last_portions_ && last_portions_->step() >= step)
       for (const auto& p : last_portions_->done_by(worker)) send_portion(worker, p, out);

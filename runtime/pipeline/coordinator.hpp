@@ -96,7 +96,7 @@ class coordinator final : public role {
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
   void step_complete(std::uint64_t step, const gathered& g, effects& out);
   void complete_steps(effects& out);
-  void joined(std::uint32_t worker, std::uint64_t step, effects& out);
+  void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
   void deal_again(effects& out);
