@@ -26,7 +26,9 @@ loader::loader(loader_config c) : config_(std::move(c)) {
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) { granted_ = std::max(granted_, g.until); },
-                 [&](const portion& p) { take_portion(p); },
+                 [&](const portion& p) {
+                   if (e.h.clock == config_.incarnation) take_portion(p);
+                 },
                  [&](const resume_at& r) {
                    if (begun_) return;
                    begun_ = true;

@@ -212,9 +212,9 @@ bool stage::weights_ready(const header& h) const {
   return true;
 }
 
-// Others have finished this packet's step: its weights are not here any more.
+// Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
+// weights are not here any more.
 bool stage::overtaken(const header& h) const {
-  if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
   if (h.flags & flag_void) return true;
   for (std::size_t p = 0; p < params_.size(); ++p)
     if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
