@@ -91,6 +91,7 @@ class planner {
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
+    if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
     where_ = assign_layers(job_, g_, nodes_, beside_, plan_.ranges, errors_);
     plan_.placed = std::any_of(where_.begin(), where_.end(), [](const assignment& a) { return a.placed; });

@@ -136,10 +136,13 @@ std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t 
 // these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.
 std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
 
-// Bytes every node sends to other nodes per training step (sums pushed, weights sent back, split edges; no headers), and an
-// estimate of the bytes of weights, activations and gradients it holds.
+// Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
+// headers): by link (indices of nodes), sent and received by node. And an estimate of the bytes of weights, activations and gradients
+// that a node holds.
 struct plan_costs {
-  std::map<std::string, double> bytes_per_step;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> links;  // only those in use
+  std::map<std::string, double> bytes_per_step;                     // sent
+  std::map<std::string, double> received;
   std::map<std::string, double> memory;
 };
 plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job);
