@@ -51,6 +51,7 @@ void coordinator::send_round(effects& out) const {
 void coordinator::send_round_to(role_id loader, effects& out) const {
   auto h = to(loader);
   h.version = config_.mode.lockstep ? evaluated_ : rounds_;
+  if (config_.mode.lockstep) h.clock = lives_[(*config_.plan)[loader].worker];
   out.send({h, evaluate{rounds_}});
 }
 

@@ -37,7 +37,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const start&) { ask_again(out); },
                  [&](const evaluate& v) {
-                   if (v.round <= last_round_) return;  // rounds are counted from 1, and come in order
+                   if (config_.dynamic && e.h.clock != config_.incarnation) return;  // it may have portions to do first
+                   if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
                    last_round_ = v.round;
                    const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
                    rounds_.push_back({v.round, e.h.version, tester_ ? 0 : (*config_.plan)[config_.self].worker, n});
