@@ -115,11 +115,13 @@ void add_sim(CLI::App& app, sim_arguments& a, choice_made& chosen) {
                     "  troupe sim configs/jobs/lenet_synthetic.toml --nodes 16 --network configs/sim/ethernet.toml\n"
                     "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
                     "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
-                    "One worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.");
+                    "  troupe sim configs/jobs/alexnet_fc.toml --cluster configs/clusters/alexnet_fc.toml --maths none --steps 3\n"
+                    "With --nodes one worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.");
   job_flags(*c, a, chosen.json);
   c->add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
       ->option_text("N")
       ->check(CLI::Range(1u, 65535u));
+  file_option(*c, "--cluster", a.cluster, "Instead of --nodes: the nodes of this cluster file, and the job as it stands");
   file_option(*c, "--network", a.network, "Network and compute model (TOML)");
   file_option(*c, "--faults", a.faults, "Faults to inject (TOML)");
   c->add_option("--seed", a.seed, "Of the simulation; the job has its own (default: 1)")
