@@ -23,6 +23,7 @@
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/cluster_file.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/plugin.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -180,7 +181,7 @@ std::uint64_t next_incarnation(const fs::path& state) {
 
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const event_log& log,
                                                          const wakeups& wake) {
-  auto all = std::make_shared<tables>(stock_tables());
+  auto all = std::make_shared<tables>(node_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
   control_plane_options p;
   p.cluster = c;

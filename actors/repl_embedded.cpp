@@ -8,6 +8,7 @@
 #include "actors/repl.hpp"
 #include "actors/repl_about.hpp"
 #include "ops/device.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -18,7 +19,7 @@ class embedded_backend final : public repl_backend {
  public:
   explicit embedded_backend(std::function<void(const std::string&)> tell_person)
       : tell_person_(std::move(tell_person)),
-        all_(std::make_shared<const tables>(stock_tables())),
+        all_(std::make_shared<const tables>(node_tables())),
         runner_([this] { run_jobs(); }) {}
 
   ~embedded_backend() override {

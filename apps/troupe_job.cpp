@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/node/job_file.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -19,7 +20,7 @@ constexpr const char* step_key = "step";
 std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes) {
   auto text = read_config_text(a.file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
-  return prepare_text({std::move(std::get<std::string>(text)), a.file, a.overrides}, std::make_shared<const tables>(stock_tables()),
+  return prepare_text({std::move(std::get<std::string>(text)), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                       nodes);
 }
 

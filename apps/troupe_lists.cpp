@@ -4,6 +4,7 @@
 
 #include "apps/troupe_commands.hpp"
 #include "runtime/graph/wording.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/plugin.hpp"
 
 namespace troupe {
@@ -225,13 +226,13 @@ int show(const Registry& rows, const std::string& name, const char* what, const 
 }  // namespace
 
 int run_layers(const list_arguments& a, const output& out) {
-  auto all = stock_tables();
+  auto all = node_tables();
   if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
   return show(all.layers, a.name, "layer type", out, layer_page);
 }
 
 int run_modes(const list_arguments& a, const output& out) {
-  auto all = stock_tables();
+  auto all = node_tables();
   if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
   return show(all.modes, a.name, "mode", out, mode_page);
 }

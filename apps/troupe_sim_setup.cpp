@@ -8,6 +8,7 @@
 #include "runtime/job/plain_loop.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/job_file.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
 
 namespace troupe {
@@ -200,7 +201,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
     if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
     nodes = std::move(std::get<cluster_spec>(cluster).nodes);
   }
-  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(stock_tables()),
+  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                                {}, [&](job_spec& j, std::vector<node_spec>& list) {
                                  s.asked_batch = j.data.batch;
                                  if (a.cluster.empty()) set_workers(j, s.workers);

@@ -44,6 +44,6 @@ class source_registry {
  private:
   std::map<std::string, source_type, std::less<>> types_;
 };
-void add_stock_sources(source_registry& r);  // idx, synthetic
+void add_stock_sources(source_registry& r);  // idx, synthetic; node_tables() adds images
 
 }  // namespace troupe

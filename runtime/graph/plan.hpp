@@ -63,6 +63,7 @@ struct role_plan {
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
   packet_range packets;                                  // stage, worker: the packets of a step that are its own
   std::uint32_t slots = 1;                               // stage: sub-solvers, one for each packet that can be under way there
+  std::uint32_t train_slots = 1;                         // of them, those that training can use at once
   std::vector<std::uint32_t> in_edges;                   // stage: indices into job_plan::edges, by to_port
   std::vector<std::uint32_t> out_edges;                  // loader and stage: by from_port
 };

@@ -148,7 +148,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   }
   for (const auto& r : p.roles) {
     auto& held = c.memory[p.nodes[r.node].name];
-    const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.slots : p.sub_solvers);
+    const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.train_slots : p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
       case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;

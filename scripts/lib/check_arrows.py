@@ -19,6 +19,7 @@ LIBRARIES = [
     (re.compile(r"toml(\+\+|plusplus)?/|toml\.hpp$"), "TOML++", ("runtime/node/",)),
     (re.compile(r"boost/"), "Boost", ("runtime/node/",)),
     (re.compile(r"openssl/"), "OpenSSL", ("runtime/node/",)),
+    (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
 ]
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_purity.py [BUILD]: the pure libraries and what links only them carry no CAF, Boost, TOML++ or OpenSSL, ask nm and readelf.
+"""check_purity.py [BUILD]: the pure libraries and what links only them carry no CAF, Boost, TOML++, OpenSSL, libpng or libjpeg,
+ask nm and readelf.
 
 libtroupe_exchange needs no CAF, BLAS or OpenMP and shows nothing but its C interface.
 And kernels compiled for a newer instruction set emit no inline function, which the linker could prefer to the portable copy.
@@ -12,12 +13,12 @@ import sys
 
 import tree
 
-IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_net.a", "libtroupe_actors.a")
+IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_actors.a")
 EXCHANGE = "libtroupe_exchange.so"  # lives in other people's processes: no CAF, no ops, nothing to collide with
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
-SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO)_\w+$")
+SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO|png|jpeg)_\w+$")
 ISA_WEAK = re.compile(r":kernels_(?!baseline)\w+\.cpp\.o:.* [WVu] ")
-NEEDED = re.compile(r"\[(lib(?:caf|ssl|crypto|boost)[^\]]*)\]")
+NEEDED = re.compile(r"\[(lib(?:caf|ssl|crypto|boost|png|jpeg)[^\]]*)\]")
 
 
 def short(line):

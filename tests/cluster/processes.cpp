@@ -89,7 +89,11 @@ int process::wait(millis within) {
 }
 
 void process::signal(int number) const {
-  if (pid_ > 0) ::kill(pid_, number);
+  if (pid_ <= 0) return;
+  ::kill(pid_, number);
+  // It may still run for a while: come back when it stands still.
+  siginfo_t info;
+  if (number == SIGSTOP) ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOWAIT);
 }
 
 std::size_t process::descriptors() const {

@@ -9,6 +9,8 @@
 #include "runtime/job/job.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/job_file.hpp"
+#include "runtime/node/node_tables.hpp"
+#include "tests/node/image_files.hpp"
 
 namespace troupe {
 namespace {
@@ -27,12 +29,22 @@ std::string text_of(const diagnostics& list) {
   return s;
 }
 
+// What the data sets that no package has are replaced by: ten classes of small pictures, just enough for a batch.
+std::vector<std::string> data_of(const std::string& name) {
+  if (name != "cifar10_images.toml") return {};
+  static const test::temp_dir dir;
+  if (std::filesystem::is_empty(dir.path))
+    image_test::write_set(dir.path, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, 10, 1, 32);
+  return {"data.path=" + dir.path};
+}
+
 std::shared_ptr<prepared_job> prepared(const std::string& name, const std::vector<node_spec>& nodes,
-                                       const std::vector<std::string>& overrides = {}) {
+                                       std::vector<std::string> overrides = {}) {
   static std::map<std::string, std::shared_ptr<prepared_job>> kept;  // opening a data set takes a second
   const auto key = name + (overrides.empty() ? "" : overrides.front()) + std::to_string(nodes.size());
   if (auto i = kept.find(key); i != kept.end()) return i->second;
-  auto all = std::make_shared<const tables>(stock_tables());
+  auto all = std::make_shared<const tables>(node_tables());
+  for (auto& o : data_of(name)) overrides.push_back(std::move(o));
   auto spec = read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/" + name, *all, overrides);
   if (auto* e = std::get_if<diagnostics>(&spec)) {
     ADD_FAILURE() << text_of(*e);
@@ -240,6 +252,19 @@ TEST(configs, cifar10_full_is_caffes) {
   EXPECT_EQ(weight.spec.lr_multiplier, 1);
   EXPECT_EQ(bias.spec.decay_multiplier, 0);
   EXPECT_EQ(bias.spec.lr_multiplier, 2);
+}
+
+TEST(configs, cifar10_images_is_cifar10_full_on_another_source) {
+  const auto j = prepared("cifar10_images.toml", one_node()), full = prepared("cifar10_full.toml", one_node());
+  ASSERT_TRUE(j && full);
+  EXPECT_EQ(j->data->example(), full->data->example());
+  EXPECT_EQ(j->data->classes(), full->data->classes());
+  EXPECT_EQ(j->plan.stages[0].size(), full->plan.stages[0].size());
+  ASSERT_EQ(j->graph.params.size(), full->graph.params.size());
+  for (std::size_t i = 0; i < j->graph.params.size(); ++i) {
+    EXPECT_EQ(j->graph.params[i].full_name, full->graph.params[i].full_name);
+    EXPECT_EQ(j->graph.params[i].spec.decay_multiplier, full->graph.params[i].spec.decay_multiplier);
+  }
 }
 
 TEST(configs, fuse_makes_one_stage_of_lenet) {

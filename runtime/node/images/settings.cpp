@@ -1,0 +1,109 @@
+#include "runtime/node/images/settings.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace troupe::images {
+namespace {
+
+constexpr double max_side = 65535;
+
+option_spec option(std::string name, option_kind kind, std::optional<option_value> fallback, std::string doc) {
+  option_spec s;
+  s.name = std::move(name);
+  s.kind = kind;
+  s.fallback = std::move(fallback);
+  s.doc = std::move(doc);
+  return s;
+}
+
+option_spec bounded(option_spec s, double min, double max) {
+  s.min = min;
+  s.max = max;
+  return s;
+}
+
+folder_choice folder_of(const options& o, const char* key, const char* usual) {
+  const auto& path = o.text("path");
+  const auto& named = o.text(key);
+  folder_choice f;
+  f.key = named.empty() ? "path" : key;
+  if (path.empty()) throw option_error("path", "option 'path' is empty");
+  // Before any message names the folder: what() ends at a NUL.
+  if ((path + named).find('\0') != std::string::npos) throw option_error(f.key, "option '" + f.key + "' holds a NUL byte");
+  f.path = named.empty() ? path + "/" + usual : named.front() == '/' ? named : named == "." ? path : path + "/" + named;
+  while (f.path.size() > 1 && f.path.back() == '/') f.path.pop_back();
+  return f;
+}
+
+void read_size(const options& o, settings& s) {
+  const auto side = o.integer("size");
+  s.height = o.integer("height");
+  s.width = o.integer("width");
+  if (side != 0 && (s.height != 0 || s.width != 0))
+    throw option_error("size", "size says height and width already: give size, or height and width");
+  if ((s.height == 0) != (s.width == 0)) {
+    const std::string has = s.height != 0 ? "height" : "width", lacks = s.height != 0 ? "width" : "height";
+    throw option_error(has, has + " needs " + lacks + " beside it");
+  }
+  if (side != 0) s.height = s.width = side;
+  s.resize = o.flag("resize");
+  if (s.resize && s.height == 0) throw option_error("resize", "resize needs size, or height and width: to what?");
+}
+
+// One number for all channels, or one for each.
+std::array<double, 3> per_channel(const options& o, const char* all, const std::string& each, int channels) {
+  const auto& list = o.get<std::vector<double>>(each);
+  if (list.empty()) return {o.real(all), o.real(all), o.real(all)};
+  if (list.size() != static_cast<std::size_t>(channels))
+    throw option_error(
+        each, each + " has " + std::to_string(list.size()) + " numbers, but there are " + std::to_string(channels) + " channels");
+  std::array<double, 3> out{};
+  for (std::size_t i = 0; i < list.size(); ++i) out[i] = list[i];
+  return out;
+}
+
+}  // namespace
+
+option_specs option_list() {
+  const option_value none{std::string{}}, zero{std::int64_t{0}}, no_numbers{std::vector<double>{}};
+  using kind = option_kind;
+  return {
+      option("path", kind::text, std::nullopt, "folder of the data set: train/CLASS/ and test/CLASS/ with .png, .jpg, .jpeg"),
+      option("train_path", kind::text, none,
+             "folder of the training classes, in path unless absolute; empty: train; '.': path itself"),
+      option("test_path", kind::text, none, "likewise of the test classes; empty: test"),
+      bounded(option("test_fraction", kind::real, 0.0,
+                     "of each class's training images, taken for testing; then there is no test folder"),
+              0, 0.9),
+      bounded(option("channels", kind::integer, std::int64_t{3}, "3 (RGB) or 1 (grey); images are converted"), 1, 3),
+      bounded(option("size", kind::integer, zero, "height and width in pixels; 0: as the first training image"), 0, max_side),
+      bounded(option("height", kind::integer, zero, "in pixels, with width, instead of size"), 0, max_side),
+      bounded(option("width", kind::integer, zero, "in pixels, with height, instead of size"), 0, max_side),
+      option("resize", kind::boolean, false, "images of another size are resized (bilinear); without it they are an error"),
+      option("scale", kind::real, 1.0 / 255.0, "value = byte * scale - mean"),
+      option("mean", kind::real, 0.0, "subtracted after scaling"),
+      option("channel_scale", kind::reals, no_numbers, "instead of scale: one number for each channel"),
+      option("channel_mean", kind::reals, no_numbers, "instead of mean: one number for each channel"),
+      bounded(option("memory_mib", kind::integer, std::int64_t{4096}, "most memory for decoded images, one byte a value"), 1, 1e9)};
+}
+
+settings read_settings(const options& o) {
+  settings s;
+  s.channels = static_cast<int>(o.integer("channels"));
+  if (s.channels == 2) throw option_error("channels", "option 'channels' must be 1 or 3, not 2");
+  s.train = folder_of(o, "train_path", "train");
+  s.test = folder_of(o, "test_path", "test");
+  s.test_fraction = o.real("test_fraction");
+  if (s.test_fraction > 0) {
+    if (!o.text("test_path").empty()) throw option_error("test_fraction", "test_fraction and test_path exclude each other");
+    s.test = {};
+  }
+  read_size(o, s);
+  s.most_bytes = o.integer("memory_mib") << 20;
+  s.scale = per_channel(o, "scale", "channel_scale", s.channels);
+  s.mean = per_channel(o, "mean", "channel_mean", s.channels);
+  return s;
+}
+
+}  // namespace troupe::images

@@ -1,0 +1,30 @@
+// The options of `images`, checked against each other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "ops/options.hpp"
+
+namespace troupe::images {
+
+struct folder_choice {
+  std::string path;
+  std::string key;  // the option to blame
+};
+
+struct settings {
+  folder_choice train, test;  // test.path empty: a part of the training folder
+  double test_fraction = 0;
+  int channels = 3;
+  std::int64_t height = 0, width = 0;  // 0: as the first training image
+  bool resize = false;
+  std::int64_t most_bytes = 0;            // of decoded images
+  std::array<double, 3> scale{}, mean{};  // value = byte * scale[c] - mean[c]
+};
+
+option_specs option_list();
+settings read_settings(const options& o);  // throws option_error
+
+}  // namespace troupe::images

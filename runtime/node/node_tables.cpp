@@ -1,0 +1,13 @@
+#include "runtime/node/node_tables.hpp"
+
+#include "runtime/node/images/images.hpp"
+
+namespace troupe {
+
+tables node_tables() {
+  auto t = stock_tables();
+  t.sources.add(images_source_type());
+  return t;
+}
+
+}  // namespace troupe
