@@ -96,7 +96,8 @@ std::string drain_node(const prepared_job& j, const std::string& node, amendment
     return "node " + in_quotes(node) + " has the job's coordinator: it cannot be drained";
   a.without.insert(node);
   for (const char* role : {"worker", "server", "data"}) {
-    const bool other = std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !a.without.count(x.name); });
+    const bool other =
+        std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !a.without.count(x.name); });
     const bool needed = role != std::string("data") || j.plan.data_server != no_role;
     if (needed && has_role(*n, role) && !other)
       return "node " + in_quotes(node) + " is the last with the role \"" + role + "\": it cannot be drained";
@@ -112,7 +113,8 @@ std::string add_node(const prepared_job& j, const std::string& node, amendments&
 }
 
 // Where part `k` of a layer goes that should be on `node`, which has been drained.
-std::string instead(const std::vector<node_spec>& nodes, const std::string& node, std::size_t k, const std::vector<std::string>& place) {
+std::string instead(const std::vector<node_spec>& nodes, const std::string& node, std::size_t k,
+                    const std::vector<std::string>& place) {
   std::vector<std::string> can, free;
   std::size_t at = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -128,8 +130,7 @@ std::string instead(const std::vector<node_spec>& nodes, const std::string& node
 
 void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
   for (auto& n : nodes)
-    if (a.without.count(n.name))
-      std::erase_if(n.roles, [](const std::string& r) { return r != "coordinator"; });
+    if (a.without.count(n.name)) std::erase_if(n.roles, [](const std::string& r) { return r != "coordinator"; });
   for (auto& l : spec.layers) {
     for (const auto& w : a.layers) {
       if (w.layer != l.name) continue;

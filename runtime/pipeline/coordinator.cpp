@@ -422,7 +422,8 @@ bool coordinator::at_boundary(effects& out) {
   const bool evaluates =
       config_.eval_packets > 0 && (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
   const bool settled = settled_at_ && *settled_at_ == completed_;
-  if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled) return begin_settle(out), false;
+  if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled)
+    return begin_settle(out), false;
   if (evaluates && !round_) return begin_round(out), false;
   if (round_) return false;
   want_eval_ = false;

@@ -15,14 +15,14 @@
 namespace troupe {
 
 struct handover {
-  std::uint64_t step = 0;                      // the boundary
-  std::uint64_t evaluated = 0, rounds = 0;     // of evaluation: the step of the last, and how many there were
-  double accuracy = -1;                        // of the last
-  double seconds = 0;                          // since the job began
+  std::uint64_t step = 0;                   // the boundary
+  std::uint64_t evaluated = 0, rounds = 0;  // of evaluation: the step of the last, and how many there were
+  double accuracy = -1;                     // of the last
+  double seconds = 0;                       // since the job began
   bool paused = false;
-  std::vector<set_value> settings;             // what a person has set, in order
+  std::vector<set_value> settings;               // what a person has set, in order
   std::map<std::string, std::uint64_t> updates;  // by parameter: how many the states of the rule have seen
-  std::shared_ptr<finish_conditions> finish;   // they remember
+  std::shared_ptr<finish_conditions> finish;     // they remember
 };
 
 }  // namespace troupe

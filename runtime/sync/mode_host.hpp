@@ -39,8 +39,8 @@ class mode_host final : public role {
   const mode_registry& modes_;
   const sync_mode* mode_;
   bool shard_;
-  std::unique_ptr<role> half_;      // none: blocks are still awaited
-  std::size_t awaited_ = 0;         // blocks
+  std::unique_ptr<role> half_;  // none: blocks are still awaited
+  std::size_t awaited_ = 0;     // blocks
   std::map<std::uint32_t, block_content> restored_;
   std::uint8_t era_ = 0;
   std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights

@@ -138,7 +138,10 @@ TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
   j.layers[4].place = {"n3", "n1"};
   const auto still = run_in_world(prepared(j, 3), world_of(5, dev.get()));
   const auto got = run_moved(prepared(j, 3),
-                             {{2, move_word("left.1", "n3")}, {4, move_word("right.0", "n2")}, {7, {"drain", "n3", 0, {}}}, {9, {"add-node", "n3", 0, {}}}},
+                             {{2, move_word("left.1", "n3")},
+                              {4, move_word("right.0", "n2")},
+                              {7, {"drain", "n3", 0, {}}},
+                              {9, {"add-node", "n3", 0, {}}}},
                              world_of(5, dev.get()));
   EXPECT_EQ(got.moved, (std::vector<std::string>{"moved left.1 to n3", "moved right.0 to n2", "drained n3", "added n3"}));
   EXPECT_EQ(got.bytes(), still.bytes());
@@ -152,7 +155,8 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   const command slower{"set", "train.dynamics.lr", 0.001, {}};
   const std::vector<wish> also{{5, slower}};
   const auto still = run_moved(prepared(j, 3), {}, world_of(2, dev.get()), also);
-  const auto got = run_moved(prepared(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}}, world_of(2, dev.get()), also);
+  const auto got =
+      run_moved(prepared(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}}, world_of(2, dev.get()), also);
   const auto never = run_moved(prepared(j, 3), {}, world_of(2, dev.get()));
   ASSERT_EQ(got.moved.size(), 2u);
   EXPECT_EQ(got.bytes(), still.bytes());
@@ -160,8 +164,9 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   EXPECT_EQ(count(got, "eval"), 3u);
   // To ssp(0), which is bsp, and back: the next plan begins in the mode that was in use.
   const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
-  const auto switched = run_moved(prepared(j, 3), {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
-                                  world_of(3, dev.get()), modes);
+  const auto switched =
+      run_moved(prepared(j, 3), {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
+                world_of(3, dev.get()), modes);
   EXPECT_EQ(switched.moved.size(), 3u);
   EXPECT_EQ(count(switched, "mode"), 2u);
   EXPECT_EQ(switched.bytes(), never.bytes());
@@ -171,7 +176,7 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
 TEST_F(moves, jobs_out_of_lockstep_move_too) {
   for (const char* mode : {"ssp staleness=2", "downpour", "easgd tau=3 alpha=0.3", "gossip every=2"}) {
     shape_of_job s;
-    s.workers = 2, s.shards = 2, s.steps = 40, s.rule = "sgd";
+    s.workers = 2, s.shards = 2, s.steps = 40, s.rule = "sgd", s.eval_every = 10;
     auto spec = small_spec(s);
     amendments a;
     set_mode(a, mode);
@@ -185,6 +190,7 @@ TEST_F(moves, jobs_out_of_lockstep_move_too) {
     ASSERT_FALSE(got.events.empty());
     EXPECT_EQ(got.events.back().kind, "done") << mode << ": " << got.events.back().text;
     EXPECT_EQ(got.moved, (std::vector<std::string>{"drained n2", "added n2"})) << mode;
+    EXPECT_GE(count(got, "eval"), 3u) << mode;
     ASSERT_EQ(got.refused.size(), 1u) << mode;
     EXPECT_NE(got.refused[0].find("needs every layer beside every worker"), std::string::npos) << got.refused[0];
   }

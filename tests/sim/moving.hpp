@@ -15,8 +15,8 @@ inline command move_word(const std::string& layer, const std::string& node) { re
 
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // wishes, as people are told of them
-  std::vector<std::uint64_t> at;           // the steps of the first
-  std::uint64_t first_uneven = 0;          // a step that did not follow the one before; 0: none
+  std::vector<std::uint64_t> at;            // the steps of the first
+  std::uint64_t first_uneven = 0;           // a step that did not follow the one before; 0: none
 };
 
 // Wishes in the order of their steps; those whose time has passed come as soon as the next plan runs. `also`: other words, by step.
