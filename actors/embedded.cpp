@@ -163,7 +163,10 @@ void embedded_run::impl::release() {
   early.clear();
 }
 
-void embedded_run::impl::refuse(const std::string& why) { hear(event_effect{"refused", result.step, {}, why}); }
+void embedded_run::impl::refuse(const std::string& why) {
+  if (!next) release();
+  hear(event_effect{"refused", result.step, {}, why});
+}
 
 void embedded_run::impl::hear(const troupe::command& c) {
   if (over) return;
@@ -275,6 +278,7 @@ embedded_result embedded_run::run() {
 void embedded_run::command(troupe::command c) {
   std::unique_lock guard(impl_->lock);
   if (amends(c)) {
+    impl_->moving = true;  // what is said after it is heard after it
     guard.unlock();
     impl_->notes.put(std::move(c), false);
   } else if (impl_->host && !impl_->moving)

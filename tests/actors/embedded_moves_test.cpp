@@ -102,7 +102,7 @@ TEST(embedded_moves, from_the_repl) {
   const auto moved = follow("move ip1 local");
   EXPECT_EQ(moved.how, repl_reply::kind::ok) << moved.text;
   EXPECT_TRUE(moved.text.starts_with("moved ip1 to local at step ")) << moved.text;
-  EXPECT_EQ(follow("move ip9 local").text.substr(0, 18), "error: no layer 'i") << follow("move ip9 local").text;
+  EXPECT_NE(follow("move ip9 local").text.find("no layer 'ip9'"), std::string::npos);
   EXPECT_EQ(follow("move ip1").how, repl_reply::kind::usage);
   EXPECT_NE(session.run("_complete move ip").text.find("ip2"), std::string::npos);
   EXPECT_NE(session.run("_complete drain lo").text.find("local"), std::string::npos);
