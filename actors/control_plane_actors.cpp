@@ -74,6 +74,11 @@ class control_actor final : public compat::base_actor {
   }
   void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
   void take(const end_done& d);
+  void take(const revise_done& d) { member_.on_revised(d.job, d.leg, d.error, member_out_); }
+  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.leg, d.error, member_out_); }
+  void take(const plan_found& f) {
+    if (head_) head_->on_plan_found(f, now_, head_out_);
+  }
   void take(const save_done& d) {
     if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
     if (head_) head_->on_stored(d.what, now_, head_out_);
@@ -89,6 +94,10 @@ class control_actor final : public compat::base_actor {
   void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
   void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const check_move& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const make_plan_order& x);
+  void perform(const swap_roles& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const forget_plan& x) { s_.keep.post(keeper_note{x}); }
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
@@ -179,6 +188,10 @@ void control_actor::take(const event_in& e) {
 
 void control_actor::take(const store_in& e) {
   if (!head_) return;
+  if (e.what.what == "handover") {  // the keeper has it before it is told to swap
+    s_.keep.post(keeper_note{e});
+    return head_->on_handover(e.job, e.what.step, now_, head_out_);
+  }
   head_->on_store_begun(e.job);
   s_.keep.post(keeper_note{e});
 }
@@ -254,8 +267,9 @@ void control_actor::perform(const to_peer& x) {
   }
   looped_ = true;
   // To myself: what a coordinator says is for the member, the rest for the head.
-  const bool for_member =
-      std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) || std::holds_alternative<end_job>(x.what);
+  const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
+                          std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
+                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what);
   if (for_member)
     member_.on(x.what, now_, member_out_);
   else if (head_)
@@ -264,6 +278,11 @@ void control_actor::perform(const to_peer& x) {
 
 void control_actor::perform(const make_roles& x) {
   sent_before_ = bytes_out(s_.data_net->stats());
+  s_.keep.post(keeper_note{x});
+}
+
+void control_actor::perform(const make_plan_order& x) {
+  if (!member_.hosts()) sent_before_ = bytes_out(s_.data_net->stats());
   s_.keep.post(keeper_note{x});
 }
 
@@ -359,7 +378,16 @@ class keeper_actor final : public compat::base_actor {
     keep_.end(x.job);
     answer(end_done{x.job});
   }
-  void take(const store_in& x) { answer(save_done{keep_.save(x.job, x.what)}); }
+  void take(const check_move& x) { answer(keep_.amend(x)); }
+  void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
+  void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
+  void take(const forget_plan& x) { keep_.forget(x.job); }
+  void take(const store_in& x) {
+    if (x.what.what == "handover")
+      keep_.hand_over(x.job, x.what);
+    else
+      answer(save_done{keep_.save(x.job, x.what)});
+  }
 
   shared& s_;
   keeper keep_;

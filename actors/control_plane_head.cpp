@@ -69,6 +69,7 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
     out.push_back(log_line{"node " + peer + " is lost: " + reason});
   }
   auto* j = find(active_);
+  if (j && lost_to_successor(*j, peer, "node " + peer + " is lost: " + reason, now, out)) return;
   const auto concerned = j && std::count(j->plan.nodes.begin(), j->plan.nodes.end(), peer) > 0;
   if (!concerned) return;
   if (j->at == phase::preparing || j->at == phase::running) return fail(*j, peer, "node " + peer + " is lost: " + reason, now, out);
@@ -86,10 +87,11 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   at->second.leaving = true;
   out.push_back(log_line{"node " + from + " shuts down"});
   auto* j = find(active_);
+  if (j && lost_to_successor(*j, from, "node " + from + " shuts down", now, out)) return;
   if (!j || std::count(j->plan.nodes.begin(), j->plan.nodes.end(), from) == 0) return;
   if (j->at == phase::running) {
     j->stopping = true;
-    out.push_back(tell_job{j->id, {"stop", {}, 0}});
+    tell_or_hold(*j, {"stop", {}, 0}, out);
   } else if (j->at == phase::preparing) {
     fail(*j, from, "node " + from + " shuts down", now, out);
   }
@@ -234,11 +236,14 @@ void head::fail(job& j, const std::string& where, const std::string& text, insta
 
 void head::end(job& j, instant now, orders& out) {
   const bool everywhere = j.at == phase::preparing || j.at == phase::running;
+  std::set<std::string> nodes(j.plan.nodes.begin(), j.plan.nodes.end());
+  if (j.next) nodes.insert(j.next->plan.nodes.begin(), j.next->plan.nodes.end());
+  j.next.reset();
   j.at = phase::ending;
   j.deadline = now + end_within;
   j.waiting.clear();
   if (everywhere)
-    for (const auto& n : j.plan.nodes) {
+    for (const auto& n : nodes) {
       if (!members_[n].up) continue;
       j.waiting.insert(n);
       out.push_back(to_peer{n, end_job{j.id}});
@@ -296,7 +301,11 @@ void head::on_tick(instant now, orders& out) {
   }
   auto* j = find(active_);
   if (!j) return;
-  if (j->at == phase::running) return watch_progress(*j, now, out);
+  if (j->at == phase::running) {
+    watch_successor(*j, now, out);
+    if (j->at == phase::running) watch_progress(*j, now, out);
+    return;
+  }
   if (now <= j->deadline) return;
   if (j->at == phase::gathering) {
     std::set<std::string> missing;

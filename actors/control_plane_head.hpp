@@ -5,7 +5,8 @@
 //           queued      jobs run one after the other
 //           gathering   waiting for nodes of the plan that have not joined (8 s)
 //           preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
-//           running     until the coordinator role says done or error, or a node is lost
+//           running     until the coordinator role says done or error, or a node is lost; meanwhile its plan may be followed by
+//                       another (control_plane_head_moves.cpp)
 //           ending      every node ends its roles and tells what it has sent (5 s); stores finish
 //           over
 //
@@ -27,6 +28,7 @@
 #include "actors/cluster_client.hpp"
 #include "actors/control_plane_messages.hpp"
 #include "actors/repl.hpp"
+#include "runtime/job/amend.hpp"
 
 namespace troupe::control {
 
@@ -55,6 +57,19 @@ struct check_text {
   std::uint32_t job = 0;
   job_text what;
 };
+// A person's wish about a running job's placement, to the keeper; and the plan it makes of it.
+struct check_move {
+  std::uint32_t job = 0;
+  amendments so_far;
+  command wish;
+};
+struct plan_found {
+  std::uint32_t job = 0;
+  std::string error;  // not empty: nothing else is set
+  amendments words;
+  checked plan;
+  std::string mode;  // that the plan is made for, as mode_text() says it
+};
 struct begin_job {
   std::uint32_t job = 0;
 };
@@ -68,7 +83,7 @@ struct log_line {
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order = std::variant<to_peer, check_text, begin_job, tell_job, heard, log_line>;
+using order = std::variant<to_peer, check_text, check_move, begin_job, tell_job, heard, log_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -80,6 +95,9 @@ class head {
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
   void on_checked(std::uint32_t job, checked c, instant now, orders& out);
   void on_event(const job_event& e, instant now, orders& out);
+  void on_plan_found(const plan_found& f, instant now, orders& out);
+  // The coordinator role has ended its plan at this step.
+  void on_handover(std::uint32_t job, std::uint64_t step, instant now, orders& out);
   void on_store_begun(std::uint32_t job);
   void on_stored(const stored& s, instant now, orders& out);
   void on_tick(instant now, orders& out);
@@ -101,6 +119,18 @@ class head {
     report last;
     instant since{};
   };
+  // A plan that is to follow the one that runs.
+  struct successor {
+    enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
+    command wish;
+    amendments words;
+    checked plan;
+    std::string mode;
+    std::set<std::string> waiting;  // nodes that have to answer yet
+    instant deadline{}, stood_still{};
+    std::uint64_t step = 0;
+    std::vector<command> held;  // told while nobody could hear them
+  };
   struct job {
     std::uint32_t id = 0;
     job_text what;
@@ -121,6 +151,9 @@ class head {
     instant progress_at{};
     repl_job view;
     std::string weights;
+    std::uint32_t leg = 0;  // which plan of the job runs
+    amendments words;       // that it was made with
+    std::optional<successor> next;
   };
 
   void take(const std::string& from, const join& m, instant now, orders& out);
@@ -131,6 +164,8 @@ class head {
   void take(const std::string& from, const report& m, instant now, orders& out);
   void take(const std::string& from, const leaving& m, instant now, orders& out);
   void take(const std::string& from, const follow& m, instant now, orders& out);
+  void take(const std::string& from, const revised& m, instant now, orders& out);
+  void take(const std::string& from, const swapped& m, instant now, orders& out);
   template <class M>
   void take(const std::string&, const M&, instant, orders&) {}
 
@@ -146,6 +181,15 @@ class head {
   void release_held(job& j, instant now, orders& out);
   void take_event(job& j, job_event e, instant now, orders& out);
   void watch_progress(job& j, instant now, orders& out);
+  // control_plane_head_moves.cpp
+  void wish(job& j, const command& c, instant now, orders& out);
+  std::string prepare_successor(job& j, instant now, orders& out);
+  void refuse(job& j, const std::string& why, instant now, orders& out);
+  void drop_successor(job& j, orders& out);
+  void swap_done(job& j, instant now, orders& out);
+  bool lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out);
+  void watch_successor(job& j, instant now, orders& out);
+  void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;
   void forget_old();
 

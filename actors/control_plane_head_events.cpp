@@ -48,6 +48,11 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {
     j.paused = kind == "paused";
+  } else if (kind == "mode") {
+    set_mode(j.words, e.event.text);
+  } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
+    drop_successor(j, out);  // the coordinator role does not hand over
+    e.event.values.clear();
   } else if (kind == "checkpoint") {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
       if (at->what != "checkpoint") continue;
@@ -138,8 +143,9 @@ std::string head::tell(std::uint32_t number, const command& c, instant now, orde
   }
   if (j->at == phase::over) return "job " + std::to_string(j->view.id) + " is over";
   if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " does not run yet";
+  if (amends(c)) return wish(*j, c, now, out), std::string();
   if (c.name == "stop") j->stopping = true;
-  out.push_back(tell_job{j->id, c});
+  tell_or_hold(*j, c, out);
   return {};
 }
 
@@ -152,7 +158,7 @@ void head::drain(instant now, orders& out) {
   if (!j) return;
   if (j->at == phase::running) {
     j->stopping = true;
-    out.push_back(tell_job{j->id, {"stop", {}, 0}});
+    tell_or_hold(*j, {"stop", {}, 0}, out);
   } else if (j->at == phase::gathering || j->at == phase::preparing) {
     fail(*j, self_, self_ + " shuts down", now, out);
   }

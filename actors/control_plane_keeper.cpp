@@ -65,14 +65,11 @@ keeper::made keeper::read(const job_text& what) const {
   return prepare_text({what.text, what.file, what.overrides}, at_.all, at_.cluster.nodes);
 }
 
-checked keeper::check(const job_text& what) {
+namespace {
+
+// What the head has to know of a plan.
+checked facts_of(const prepared_job& j) {
   checked c;
-  auto m = read(what);
-  if (const auto* bad = std::get_if<diagnostics>(&m)) {
-    for (const auto& d : *bad) c.messages.push_back(d.to_string());
-    return c;
-  }
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(m);
   c.name = j.spec.name;
   c.plan_hash = plan_hash(j.plan);
   c.last_step = j.last_step;
@@ -84,6 +81,27 @@ checked keeper::check(const job_text& what) {
   return c;
 }
 
+amendments words_of(const revise& r) {
+  amendments a;
+  for (const auto& p : r.layers) a.layers.push_back({p.layer, p.place, p.whole});
+  a.without = {r.without.begin(), r.without.end()};
+  a.mode = r.mode;
+  a.mode_options = r.mode_options;
+  return a;
+}
+
+}  // namespace
+
+checked keeper::check(const job_text& what) {
+  checked c;
+  auto m = read(what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) {
+    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+    return c;
+  }
+  return facts_of(*std::get<std::shared_ptr<prepared_job>>(m));
+}
+
 std::string keeper::make(const prepare& what) {
   auto m = read(what.what);
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
@@ -91,6 +109,11 @@ std::string keeper::make(const prepare& what) {
   j->id = what.job;
   if (plan_hash(j->plan) != what.plan_hash)
     return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  original_ = j;
+  return spawn(j, 0);
+}
+
+std::string keeper::spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg) {
   std::vector<std::string> names;
   std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
   for (const auto& n : j->plan.nodes) {
@@ -99,11 +122,11 @@ std::string keeper::make(const prepare& what) {
   }
   std::vector<std::uint32_t> node_of;
   for (const auto& r : j->plan.roles) node_of.push_back(r.node);
-  at_.route.open(what.job, std::move(names), std::move(node_of));
+  at_.route.open(j->id, std::move(names), std::move(node_of));
   try {
-    at_.host.spawn(what.job, j, me);
+    at_.host.spawn(j->id, j, me, leg);
   } catch (...) {
-    at_.route.close(what.job);
+    at_.route.close(j->id);
     return current_exception_text();
   }
   job_ = j;
@@ -114,6 +137,89 @@ void keeper::end(std::uint32_t job) {
   at_.route.close(job);
   at_.host.end(job);
   if (job_ && job_->id == job) job_.reset();
+  if (original_ && original_->id == job) original_.reset();
+  forget(job);
+}
+
+// --- another plan of a job that runs
+
+plan_found keeper::amend(const check_move& what) {
+  plan_found f;
+  try {
+    f = plan_of(what);
+  } catch (...) {
+    f.error = current_exception_text();
+  }
+  f.job = what.job;
+  return f;
+}
+
+plan_found keeper::plan_of(const check_move& what) const {
+  plan_found f;
+  if (!job_ || job_->id != what.job || !original_) {
+    f.error = "the job is gone";
+    return f;
+  }
+  auto a = amended(*job_, what.so_far, what.wish);
+  if (const auto* why = std::get_if<std::string>(&a)) {
+    f.error = *why;
+    return f;
+  }
+  f.words = std::get<amendments>(std::move(a));
+  auto again = prepare_again(original_, f.words);
+  if (const auto* bad = std::get_if<diagnostics>(&again)) {
+    f.error = bad->empty() ? "unreadable job" : bad->front().message;
+    return f;
+  }
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
+  f.plan = facts_of(j);
+  f.mode = mode_text(j);
+  return f;
+}
+
+std::string keeper::revise(const control::revise& what) {
+  const auto job = what.what.job;
+  try {
+    if (!original_ || original_->id != job) {
+      auto m = read(what.what.what);
+      if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+      auto j = std::get<std::shared_ptr<prepared_job>>(m);
+      j->id = job;
+      original_ = std::move(j);
+    }
+    auto again = prepare_again(original_, words_of(what));
+    if (const auto* bad = std::get_if<diagnostics>(&again)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+    next_ = std::get<std::shared_ptr<prepared_job>>(again);
+    next_leg_ = what.leg;
+  } catch (...) {
+    return current_exception_text();
+  }
+  if (plan_hash(next_->plan) == what.what.plan_hash) return {};
+  next_.reset();
+  return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+}
+
+void keeper::hand_over(std::uint32_t job, const store_effect& what) {
+  if (next_ && next_->id == job) handed_ = what;
+}
+
+std::string keeper::swap(const control::swap& what) {
+  at_.route.close(what.job);
+  at_.host.end(what.job);
+  if (!next_ || next_->id != what.job || next_leg_ != what.leg) return "has not made the plan that is to follow";
+  auto h = std::exchange(handed_, std::nullopt);
+  if (h)
+    continue_at(*next_, what.step, h->with, std::move(h->named));
+  else
+    continue_at(*next_, what.step);
+  return spawn(std::exchange(next_, nullptr), what.leg);
+}
+
+void keeper::forget(std::uint32_t job) {
+  if (!next_ || next_->id != job) return;
+  next_.reset();
+  handed_.reset();
+  if (!job_ || job_->id != job) original_.reset();
 }
 
 fs::path keeper::folder_of(const prepared_job& j) const {

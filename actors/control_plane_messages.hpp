@@ -5,8 +5,8 @@
 //
 //   client -> coordinator's daemon   submit, follow, fetch          answered by submitted, said..., piece
 //   client -> any daemon             ask                            answered by answer
-//   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask
-//   coordinator's daemon -> node     joined, prepare, end_job, answer
+//   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask, revised, swapped
+//   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget
 //
 // The sender's name is not in a message: the transport has it from the certificate. decode() is total: any bytes are answered by a
 // message or by nothing, and memory stays proportional to the input.
@@ -24,7 +24,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 2;
+constexpr std::uint32_t protocol = 3;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -211,8 +211,63 @@ struct answer {
   }
 };
 
+// Another plan of a job that runs: what people have changed since it began (runtime/job/amend.hpp).
+struct placing {
+  std::string layer;
+  std::vector<std::string> place;
+  bool whole = false;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.layer, s.place, s.whole);
+  }
+};
+struct revise {  // make this plan and be connected with its nodes; the one before goes on
+  prepare what;
+  std::uint32_t leg = 0;  // which plan of the job, from 1 on
+  std::vector<placing> layers;
+  std::vector<std::string> without;
+  std::string mode;
+  std::vector<std::pair<std::string, std::string>> mode_options;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.what, s.leg, s.layers, s.without, s.mode, s.mode_options);
+  }
+};
+struct revised {
+  std::uint32_t job = 0, leg = 0;
+  std::string error;  // empty: ready
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.leg, s.error);
+  }
+};
+struct swap {  // training stands at this step: end the roles of the plan before, begin those of this one (if you have made it)
+  std::uint32_t job = 0, leg = 0;
+  std::uint64_t step = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.leg, s.step);
+  }
+};
+struct swapped {
+  std::uint32_t job = 0, leg = 0;
+  std::uint64_t tcp_bytes = 0;  // of a node that the new plan does not use
+  std::string error;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.leg, s.tcp_bytes, s.error);
+  }
+};
+struct forget {  // nothing comes of that plan
+  std::uint32_t job = 0, leg = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.leg);
+  }
+};
+
 using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said,
-                             follow, fetch, piece, ask, answer>;
+                             follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget>;
 
 net::outgoing_frame to_frame(const message& m);
 std::optional<message> from_frame(const net::frame& f);

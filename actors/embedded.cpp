@@ -7,12 +7,13 @@
 #include <variant>
 
 #include "actors/node_host.hpp"
+#include "runtime/job/amend.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
 namespace {
 
-using note = std::variant<event_effect, store_effect>;
+using note = std::variant<event_effect, store_effect, command>;  // commands: those that the thread in run() obeys
 
 // From actor threads to the thread in run(). Bounded: a reader that cannot keep up (a pipe nobody reads) holds the training up
 // instead of filling the memory.
@@ -20,9 +21,10 @@ class note_queue {
  public:
   static constexpr std::size_t bound = 4096;
 
-  void put(note n) {
+  // `waits` for room; not so a person's word, which may come from the thread that makes room.
+  void put(note n, bool waits = true) {
     std::unique_lock guard(lock_);
-    room_.wait(guard, [this] { return notes_.size() < bound || closed_; });
+    room_.wait(guard, [&] { return notes_.size() < bound || closed_ || !waits; });
     if (closed_) return;
     notes_.push_back(std::move(n));
     if (notes_.size() == 1) filled_.notify_one();
@@ -89,16 +91,28 @@ struct embedded_run::impl {
   void wait();
   void hear(const event_effect& e);
   void hear(const store_effect& s);
+  void hear(const troupe::command& c);
+  void refuse(const std::string& why);
+  void swap(const store_effect& s);
+  void release();
+  void begin();
   void fail(std::string where, std::string what);
   void look_for_stall();
 
-  std::shared_ptr<const prepared_job> j;
+  const std::shared_ptr<const prepared_job> j;  // as it began
   embedded_options options;
   note_queue notes;
   stall_watch watch;
-  mutable std::mutex lock;  // of `host` and `early`
+  mutable std::mutex lock;  // of `host`, `early` and `moving`
   std::shared_ptr<node_host> host;
-  std::vector<troupe::command> early;  // said before the job started
+  std::vector<troupe::command> early;  // said before the job started, or while layers move
+  bool moving = false;
+  // Plans: the one that runs, the one that is to follow, and why.
+  std::shared_ptr<const prepared_job> running;
+  std::shared_ptr<prepared_job> next;
+  amendments words, next_words;
+  troupe::command wish;
+  std::uint32_t leg = 0;
   bool over = false, paused = false, used = false;
   embedded_result result;
 };
@@ -123,15 +137,63 @@ void embedded_run::impl::start() {
   c.callbacks.on_store = [this](std::uint32_t, const store_effect& s) { notes.put(s); };
   auto made = std::make_shared<node_host>(std::move(c));
   made->spawn(j->id, j, 0);
+  running = j;
+  {
+    std::lock_guard guard(lock);
+    host = std::move(made);
+  }
+  begin();
+}
+
+void embedded_run::impl::begin() {
   envelope e;
   e.h.job = j->id;
   e.h.dst = role_id{0};
   e.body = troupe::start{};
-  made->deliver(std::move(e));
+  host->deliver(std::move(e));
+  release();
+}
+
+// --- another plan of the same job
+
+void embedded_run::impl::release() {
   std::lock_guard guard(lock);
-  host = std::move(made);
+  moving = false;
   for (auto& w : early) host->command(j->id, std::move(w));
   early.clear();
+}
+
+void embedded_run::impl::refuse(const std::string& why) {
+  if (!next) release();
+  hear(event_effect{"refused", result.step, {}, why});
+}
+
+void embedded_run::impl::hear(const troupe::command& c) {
+  if (over) return;
+  if (next) return refuse("another move is under way: " + done_text(wish));
+  auto a = amended(*running, words, c);
+  if (const auto* why = std::get_if<std::string>(&a)) return refuse(*why);
+  auto made = prepare_again(j, std::get<amendments>(a));
+  if (const auto* bad = std::get_if<diagnostics>(&made)) return refuse(bad->front().message);
+  next = std::get<std::shared_ptr<prepared_job>>(made);
+  next_words = std::get<amendments>(std::move(a));
+  wish = c;
+  std::lock_guard guard(lock);
+  moving = true;
+  host->command(j->id, {"handover", mode_text(*next), 0, {}});
+}
+
+void embedded_run::impl::swap(const store_effect& s) {
+  const auto begun = std::chrono::steady_clock::now();
+  host->end(j->id);
+  continue_at(*next, s.step, s.with, s.named);
+  running = std::exchange(next, nullptr);
+  words = std::move(next_words);
+  host->spawn(j->id, running, 0, ++leg);
+  begin();
+  watch.reset();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
+  hear(event_effect{"moved", s.step, {{"ms", took.count()}}, done_text(wish)});
 }
 
 void embedded_run::impl::hear(const event_effect& e) {
@@ -139,6 +201,11 @@ void embedded_run::impl::hear(const event_effect& e) {
   result.step = std::max(result.step, e.step);
   if (e.kind == "paused") paused = true;
   if (e.kind == "resumed") paused = false;
+  if (e.kind == "mode") set_mode(words, e.text);
+  if (e.kind == "refused" && !e.values.empty()) {  // the handover
+    next.reset();
+    release();
+  }
   if (e.kind == "done") {
     over = true;
     result.ok = true;
@@ -157,6 +224,7 @@ void embedded_run::impl::hear(const event_effect& e) {
 
 void embedded_run::impl::hear(const store_effect& s) {
   if (over) return;
+  if (s.what == "handover") return next ? swap(s) : void();
   if (s.what == "weights") result.weights = s.named;
   if (options.on_store) options.on_store(s);
 }
@@ -208,8 +276,12 @@ embedded_result embedded_run::run() {
 }
 
 void embedded_run::command(troupe::command c) {
-  std::lock_guard guard(impl_->lock);
-  if (impl_->host)
+  std::unique_lock guard(impl_->lock);
+  if (amends(c)) {
+    impl_->moving = true;  // what is said after it is heard after it
+    guard.unlock();
+    impl_->notes.put(std::move(c), false);
+  } else if (impl_->host && !impl_->moving)
     impl_->host->command(impl_->j->id, std::move(c));
   else
     impl_->early.push_back(std::move(c));

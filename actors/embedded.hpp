@@ -58,7 +58,7 @@ class embedded_run {
 
   // Ends the job at the next step boundary, with a checkpoint.
   void stop();
-  // A person's word: pause, resume, checkpoint, eval, set, ...
+  // A person's word: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by events. While layers move, others wait.
   void command(troupe::command c);
   // The host of the job's roles while run() runs, for those who want to look inside; null before and after.
   std::shared_ptr<node_host> host() const;

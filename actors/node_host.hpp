@@ -86,10 +86,13 @@ class node_host {
   node_host& operator=(const node_host&) = delete;
 
   // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the coordinator.
-  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me);
+  // `leg`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
+  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0);
   // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
   // when the job is here already or a seat has no place.
-  void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me);
+  // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped.
+  void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
+             std::uint32_t least = 0);
   // Delivers to a role hosted here; unknown roles and jobs are counted and dropped.
   void deliver(envelope e);
   // A person's word to the job's coordinator (which must live here).

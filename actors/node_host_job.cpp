@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me) {
+void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) {
   std::vector<seat> seats;
   std::vector<std::uint32_t> node_of;
   for (const role_plan& r : j->plan.roles) {
@@ -15,9 +15,10 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.name = r.name;
     s.slots = r.kind == role_kind::stage && !r.tester ? r.slots : 1;
     s.value = make_role(j, r.id);
+    s.incarnation = leg;
     seats.push_back(std::move(s));
   }
-  spawn(job_id, std::move(seats), std::move(node_of), me);
+  spawn(job_id, std::move(seats), std::move(node_of), me, leg);
 }
 
 }  // namespace troupe

@@ -81,6 +81,13 @@ std::string repl_step_text(const event_effect& e) {
   return s;
 }
 
+std::string repl_moved_text(const event_effect& e) {
+  std::string s = e.text + " at step " + number(e.step);
+  for (const auto& [k, v] : e.values)
+    if (k == "ms") s += " in " + number(v, "%.0f") + " ms";
+  return s;
+}
+
 std::string repl_layer_text(bool json, const repl_layer& l) {
   if (json) {
     json_object o{{"command", "layer"}};

@@ -43,6 +43,9 @@ std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& a
 
 // repl_steer.cpp: commands whose answer is an event of the job, and what there is to know of its layers.
 repl_reply repl_mode_command(const repl_request& r);
+repl_reply repl_move(const repl_request& r);
+repl_reply repl_drain(const repl_request& r);
+repl_reply repl_add_node(const repl_request& r);
 repl_reply repl_set_mode_option(const repl_request& r);  // `set train.sync.KEY VALUE [JOB]`
 repl_reply repl_staleness(const repl_request& r);
 repl_reply repl_watch(const repl_request& r);

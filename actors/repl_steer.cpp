@@ -16,6 +16,7 @@ namespace {
 using kind = repl_reply::kind;
 
 constexpr std::uint64_t patience = std::chrono::seconds(60) / repl_ask_every;
+constexpr std::uint64_t move_patience = 3 * patience;  // nodes may have to open their data first
 const std::string sync_prefix = "train.sync.";
 
 repl_reply follow(const char* what, std::uint32_t job, std::uint64_t from, std::uint64_t left, std::string text = {}) {
@@ -29,7 +30,8 @@ repl_reply tell_and_follow(const repl_request& r, const char* what, const std::o
   if (!job) return r.fail(error);
   const auto from = r.backend.events().last();
   error = r.backend.tell(*job, c);
-  return error.empty() ? follow(what, *job, from, patience) : r.fail(error);
+  return error.empty() ? follow(what, *job, from, c.name == "move" || c.name == "add-node" ? move_patience : patience)
+                       : r.fail(error);
 }
 
 const repl_job* find_job(const repl_view& v, std::uint32_t id) {
@@ -64,6 +66,13 @@ repl_reply switch_mode(const repl_request& r, const std::string& name, const rep
   return tell_and_follow(r, "mode", job, error, c);
 }
 
+// The last word is the job when there is one word more than the command takes.
+repl_reply amend_job(const repl_request& r, command c, std::size_t takes) {
+  std::string error;
+  const auto job = repl_job_of(r.backend.view(), r.args, takes, error);
+  return tell_and_follow(r, "move", job, error, c);
+}
+
 // --- following
 
 repl_reply follow_mode(const repl_request& r, const repl_event& e) {
@@ -71,6 +80,11 @@ repl_reply follow_mode(const repl_request& r, const repl_event& e) {
     return {kind::ok,
             r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on",
             {}};
+  return r.fail(e.what.text);
+}
+
+repl_reply follow_move(const repl_request& r, const repl_event& e) {
+  if (e.what.kind == "moved") return {kind::ok, r.json ? repl_event_json(e.what) : repl_moved_text(e.what), {}};
   return r.fail(e.what.text);
 }
 
@@ -83,6 +97,7 @@ repl_reply follow_events(const repl_request& r, const std::string& what, std::ui
     const auto& said = e.what.kind;
     const bool end = said == "done" || said == "error";
     if (what == "mode" && (said == "mode" || said == "refused")) return follow_mode(r, e);
+    if (what == "move" && (said == "moved" || said == "refused")) return follow_move(r, e);
     if (what == "staleness" && said == "staleness") return {kind::ok, repl_staleness_text(r.json, e.what), {}};
     if (what == "loss" && said == "step") {
       lines += (lines.empty() ? "" : "\n") + (r.json ? repl_event_json(e.what) : repl_step_text(e.what));
@@ -103,6 +118,21 @@ repl_reply follow_events(const repl_request& r, const std::string& what, std::ui
 repl_reply repl_mode_command(const repl_request& r) {
   if (r.args.empty()) return r.usage("mode NAME [key=value...] [JOB]");
   return switch_mode(r, r.args[0], {r.args.begin() + 1, r.args.end()});
+}
+
+repl_reply repl_move(const repl_request& r) {
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("move LAYER NODE [JOB]; LAYER.K is part K of a layer in parts");
+  return amend_job(r, {"move", r.args[0], 0, {{"node", r.args[1]}}}, 2);
+}
+
+repl_reply repl_drain(const repl_request& r) {
+  if (r.args.empty() || r.args.size() > 2) return r.usage("drain NODE [JOB]");
+  return amend_job(r, {"drain", r.args[0], 0, {}}, 1);
+}
+
+repl_reply repl_add_node(const repl_request& r) {
+  if (r.args.empty() || r.args.size() > 2) return r.usage("add-node NODE [JOB]");
+  return amend_job(r, {"add-node", r.args[0], 0, {}}, 1);
 }
 
 repl_reply repl_set_mode_option(const repl_request& r) {
@@ -133,7 +163,8 @@ repl_reply repl_watch(const repl_request& r) {
 repl_reply repl_follow(const repl_request& r) {
   std::uint32_t job = 0;
   std::uint64_t from = 0, left = 0;
-  const bool good = r.args.size() == 4 && (r.args[0] == "mode" || r.args[0] == "staleness" || r.args[0] == "loss") &&
+  const bool good = r.args.size() == 4 &&
+                    (r.args[0] == "mode" || r.args[0] == "move" || r.args[0] == "staleness" || r.args[0] == "loss") &&
                     repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) &&
                     (r.args[0] == "loss" || left > 0);
   if (!good) return r.usage("_follow is for programs: WHAT JOB EVENT LEFT");
@@ -197,6 +228,11 @@ std::vector<std::string> candidates(const repl_words& before, const repl_view& v
         for (const auto& o : m.options) all.push_back(o + "=");
   } else if (first == "layer" && before.size() == 1 && about) {
     for (const auto& l : about->layers) all.push_back(l.name);
+  } else if (first == "move" && before.size() == 1 && about) {
+    for (const auto& l : about->layers) all.push_back(l.name);
+  } else if ((first == "move" && before.size() == 2) || ((first == "drain" || first == "add-node") && before.size() == 1)) {
+    for (const auto& n : v.nodes) all.push_back(n.name);
+    if (v.nodes.empty()) all.push_back(v.node);
   } else if (first == "watch" && before.size() == 1) {
     all = {"loss"};
   } else if (first == "roles" && before.size() == 1) {

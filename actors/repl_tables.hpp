@@ -20,6 +20,7 @@ std::string repl_layer_text(bool json, const repl_layer& l);
 std::string repl_layers_text(bool json, const repl_about& a);
 std::string repl_staleness_text(bool json, const event_effect& e);
 std::string repl_step_text(const event_effect& e);
+std::string repl_moved_text(const event_effect& e);
 std::string repl_event_json(const event_effect& e);
 std::string repl_told_text(bool json, std::uint32_t job, const command& c);
 

@@ -96,6 +96,8 @@ void progress::event(const event_effect& e, const event_texts& texts) {
     line("step " + with_commas(e.step) + "  " + staleness_line(e));
   } else if (e.kind == "checkpoint") {
     line("step " + with_commas(e.step) + "  checkpoint " + text_of(texts, "file"));
+  } else if (e.kind == "moved") {
+    line("step " + with_commas(e.step) + "  " + e.text + " in " + fixed(value_of(e, "ms"), 0) + " ms");
   } else if (e.kind == "done") {
     const auto accuracy = value_of(e, "test_accuracy", -1);
     line(std::string(e.text == "stopped" ? "stopped" : "done") + ": " + with_commas(e.step) + " steps, " +

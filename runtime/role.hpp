@@ -21,6 +21,7 @@
 namespace troupe {
 
 class device;
+struct handover;  // runtime/pipeline/handover.hpp
 
 // What the host lends to a job while it runs.
 struct job_context {
@@ -58,11 +59,12 @@ struct event_effect {
   std::vector<std::pair<std::string, double>> values;
   std::string text;
 };
-// Named tensors for the record (checkpoint, final weights).
+// Named tensors for the record (checkpoint, final weights), or for the job's next plan ("handover").
 struct store_effect {
-  std::string what;  // "checkpoint", "weights"
+  std::string what;  // "checkpoint", "weights", "handover"
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
+  std::shared_ptr<const handover> with = {};  // of a handover
 };
 // Hogwild's parameters (Niu et al. 2011): one array per node that all its workers read and add to without a lock, outside of any
 // mailbox. The host keeps it; a block is created by the first write. Answered by `finished`. An add may lose a concurrent one.

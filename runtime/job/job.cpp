@@ -75,6 +75,9 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
+  if (j->before && j->before->finish && !j->before->finish->empty()) c.finish = std::move(*j->before->finish);
+  c.before = j->before;
+  c.contents = {j, &j->initial};
   c.first_step = j->first_step;
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;
@@ -192,7 +195,8 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.seed = j->spec.seed;
   c.first_step = j->first_step;
   c.incarnation = incarnation;
-  if (j->plan[r].kind == role_kind::shard) set_initial(*j, c);
+  c.continued = j->continued;
+  if (j->plan[r].kind == role_kind::shard && !c.continued) set_initial(*j, c);
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
 }
 
@@ -305,15 +309,18 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
 }  // namespace
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
-                                                                     const std::vector<node_spec>& nodes) {
+                                                                     const std::vector<node_spec>& nodes,
+                                                                     std::shared_ptr<const source> opened) {
   auto j = std::make_shared<prepared_job>();
   j->spec = std::move(spec);
   j->all = std::move(all);
+  j->nodes = nodes;
+  j->data = std::move(opened);
   const auto& d = j->spec.data;
   const auto* type = j->all->sources.find(d.source);
   if (!type) return diagnostics{{d.at, "unknown data source '" + d.source + "'"}};
   try {
-    j->data = type->open(d.values, j->spec.seed);
+    if (!j->data) j->data = type->open(d.values, j->spec.seed);
   } catch (const option_error& e) {
     return diagnostics{{position(d.key_at, e.key, d.at), e.what()}};
   }

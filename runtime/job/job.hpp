@@ -18,6 +18,7 @@ namespace troupe {
 struct prepared_job {
   std::uint32_t id = 0;  // names the job in every message header; set before make_role
   job_spec spec;
+  std::vector<node_spec> nodes;  // that the plan was made for
   std::shared_ptr<const tables> all;
   std::shared_ptr<const source> data;
   model_graph graph;
@@ -27,11 +28,16 @@ struct prepared_job {
   // Weights (and, for a resume, rule states "<param>@<k>") to begin from instead of the fillers; full parameter shapes.
   std::vector<std::pair<std::string, tensor>> initial;
   std::uint64_t first_step = 0;
+  // A later plan of a job that runs (amend.hpp): the shards begin with what the coordinator sends them, which has it from `before` and
+  // `initial`.
+  bool continued = false;
+  std::shared_ptr<const handover> before;
 };
 
-// Opens the data, builds graph and plan. Nodes: one named "local" when embedded.
+// Opens the data (unless they are open), builds graph and plan. Nodes: one named "local" when embedded.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
-                                                                     const std::vector<node_spec>& nodes);
+                                                                     const std::vector<node_spec>& nodes,
+                                                                     std::shared_ptr<const source> opened = {});
 
 // The role value `r` of the plan, ready to be hosted. `incarnation` > 0: again, after its node was restarted. A worker's half then asks
 // the shards where to go on (it must be sent `start`), and its loader waits for the answer.

@@ -60,7 +60,8 @@ struct state {
   tensor value;
   tensors rule;  // momentum and the like
 };
-// Coordinator -> shards: continue from here (resume). Same content as `state`.
+// Coordinator -> a shard of a new plan of a running job, before `start`: what a block begins with. Same content as `state`; header.step is
+// how many updates the states of the rule have seen.
 struct restore_state {
   std::uint32_t block = 0;
   tensor value;

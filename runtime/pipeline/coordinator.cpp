@@ -21,6 +21,14 @@ coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
   granted_.assign(workers, completed_);
   joined_at_.assign(workers, completed_);
   lives_.assign(workers, 0);
+  if (!config_.before) return;
+  const auto& b = *config_.before;
+  evaluated_ = b.evaluated;
+  rounds_ = b.rounds;
+  accuracy_ = b.accuracy;
+  settings_ = b.settings;
+  want_pause_ = paused_ = b.paused;
+  if (paused_) hold();
 }
 
 header coordinator::to(role_id r) const {
@@ -67,6 +75,7 @@ void coordinator::begin(time_point now, effects& out) {
   if (started_) return;
   started_ = true;
   begun_ = last_step_at_ = now;
+  if (config_.before) restore(out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
 }
 
@@ -323,6 +332,8 @@ void coordinator::take_command(const command& c, effects& out) {
     if (config_.mode.lockstep) hold();
   } else if (c.name == "mode") {
     take_mode_command(c.key, c.options, out);
+  } else if (c.name == "handover") {
+    take_handover_command(c, out);
   } else if (c.name == "staleness") {
     begin_observe(out);
   } else if (c.name == "set" && c.key.starts_with("train.sync.")) {
@@ -334,12 +345,29 @@ void coordinator::take_command(const command& c, effects& out) {
     take_mode_command(config_.mode.name, std::move(options), out);
   } else if (c.name == "set") {
     const auto from = *std::max_element(granted_.begin(), granted_.end());
-    for (auto s : config_.plan->shards) out.send({to(s), set_value{c.key, c.value, from}});
-    for (auto w : config_.plan->workers) out.send({to(w), set_value{c.key, c.value, from}});
+    settings_.push_back({c.key, c.value, from});
+    for (auto s : config_.plan->shards) out.send({to(s), settings_.back()});
+    for (auto w : config_.plan->workers) out.send({to(w), settings_.back()});
     out.event({"set", from, {{c.key, c.value}}, {}});
   } else {
     refuse("unknown command '" + c.name + "'");
   }
+}
+
+// From the host: the next plan of this job is ready everywhere, made for mode `key`.
+void coordinator::take_handover_command(const command& c, effects& out) {
+  const auto refuse = [&](std::string why) { out.event({"refused", completed_, {{"handover", 1}}, std::move(why)}); };
+  if (want_mode_ || switching_ || c.key != mode_text())
+    return refuse("the mode has changed meanwhile (it is " + mode_text() + "): say it again");
+  if (config_.plan->server_groups > 1) return refuse("with several server groups the placement is fixed");
+  want_handover_ = true;
+  hold();
+}
+
+std::string coordinator::mode_text() const {
+  std::string text = config_.mode.name;
+  for (const auto& [key, value] : config_.mode.options) text.append(" ").append(key).append("=").append(value);
+  return text;
 }
 
 void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options,
@@ -348,6 +376,8 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
   std::optional<mode_facts> found;
   if (!config_.find_mode)
     why = "this job's mode is fixed";
+  else if (want_handover_)
+    why = "layers are being moved";
   else if (want_mode_ || switching_)
     why = "a switch to mode '" + (want_mode_ ? want_mode_->name : config_.mode.name) + "' is under way";
   else if (!config_.plan->reducers.empty())
@@ -434,7 +464,8 @@ bool coordinator::at_boundary(effects& out) {
   const bool evaluates =
       config_.eval_packets > 0 && (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
   const bool settled = settled_at_ && *settled_at_ == completed_;
-  if ((want_mode_ || ((last || want_checkpoint_) && !config_.mode.lockstep)) && !settled) return begin_settle(out), false;
+  if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled)
+    return begin_settle(out), false;
   if (evaluates && !round_) return begin_round(out), false;
   if (round_) return false;
   want_eval_ = false;
@@ -443,6 +474,8 @@ bool coordinator::at_boundary(effects& out) {
   if (last) return begin_collect(true, out), false;
   if (want_checkpoint_) return begin_collect(false, out), false;
   if (want_mode_) return begin_switch(out), false;
+  if (want_handover_ && observing_) return false;
+  if (want_handover_) return begin_collect(false, out), false;
   if (want_pause_) {
     if (!paused_) out.event({"paused", completed_, {}, {}});
     paused_ = true;

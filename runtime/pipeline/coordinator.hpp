@@ -2,16 +2,20 @@
 // switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
-//               ready{joined} (tester), command (a person), peer_down, finished
-// Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt (shards)
-// Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error;  stores: checkpoint, weights
+//               ready{joined} (tester), command (a person, or the host: handover), peer_down, finished
+// Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards)
+// Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
+// Stores:       checkpoint, weights, handover
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
 // training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
 // for the slowest here, and the tester evaluates beside training.
 //
-// States of a boundary (end, checkpoint, mode, pause; in lockstep modes also evaluation): training runs up to one step, the same for
-// all workers; there, in this order: evaluation, settling where it is needed, checkpoint, mode, end, pause.
+// States of a boundary (end, checkpoint, mode, handover, pause; in lockstep modes also evaluation): training runs up to one step, the same
+// for all workers; there, in this order: evaluation, settling where it is needed, checkpoint, mode, end, handover, pause.
+//
+// A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
+// silent. The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +31,7 @@
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/finish.hpp"
+#include "runtime/pipeline/handover.hpp"
 #include "runtime/pipeline/portions.hpp"
 #include "runtime/role.hpp"
 
@@ -60,6 +65,9 @@ struct coordinator_config {
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
       find_mode;
+  // Of a job that had another plan before this one: its position and its tensors, "<param>" and "<param>@<state>".
+  std::shared_ptr<const handover> before;
+  std::shared_ptr<const std::vector<std::pair<std::string, tensor>>> contents;
 };
 
 class coordinator final : public role {
@@ -81,9 +89,10 @@ class coordinator final : public role {
   };
   struct collecting {
     std::uint64_t request = 0;
-    bool final = false;
+    bool final = false, handover = false;
     std::uint32_t missing = 0;
     std::vector<std::optional<state>> blocks;
+    std::vector<std::uint64_t> updates;  // by block: that its rule states have seen
     std::vector<std::pair<std::string, tensor>> weights, rule;
   };
 
@@ -93,6 +102,7 @@ class coordinator final : public role {
   void take_report(const envelope& e, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void take_command(const command& c, effects& out);
+  void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
   void step_complete(std::uint64_t step, const gathered& g, effects& out);
   void complete_steps(effects& out);
@@ -113,6 +123,7 @@ class coordinator final : public role {
   gathered& step_of(std::uint64_t step);
   std::uint32_t worker_of_packet(std::uint32_t packet) const;
   header to(role_id r) const;
+  std::string mode_text() const;  // "ssp staleness=3"
 
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
@@ -129,6 +140,8 @@ class coordinator final : public role {
   void take_state(const envelope& e, effects& out);
   job_work join_blocks();
   void collected(effects& out);
+  void restore(effects& out);
+  void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);
   void end(effects& out);
@@ -137,7 +150,7 @@ class coordinator final : public role {
 
   coordinator_config config_;
   bool started_ = false, paused_ = false, ended_ = false;
-  bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false;
+  bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false, want_handover_ = false;
   bool stopped_by_person_ = false;
   std::uint64_t completed_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
   std::vector<std::uint64_t> done_, granted_;  // by worker
@@ -160,6 +173,7 @@ class coordinator final : public role {
   std::optional<std::set<role_id>> observing_;
   bool observed_ = false;  // at the end
   std::map<std::string, std::vector<std::uint64_t>> histograms_;
+  std::vector<set_value> settings_;
   time_point begun_{}, last_step_at_{}, now_{};
   double accuracy_ = -1;
 };

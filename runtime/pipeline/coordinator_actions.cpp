@@ -122,9 +122,7 @@ header coordinator::adoption(role_id r) const {
 
 void coordinator::switched(effects& out) {
   switching_.reset();
-  std::string text = config_.mode.name;
-  for (const auto& [key, value] : config_.mode.options) text.append(" ").append(key).append("=").append(value);
-  out.event({"mode", completed_, {}, text});
+  out.event({"mode", completed_, {}, mode_text()});
   last_step_at_ = now_;
   evaluated_ = std::max(evaluated_, completed_);
 }
@@ -161,11 +159,13 @@ void coordinator::take_observation(const header& h, const observation& o, effect
 // --- collecting
 
 void coordinator::begin_collect(bool final, effects& out) {
-  want_checkpoint_ = false;
   collect_.emplace();
+  collect_->handover = !final && !want_checkpoint_;
+  want_checkpoint_ = false;
   collect_->request = ++requests_;
   collect_->final = final;
   collect_->blocks.resize(config_.plan->blocks.size());
+  collect_->updates.resize(config_.plan->blocks.size());
   collect_->missing = static_cast<std::uint32_t>(config_.plan->blocks.size());
   for (auto s : config_.plan->shards) {
     if ((*config_.plan)[s].group != 0) continue;  // the first server group is the master of the others
@@ -180,6 +180,7 @@ void coordinator::take_state(const envelope& e, effects& out) {
   const auto& s = std::get<state>(e.body);
   if (!collect_ || s.request != collect_->request || s.block >= collect_->blocks.size() || collect_->blocks[s.block]) return;
   collect_->blocks[s.block] = s;
+  collect_->updates[s.block] = e.h.step;
   if (--collect_->missing > 0) return;
   // Every block is here: put parameters together again, in layer order.
   auto& c = *collect_;
@@ -222,6 +223,7 @@ void coordinator::collected(effects& out) {
   collect_.reset();
   auto both = c.weights;
   both.insert(both.end(), c.rule.begin(), c.rule.end());
+  if (c.handover) return hand_over(std::move(c), out);
   if (!c.final || stopped_by_person_) {
     out.store({"checkpoint", completed_, both});
     out.event({"checkpoint", completed_, {}, {}});
@@ -230,6 +232,51 @@ void coordinator::collected(effects& out) {
   if (!c.final) return;
   out.store({"weights", completed_, c.weights});
   end(out);
+}
+
+// --- from one plan to the next
+
+void coordinator::hand_over(collecting c, effects& out) {
+  auto h = std::make_shared<handover>();
+  h->step = completed_;
+  h->evaluated = evaluated_;
+  h->rounds = rounds_;
+  h->accuracy = accuracy_;
+  h->seconds = seconds(now_ - begun_);
+  h->paused = paused_ || want_pause_;
+  h->settings = settings_;
+  for (const auto& b : config_.plan->blocks) {
+    auto& u = h->updates[config_.graph->params[b.param].full_name];
+    u = std::max(u, c.updates[b.id]);
+  }
+  h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
+  auto named = std::move(c.weights);
+  for (auto& r : c.rule) named.push_back(std::move(r));
+  out.store({"handover", completed_, std::move(named), std::move(h)});
+  ended_ = true;
+}
+
+// The blocks of this plan, cut from the parameters as the last one left them.
+void coordinator::restore(effects& out) {
+  const auto& b = *config_.before;
+  begun_ -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
+  std::map<std::string, tensor> named(config_.contents->begin(), config_.contents->end());
+  for (const auto& block : config_.plan->blocks) {
+    const auto& name = config_.graph->params[block.param].full_name;
+    const auto part = [&](const tensor& whole) { return whole.slice(block.begin, {block.count}); };
+    restore_state s{block.id, part(named.at(name)), {}};
+    for (const auto& state : config_.rule_states)
+      if (const auto at = named.find(name + "@" + state); at != named.end()) s.rule.push_back(part(at->second));
+    auto h = to(block.shard);
+    h.version = b.step;
+    const auto updates = b.updates.find(name);
+    h.step = updates == b.updates.end() ? b.step : updates->second;
+    out.send({h, std::move(s)});
+  }
+  for (const auto& s : settings_) {
+    for (auto r : config_.plan->shards) out.send({to(r), s});
+    for (auto r : config_.plan->workers) out.send({to(r), s});
+  }
 }
 
 void coordinator::end(effects& out) {

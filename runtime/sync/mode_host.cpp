@@ -22,12 +22,32 @@ mode_host::mode_host(half_config c, const mode_registry& modes, const std::strin
       mode_(modes.find(mode)),
       shard_((*config_.plan)[config_.self].kind == role_kind::shard),
       joining_(config_.incarnation > 0 && !shard_) {
+  const auto group = (*config_.plan)[config_.self].group;
+  if (config_.continued && shard_)
+    for (const auto& b : config_.plan->blocks) awaited_ += config_.plan->shard_of(b, group) == config_.self ? 1 : 0;
+  if (awaited_ == 0) make();
+}
+
+// What a later plan of a running job begins with.
+void mode_host::take_block(const header& h, const restore_state& s, time_point now, effects& out) {
+  const auto& blocks = config_.plan->blocks;
+  if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self ||
+      s.value.count() != blocks[s.block].count || s.rule.size() != config_.update->states().size())
+    return void(++late_);
+  restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step});
+  if (restored_.size() < awaited_) return;
+  config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(std::move(restored_));
   make();
+  for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
 void mode_host::make() { half_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
+  if (!half_) {
+    const auto* s = std::get_if<restore_state>(&e.body);
+    return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
+  }
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
   // A `settle` that comes again after the switch is about the mode that has gone.
   if ((of_an_era(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<settle>(e.body)) {
@@ -108,6 +128,11 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
-role_status mode_host::status() const { return half_->status(); }
+role_status mode_host::status() const {
+  if (half_) return half_->status();
+  role_status s;
+  s.waits_for = std::to_string(awaited_ - restored_.size()) + " blocks of parameters";
+  return s;
+}
 
 }  // namespace troupe

@@ -8,9 +8,12 @@
 // A worker that has been restarted begins in the job's first mode and asks the shards where to go on; a shard of a later era answers with
 // the `adopt` of that era, and the worker asks again in its mode.
 //
+// In a later plan of a running job a shard's half is made when the coordinator has sent all its blocks.
+//
 // Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +31,7 @@ class mode_host final : public role {
 
  private:
   void make();
+  void take_block(const header& h, const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
   void hand_to_half(const envelope& e, time_point now, effects& out);
 
@@ -35,7 +39,9 @@ class mode_host final : public role {
   const mode_registry& modes_;
   const sync_mode* mode_;
   bool shard_;
-  std::unique_ptr<role> half_;
+  std::unique_ptr<role> half_;  // none: blocks are still awaited
+  std::size_t awaited_ = 0;     // blocks
+  std::map<std::uint32_t, block_content> restored_;
   std::uint8_t era_ = 0;
   std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
   std::vector<bool> given_;     // by layer

@@ -133,6 +133,7 @@ void shard_blocks::answer_collects(effects& out) {
       w.sent[i] = true;
       auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;
+      h.step = b.updates;
       out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? b.rule : tensors{}}});
     }
   }

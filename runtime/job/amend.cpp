@@ -1,0 +1,208 @@
+#include "runtime/job/amend.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+bool has_role(const node_spec& n, const std::string& role) { return std::count(n.roles.begin(), n.roles.end(), role) > 0; }
+
+std::string node_of(const std::string& place) { return place.substr(0, place.find('/')); }
+
+// The nodes of a layer's parts, in their order; nothing when it is beside the workers.
+std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature
+  for (const auto& r : j.plan.roles) {
+    if (r.kind != role_kind::stage || r.tester) continue;
+    const auto at = std::find(r.layers.begin(), r.layers.end(), layer);
+    if (at == r.layers.end()) continue;
+    if (r.worker < j.plan.ranges.size()) return {};
+    const auto& part = r.parts[static_cast<std::size_t>(at - r.layers.begin())];
+    found[{r.packets.first, part ? part->features.begin : 0}] = j.plan.nodes[r.node].name;
+  }
+  std::vector<std::string> names;
+  for (auto& [first, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+const graph_layer* layer_named(const prepared_job& j, const std::string& name) {
+  for (const auto& l : j.graph.layers)
+    if (l.name == name) return &l;
+  return nullptr;
+}
+
+// "fc6" or "fc6.1": the layer and the part, -1 for all of it.
+std::pair<const graph_layer*, int> layer_and_part(const prepared_job& j, const std::string& name, std::string& error) {
+  if (const auto* l = layer_named(j, name)) return {l, -1};
+  const auto dot = name.find_last_of('.');
+  const auto* l = dot == std::string::npos ? nullptr : layer_named(j, name.substr(0, dot));
+  const auto number = l ? name.substr(dot + 1) : std::string();
+  if (l && !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos) {
+    const auto parts = places_of(j, l->index).size();
+    const auto k = std::stoul(number);
+    if (k < parts) return {l, static_cast<int>(k)};
+    error = parts == 0 ? "layer " + in_quotes(l->name) + " is beside every worker: it has no parts of its own"
+                       : "layer " + in_quotes(l->name) + " has " + std::to_string(parts) + " parts, they are counted from 0";
+    return {nullptr, -1};
+  }
+  std::vector<std::string> names;
+  for (const auto& x : j.graph.layers) names.push_back(x.name);
+  error = "no layer " + in_quotes(name) + did_you_mean(name, names);
+  return {nullptr, -1};
+}
+
+void put(amendments& a, layer_word w) {
+  std::erase_if(a.layers, [&](const auto& x) { return x.layer == w.layer; });
+  a.layers.push_back(std::move(w));
+}
+
+const node_spec* node_named(const prepared_job& j, const std::string& name, std::string& error) {
+  std::vector<std::string> names;
+  for (const auto& n : j.nodes) {
+    if (n.name == name) return &n;
+    names.push_back(n.name);
+  }
+  error = "no node " + in_quotes(name) + did_you_mean(name, names) + " (there is: " + joined(names) + ")";
+  return nullptr;
+}
+
+std::string move_layer(const prepared_job& j, const std::string& what, const std::string& node, amendments& a) {
+  std::string error;
+  const auto [layer, part] = layer_and_part(j, what, error);
+  if (!layer || !node_named(j, node, error)) return error;
+  if (a.without.count(node)) return "node " + in_quotes(node) + " is drained: `add-node " + node + "` makes it usable again";
+  auto places = places_of(j, layer->index);
+  if (part < 0) places = places.size() == 1 ? places : std::vector<std::string>{std::string()};
+  auto& at = places[static_cast<std::size_t>(std::max(part, 0))];
+  if (at == node) return "layer " + in_quotes(what) + " is on " + node + " already";
+  at = node;
+  // Whoever is beside the workers stays there, though its input goes.
+  for (const auto& l : j.graph.layers)
+    if (l.index != layer->index && places_of(j, l.index).empty()) put(a, {l.name, {}, false});
+  put(a, {layer->name, places, places.size() == 1});
+  return {};
+}
+
+std::string drain_node(const prepared_job& j, const std::string& node, amendments& a) {
+  std::string error;
+  const auto* n = node_named(j, node, error);
+  if (!n) return error;
+  if (a.without.count(node)) return "node " + in_quotes(node) + " is drained already";
+  if (j.plan.nodes[j.plan.roles.front().node].name == node)
+    return "node " + in_quotes(node) + " has the job's coordinator: it cannot be drained";
+  a.without.insert(node);
+  for (const char* role : {"worker", "server", "data"}) {
+    const bool other =
+        std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !a.without.count(x.name); });
+    const bool needed = role != std::string("data") || j.plan.data_server != no_role;
+    if (needed && has_role(*n, role) && !other)
+      return "node " + in_quotes(node) + " is the last with the role \"" + role + "\": it cannot be drained";
+  }
+  return {};
+}
+
+std::string add_node(const prepared_job& j, const std::string& node, amendments& a) {
+  std::string error;
+  if (!node_named(j, node, error)) return error;
+  if (a.without.erase(node) == 0) return "node " + in_quotes(node) + " is not drained: the job may use it as it is";
+  return {};
+}
+
+// Where part `k` of a layer goes that should be on `node`, which has been drained.
+std::string instead(const std::vector<node_spec>& nodes, const std::string& node, std::size_t k,
+                    const std::vector<std::string>& place) {
+  std::vector<std::string> can, free;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].name == node) at = i;
+    if (!has_role(nodes[i], "worker")) continue;
+    can.push_back(nodes[i].name);
+    const auto taken = [&](const std::string& p) { return node_of(p) == nodes[i].name; };
+    if (std::none_of(place.begin(), place.end(), taken)) free.push_back(nodes[i].name);
+  }
+  const auto& from = free.empty() ? can : free;
+  return from.empty() ? node : from[(at + k) % from.size()];
+}
+
+void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
+  for (auto& n : nodes)
+    if (a.without.count(n.name)) std::erase_if(n.roles, [](const std::string& r) { return r != "coordinator"; });
+  for (auto& l : spec.layers) {
+    for (const auto& w : a.layers) {
+      if (w.layer != l.name) continue;
+      l.place = w.place;
+      if (w.whole) l.fraction.clear();
+      if (w.place.empty()) l.key_at.try_emplace("partition", l.at);
+    }
+    for (std::size_t k = 0; k < l.place.size(); ++k)
+      if (a.without.count(node_of(l.place[k]))) l.place[k] = instead(nodes, node_of(l.place[k]), k, l.place);
+  }
+}
+
+}  // namespace
+
+bool amends(const command& c) { return c.name == "move" || c.name == "drain" || c.name == "add-node"; }
+
+std::string done_text(const command& c) {
+  if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
+  return (c.name == "drain" ? "drained " : "added ") + c.key;
+}
+
+std::variant<amendments, std::string> amended(const prepared_job& now, const amendments& so_far, const command& wish) {
+  auto a = so_far;
+  std::string error = "unknown command '" + wish.name + "'";
+  if (now.plan.server_groups > 1)
+    error = "with several server groups the placement is fixed";
+  else if (wish.name == "move")
+    error = move_layer(now, wish.key, wish.options.empty() ? std::string() : wish.options[0].second, a);
+  else if (wish.name == "drain")
+    error = drain_node(now, wish.key, a);
+  else if (wish.name == "add-node")
+    error = add_node(now, wish.key, a);
+  if (!error.empty()) return error;
+  return a;
+}
+
+void continue_at(prepared_job& j, std::uint64_t step, std::shared_ptr<const handover> before,
+                 std::vector<std::pair<std::string, tensor>> named) {
+  j.first_step = step;
+  j.continued = true;
+  j.before = std::move(before);
+  j.initial = std::move(named);
+}
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
+                                                                       const amendments& a) {
+  auto spec = original->spec;
+  auto nodes = original->nodes;
+  apply(a, spec, nodes);
+  if (!a.mode.empty()) {
+    const auto* m = original->all->modes.find(a.mode);
+    if (!m) return diagnostics{{spec.train.sync.at, "unknown mode '" + a.mode + "'"}};
+    spec.train.sync.kind = a.mode;
+    spec.train.sync.values = options_from_text(a.mode_options, m->specs);
+  }
+  auto made = prepare_job(std::move(spec), original->all, nodes, original->data);
+  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made)) (*j)->id = original->id;
+  return made;
+}
+
+std::string mode_text(const prepared_job& j) {
+  std::string text = j.spec.train.sync.kind;
+  for (const auto& [key, value] : options_to_text(j.spec.train.sync.values)) text.append(" ").append(key).append("=").append(value);
+  return text;
+}
+
+void set_mode(amendments& a, const std::string& text) {
+  std::istringstream words(text);
+  a.mode_options.clear();
+  words >> a.mode;
+  for (std::string w; words >> w;)
+    if (const auto is = w.find('='); is != std::string::npos) a.mode_options.emplace_back(w.substr(0, is), w.substr(is + 1));
+}
+
+}  // namespace troupe

@@ -1,0 +1,134 @@
+// Layers that move while a job runs embedded. There is one node, so a layer goes from beside the workers to a half of its own: another plan
+// all the same, with other roles, shards and routes.
+#include <thread>
+
+#include "actors/node_host.hpp"
+#include "actors/repl.hpp"
+#include "tests/actors/embedded_support.hpp"
+#include "tests/actors/helpers.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+command move_word(const std::string& layer, const std::string& node = "local") { return {"move", layer, 0, {{"node", node}}}; }
+
+struct watched {
+  embedded_result result;
+  std::vector<event_effect> events;
+  std::vector<std::string> of(const std::string& kind) const {
+    std::vector<std::string> texts;
+    for (const auto& e : events)
+      if (e.kind == kind) texts.push_back(e.text);
+    return texts;
+  }
+};
+
+// Says each word when the step before it is over.
+watched run_saying(const std::shared_ptr<prepared_job>& j, std::vector<std::pair<std::uint64_t, command>> words) {
+  watched w;
+  embedded_options o;
+  o.threads = 2;
+  embedded_run* self = nullptr;
+  o.on_event = [&](const event_effect& e) {
+    w.events.push_back(e);
+    if (e.kind == "step")
+      for (const auto& [at, what] : words)
+        if (at == e.step) self->command(what);
+  };
+  embedded_run run(j, std::move(o));
+  self = &run;
+  w.result = run.run();
+  return w;
+}
+
+TEST(embedded_moves, leave_every_bit_as_it_would_have_been) {
+  const overrides set{"train.finish.steps=60", "topology.workers_per_group=2", "topology.servers_per_group=2", "eval.every=20"};
+  const auto still = embedded(job_of(lenet_like(), set));
+  const auto moved =
+      run_saying(job_of(lenet_like(), set), {{3, move_word("ip2")}, {15, move_word("ip1")}, {30, move_word("conv1")}});
+  ASSERT_TRUE(moved.result.ok) << moved.result.error;
+  EXPECT_EQ(moved.of("moved"), (std::vector<std::string>{"moved ip2 to local", "moved ip1 to local", "moved conv1 to local"}));
+  EXPECT_EQ(moved.result.weights_sha256, still.weights_sha256);
+  EXPECT_EQ(moved.of("eval").size(), 3u);
+  std::uint64_t step = 0;
+  for (const auto& e : moved.events) {
+    if (e.kind != "step") continue;
+    EXPECT_EQ(e.step, ++step);
+  }
+  EXPECT_EQ(step, 60u);
+}
+
+TEST(embedded_moves, a_wish_that_cannot_be_is_refused_and_changes_nothing) {
+  const overrides set{"train.finish.steps=40"};
+  const auto still = embedded(job_of(lenet_like(), set));
+  const auto w = run_saying(job_of(lenet_like(), set), {{2, move_word("ip3")},
+                                                        {3, move_word("ip1", "n2")},
+                                                        {4, {"drain", "local", 0, {}}},
+                                                        {5, move_word("ip1")},
+                                                        {5, move_word("ip2")}});
+  ASSERT_TRUE(w.result.ok) << w.result.error;
+  const auto no = w.of("refused");
+  ASSERT_EQ(no.size(), 4u);
+  EXPECT_EQ(no[0], "no layer 'ip3'; did you mean 'ip1'?");
+  EXPECT_EQ(no[1], "no node 'n2' (there is: local)");
+  EXPECT_EQ(no[2], "node 'local' has the job's coordinator: it cannot be drained");
+  EXPECT_EQ(no[3], "another move is under way: moved ip1 to local");
+  EXPECT_EQ(w.result.weights_sha256, still.weights_sha256);
+}
+
+// Words that come while the plan changes reach the next one.
+TEST(embedded_moves, other_words_wait_for_the_move_and_are_heard) {
+  const auto j = job_of(lenet_like(), {"train.finish.steps=100000000"});
+  const auto w = run_saying(j, {{5, move_word("ip1")}, {5, {"pause", {}, 0}}, {5, {"resume", {}, 0}}, {5, {"stop", {}, 0}}});
+  EXPECT_TRUE(w.result.ok && w.result.stopped) << w.result.error;
+  EXPECT_EQ(w.of("moved").size(), 1u);
+  EXPECT_LT(w.result.step, 30u);
+}
+
+TEST(embedded_moves, from_the_repl) {
+  auto backend = make_embedded_backend([](const std::string&) {});
+  repl_session session(*backend, false);
+  const std::string text = lenet_like();
+  ASSERT_EQ(session.run("submit small.toml train.finish.steps=100000000 job.name=endless_moves", &text).how, repl_reply::kind::ok);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (backend->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  const auto follow = [&](const std::string& line) {
+    auto r = session.run(line);
+    while (!r.next.empty() && std::chrono::steady_clock::now() < until) r = session.run(r.next);
+    return r;
+  };
+  const auto moved = follow("move ip1 local");
+  EXPECT_EQ(moved.how, repl_reply::kind::ok) << moved.text;
+  EXPECT_TRUE(moved.text.starts_with("moved ip1 to local at step ")) << moved.text;
+  EXPECT_NE(follow("move ip9 local").text.find("no layer 'ip9'"), std::string::npos);
+  EXPECT_EQ(follow("move ip1").how, repl_reply::kind::usage);
+  EXPECT_NE(session.run("_complete move ip").text.find("ip2"), std::string::npos);
+  EXPECT_NE(session.run("_complete drain lo").text.find("local"), std::string::npos);
+  EXPECT_NE(session.run("help").text.find("add-node"), std::string::npos);
+  session.run("stop");
+  backend.reset();
+  std::remove("endless_moves.checkpoint.safetensors");
+}
+
+// Roles of a later plan hear nothing of an earlier one, not even from roles that live elsewhere and have not spoken yet.
+TEST(embedded_moves, a_later_plan_is_deaf_to_the_one_before) {
+  using namespace testing_actors;
+  written_host w;
+  w.host.spawn(
+      1, seats(make_seat(0, [](const envelope& e, time_point, effects& out) { out.event(note(std::to_string(e.h.incarnation))); })),
+      {0, 1}, 0, 2);
+  for (std::uint32_t leg : {0, 1, 2, 3}) {
+    auto e = make_envelope(1, 0, credit{1});
+    e.h.src = role_id{1};
+    e.h.incarnation = leg;
+    w.host.deliver(e);
+  }
+  EXPECT_TRUE(w.events.wait_for(2));
+  EXPECT_EQ(w.events.lines(), (std::vector<std::string>{"note 2", "note 3"}));
+  EXPECT_EQ(w.host.counts().old_incarnation, 2u);
+}
+
+}  // namespace
+}  // namespace troupe

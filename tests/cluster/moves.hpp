@@ -1,0 +1,55 @@
+// Jobs whose placement people change while they train, against the same jobs left alone.
+#pragma once
+
+#include <csignal>
+
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+
+class move_test : public cluster_test {
+ protected:
+  // Stops the job, and trains another to the same step that nobody touches.
+  void expect_as_untouched(background& b, const std::string& text, std::vector<std::string> set) {
+    ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+    const auto touched = b.join();
+    ASSERT_FALSE(touched.events.empty());
+    ASSERT_EQ(touched.events.back().event.kind, "done") << touched.events.back().event.text;
+    std::uint64_t last = 0;
+    for (const auto& e : touched.events) {
+      if (e.event.kind != "step") continue;
+      EXPECT_GT(e.event.step, last) << "a step twice";
+      last = e.event.step;
+    }
+    const auto steps = static_cast<std::uint64_t>(touched.value("steps"));
+    EXPECT_EQ(last, steps);
+    set.push_back("train.finish.steps=" + std::to_string(steps));
+    set.emplace_back("eval.every=0");
+    const auto still = run(text, set);
+    EXPECT_EQ(still.events.back().event.kind, "done");
+    EXPECT_EQ(touched.text("weights_sha256"), still.text("weights_sha256")) << "after " << steps << " steps";
+  }
+
+  // Trains while the lines are said one after the other, a few steps apart; returns what a move stood still, ms.
+  std::vector<double> train_with(const std::string& text, const std::vector<std::string>& set,
+                                 const std::vector<std::string>& lines) {
+    auto b = begin(text, endless(set));
+    std::uint64_t step = 5;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_TRUE(b->wait_event("step", 30s, step)) << "after " << i << " lines\n" << ask("n1", "waits").text;
+      const auto r = ask(i % 3 == 2 ? "n2" : "n1", lines[i]);
+      EXPECT_EQ(r.how, repl_reply::kind::ok) << lines[i] << ": " << r.text;
+      const auto at = r.text.find(" at step ");
+      if (at == std::string::npos) return {};
+      step = std::stoull(r.text.substr(at + 9)) + 5;
+      stood_still_.push_back(std::stod(r.text.substr(r.text.rfind(" in ") + 4)));
+    }
+    EXPECT_TRUE(b->wait_event("step", 30s, step));
+    expect_as_untouched(*b, text, set);
+    return stood_still_;
+  }
+
+  std::vector<double> stood_still_;
+};
+
+}  // namespace troupe::testing_cluster

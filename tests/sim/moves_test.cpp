@@ -1,0 +1,226 @@
+// The law of re-placement (issue: "drain the packets in flight, ship parameters, swap the route, go on"): whatever people move, drain and
+// add while a job runs, and whenever, its weights are those of the job that nobody touched.
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "tests/sim/moving.hpp"
+#include "tests/sim/random_net.hpp"
+
+namespace troupe::testing {
+namespace {
+
+std::uint64_t seeds(std::uint64_t in_ci) {
+  const char* n = std::getenv("TROUPE_SEEDS");
+  return n ? std::strtoull(n, nullptr, 10) : in_ci;
+}
+
+std::vector<node_spec> nodes_named(std::uint32_t count) {
+  std::vector<node_spec> list(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    list[i].name = "n" + std::to_string(i + 1);
+    if (i > 0) list[i].roles = {"worker", "server"};
+  }
+  return list;
+}
+
+std::shared_ptr<prepared_job> prepared(const job_spec& s, std::uint32_t nodes) {
+  auto made = prepare_job(s, shared_tables(), nodes_named(nodes));
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    ADD_FAILURE() << bad->front().to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+std::size_t count(const run_result& r, const std::string& kind) {
+  return static_cast<std::size_t>(std::count_if(r.events.begin(), r.events.end(), [&](const auto& e) { return e.kind == kind; }));
+}
+
+// Largest difference over the largest value, of weights in f64.
+double difference(const run_result& a, const run_result& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.weights.size(); ++i) {
+    double most = 1e-30, off = 0;
+    for (std::int64_t k = 0; k < a.weights[i].second.count(); ++k) {
+      const auto x = a.weights[i].second.data<double>()[k], y = b.weights.at(i).second.data<double>()[k];
+      most = std::max(most, std::abs(x));
+      off = std::max(off, std::abs(x - y));
+    }
+    worst = std::max(worst, off / most);
+  }
+  return worst;
+}
+
+std::vector<double> losses(const run_result& r) {
+  std::vector<double> all;
+  for (const auto& e : r.events)
+    for (const auto& [name, value] : e.values)
+      if (e.kind == "step" && name == "loss") all.push_back(value);
+  return all;
+}
+
+sim::world_config world_of(std::uint64_t seed, device* dev) {
+  sim::world_config c;
+  c.seed = seed;
+  c.dev = dev;
+  return c;
+}
+
+command random_wish(random_net& net, const job_spec& j, std::uint32_t nodes) {
+  const auto node = "n" + std::to_string(net.draw(1, nodes));
+  switch (net.draw(0, 5)) {
+    case 0: return {"drain", node, 0, {}};
+    case 1: return {"add-node", node, 0, {}};
+    default: break;
+  }
+  auto layer = j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name;
+  if (net.chance(0.2)) layer += "." + std::to_string(net.draw(0, 2));
+  return move_word(layer, node);
+}
+
+class moves : public ::testing::Test {
+ protected:
+  const std::shared_ptr<device> dev = make_cpu_device();
+};
+
+// Unless something is split by feature nothing may change a bit (a layer that moves as a whole is whole): momentum, adam and the others, with evaluations, fused or not.
+TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
+  std::map<std::string, std::uint64_t> kinds;
+  std::uint64_t refused = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(300); ++seed) {
+    random_net net(seed);
+    auto j = net.job();
+    const char* rules[] = {"sgd", "momentum", "adam", "nesterov", "rmsprop", "adagrad"};
+    const std::string rule = rules[net.draw(0, 5)];
+    j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
+    j.train.lr = 0.01;
+    j.train.finish.steps = 30;
+    const auto nodes = static_cast<std::uint32_t>(net.draw(2, 4));
+    bool feature = false;
+    if (net.chance(0.4)) net.place(j, nodes, feature);
+    if (feature && j.precision != "f64") continue;
+    j.topology.workers_per_group = net.draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
+    for (auto& l : j.layers)
+      if (l.place.empty() && !l.fraction.empty()) l.fraction.clear();
+    if (std::holds_alternative<diagnostics>(prepare_job(j, shared_tables(), nodes_named(nodes)))) continue;
+    std::vector<wish> wishes;
+    for (auto n = net.draw(1, 8); n > 0; --n)
+      wishes.push_back({static_cast<std::uint64_t>(net.draw(0, 24)), random_wish(net, j, nodes)});
+    std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
+    const auto still = run_in_world(prepared(j, nodes), world_of(seed, dev.get()));
+    const auto got = run_moved(prepared(j, nodes), wishes, world_of(seed, dev.get()));
+    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed;
+    if (feature) {
+      ASSERT_LT(difference(got, still), 1e-6) << "seed " << seed;
+      kinds["feature"] += got.moved.size();
+    } else {
+      ASSERT_EQ(got.bytes(), still.bytes()) << "seed " << seed;
+      ASSERT_EQ(losses(got), losses(still)) << "seed " << seed;
+    }
+    ASSERT_EQ(got.first_uneven, 0u) << "seed " << seed;
+    ASSERT_EQ(count(got, "eval"), count(still, "eval")) << "seed " << seed;
+    for (const auto& m : got.moved) ++kinds[m.substr(0, m.find(' '))];
+    kinds[rule] += got.moved.size();
+    refused += got.refused.size();
+  }
+  for (const char* k : {"moved", "drained", "added", "momentum", "adam", "feature"}) EXPECT_GT(kinds[k], 0u) << k;
+  EXPECT_GT(refused, 0u);
+}
+
+// Parts of layers split by feature keep their cut when one of them moves.
+TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
+  shape_of_job s;
+  s.workers = 2, s.shards = 2, s.steps = 24, s.rule = "adam";
+  auto j = small_spec(s);
+  j.layers[3].partition = j.layers[4].partition = "feature";
+  j.layers[3].place = {"n1", "n2"};
+  j.layers[4].place = {"n3", "n1"};
+  const auto still = run_in_world(prepared(j, 3), world_of(5, dev.get()));
+  const auto got = run_moved(prepared(j, 3),
+                             {{2, move_word("left.1", "n3")},
+                              {4, move_word("right.0", "n2")},
+                              {7, {"drain", "n3", 0, {}}},
+                              {9, {"add-node", "n3", 0, {}}}},
+                             world_of(5, dev.get()));
+  EXPECT_EQ(got.moved, (std::vector<std::string>{"moved left.1 to n3", "moved right.0 to n2", "drained n3", "added n3"}));
+  EXPECT_EQ(got.bytes(), still.bytes());
+}
+
+// What a person has set, the mode in use and a pause outlive the plan they were said to.
+TEST_F(moves, what_people_have_said_outlives_a_move) {
+  shape_of_job s;
+  s.workers = 2, s.shards = 2, s.steps = 30, s.rule = "adam", s.eval_every = 10;
+  const auto j = small_spec(s);
+  const command slower{"set", "train.dynamics.lr", 0.001, {}};
+  const std::vector<wish> also{{5, slower}};
+  const auto still = run_moved(prepared(j, 3), {}, world_of(2, dev.get()), also);
+  const auto got =
+      run_moved(prepared(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}}, world_of(2, dev.get()), also);
+  const auto never = run_moved(prepared(j, 3), {}, world_of(2, dev.get()));
+  ASSERT_EQ(got.moved.size(), 2u);
+  EXPECT_EQ(got.bytes(), still.bytes());
+  EXPECT_NE(got.bytes(), never.bytes()) << "setting the rate changes something";
+  EXPECT_EQ(count(got, "eval"), 3u);
+  // To ssp(0), which is bsp, and back: the next plan begins in the mode that was in use.
+  const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
+  const auto switched =
+      run_moved(prepared(j, 3), {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
+                world_of(3, dev.get()), modes);
+  EXPECT_EQ(switched.moved.size(), 3u);
+  EXPECT_EQ(count(switched, "mode"), 2u);
+  EXPECT_EQ(switched.bytes(), never.bytes());
+}
+
+// Out of lockstep the weights of a boundary are what all workers have settled on: the job goes on from there and ends well.
+TEST_F(moves, jobs_out_of_lockstep_move_too) {
+  for (const char* mode : {"ssp staleness=2", "downpour", "easgd tau=3 alpha=0.3", "gossip every=2"}) {
+    shape_of_job s;
+    s.workers = 2, s.shards = 2, s.steps = 40, s.rule = "sgd", s.eval_every = 10;
+    auto spec = small_spec(s);
+    amendments a;
+    set_mode(a, mode);
+    spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
+    auto nodes = nodes_named(3);
+    auto made = prepare_job(spec, shared_tables(), nodes);
+    ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << mode << std::get<diagnostics>(made).front().message;
+    const auto got = run_moved(std::get<std::shared_ptr<prepared_job>>(made),
+                               {{5, {"drain", "n2", 0, {}}}, {15, move_word("score", "n3")}, {20, {"add-node", "n2", 0, {}}}},
+                               world_of(4, dev.get()));
+    ASSERT_FALSE(got.events.empty());
+    EXPECT_EQ(got.events.back().kind, "done") << mode << ": " << got.events.back().text;
+    EXPECT_EQ(got.moved, (std::vector<std::string>{"drained n2", "added n2"})) << mode;
+    EXPECT_GE(count(got, "eval"), 3u) << mode;
+    ASSERT_EQ(got.refused.size(), 1u) << mode;
+    EXPECT_NE(got.refused[0].find("needs every layer beside every worker"), std::string::npos) << got.refused[0];
+  }
+}
+
+TEST_F(moves, what_cannot_be_is_refused_and_says_why) {
+  shape_of_job s;
+  s.workers = 2, s.steps = 3;
+  auto spec = small_spec(s);
+  spec.layers[3].partition = "feature";
+  spec.layers[3].place = {"n1", "n2"};
+  const auto j = prepared(spec, 3);
+  const auto why = [&](const command& c, const amendments& a = {}) {
+    auto r = amended(*j, a, c);
+    return std::holds_alternative<std::string>(r) ? std::get<std::string>(r) : std::string();
+  };
+  EXPECT_EQ(why(move_word("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
+  EXPECT_EQ(why(move_word("score", "n7")), "no node 'n7'; did you mean 'n1'? (there is: n1, n2, n3)");
+  EXPECT_EQ(why(move_word("conv1.0", "n2")), "layer 'conv1' is beside every worker: it has no parts of its own");
+  EXPECT_EQ(why(move_word("left.2", "n2")), "layer 'left' has 2 parts, they are counted from 0");
+  EXPECT_EQ(why(move_word("left.1", "n2")), "layer 'left.1' is on n2 already");
+  EXPECT_EQ(why({"drain", "n1", 0, {}}), "node 'n1' has the job's coordinator: it cannot be drained");
+  EXPECT_EQ(why({"add-node", "n2", 0, {}}), "node 'n2' is not drained: the job may use it as it is");
+  amendments two;
+  two.without = {"n2"};
+  EXPECT_EQ(why({"drain", "n2", 0, {}}, two), "node 'n2' is drained already");
+  EXPECT_EQ(why(move_word("score", "n2"), two), "node 'n2' is drained: `add-node n2` makes it usable again");
+  EXPECT_EQ(why(move_word("left.1", "n3")), "");
+  EXPECT_EQ(why(move_word("left", "n2")), "");
+}
+
+}  // namespace
+}  // namespace troupe::testing
