@@ -221,6 +221,11 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
     case ready::what_of::joined:
+      if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain) {
+        ended_ = true;  // the versions that its packets have met are gone with it
+        return out.event({"error", completed_, {},
+                          "node " + config_.plan->nodes[who.node].name + " was restarted: only weights = \"drain\" goes on after that"});
+      }
       if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
       // It joined before the shards took the mode that all take now; what we told it was lost with it.
       if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
@@ -396,7 +401,8 @@ bool coordinator::at_boundary(effects& out) {
   if (evaluates && !round_) return begin_round(out), false;
   if (round_) return false;
   want_eval_ = false;
-  if (last && !config_.mode.lockstep && !observed_) return begin_observe(out), false;
+  const bool may_lag = !config_.mode.lockstep || config_.plan->rule != weight_rule::drain;
+  if (last && may_lag && !observed_) return begin_observe(out), false;
   if (last && observing_) return false;
   if (last) return begin_collect(true, out), false;
   if (want_checkpoint_) return begin_collect(false, out), false;
