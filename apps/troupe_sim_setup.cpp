@@ -68,19 +68,27 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
   return s;
 }
 
-// One worker a node; servers apart, where the job wants them apart, on nodes of their own behind those.
+// One worker a node, n1 to nN; servers apart, where the job wants them apart, on nodes of their own behind those; then a node for every
+// other name that a layer's `place` says, which has nothing but what is placed there.
 std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
   std::vector<node_spec> nodes(workers);
   for (std::uint32_t i = 0; i < workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
-  if (j.topology.colocated) return nodes;
-  for (auto& n : nodes) n.roles = {"coordinator", "worker", "data"};
-  const auto servers = std::clamp<std::int64_t>(j.topology.server_groups * j.topology.servers_per_group, 1, 65535);
-  for (std::int64_t i = 0; i < servers; ++i) {
+  const auto add = [&](const std::string& name, std::vector<std::string> roles) {
     node_spec n;
-    n.name = "n" + std::to_string(nodes.size() + 1);
-    n.roles = {"server"};
+    n.name = name;
+    n.roles = std::move(roles);
     nodes.push_back(std::move(n));
+  };
+  if (!j.topology.colocated) {
+    for (auto& n : nodes) n.roles = {"coordinator", "worker", "data"};
+    const auto servers = std::clamp<std::int64_t>(j.topology.server_groups * j.topology.servers_per_group, 1, 65535);
+    for (std::int64_t i = 0; i < servers; ++i) add("n" + std::to_string(nodes.size() + 1), {"server"});
   }
+  for (const auto& l : j.layers)
+    for (const auto& place : l.place) {
+      const auto name = place.substr(0, place.find('/'));
+      if (std::none_of(nodes.begin(), nodes.end(), [&](const node_spec& n) { return n.name == name; })) add(name, {});
+    }
   return nodes;
 }
 
@@ -170,13 +178,17 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   sim_setup s;
   s.maths = a.maths != "none";
   if (s.maths && a.buckets > 0) return mistake("--buckets goes with --maths none: real maths needs the real layers");
-  s.buckets = s.maths ? 0 : static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   s.workers = a.nodes;
+  const auto buckets_asked = static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   auto text = read_config_text(a.file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
   std::vector<node_spec> nodes;
   auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                                {}, [&](job_spec& j, std::vector<node_spec>& list) {
+                                 // Buckets are of equal size and lie beside every worker: placed layers stay layers.
+                                 const bool placed = std::any_of(j.layers.begin(), j.layers.end(),
+                                                                 [](const layer_spec& l) { return !l.place.empty(); });
+                                 s.buckets = s.maths || (a.buckets < 0 && placed) ? 0 : buckets_asked;
                                  adjust(j, s.workers, a.steps, s.maths, s.buckets, s.asked_batch);
                                  list = nodes = cluster_of(j, s.workers);
                                });
