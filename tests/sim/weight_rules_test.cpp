@@ -219,6 +219,73 @@ TEST(weight_rules, latest_counts_versions_between_forward_and_backward_and_is_bo
   EXPECT_GT(late, 20u * 20u) << "versions do come between forward and backward";
 }
 
+// Packets between a producer and its consumer: sent, and their credit not yet back.
+struct edge_watch {
+  std::vector<std::uint32_t> open, most_early, most_late;  // by edge
+  std::size_t held_early = 0, held_late = 0;               // packets in all stages, at most
+};
+
+edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config config) {
+  sim::world w(config);
+  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  edge_watch seen;
+  const auto edges = j->plan.edges.size();
+  seen.open.assign(edges, 0), seen.most_early.assign(edges, 0), seen.most_late.assign(edges, 0);
+  std::uint64_t steps = 0;
+  bool done = false;
+  w.on_event = [&](const event_effect& e) {
+    if (e.kind == "step") steps = e.step;
+    done = done || e.kind == "done";
+  };
+  w.on_deliver = [&](const envelope& e, time_point) {
+    const bool late = steps >= static_cast<std::uint64_t>(*j->spec.train.finish.steps) / 2;
+    if (std::holds_alternative<forward>(e.body)) {
+      const auto edge = j->plan[e.h.dst].in_edges[e.h.port];
+      auto& most = (late ? seen.most_late : seen.most_early)[edge];
+      most = std::max(most, ++seen.open[edge]);
+    }
+    if (const auto* c = std::get_if<credit>(&e.body)) seen.open[j->plan[e.h.dst].out_edges[e.h.port]] -= c->count;
+    std::size_t held = 0;
+    for (const auto& r : j->plan.roles) {
+      if (r.kind != role_kind::stage) continue;
+      const auto s = w.find(r.id)->status();
+      held += s.queued + s.in_flight;
+    }
+    auto& most = late ? seen.held_late : seen.held_early;
+    most = std::max(most, held);
+  };
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(go);
+  EXPECT_TRUE(w.run(5'000'000, [&] { return done; }) && done);
+  return seen;
+}
+
+TEST(weight_rules, a_slow_stage_stops_its_source_and_memory_stays_flat) {
+  for (const auto* rule : {"stash", "latest", "drain"}) {
+    SCOPED_TRACE(rule);
+    chain_shape c;
+    c.weights = rule;
+    c.packets = 8, c.sub_solvers = 4;
+    c.steps = 100;
+    const auto j = prepared(chain_spec(c), nodes_of(c));
+    auto config = world_of(1);
+    config.compute.kind = sim::straggle::none;
+    config.compute.slow = {{2, 10.0}};
+    const auto seen = watch_edges(j, config);
+    for (std::size_t e = 0; e < j->plan.edges.size(); ++e) {
+      EXPECT_LE(seen.most_late[e], j->plan.edges[e].credit) << e;
+      EXPECT_LE(seen.most_late[e], std::max(seen.most_early[e], j->plan.in_flight())) << e;
+    }
+    EXPECT_GT(seen.held_early, 0u);
+    EXPECT_LE(seen.held_late, seen.held_early) << "the second half of the run holds no more packets than the first";
+    std::uint32_t stages = 0;
+    for (const auto& r : j->plan.roles) stages += r.kind == role_kind::stage && !r.tester ? 1 : 0;
+    EXPECT_LE(seen.held_late, stages * j->plan.in_flight()) << "the loader's credit bounds them all";
+  }
+}
+
 TEST(weight_rules, other_modes_refuse) {
   chain_shape c;
   auto spec = chain_spec(c);
