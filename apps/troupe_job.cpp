@@ -111,7 +111,7 @@ int wrong_file(const output& out, const record_error& e) {
 std::string job_summary(const prepared_job& j) {
   const auto count = [](std::uint64_t n, const char* what) { return with_commas(n) + " " + what + (n == 1 ? "" : "s"); };
   std::string s = j.spec.name + ": " + count(static_cast<std::uint64_t>(j.graph.parameter_count), "parameter") + " in " +
-                  count(j.graph.layers.size(), "layer") + "; " + count(j.plan.workers.size(), "worker") + ", " +
+                  count(j.graph.layers.size(), "layer") + "; " + count(j.plan.ranges.size(), "worker") + ", " +
                   count(j.plan.shards.size(), "shard") + ", " + count(j.plan.packets, "packet") + " a step, " +
                   count(j.plan.sub_solvers, "sub-solver");
   if (j.last_step > 0) s += "; until step " + with_commas(j.last_step);

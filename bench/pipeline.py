@@ -70,7 +70,7 @@ def chain(binary, out):
                "1 / (slowest stage) is 100 % of the busiest node's time: forward, backward, sums and updates; the bubble is the rest.\n")
     out.append("| weights | packets a step | in flight | step | busiest stage busy | bubble | least busy stage |")
     out.append("|---|---|---|---|---|---|---|")
-    failed = []
+    failed, got = [], []
 
     def row(scenario, rule, packets, sub_solvers, required):
         sets = [f"pipeline.weights={rule}", f"pipeline.packets={packets}", f"pipeline.sub_solvers={sub_solvers}",
@@ -80,6 +80,7 @@ def chain(binary, out):
         flight = min(sub_solvers * (warm_up + 1), packets * (warm_up + 1))
         out.append(f"| {rule} | {packets} | {flight} | {1000 * r.step:.2f} ms | {percent(r.slowest)} | {percent(max(0.0, 1 - r.slowest))} | "
                    f"{percent(min(r.busy.values()))} |")
+        got.append(r.slowest)
         if required and r.slowest < required:
             failed.append(f"{rule}, {packets} packets: {r.slowest:.3f} < {required}")
 
@@ -93,7 +94,7 @@ def chain(binary, out):
     out.append(f"The third stage ten times as slow (`pipeline_slow.toml`): it is busy for {percent(slow.busy['n3'])} of the time, the "
                f"others for {percent(max(v for k, v in slow.busy.items() if k != 'n3'))} at most. No queue exceeds its credit and "
                "memory stays flat: `weight_rules.a_slow_stage_*` in tests/sim.\n")
-    return failed
+    return failed, got[0], got[1]
 
 
 def alexnet_job(folder):
@@ -140,7 +141,8 @@ def fc_node(binary, out):
                "on a parameter server of its own. Nodes of 1 TFLOP/s and 10 Gbit/s: an assumption. 92 % of AlexNet's arithmetic is convolution "
                "(1.33 of 1.45 GFLOP forward an example), so an FC node balances 11 conv nodes that are as fast as it is, and 19 when it is 1.7 "
                "times as fast; both are simulated. Large matrix products do come closer to a machine's peak than convolutions.\n")
-    counts = [1, 2, 4, 8, 10, 12, 16, 19, 22, 26, 32]
+    counts = [1, 2, 4, 8, 10, 11, 12, 16, 19, 22, 26, 32]
+    saturated = {}
     with tempfile.TemporaryDirectory() as folder:
         for rule, speed in [("stash", 1.0), ("stash", 1.7), ("drain", 1.0), ("drain", 1.7)]:
             out.append(f"### weights = \"{rule}\", FC node {speed:g} times as fast as a conv node\n")
@@ -156,6 +158,8 @@ def fc_node(binary, out):
                 conv = sum(r.busy[f"n{k + 1}"] for k in range(n)) / n
                 out.append(f"| {n} | {rate:.0f} | {percent(rate / (n * one))} | {percent(r.busy['fc'])} | {percent(conv)} |")
             full = next(n for n, rate in rows if rate >= 0.95 * best)
+            if rule == "stash":
+                saturated[speed] = full
             out.append("")
             most = f"95 % of the most that was seen ({best:.0f} examples/s)"
             if full == counts[-1]:
@@ -163,6 +167,7 @@ def fc_node(binary, out):
                            "they for it, in turns.\n")
             else:
                 out.append(f"{most} is reached with {full} conv nodes: there the FC node is full.\n")
+    return saturated
 
 
 def main():
@@ -170,10 +175,19 @@ def main():
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
     p.add_argument("--out", default=os.path.join(ROOT, "docs/measurements/pipeline.md"))
     a = p.parse_args()
+    body = []
+    failed, stash, drain = chain(a.bin, body)
+    full = fc_node(a.bin, body)
     out = ["# Pipelines, simulated\n",
-           f"{datetime.date.today()}, `bench/pipeline.py`. Virtual time: the same on every machine.\n"]
-    failed = chain(a.bin, out)
-    fc_node(a.bin, out)
+           "How busy does a pipeline keep its stages, and how many conv nodes can one FC node serve? Four equal stages are busy for "
+           f"{percent(stash)} of the time with `stash` and 8 packets in flight, for {percent(drain)} with `drain` and 32; AlexNet's FC node "
+           f"is full at {full[1.0]} conv nodes as fast as itself, at {full[1.7]} when it is 1.7 times as fast.\n",
+           f"`bench/pipeline.py`, {datetime.date.today()}. Virtual time and no maths: the same on every machine, once per row (the same seed "
+           "gives the same run).\n",
+           *body,
+           "## What it does not show\n",
+           "Real nodes: speeds are the same for all layers and constant, links are shared first come, first served, and a message costs no "
+           "processor time. A stage starts what can start in order of arrival; nothing prefers backward to forward.\n"]
     text = "\n".join(out).rstrip() + "\n"
     with open(a.out, "w") as f:
         f.write(text)

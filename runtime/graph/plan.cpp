@@ -91,6 +91,7 @@ class planner {
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
+    if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
     where_ = assign_layers(job_, g_, nodes_, beside_, plan_.ranges, errors_);
     plan_.placed = std::any_of(where_.begin(), where_.end(), [](const assignment& a) { return a.placed; });
@@ -191,7 +192,8 @@ class planner {
     auto& r = add_role(role_kind::stage, std::move(name), node, worker);
     r.layers = layers;
     r.packets = a.parts[part].packets;
-    r.slots = slots_for(layers, r.packets);
+    r.slots = under_way(r.packets);
+    r.train_slots = train_slots(layers, r.packets);
     for (auto l : layers) {
       r.parts.push_back(make_part(g_, g_.layers[l], where_[l].parts[part]));
       stage_of_[l][part] = r.id;
@@ -208,25 +210,32 @@ class planner {
   }
 
   // With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
-  std::uint32_t slots_for(const std::vector<std::uint32_t>& layers, packet_range packets) const {
-    const auto all = under_way(packets);
+  std::uint32_t train_slots(const std::vector<std::uint32_t>& layers, packet_range packets) const {
+    const auto all = under_way(packets, true);
     if (plan_.rule == weight_rule::drain) return all;
     std::uint32_t d = 0;
     for (auto l : layers) d = std::max(d, plan_.delay[l]);
     return std::min(all, (d + 1) * packets.count);
   }
 
-  // Packets of range `packets` that can be under way at once. A loader has credit for in_flight() packets at each of its consumers, and
-  // the last of these is the loss: until it has seen the packet, the credit is not back. With as many sub-solvers and as much credit
-  // everywhere behind the loader, no stage ever makes one packet wait for another: joins cannot lock each other out, and a packet of
-  // the next step cannot stand in the way of this one's.
-  std::uint32_t under_way(packet_range packets) const {
+  // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
+  // packets at each of its consumers; where the last of these is a loss or a metric, the credit is not back until it has seen the packet.
+  // With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for another: joins
+  // cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
+  std::uint32_t under_way(packet_range packets, bool train) const {
     if (!plan_.placed) return plan_.in_flight();
+    const auto runs = [&](const graph_layer& l) { return train ? l.in_train : l.in_test; };
+    const auto loads = [](const graph_layer& l) {
+      return std::any_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; });
+    };
+    const auto last = [](const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); };
+    const bool seen_last =
+        std::all_of(g_.layers.begin(), g_.layers.end(), [&](const graph_layer& l) { return !last(l) || !runs(l) || loads(l); });
     std::uint32_t n = 0;
     for (const auto& r : plan_.ranges) {
       if (intersection(r, packets).count == 0) continue;
       for (const auto& l : g_.layers) {
-        if (std::none_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; })) continue;
+        if (!runs(l) || !loads(l) || (seen_last && !last(l))) continue;
         const auto& a = where_[l.index];
         if (a.kind != split_kind::batch)
           n += plan_.in_flight();
@@ -236,6 +245,7 @@ class planner {
     }
     return n;
   }
+  std::uint32_t under_way(packet_range packets) const { return std::max(under_way(packets, true), under_way(packets, false)); }
 
   // The halves of placed layers: one for each node and range of packets (a second part of the same layer there gets its own).
   void add_hosts() {
@@ -386,7 +396,7 @@ class planner {
   // One stage with the whole model: it runs when asked.
   void add_tester() {
     const auto offered = nodes_with(nodes_, "tester");
-    const auto node = offered.empty() ? plan_[plan_.workers.back()].node : offered.front();
+    const auto node = offered.empty() ? plan_[plan_.loaders.back()].node : offered.front();
     const auto none = static_cast<std::uint32_t>(workers_);
     const auto add = [&](role_kind kind, const char* name) {
       auto& r = add_role(kind, name, node, none);

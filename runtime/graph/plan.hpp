@@ -64,6 +64,7 @@ struct role_plan {
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
   packet_range packets;                                  // stage, worker: the packets of a step that are its own
   std::uint32_t slots = 1;                               // stage: sub-solvers, one for each packet that can be under way there
+  std::uint32_t train_slots = 1;                         // of them, those that training can use at once
   std::vector<std::uint32_t> in_edges;                   // stage: indices into job_plan::edges, by to_port
   std::vector<std::uint32_t> out_edges;                  // loader and stage: by from_port
 };
@@ -142,10 +143,13 @@ std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t 
 // these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.
 std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
 
-// Bytes every node sends to other nodes per training step (sums pushed, weights sent back, split edges; no headers), and an
-// estimate of the bytes of weights, activations and gradients it holds.
+// Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
+// headers): by link (indices of nodes), sent and received by node. And an estimate of the bytes of weights, activations and gradients
+// that a node holds.
 struct plan_costs {
-  std::map<std::string, double> bytes_per_step;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> links;  // only those in use
+  std::map<std::string, double> bytes_per_step;                     // sent
+  std::map<std::string, double> received;
   std::map<std::string, double> memory;
 };
 plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job);

@@ -8,6 +8,7 @@
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/loader.hpp"
+#include "runtime/pipeline/lost_role.hpp"
 #include "runtime/pipeline/stage.hpp"
 #include "runtime/pipeline/tester.hpp"
 #include "runtime/reduce/reducer.hpp"
@@ -88,7 +89,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   loader_config c;
   c.job = j->id;
   c.self = r;
@@ -99,7 +100,8 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
-  c.await_resume = restarted;
+  c.await_resume = incarnation > 0;
+  c.incarnation = incarnation;
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -134,12 +136,24 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   return std::make_unique<stage>(std::move(c));
 }
 
-std::unique_ptr<role> make_tester(const job_ptr& j, role_id r) {
-  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type()});
+std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type(), incarnation});
 }
 
-std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r) {
-  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step});
+std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step, incarnation});
+}
+
+// What goes down with this role and cannot be had from anybody else; empty: it comes back.
+std::string gone_with(const prepared_job& j, role_id r) {
+  const auto& me = j.plan[r];
+  if (me.kind == role_kind::coordinator) return "what it knew of the job is gone";
+  if (me.kind == role_kind::shard) return "its parameters are gone";
+  // A layer with a will of its own: what its likes on other workers had told it of the step.
+  if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
+      j.all->stages.find(j.graph.layers[me.layers[0]].type))
+    return "what its peers had told it is gone";
+  return {};
 }
 
 // What the shards begin with: given weights and states of the rule, by parameter.
@@ -354,14 +368,16 @@ std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
 }
 
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  if (incarnation > 0)
+    if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r, incarnation > 0);
+    case role_kind::loader: return make_loader(j, r, incarnation);
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker:
     case role_kind::shard: return make_half(j, r, incarnation);
-    case role_kind::reducer: return make_reducer(j, r);
-    case role_kind::tester: return make_tester(j, r);
+    case role_kind::reducer: return make_reducer(j, r, incarnation);
+    case role_kind::tester: return make_tester(j, r, incarnation);
     case role_kind::data_server: return make_data_server(j, r);
   }
   return nullptr;

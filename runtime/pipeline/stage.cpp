@@ -20,7 +20,7 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     s->passes.resize(me.layers.size());
     slots_.push_back(std::move(s));
   }
-  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.push_back(out_edge(e).credit);
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
   params_.resize(me.layers.size());
   version_.assign(me.layers.size(), 0);
   has_weights_.assign(me.layers.size(), false);
@@ -34,8 +34,8 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     reports_[1] = reports_[1] || (scalar && l.in_test);
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
-    for (std::uint16_t o = 0; o < l.out.size(); ++o)
-      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}, {}));
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
   for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   forward_cost_.kind = "forward";
@@ -139,7 +139,9 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  [&](const forward&) { take_forward(e); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
-                 [&](const credit& c) { credit_[e.h.port] += c.count; },
+                 [&](const credit&) {
+                   if (e.h.port >= credit_.size() || !credit_[e.h.port].give_back(e.h.id)) ++dropped_;
+                 },
                  [&](const user&) { on_user(e, out); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
@@ -164,6 +166,7 @@ void stage::take_forward(const envelope& e) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
   if (port >= self().in_edges.size() || slot_of(e.h.id)) return void(++dropped_);
+  if (std::find(past_.begin(), past_.end(), e.h.id) != past_.end()) return void(++dropped_);
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
@@ -240,9 +243,9 @@ const std::pair<const std::uint64_t, tensors>* stage::weights_for(const header& 
   return at == have.end() ? nullptr : &*at;
 }
 
-// Others have finished this packet's step: its weights are not here any more.
+// Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
+// weights are not here any more.
 bool stage::overtaken(const header& h) const {
-  if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
   if (h.flags & flag_void) return true;
   for (std::size_t p = 0; p < params_.size(); ++p)
     if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
@@ -361,11 +364,11 @@ bool stage::send_outputs(slot& s, effects& out) {
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
     const auto& edge = out_edge(e);
     if (s.sent[e] || !edge_used(edge, s.h)) continue;
-    if (credit_[e] == 0) {
+    if (credit_[e].left() == 0) {
       all = false;
       continue;
     }
-    --credit_[e];
+    credit_[e].take(s.h.id);
     s.sent[e] = true;
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
@@ -427,6 +430,8 @@ void stage::release(slot& s, effects& out) {
     h.port = edge.from_port;
     out.send({h, credit{1}});
   }
+  past_.push_back(s.h.id);
+  if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
   s.at = slot::stage_of::free;
   s.inputs.clear();
   s.wholes.clear();
@@ -443,7 +448,7 @@ role_status stage::status() const {
   role_status st;
   st.queued = static_cast<std::uint32_t>(pending_.size());
   for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
-  st.credit = credit_.empty() ? 0 : credit_[0];
+  st.credit = credit_.empty() ? 0 : credit_[0].left();
   for (std::size_t p = 0; p < version_.size(); ++p) st.version = version_[p] > st.version ? version_[p] : st.version;
   for (const auto& [id, p] : pending_) {
     st.step = p.h.step;

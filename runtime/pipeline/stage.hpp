@@ -13,6 +13,7 @@
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
+//   * forward, backward and credit may come twice: the second changes nothing;
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
@@ -20,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +31,7 @@
 #include "ops/layer.hpp"
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -180,7 +183,8 @@ class stage : public role {
   stage_config config_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
-  std::vector<std::uint32_t> credit_;  // by out-edge
+  std::vector<edge_credit> credit_;  // by out-edge
+  std::deque<msg_id> past_;          // packets that have left, the latest: what comes of them once more is a duplicate
   std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
   std::vector<std::uint64_t> version_;
   std::vector<bool> has_weights_;

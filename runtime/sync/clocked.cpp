@@ -81,24 +81,44 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     hand_next(layer, out);
   } else if (c.value && h.version <= c.version) {
     ++dropped_;
-  } else if (exact() && (layers_[layer].begun || assembling_[layer]) && h.version > layers_[layer].done) {
+  } else if ((layers_[layer].begun || assembling_[layer]) &&
+             (hold_ ? h.version > *hold_ : exact() && h.version > layers_[layer].done)) {
     c.later.try_emplace(h.version, w.value);
   } else {
     c.version = h.version;
     c.value = w.value;
     try_hand(layer, out);
   }
+  if (hold_) release(out);
   // The answer may be older than what the next step needs, also one that brings nothing new.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
 }
 
-void clocked_worker::on_joined(std::uint64_t, effects&) {
+void clocked_worker::on_joined(std::uint64_t step, effects&) {
+  if (policy_.portions) hold_ = step;
   for (auto& c : cache_) c = {};
   for (auto& o : own_) o.clear();
   portion_left_.clear();
   for (auto& l : layers_) l.begun = false;
+}
+
+// All blocks are beyond the step that may have to be made again: go on with the newest.
+void clocked_worker::release(effects& out) {
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) {
+      const auto& c = cache_[id];
+      if (!c.value || (c.later.empty() ? c.version : c.later.rbegin()->first) <= *hold_) return;
+    }
+  hold_.reset();
+  for (auto& c : cache_)
+    if (!c.later.empty()) {
+      c.version = c.later.rbegin()->first;
+      c.value = c.later.rbegin()->second;
+      c.later.clear();
+    }
+  for (std::uint32_t l = 0; l < layers_.size(); ++l) try_hand(l, out);
 }
 
 // What came too early, as far as the layer is now.

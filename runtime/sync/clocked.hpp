@@ -57,6 +57,7 @@ class clocked_worker : public worker_half {
   bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
   void take_later(std::uint32_t layer);
   void hand_next(std::uint32_t layer, effects& out);
+  void release(effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
   void count_portion(std::uint64_t step, tree_node node, effects& out);
@@ -65,7 +66,10 @@ class clocked_worker : public worker_half {
   std::vector<cached> cache_;              // by block
   std::vector<std::vector<own_sum>> own_;  // by layer
   std::vector<bool> assembling_;           // by layer
-  std::uint64_t over_ = 0;                 // portions: the coordinator knows that steps below are over
+  // Portions, restarted: what we do again of this step needs its weights in all layers, although some have newer ones already. Until
+  // all do, no layer goes on.
+  std::optional<std::uint64_t> hold_;
+  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 

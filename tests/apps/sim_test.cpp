@@ -144,6 +144,42 @@ TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
   EXPECT_GT(crashes, 3u);
 }
 
+TEST_F(sim_command, reducers_of_a_tree_that_crash_and_come_back_change_no_bit) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> words{job, "--nodes", "8", "--set", "train.exchange.reducer=tree"};
+  const auto quiet = done(words);
+  std::uint64_t crashes = 0;
+  for (const char* seed : {"1", "2", "3", "4", "5"}) {
+    auto more = words;
+    more.insert(more.end(), {"--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
+    const auto d = done(more);
+    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
+    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  }
+  EXPECT_GT(crashes, 3u);
+}
+
+// What cannot be repaired ends the job as any failure does, by name.
+TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_name) {
+  const auto job = write("job.toml", tiny_job());
+  const auto faults =
+      write("shard.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"2ms\"\nuntil = \"2ms\"\nnodes = [2]\nrestart_after = \"1ms\"\n");
+  std::vector<std::string> words{"sim",       job,
+                                 "--nodes",   "3",
+                                 "--set",     "topology.servers_per_group=2",
+                                 "--faults",  faults,
+                                 "--network", config("sim/ethernet.toml")};
+  const auto o = troupe(words);
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are gone"), std::string::npos) << o.err;
+  words.push_back("--json");
+  const auto j = troupe(words);
+  EXPECT_EQ(j.code, 1);
+  const auto errors = of_kind(objects(j.out), "error");
+  ASSERT_EQ(errors.size(), 1u) << j.out;
+  EXPECT_NE(errors[0]["message"].get<std::string>().find("shard1"), std::string::npos) << j.out;
+}
+
 TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   const auto job = write("job.toml", tiny_job());
   done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});

@@ -30,7 +30,7 @@ inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {
   std::vector<std::uint64_t> all(seeds(in_ci));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = first_seed() + i;
   if (!std::getenv("TROUPE_SEED"))
-    for (const std::uint64_t s : {403, 607, 778, 1302, 4232, 7777})
+    for (const std::uint64_t s : {233, 403, 607, 778, 830, 880, 947, 993, 1302, 1694, 2555, 2838, 4232, 7777, 7871})
       if (s > all.size()) all.push_back(s);
   return all;
 }

@@ -286,6 +286,39 @@ TEST(weight_rules, a_slow_stage_stops_its_source_and_memory_stays_flat) {
   }
 }
 
+// The versions that packets had met are gone with the node; the job must say so, not wait. With drain it goes on.
+TEST(weight_rules, a_restart_ends_a_job_that_stashes_and_no_other) {
+  for (const auto* rule : {"stash", "latest", "drain"}) {
+    SCOPED_TRACE(rule);
+    chain_shape c;
+    c.replicas = {2, 1, 1};
+    c.packets = c.sub_solvers = 2;
+    c.weights = rule;
+    c.steps = 40;
+    const auto j = prepared(chain_spec(c), nodes_of(c));
+    sim::world w(world_of(3));
+    const auto made = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
+    for (const auto& r : j->plan.roles) w.add(r.id, r.node, made(r.id, 0));
+    w.remake = made;
+    std::string error;
+    bool done = false;
+    w.on_event = [&](const event_effect& e) {
+      if (e.kind == "error") error = e.text;
+      done = done || e.kind == "done" || e.kind == "error";
+      if (e.kind == "step" && e.step == 10) w.at(w.now() + std::chrono::microseconds(10), [&] { w.crash(1); });
+      if (e.kind == "step" && e.step == 10) w.at(w.now() + std::chrono::milliseconds(1), [&] { w.restart(1); });
+    };
+    envelope go;
+    go.h.dst = role_id{0};
+    go.body = start{};
+    w.inject(go);
+    EXPECT_TRUE(w.run(2'000'000, [&] { return done; }) && done);
+    if (std::string(rule) != "drain") {
+      EXPECT_EQ(error, "node n2 was restarted: only weights = \"drain\" goes on after that");
+    }
+  }
+}
+
 TEST(weight_rules, other_modes_refuse) {
   chain_shape c;
   auto spec = chain_spec(c);
