@@ -211,11 +211,10 @@ class planner {
 
   // With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
   std::uint32_t train_slots(const std::vector<std::uint32_t>& layers, packet_range packets) const {
-    const auto all = under_way(packets, true);
-    if (plan_.rule == weight_rule::drain) return all;
     std::uint32_t d = 0;
     for (auto l : layers) d = std::max(d, plan_.delay[l]);
-    return std::min(all, (d + 1) * packets.count);
+    const auto all = under_way(packets, true);
+    return plan_.rule == weight_rule::drain ? all : std::min(all, (d + 1) * packets.count);
   }
 
   // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()

@@ -69,7 +69,7 @@ struct plain_loop::impl {
   std::unique_ptr<sampler> order;
   std::unique_ptr<rule> dynamics;
   std::unique_ptr<schedule> rate;
-  std::vector<std::uint32_t> delays;  // by layer
+  std::vector<std::uint32_t> delays;          // by layer
   std::map<std::uint64_t, tensors> versions;  // by step, parameter; with delays only
   std::uint64_t at = 0;
   std::vector<pass> passes;                 // by layer

@@ -19,15 +19,13 @@ std::map<std::string, histogram> shares_of(const event_effect& e) {
   std::map<std::string, histogram> all;
   for (const auto& row : staleness_of(e))
     if (row.parameter.ends_with(".weight"))
-      for (const auto& [lag, n] : row.reads)
-        all[row.parameter][lag] = static_cast<double>(n) / static_cast<double>(row.count());
+      for (const auto& [lag, n] : row.reads) all[row.parameter][lag] = static_cast<double>(n) / static_cast<double>(row.count());
   return all;
 }
 
 double total_variation(const histogram& a, const histogram& b) {
   double sum = 0;
-  for (std::uint64_t lag = 0; lag < 16; ++lag)
-    sum += std::abs((a.count(lag) ? a.at(lag) : 0) - (b.count(lag) ? b.at(lag) : 0));
+  for (std::uint64_t lag = 0; lag < 16; ++lag) sum += std::abs((a.count(lag) ? a.at(lag) : 0) - (b.count(lag) ? b.at(lag) : 0));
   return sum / 2;
 }
 
@@ -95,7 +93,8 @@ TEST(nightly_weight_rules, histogram_of_latest_is_the_simulators_with_measured_t
   w.network.local = std::chrono::microseconds(5);
   w.compute.cores = 2;
   w.compute.floor = std::chrono::microseconds(5);
-  w.compute.bytes_per_second = 12.0 * static_cast<double>(j->graph.parameter_count) / std::max(times.update, 1e-9);  // sgd: 3 x 4 bytes
+  w.compute.bytes_per_second =
+      12.0 * static_cast<double>(j->graph.parameter_count) / std::max(times.update, 1e-9);  // sgd: 3 x 4 bytes
   sim::world world(w);
   for (const auto& r : j->plan.roles) world.add(r.id, r.node, make_role(j, r.id));
   world.measured = [&](role_id r, const job_cost& cost) -> std::optional<duration> {
@@ -120,7 +119,8 @@ TEST(nightly_weight_rules, histogram_of_latest_is_the_simulators_with_measured_t
   for (const auto& [name, shares] : real) {
     const auto off = total_variation(shares, simulated[name]);
     for (const auto& [lag, share] : shares) std::printf("%s lag %d: %.3f\n", name.c_str(), static_cast<int>(lag), share);
-    for (const auto& [lag, share] : simulated[name]) std::printf("%s lag %d: %.3f (simulated)\n", name.c_str(), static_cast<int>(lag), share);
+    for (const auto& [lag, share] : simulated[name])
+      std::printf("%s lag %d: %.3f (simulated)\n", name.c_str(), static_cast<int>(lag), share);
     EXPECT_LE(off, 0.1) << name;
   }
 }

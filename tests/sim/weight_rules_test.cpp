@@ -26,7 +26,8 @@ sim::world_config world_of(std::uint64_t seed) {
   return c;
 }
 
-double worst_difference(const std::vector<std::pair<std::string, tensor>>& a, const std::vector<std::pair<std::string, tensor>>& b) {
+double worst_difference(const std::vector<std::pair<std::string, tensor>>& a,
+                        const std::vector<std::pair<std::string, tensor>>& b) {
   double worst = a.size() == b.size() && !a.empty() ? 0 : 1;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
     for (std::int64_t k = 0; k < a[i].second.count(); ++k)
