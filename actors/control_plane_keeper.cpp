@@ -58,6 +58,8 @@ std::string plan_hash(const job_plan& p) {
   }
   number(p.packets);
   number(p.sub_solvers);
+  number(static_cast<std::uint32_t>(p.rule));
+  for (auto d : p.delay) number(d);
   return sha256_hex(text.data(), text.size());
 }
 

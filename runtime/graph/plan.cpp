@@ -96,6 +96,7 @@ class planner {
     where_ = assign_layers(job_, g_, nodes_, beside_, plan_.ranges, errors_);
     plan_.placed = std::any_of(where_.begin(), where_.end(), [](const assignment& a) { return a.placed; });
     if (plan_.placed) check_placed();
+    warm_up();
     if (!errors_.empty()) return std::move(errors_);
     groups_ = fuser(g_, options.own_stage, where_).groups(job_.pipeline.fuse == "auto");
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
@@ -192,7 +193,7 @@ class planner {
     r.layers = layers;
     r.packets = a.parts[part].packets;
     r.slots = under_way(r.packets);
-    r.train_slots = under_way(r.packets, true);
+    r.train_slots = train_slots(layers, r.packets);
     for (auto l : layers) {
       r.parts.push_back(make_part(g_, g_.layers[l], where_[l].parts[part]));
       stage_of_[l][part] = r.id;
@@ -200,12 +201,28 @@ class planner {
     plan_.stages.back().push_back(r.id);
   }
 
-  // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for `sub_solvers`
+  void warm_up() {
+    plan_.rule = weight_rule_of(job_.pipeline.weights);
+    plan_.delay.assign(g_.layers.size(), 0);
+    if (plan_.rule == weight_rule::drain || !errors_.empty()) return;
+    plan_.delay = warm_up_steps(g_, where_, plan_.packets);
+    plan_.warm_up = *std::max_element(plan_.delay.begin(), plan_.delay.end());
+  }
+
+  // With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
+  std::uint32_t train_slots(const std::vector<std::uint32_t>& layers, packet_range packets) const {
+    std::uint32_t d = 0;
+    for (auto l : layers) d = std::max(d, plan_.delay[l]);
+    const auto all = under_way(packets, true);
+    return plan_.rule == weight_rule::drain ? all : std::min(all, (d + 1) * packets.count);
+  }
+
+  // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
   // packets at each of its consumers; where the last of these is a loss or a metric, the credit is not back until it has seen the packet.
   // With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for another: joins
   // cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
   std::uint32_t under_way(packet_range packets, bool train) const {
-    if (!plan_.placed) return plan_.sub_solvers;
+    if (!plan_.placed) return plan_.in_flight();
     const auto runs = [&](const graph_layer& l) { return train ? l.in_train : l.in_test; };
     const auto loads = [](const graph_layer& l) {
       return std::any_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; });
@@ -220,9 +237,9 @@ class planner {
         if (!runs(l) || !loads(l) || (seen_last && !last(l))) continue;
         const auto& a = where_[l.index];
         if (a.kind != split_kind::batch)
-          n += plan_.sub_solvers;
+          n += plan_.in_flight();
         else
-          for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.sub_solvers : 0;
+          for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.in_flight() : 0;
       }
     }
     return n;
@@ -299,7 +316,7 @@ class planner {
     auto& e = edge(what, from, to, region, need);
     const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
     e.packets = plan_.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
-    e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.sub_solvers;
+    e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.in_flight();
     e.grad_back = e.grad_back || taker.grad_in_wanted[input];
     e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
     e.in_test = e.in_test || (taker.in_test && (!producer || producer->in_test));

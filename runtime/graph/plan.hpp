@@ -13,6 +13,7 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/warm_up.hpp"
 #include "runtime/messages/ids.hpp"
 
 namespace troupe {
@@ -91,6 +92,12 @@ struct job_plan {
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
+  weight_rule rule = weight_rule::drain;
+  std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
+  std::uint32_t warm_up = 0;         // the most of them
+  std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
+  // Packets that one loader may have under way at its first stage.
+  std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
 
   // Every server group has all blocks, cut alike.
   role_id shard_of(const param_block& b, std::uint32_t server_group) const {

@@ -110,9 +110,12 @@ double packet_bytes(const model_graph& g, const role_plan& r, dtype t) {
   return sum;
 }
 
-double weight_bytes(const model_graph& g, const role_plan& r, dtype t) {
+// As many versions as the weight rule keeps.
+double weight_bytes(const job_plan& p, const model_graph& g, const role_plan& r, dtype t) {
   double sum = 0;
-  each_layer(g, r, [&](const graph_layer&, std::int64_t weights) { sum += bytes_of(weights, t); });
+  each_layer(g, r, [&](const graph_layer& l, std::int64_t weights) {
+    sum += bytes_of(weights, t) * (p.rule == weight_rule::stash ? 1 + p.delay_of(l.index) : 1);
+  });
   return sum;
 }
 
@@ -155,7 +158,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
       case role_kind::data_server:  // what it reads; answers are on their way
         if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;
-      case role_kind::stage: held += weight_bytes(g, r, t) + packet_bytes(g, r, t) * in_flight; break;
+      case role_kind::stage: held += weight_bytes(p, g, r, t) + packet_bytes(g, r, t) * in_flight; break;
       case role_kind::tester: break;
       case role_kind::reducer:
       case role_kind::worker:  // sums that wait for their neighbour in the tree

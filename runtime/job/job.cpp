@@ -84,6 +84,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
+  c.window = std::max(c.window, j->plan.warm_up + 2);
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
@@ -130,6 +131,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.slots = me.tester ? 1 : me.slots;
+  c.first_step = j->first_step;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   if (me.layers.size() == 1)
@@ -223,6 +225,10 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
     error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
     return std::nullopt;
   }
+  if (j.plan.rule != weight_rule::drain) {
+    error = "with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed";
+    return std::nullopt;
+  }
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
@@ -253,6 +259,10 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
                           "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
                           ")"};
   }
+  if (j.plan.rule != weight_rule::drain && !m->delays)
+    return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
+                      "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
+                          "' has its own idea of which weights a step may use"};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +

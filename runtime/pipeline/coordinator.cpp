@@ -260,6 +260,14 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
     case ready::what_of::joined:
+      if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain) {
+        ended_ = true;  // the versions that its packets have met are gone with it
+        return out.event(
+            {"error",
+             completed_,
+             {},
+             "node " + config_.plan->nodes[who.node].name + " was restarted: only weights = \"drain\" goes on after that"});
+      }
       if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
       if (who.kind == role_kind::worker) {
         const bool again = h.incarnation > 0 && h.incarnation == std::exchange(lives_[who.worker], h.incarnation);
@@ -469,7 +477,8 @@ bool coordinator::at_boundary(effects& out) {
   if (evaluates && !round_) return begin_round(out), false;
   if (round_) return false;
   want_eval_ = false;
-  if (last && !config_.mode.lockstep && !observed_) return begin_observe(out), false;
+  const bool may_lag = !config_.mode.lockstep || config_.plan->rule != weight_rule::drain;
+  if (last && may_lag && !observed_) return begin_observe(out), false;
   if (last && observing_) return false;
   if (last) return begin_collect(true, out), false;
   if (want_checkpoint_) return begin_collect(false, out), false;

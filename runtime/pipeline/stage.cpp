@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -195,9 +196,24 @@ void stage::take_weights(const envelope& e) {
   if (p < 0) return void(++dropped_);
   const auto at = static_cast<std::size_t>(p);
   if (has_weights_[at] && e.h.version < version_[at]) return void(++dropped_);
-  params_[at] = w.values;
+  params_[at][e.h.version] = w.values;
   version_[at] = e.h.version;
   has_weights_[at] = true;
+  // Gradients of all steps before this version have gone: packets still to come are of later steps.
+  const auto keep = config_.plan->rule == weight_rule::stash ? config_.plan->delay_of(w.layer) : 0;
+  params_[at].erase(params_[at].begin(), params_[at].lower_bound(e.h.version > keep ? e.h.version - keep : 0));
+  count_versions();
+}
+
+void stage::count_versions() {
+  for (std::size_t p = 0; p < params_.size(); ++p) {
+    if (hosted(p).params.empty()) continue;
+    std::set<std::uint64_t> alive;
+    for (const auto& [version, values] : params_[p]) alive.insert(version);
+    for (const auto& s : slots_)
+      if (s->at != slot::stage_of::free && !s->passes[p].params.empty()) alive.insert(s->passes[p].version);
+    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive.size()));
+  }
 }
 
 stage::slot* stage::slot_of(msg_id id) {
@@ -208,8 +224,23 @@ stage::slot* stage::slot_of(msg_id id) {
 
 bool stage::weights_ready(const header& h) const {
   for (std::size_t p = 0; p < params_.size(); ++p)
-    if (!has_weights_[p] || (!hosted(p).params.empty() && version_[p] != h.version)) return false;
+    if (!hosted(p).params.empty() && !weights_for(h, p)) return false;
   return true;
+}
+
+// Evaluation is at a boundary, where all layers have come to the same version.
+std::uint64_t stage::wanted_version(const header& h, std::size_t position) const {
+  const auto d = h.phase == static_cast<std::uint8_t>(phase::train) ? config_.plan->delay_of(hosted(position).index) : 0;
+  return std::min(h.version, std::max(config_.first_step, h.version - std::min<std::uint64_t>(h.version, d)));
+}
+
+const std::pair<const std::uint64_t, tensors>* stage::weights_for(const header& h, std::size_t position) const {
+  const auto& have = params_[position];
+  const auto want = wanted_version(h, position);
+  if (config_.plan->rule == weight_rule::latest && h.phase == static_cast<std::uint8_t>(phase::train))
+    return have.empty() || have.rbegin()->first < want ? nullptr : &*have.rbegin();
+  const auto at = have.find(want);
+  return at == have.end() ? nullptr : &*at;
 }
 
 // Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
@@ -225,10 +256,7 @@ bool stage::overtaken(const header& h) const {
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
-    if (s->at == slot::stage_of::waiting && s->missing == 0) {
-      s->at = slot::stage_of::backward;
-      s->is_void ? backward_done(*s, out) : begin_backward(*s, out);
-    }
+    if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
   }
   for (auto& s : slots_) {
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
@@ -272,7 +300,11 @@ void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     const auto& l = hosted(p);
     auto& pass = s.passes[p];
-    pass.params = params_[p];
+    if (const auto* w = weights_for(s.h, p); w && !l.params.empty()) {
+      pass.params = w->second;
+      pass.version = w->first;
+      pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
+    }
     pass.out.clear();
     for (const auto& d : l.out) pass.out.push_back(tensor::declare(sized(d, s.examples), config_.type));
     pass.grad_in.assign(l.in.size(), tensor{});
@@ -320,6 +352,8 @@ void stage::begin_backward(slot& s, effects& out) {
 
 void stage::forward_done(slot& s, effects& out) {
   if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
+  if (config_.plan->rule == weight_rule::latest && training(s))
+    for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
@@ -348,12 +382,23 @@ bool stage::send_outputs(slot& s, effects& out) {
     release(s, out);
   } else {
     s.at = slot::stage_of::waiting;
-    if (s.missing == 0) {
-      s.at = slot::stage_of::backward;
-      s.is_void ? backward_done(s, out) : begin_backward(s, out);
-    }
+    if (s.missing == 0) start_backward(s, out);
   }
   return true;
+}
+
+void stage::start_backward(slot& s, effects& out) {
+  s.at = slot::stage_of::backward;
+  if (s.is_void) return backward_done(s, out);
+  if (config_.plan->rule == weight_rule::latest)
+    for (std::size_t p = 0; p < s.passes.size(); ++p) {
+      auto& pass = s.passes[p];
+      if (hosted(p).params.empty()) continue;
+      pass.lag = version_[p] - pass.version;
+      pass.version = version_[p];
+      pass.params = params_[p].at(version_[p]);
+    }
+  begin_backward(s, out);
 }
 
 void stage::backward_done(slot& s, effects& out) {
@@ -370,7 +415,9 @@ void stage::backward_done(slot& s, effects& out) {
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
     if (l.params.empty() || !l.in_train || s.is_void) continue;
-    out.send({reply(s, config_.worker), gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
+    auto h = reply(s, config_.worker);
+    h.clock = static_cast<std::uint32_t>(s.passes[p].lag);
+    out.send({h, gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
   }
   release(s, out);
 }

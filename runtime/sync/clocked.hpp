@@ -39,7 +39,8 @@ class clocked_worker : public worker_half {
     std::uint64_t version = 0;
     tensor value;
     bool asked = false;  // a fetch is under way
-    // Newer ones, which came while a restarted worker makes a step again that this block has: by version.
+    // Newer ones, by version: which came while a restarted worker makes a step again that this block has already; or, of a layer with a
+    // delay, before the layer's other blocks.
     std::map<std::uint64_t, tensor> later;
   };
   // Our own sum of one step's packets that the weights we read may lack: read your own writes.
@@ -52,8 +53,10 @@ class clocked_worker : public worker_half {
   std::uint64_t least_version(std::uint64_t step) const { return step > policy_.staleness ? step - policy_.staleness : 0; }
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
+  bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && layers_[layer].delay > 0; }
   bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
   void take_later(std::uint32_t layer);
+  void hand_next(std::uint32_t layer, effects& out);
   void release(effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
