@@ -261,12 +261,12 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       return;
     case ready::what_of::joined:
       if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain) {
-        ended_ = true;  // the versions that its packets have met are gone with it
-        return out.event(
-            {"error",
-             completed_,
-             {},
-             "node " + config_.plan->nodes[who.node].name + " was restarted: only weights = \"drain\" goes on after that"});
+        ended_ = true;
+        return out.event({"error",
+                          completed_,
+                          {},
+                          "node " + config_.plan->nodes[who.node].name +
+                              " was restarted: the versions of weights that packets under way have met are gone with it"});
       }
       if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
       if (who.kind == role_kind::worker) {
