@@ -156,6 +156,9 @@ std::string gone_with(const prepared_job& j, role_id r) {
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       j.all->stages.find(j.graph.layers[me.layers[0]].type))
     return "what its peers had told it is gone";
+  // Packets cross nodes where layers are placed: nobody sends again what was on its way through this one.
+  const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
+  if (j.plan.placed && on_the_way && !me.tester) return "the packets that were under way there are gone";
   return {};
 }
 
