@@ -179,7 +179,7 @@ TEST(sim_file, every_file_of_the_tree_is_good) {
     for (const auto& f : files_in(folder)) {
       SCOPED_TRACE(f);
       const auto name = std::filesystem::path(f).stem().string();
-      if (name == "nin" || name == "googlenet") continue;  // jobs
+      if (name == "nin" || name == "googlenet" || name == "pipeline_chain") continue;  // jobs
       const auto r = read_sim_file(f);
       const auto* s = std::get_if<sim_spec>(&r);
       ASSERT_TRUE(s) << std::get<diagnostics>(r).front().to_string();
