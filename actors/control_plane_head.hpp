@@ -122,6 +122,7 @@ class head {
   // A plan that is to follow the one that runs.
   struct successor {
     enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
+    std::uint32_t leg = 0;  // names it
     command wish;
     amendments words;
     checked plan;
@@ -151,8 +152,8 @@ class head {
     instant progress_at{};
     repl_job view;
     std::string weights;
-    std::uint32_t leg = 0;  // which plan of the job runs
-    amendments words;       // that it was made with
+    std::uint32_t legs = 0;  // plans after the first, those included of which nothing came
+    amendments words;        // that it was made with
     std::optional<successor> next;
   };
 

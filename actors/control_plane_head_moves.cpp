@@ -46,6 +46,7 @@ void head::wish(job& j, const command& c, instant now, orders& out) {
   const auto at = members_.find(node);
   if (at != members_.end() && (!at->second.up || at->second.leaving)) return no("no daemon answers as " + node);
   j.next.emplace();
+  j.next->leg = ++j.legs;
   j.next->wish = c;
   j.next->deadline = now + revise_within;
   out.push_back(check_move{j.id, j.words, c});
@@ -74,7 +75,7 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
   n.at = successor::phase::preparing;
   n.deadline = now + revise_within;
   n.waiting = {n.plan.nodes.begin(), n.plan.nodes.end()};
-  for (const auto& name : n.plan.nodes) out.push_back(to_peer{name, revision(p, j.leg + 1, n.words)});
+  for (const auto& name : n.plan.nodes) out.push_back(to_peer{name, revision(p, n.leg, n.words)});
   return {};
 }
 
@@ -89,14 +90,14 @@ void head::drop_successor(job& j, orders& out) {
   auto n = std::move(*j.next);
   j.next.reset();
   for (const auto& name : n.plan.nodes)
-    if (n.at != successor::phase::checking && members_[name].up) out.push_back(to_peer{name, forget{j.id, j.leg + 1}});
+    if (n.at != successor::phase::checking && members_[name].up) out.push_back(to_peer{name, forget{j.id, n.leg}});
   if (j.at != phase::running || j.last) return;
   for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
 }
 
 void head::take(const std::string& from, const revised& m, instant now, orders& out) {
   auto* j = find(m.job);
-  if (!j || !j->next || m.leg != j->leg + 1 || j->at != phase::running) return;
+  if (!j || !j->next || m.leg != j->next->leg || j->at != phase::running) return;
   auto& n = *j->next;
   if (!m.error.empty()) {
     if (n.at > successor::phase::preparing) return fail(*j, from, "node " + from + ": " + m.error, now, out);
@@ -116,12 +117,12 @@ void head::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, or
   n.stood_still = now;
   n.deadline = now + swap_within;
   for (const auto* list : {&j->plan.nodes, &n.plan.nodes}) n.waiting.insert(list->begin(), list->end());
-  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j->id, j->leg + 1, step}});
+  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j->id, n.leg, step}});
 }
 
 void head::take(const std::string& from, const swapped& m, instant now, orders& out) {
   auto* j = find(m.job);
-  if (!j || !j->next || m.leg != j->leg + 1 || j->next->at != successor::phase::swapping || j->at != phase::running) return;
+  if (!j || !j->next || m.leg != j->next->leg || j->next->at != successor::phase::swapping || j->at != phase::running) return;
   if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
   if (j->next->waiting.erase(from) == 0) return;
   j->tcp_bytes += m.tcp_bytes;
@@ -131,7 +132,6 @@ void head::take(const std::string& from, const swapped& m, instant now, orders& 
 void head::swap_done(job& j, instant now, orders& out) {
   auto n = std::move(*j.next);
   j.next.reset();
-  ++j.leg;
   j.plan = n.plan;
   j.words = n.words;
   j.view.about = j.plan.about;

@@ -223,7 +223,7 @@ struct placing {
 };
 struct revise {  // make this plan and be connected with its nodes; the one before goes on
   prepare what;
-  std::uint32_t leg = 0;  // which plan of the job, from 1 on
+  std::uint32_t leg = 0;  // names the plan; later ones have larger numbers, the first has 0
   std::vector<placing> layers;
   std::vector<std::string> without;
   std::string mode;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "runtime/graph/wording.hpp"
+#include "runtime/pipeline/handover.hpp"
 
 namespace troupe {
 namespace {
@@ -167,12 +168,13 @@ std::variant<amendments, std::string> amended(const prepared_job& now, const ame
   return a;
 }
 
-void continue_at(prepared_job& j, std::uint64_t step, std::shared_ptr<const handover> before,
+void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<const handover>& before,
                  std::vector<std::pair<std::string, tensor>> named) {
   j.first_step = step;
   j.continued = true;
-  j.before = std::move(before);
-  j.initial = std::move(named);
+  if (!before) return;
+  j.before = std::make_shared<handover>(*before);
+  j.before->named = std::move(named);
 }
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,

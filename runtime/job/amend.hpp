@@ -49,7 +49,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std
 
 // Makes `j` what follows after a plan that ended at this step. `before` and `named` (weights and states of the rule): where the
 // coordinator's role will be; elsewhere nothing, the shards are sent theirs.
-void continue_at(prepared_job& j, std::uint64_t step, std::shared_ptr<const handover> before = {},
+void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<const handover>& before = {},
                  std::vector<std::pair<std::string, tensor>> named = {});
 
 // "ssp staleness=3", as the coordinator says it of the mode in use; and what it stands for.

@@ -77,7 +77,6 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
   if (j->before && j->before->finish && !j->before->finish->empty()) c.finish = std::move(*j->before->finish);
   c.before = j->before;
-  c.contents = {j, &j->initial};
   c.first_step = j->first_step;
   c.last_step = j->last_step;
   c.steps_per_epoch = j->steps_per_epoch;

@@ -28,10 +28,9 @@ struct prepared_job {
   // Weights (and, for a resume, rule states "<param>@<k>") to begin from instead of the fillers; full parameter shapes.
   std::vector<std::pair<std::string, tensor>> initial;
   std::uint64_t first_step = 0;
-  // A later plan of a job that runs (amend.hpp): the shards begin with what the coordinator sends them, which has it from `before` and
-  // `initial`.
+  // A later plan of a job that runs (amend.hpp): the shards begin with what the coordinator sends them, which has it from `before`.
   bool continued = false;
-  std::shared_ptr<const handover> before;
+  std::shared_ptr<handover> before;
 };
 
 // Opens the data (unless they are open), builds graph and plan. Nodes: one named "local" when embedded.

@@ -65,9 +65,7 @@ struct coordinator_config {
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
       find_mode;
-  // Of a job that had another plan before this one: its position and its tensors, "<param>" and "<param>@<state>".
-  std::shared_ptr<const handover> before;
-  std::shared_ptr<const std::vector<std::pair<std::string, tensor>>> contents;
+  std::shared_ptr<handover> before;  // of a job that had another plan before this one
 };
 
 class coordinator final : public role {

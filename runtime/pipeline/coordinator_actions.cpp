@@ -258,9 +258,10 @@ void coordinator::hand_over(collecting c, effects& out) {
 
 // The blocks of this plan, cut from the parameters as the last one left them.
 void coordinator::restore(effects& out) {
-  const auto& b = *config_.before;
+  auto& b = *config_.before;
   begun_ -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
-  std::map<std::string, tensor> named(config_.contents->begin(), config_.contents->end());
+  const std::map<std::string, tensor> named(b.named.begin(), b.named.end());
+  b.named.clear();
   for (const auto& block : config_.plan->blocks) {
     const auto& name = config_.graph->params[block.param].full_name;
     const auto part = [&](const tensor& whole) { return whole.slice(block.begin, {block.count}); };

@@ -87,6 +87,29 @@ TEST(embedded_moves, other_words_wait_for_the_move_and_are_heard) {
   EXPECT_LT(w.result.step, 30u);
 }
 
+TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
+  const auto still = embedded(job_of(lenet_like(), {"train.finish.steps=30"}));
+  std::vector<std::string> kinds;
+  embedded_options o;
+  o.threads = 2;
+  embedded_run* self = nullptr;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind != "step") kinds.push_back(e.kind);
+    if (e.kind == "step" && e.step == 5) self->command({"pause", {}, 0, {}});
+    if (e.kind == "paused") self->command(move_word("ip1"));
+    if (e.kind == "moved") {
+      self->command({"checkpoint", {}, 0, {}});
+      self->command({"resume", {}, 0, {}});
+    }
+  };
+  embedded_run run(job_of(lenet_like(), {"train.finish.steps=30"}), std::move(o));
+  self = &run;
+  const auto r = run.run();
+  EXPECT_TRUE(r.ok) << r.error;
+  EXPECT_EQ(kinds, (std::vector<std::string>{"paused", "moved", "checkpoint", "resumed", "eval", "done"}));
+  EXPECT_EQ(r.weights_sha256, still.weights_sha256);
+}
+
 TEST(embedded_moves, from_the_repl) {
   auto backend = make_embedded_backend([](const std::string&) {});
   repl_session session(*backend, false);

@@ -56,9 +56,10 @@ TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
         ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0);
       }
       ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
-      for (int i = 0; i < 40; ++i)
+      for (int i = 0; i < 40; ++i) {
         ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0) << troupe_exchange_error_text();
-      ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
+        ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);  // nobody is done with all forty while others begin
+      }
       if (rank == 0) {
         ASSERT_EQ(troupe_exchange_centre(x, b, centre.data(), 3, patient), 0);
       }

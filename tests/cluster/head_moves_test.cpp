@@ -38,9 +38,10 @@ class head_moves : public testing::Test {
   void wish(const command& c) { h_->tell(0, c, now_, out_); }
   void wish_move() { wish({"move", "fc6", 0, {{"node", "n3"}}}); }
   void found(std::vector<std::string> nodes) { h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), "bsp"}, now_, out_); }
-  void ready(const std::vector<std::string>& nodes, std::uint32_t leg = 1) {
-    for (const auto& n : nodes) h_->on(n, revised{id_, leg, {}}, now_, out_);
+  void ready(const std::vector<std::string>& nodes) {
+    for (const auto& n : nodes) h_->on(n, revised{id_, leg(), {}}, now_, out_);
   }
+  std::uint32_t leg() { return sent<revise>().back().second.leg; }
   template <class M>
   std::vector<std::pair<std::string, M>> sent() {
     std::vector<std::pair<std::string, M>> v;
@@ -112,7 +113,7 @@ TEST_F(head_moves, what_is_refused_before_training_stands_changes_nothing) {
   wish_move();
   EXPECT_EQ(last_said(), "refused: another move is under way: moved fc6 to n3");
   found({"n1", "n2", "n3"});
-  h_->on("n3", revised{id_, 1, "no such data"}, now_, out_);
+  h_->on("n3", revised{id_, leg(), "no such data"}, now_, out_);
   EXPECT_EQ(last_said(), "refused: node n3: no such data");
   EXPECT_EQ(sent<forget>().size(), 3u);
   wish_move();
