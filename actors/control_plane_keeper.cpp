@@ -40,14 +40,17 @@ std::string plan_hash(const job_plan& p) {
     list(r.out_edges);
   }
   for (const auto& e : p.edges)
-    for (auto v :
-         {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port}, std::uint32_t{e.grad_back}})
+    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port},
+                   std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
       number(v);
+  for (const auto& e : p.edges)
+    for (auto v : {e.region.begin, e.region.end, e.need.begin, e.need.end}) number(v);
   for (const auto& b : p.blocks) {
     number(b.param);
     number(b.begin);
     number(b.count);
     number(index_of(b.shard));
+    list(b.takers);
   }
   for (const auto& r : p.ranges) {
     number(r.first);
@@ -55,6 +58,8 @@ std::string plan_hash(const job_plan& p) {
   }
   number(p.packets);
   number(p.sub_solvers);
+  number(static_cast<std::uint32_t>(p.rule));
+  for (auto d : p.delay) number(d);
   return sha256_hex(text.data(), text.size());
 }
 

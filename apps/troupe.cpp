@@ -102,11 +102,20 @@ void add_init(CLI::App& app, init_arguments& a, choice_made& chosen) {
 }
 
 void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
-  auto* c = command(app, "plan", "Show placement, routes, bytes per step and memory of a job",
-                    "  troupe plan job.toml\n"
-                    "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2");
+  auto* c =
+      command(app, "plan", "Show placement, routes, bytes per step and memory of a job",
+              "  troupe plan job.toml\n"
+              "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
+              "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4");
   job_flags(*c, a, chosen.json);
   file_option(*c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
+  c->add_flag("--suggest", a.suggest, "Search for places of layers that make a step cheaper, and say which keys to write");
+  c->add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link, each direction (default: 10)")
+      ->option_text("G")
+      ->check(CLI::Range(1e-6, 1e6));
+  c->add_option("--tflops", a.teraflops, "With --suggest: 10^12 operations a second of a node (default: 1)")
+      ->option_text("T")
+      ->check(CLI::Range(1e-6, 1e6));
   c->callback([&] { chosen.run = [&](const output& o) { return run_plan(a, o); }; });
 }
 
@@ -115,11 +124,13 @@ void add_sim(CLI::App& app, sim_arguments& a, choice_made& chosen) {
                     "  troupe sim configs/jobs/lenet_synthetic.toml --nodes 16 --network configs/sim/ethernet.toml\n"
                     "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
                     "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
-                    "One worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.");
+                    "  troupe sim configs/jobs/alexnet_fc.toml --cluster configs/clusters/alexnet_fc.toml --maths none --steps 3\n"
+                    "With --nodes one worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.");
   job_flags(*c, a, chosen.json);
   c->add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
       ->option_text("N")
       ->check(CLI::Range(1u, 65535u));
+  file_option(*c, "--cluster", a.cluster, "Instead of --nodes: the nodes of this cluster file, and the job as it stands");
   file_option(*c, "--network", a.network, "Network and compute model (TOML)");
   file_option(*c, "--faults", a.faults, "Faults to inject (TOML)");
   c->add_option("--seed", a.seed, "Of the simulation; the job has its own (default: 1)")

@@ -53,15 +53,20 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out);  // tr
 
 struct plan_arguments : job_arguments {
   std::string cluster;
+  bool suggest = false;                 // where layers had better lie
+  double gigabits = 10, teraflops = 1;  // of a node's link, of a node
 };
 int run_plan(const plan_arguments& a, const output& out);  // troupe_plan.cpp
+int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes,
+                const output& out);  // troupe_suggest.cpp
 
 struct sim_arguments : job_arguments {
+  std::string cluster;  // a cluster file: its nodes, and the job as it stands
   std::string network;  // a file with [network] and [compute]
   std::string faults;   // a file with [[fault]]
   std::string trace;    // where to write a trace for Perfetto
   std::string maths;    // "real" or "none"; empty: as the scenario says, else real
-  unsigned nodes = 0;   // 0: as the scenario says
+  unsigned nodes = 0;   // workers, one a node; 0: as the scenario says
   std::int64_t seed = -1, buckets = -1, steps = 0;
 };
 int run_sim(const sim_arguments& a, const output& out);  // troupe_sim.cpp

@@ -176,20 +176,60 @@ std::string role_table(const prepared_job& j) {
   return s;
 }
 
+std::string range_text(std::int64_t first, std::int64_t end) {
+  return end - first == 1 ? std::to_string(first) : std::to_string(first) + " to " + std::to_string(end - 1);
+}
+
+// Edges of layers that lie apart say which packets, and which features of them, take that way.
 std::string edge_table(const prepared_job& j) {
-  std::size_t from = 4, to = 2, tensor = 6;
+  const auto packets = [](const plan_edge& e) {
+    return e.packets.count == ~0u ? std::string("any")
+                                  : range_text(e.packets.first, std::int64_t{e.packets.first} + e.packets.count);
+  };
+  const auto features = [](const plan_edge& e) {
+    return e.region.whole() ? std::string("all") : range_text(e.region.begin, e.region.end);
+  };
+  std::size_t from = 4, to = 2, tensor = 6, some = 7, part = 8;
   for (const auto& e : j.plan.edges) {
     from = std::max(from, j.plan[e.from].name.size());
     to = std::max(to, j.plan[e.to].name.size());
     tensor = std::max(tensor, tensor_name(j, e.what).size());
+    some = std::max(some, packets(e).size());
+    part = std::max(part, features(e).size());
   }
-  std::string s = "\n" + left("from", from + 2) + left("to", to + 2) + left("tensor", tensor + 2) + left("shape of a packet", 20) +
-                  right("bytes", 12) + "  gradient\n";
+  const auto where = [&](const std::string& p, const std::string& f) {
+    return j.plan.placed ? left(p, some + 2) + left(f, part + 2) : std::string();
+  };
+  std::string s = "\n" + left("from", from + 2) + left("to", to + 2) + left("tensor", tensor + 2) + where("packets", "features") +
+                  left("shape of a packet", 20) + right("bytes", 12) + "  gradient\n";
   for (const auto& e : j.plan.edges)
     s += left(j.plan[e.from].name, from + 2) + left(j.plan[e.to].name, to + 2) + left(tensor_name(j, e.what), tensor + 2) +
-         left(tensor_shape(j, e.what).to_string(), 20) + right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) +
-         (e.grad_back ? "  comes back\n" : "\n");
+         where(packets(e), features(e)) + left(cut(tensor_shape(j, e.what), e.region).to_string(), 20) +
+         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + (e.grad_back ? "  comes back\n" : "\n");
   return s;
+}
+
+// What goes from node to node, and what each node sends, gets and holds.
+std::string node_tables(const prepared_job& j, const plan_costs& costs) {
+  std::size_t wide = 4;
+  for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
+  std::string s;
+  if (!costs.links.empty()) s += "\n" + left("link", 2 * wide + 6) + right("bytes a step", 14) + "\n";
+  for (const auto& [way, bytes] : costs.links)
+    s += left(left(j.plan.nodes[way.first].name, wide) + " to " + j.plan.nodes[way.second].name, 2 * wide + 6) +
+         right(with_commas(static_cast<std::uint64_t>(bytes)), 14) + "\n";
+  s += "\n" + left("node", wide + 2) + right("sends a step", 14) + right("gets a step", 14) + right("holds about", 14) + "\n";
+  for (const auto& n : j.plan.nodes)
+    s += left(n.name, wide + 2) + right(bytes_text(costs.bytes_per_step.at(n.name)), 14) +
+         right(bytes_text(costs.received.at(n.name)), 14) + right(bytes_text(costs.memory.at(n.name)), 14) + "\n";
+  return s;
+}
+
+json links_of(const prepared_job& j, const plan_costs& costs) {
+  auto list = json::array();
+  for (const auto& [way, bytes] : costs.links)
+    list.push_back({{"from", j.plan.nodes[way.first].name}, {"to", j.plan.nodes[way.second].name}, {"bytes_per_step", bytes}});
+  return list;
 }
 
 }  // namespace
@@ -204,23 +244,20 @@ int run_plan(const plan_arguments& a, const output& out) {
   auto loaded = load_job(a, nodes);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   const auto costs = cost_of(j.plan, j.graph, j.spec);
   if (out.json()) {
     out.object({{"event", "plan"},
                 {"mode", j.spec.train.sync.kind},
                 {"placement", placement(j)},
                 {"routes", routes(j)},
+                {"links", links_of(j, costs)},
                 {"bytes_per_step", costs.bytes_per_step},
+                {"bytes_received_per_step", costs.received},
                 {"memory", costs.memory}});
     return exit_done;
   }
-  std::string s = job_summary(j) + topology_text(j) + "\n" + role_table(j) + edge_table(j);
-  s += "\n" + left("node", 16) + right("sends a step", 14) + right("holds about", 14) + "\n";
-  for (const auto& n : j.plan.nodes) {
-    const auto value = [&](const std::map<std::string, double>& m) { return m.count(n.name) ? m.at(n.name) : 0.0; };
-    s += left(n.name, 16) + right(bytes_text(value(costs.bytes_per_step)), 14) + right(bytes_text(value(costs.memory)), 14) + "\n";
-  }
-  out.text(s);
+  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + edge_table(j) + node_tables(j, costs));
   return exit_done;
 }
 

@@ -187,7 +187,8 @@ class simulation {
     }
     if (links.empty())
       for (const auto& [pair, t] : world_.links()) {
-        const auto name = "n" + std::to_string(pair.first + 1) + " to n" + std::to_string(pair.second + 1);
+        const auto& nodes = s_.job->plan.nodes;
+        const auto name = nodes[pair.first].name + " to " + nodes[pair.second].name;
         add({{"link", name}, {"messages", t.messages}, {"bytes", t.bytes}}, t.bytes,
             left(name, 14) + right(bytes_text(static_cast<double>(t.bytes)), 12) + "\n");
       }

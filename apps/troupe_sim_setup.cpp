@@ -6,6 +6,7 @@
 #include "ops/device.hpp"
 #include "runtime/job/coarse.hpp"
 #include "runtime/job/plain_loop.hpp"
+#include "runtime/node/cluster_file.hpp"
 #include "runtime/node/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
@@ -60,7 +61,10 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
     if (a.buckets < 0) a.buckets = run.buckets.value_or(-1);
     a.overrides.insert(a.overrides.begin(), run.set.begin(), run.set.end());
   }
-  if (a.nodes == 0) return mistake("--nodes says how many nodes there are (or give a scenario instead of a job)");
+  if (a.nodes == 0 && a.cluster.empty())
+    return mistake("--nodes says how many nodes there are (or give --cluster, or a scenario instead of a job)");
+  if (a.nodes != 0 && !a.cluster.empty())
+    return mistake("--cluster and --nodes (or a scenario's nodes) say both which nodes there are");
   if (!a.network.empty())
     if (auto bad = merge(s, a.network, false); !bad.empty()) return bad;
   if (!a.faults.empty())
@@ -68,24 +72,32 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
   return s;
 }
 
-// One worker a node; servers apart, where the job wants them apart, on nodes of their own behind those.
+// One worker a node, n1 to nN; servers apart, where the job wants them apart, on nodes of their own behind those; then a node for every
+// other name that a layer's `place` says, which has nothing but what is placed there.
 std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
   std::vector<node_spec> nodes(workers);
   for (std::uint32_t i = 0; i < workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
-  if (j.topology.colocated) return nodes;
-  for (auto& n : nodes) n.roles = {"coordinator", "worker", "data"};
-  const auto servers = std::clamp<std::int64_t>(j.topology.server_groups * j.topology.servers_per_group, 1, 65535);
-  for (std::int64_t i = 0; i < servers; ++i) {
+  const auto add = [&](const std::string& name, std::vector<std::string> roles) {
     node_spec n;
-    n.name = "n" + std::to_string(nodes.size() + 1);
-    n.roles = {"server"};
+    n.name = name;
+    n.roles = std::move(roles);
     nodes.push_back(std::move(n));
+  };
+  if (!j.topology.colocated) {
+    for (auto& n : nodes) n.roles = {"coordinator", "worker", "data"};
+    const auto servers = std::clamp<std::int64_t>(j.topology.server_groups * j.topology.servers_per_group, 1, 65535);
+    for (std::int64_t i = 0; i < servers; ++i) add("n" + std::to_string(nodes.size() + 1), {"server"});
   }
+  for (const auto& l : j.layers)
+    for (const auto& place : l.place) {
+      const auto name = place.substr(0, place.find('/'));
+      if (std::none_of(nodes.begin(), nodes.end(), [&](const node_spec& n) { return n.name == name; })) add(name, {});
+    }
   return nodes;
 }
 
-void adjust(job_spec& j, std::uint32_t workers, std::int64_t steps, bool maths, std::int64_t buckets, std::int64_t& asked_batch) {
-  asked_batch = j.data.batch;
+// Without a cluster file: as many workers as there are nodes to be.
+void set_workers(job_spec& j, std::uint32_t workers) {
   auto& t = j.topology;
   if (t.worker_groups > 1 && t.workers_per_group == 1) {
     // Every worker for itself: as many groups as workers, and servers of their own where each had them.
@@ -99,6 +111,15 @@ void adjust(job_spec& j, std::uint32_t workers, std::int64_t steps, bool maths, 
   j.pipeline.packets = std::max<std::int64_t>(j.pipeline.packets, workers);
   const auto packets = j.pipeline.packets;
   j.data.batch = (j.data.batch + packets - 1) / packets * packets;
+}
+
+// Does a layer say where it lies?
+bool says_where(const job_spec& j) {
+  return std::any_of(j.layers.begin(), j.layers.end(),
+                     [](const layer_spec& l) { return !l.place.empty() || l.partition != "batch"; });
+}
+
+void adjust(job_spec& j, std::int64_t steps, bool maths, std::int64_t buckets) {
   if (steps > 0) {
     j.train.finish = {};
     j.train.finish.steps = steps;
@@ -170,19 +191,31 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   sim_setup s;
   s.maths = a.maths != "none";
   if (s.maths && a.buckets > 0) return mistake("--buckets goes with --maths none: real maths needs the real layers");
-  s.buckets = s.maths ? 0 : static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   s.workers = a.nodes;
+  const auto buckets_asked = static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   auto text = read_config_text(a.file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
   std::vector<node_spec> nodes;
+  if (!a.cluster.empty()) {
+    auto cluster = read_cluster_file(a.cluster);
+    if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
+    nodes = std::move(std::get<cluster_spec>(cluster).nodes);
+  }
   auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                                {}, [&](job_spec& j, std::vector<node_spec>& list) {
-                                 adjust(j, s.workers, a.steps, s.maths, s.buckets, s.asked_batch);
-                                 list = nodes = cluster_of(j, s.workers);
+                                 s.asked_batch = j.data.batch;
+                                 if (a.cluster.empty()) set_workers(j, s.workers);
+                                 // Buckets are of equal size and lie beside every worker: placed layers stay layers.
+                                 s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
+                                 adjust(j, a.steps, s.maths, s.buckets);
+                                 list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
                                });
   if (auto* bad = std::get_if<diagnostics>(&prepared)) return std::move(*bad);
   const auto full = std::get<std::shared_ptr<prepared_job>>(prepared);
   s.job = full;
+  if (s.buckets > 0 && full->plan.placed)
+    return mistake(
+        "--buckets makes pieces of equal size beside every worker: with placed layers, leave it away or say --buckets 0");
   if (s.buckets > 0) {
     auto coarse = make_coarse(*full, s.buckets, nodes);
     if (auto* bad = std::get_if<diagnostics>(&coarse)) return std::move(*bad);

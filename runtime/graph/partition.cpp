@@ -10,7 +10,26 @@
 namespace troupe {
 namespace {
 
-source_position at_key(const layer_spec& s, const std::string& key) { return position_of(s.key_at, key, s.at); }
+// Of a key, of the list that it is an element of ("place.1"), or of whatever else says how the layer lies.
+source_position at_key(const layer_spec& s, const std::string& key) {
+  for (const auto& k : {key, key.substr(0, key.find('.')), std::string("fraction"), std::string("place"), std::string("partition")})
+    if (const auto i = s.key_at.find(k); i != s.key_at.end()) return i->second;
+  return s.at;
+}
+
+std::string number_text(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", v);
+  return text;
+}
+
+bool sums_to_1(const std::vector<double>& fraction) {
+  return std::abs(std::accumulate(fraction.begin(), fraction.end(), 0.0) - 1.0) <= 1e-6;
+}
+
+std::string wrong_sum(const std::vector<double>& fraction) {
+  return "fractions must sum to 1, these sum to " + number_text(std::accumulate(fraction.begin(), fraction.end(), 0.0));
+}
 
 bool all_are(const std::vector<distribution>& list, distribution d) {
   return std::all_of(list.begin(), list.end(), [d](distribution x) { return x == d; });
@@ -121,25 +140,16 @@ class assigner {
     if (s.partition == "none" ||
         (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
       return alone(l, nodes);
-    if (s.partition == "batch" && nodes.empty()) {
-      if (!s.fraction.empty() && s.fraction.size() != workers_.size())
-        error(l, "fraction", std::to_string(s.fraction.size()) + " fractions for " + std::to_string(workers_.size()) + " workers");
-      if (!s.fraction.empty() && errors_.size() == before) return by_batch(l, workers_, s.fraction, true);
-      return beside_workers();
-    }
-    if (nodes.empty()) nodes = workers_;
-    auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
-    if (shares.size() != nodes.size()) {
-      error(l, "fraction", std::to_string(shares.size()) + " fractions for " + std::to_string(nodes.size()) + " places");
-      return beside_workers();
-    }
-    const auto sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-    if (std::abs(sum - 1.0) > 1e-6) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%.6g", sum);
-      error(l, "fraction", std::string("fractions must sum to 1, these sum to ") + text);
-      return beside_workers();
-    }
+    const bool beside = nodes.empty();
+    if (beside) nodes = workers_;
+    if (!s.fraction.empty() && s.fraction.size() != nodes.size())
+      error(
+          l, "fraction",
+          std::to_string(s.fraction.size()) + " fractions for " + std::to_string(nodes.size()) + (beside ? " workers" : " places"));
+    if (!s.fraction.empty() && !sums_to_1(s.fraction)) error(l, "fraction", wrong_sum(s.fraction));
+    if (errors_.size() > before) return beside_workers();
+    if (beside && s.partition == "batch") return s.fraction.empty() ? beside_workers() : by_batch(l, nodes, s.fraction, true);
+    const auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
     return s.partition == "feature" ? by_feature(l, nodes, shares) : by_batch(l, nodes, shares, false);
   }
 
@@ -318,16 +328,16 @@ std::vector<packet_range> worker_ranges(const job_spec& job, std::uint32_t worke
   std::vector<std::int64_t> counts;
   for (const auto& l : job.layers)
     if (counts.empty() && l.partition == "batch" && l.place.empty() && l.fraction.size() == workers) {
-      const auto sum = std::accumulate(l.fraction.begin(), l.fraction.end(), 0.0);
       counts = share_out(packets, l.fraction);
-      if (std::abs(sum - 1.0) > 1e-6 || *std::min_element(counts.begin(), counts.end()) < 1) {
-        char text[96];
-        std::snprintf(text, sizeof text, "fractions must sum to 1 and leave every worker one of %u packets; these sum to %.6g",
-                      packets, sum);
-        errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + text});
-        counts.clear();
-        break;
-      }
+      std::string wrong = sums_to_1(l.fraction) ? "" : wrong_sum(l.fraction);
+      const auto least = std::min_element(counts.begin(), counts.end());
+      if (wrong.empty() && *least < 1)
+        wrong = "part " + std::to_string(least - counts.begin()) + " gets none of the " + std::to_string(packets) +
+                " packets of a step";
+      if (wrong.empty()) continue;
+      errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + wrong});
+      counts.clear();
+      break;
     }
   std::vector<packet_range> ranges;
   std::uint32_t first = 0;

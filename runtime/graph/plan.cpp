@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/graph/stage_groups.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -21,64 +22,6 @@ std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const
   return found;
 }
 
-// Layers of each stage: consecutive runs of the topological order, so that tensors between stages only go forward and the stage
-// graph cannot have a cycle.
-class fuser {
- public:
-  fuser(const model_graph& g, const std::set<std::string>& own_stage, const std::vector<assignment>& where)
-      : g_(g), own_(own_stage), where_(where) {}
-
-  std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
-    std::vector<std::vector<std::uint32_t>> out;
-    for (const auto& l : g_.layers) {
-      const bool joins = fuse && !out.empty() && !own_.count(l.type) && !own_.count(g_.layers[out.back().back()].type) &&
-                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
-      if (!joins) out.emplace_back();
-      out.back().push_back(l.index);
-    }
-    return out;
-  }
-
- private:
-  // On the same nodes, and each part wants of the group's tensors what the same part makes.
-  bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
-    const auto& here = where_[l.index];
-    const auto& there = where_[group.back()];
-    const auto alike = [](const layer_part& a, const layer_part& b) {
-      return a.node == b.node && a.packets == b.packets && a.worker == b.worker;
-    };
-    if (here.kind != there.kind || !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
-      return false;
-    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
-      const auto from = l.inputs[k].layer;
-      if (from < 0 || std::find(group.begin(), group.end(), static_cast<std::uint32_t>(from)) == group.end()) continue;
-      for (std::size_t p = 0; p < here.parts.size(); ++p)
-        if (!(needed(l, k, here.parts[p]) == made(g_, l.inputs[k], where_[static_cast<std::size_t>(from)].parts[p].features)))
-          return false;
-    }
-    return true;
-  }
-
-  // Gradients of a tensor's consumers are added in layer order. A stage adds its own consumers first, so with three or more of them
-  // it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
-  bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
-    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
-      if (!l.grad_in_wanted[k]) continue;
-      std::vector<std::uint32_t> takers;
-      for (const auto& c : g_.consumers(l.inputs[k]))
-        if (g_.layers[static_cast<std::size_t>(c.layer)].grad_in_wanted[c.output])
-          takers.push_back(static_cast<std::uint32_t>(c.layer));
-      if (takers.size() < 3 || takers.front() >= first_in_group) continue;
-      if (std::any_of(takers.begin(), takers.end(), [&](auto t) { return t >= first_in_group && t < l.index; })) return false;
-    }
-    return true;
-  }
-
-  const model_graph& g_;
-  const std::set<std::string>& own_;
-  const std::vector<assignment>& where_;
-};
-
 class planner {
  public:
   planner(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes) : job_(job), g_(g), nodes_(nodes) {
@@ -91,12 +34,14 @@ class planner {
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
+    if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
     where_ = assign_layers(job_, g_, nodes_, beside_, plan_.ranges, errors_);
     plan_.placed = std::any_of(where_.begin(), where_.end(), [](const assignment& a) { return a.placed; });
     if (plan_.placed) check_placed();
+    warm_up();
     if (!errors_.empty()) return std::move(errors_);
-    groups_ = fuser(g_, options.own_stage, where_).groups(job_.pipeline.fuse == "auto");
+    groups_ = stage_groups(g_, options.own_stage, where_, job_.pipeline.fuse == "auto");
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
     for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, beside_[w]);
@@ -191,7 +136,7 @@ class planner {
     r.layers = layers;
     r.packets = a.parts[part].packets;
     r.slots = under_way(r.packets);
-    r.train_slots = under_way(r.packets, true);
+    r.train_slots = train_slots(layers, r.packets);
     for (auto l : layers) {
       r.parts.push_back(make_part(g_, g_.layers[l], where_[l].parts[part]));
       stage_of_[l][part] = r.id;
@@ -199,12 +144,28 @@ class planner {
     plan_.stages.back().push_back(r.id);
   }
 
-  // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for `sub_solvers`
+  void warm_up() {
+    plan_.rule = weight_rule_of(job_.pipeline.weights);
+    plan_.delay.assign(g_.layers.size(), 0);
+    if (plan_.rule == weight_rule::drain || !errors_.empty()) return;
+    plan_.delay = warm_up_steps(g_, where_, plan_.packets);
+    plan_.warm_up = *std::max_element(plan_.delay.begin(), plan_.delay.end());
+  }
+
+  // With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
+  std::uint32_t train_slots(const std::vector<std::uint32_t>& layers, packet_range packets) const {
+    std::uint32_t d = 0;
+    for (auto l : layers) d = std::max(d, plan_.delay[l]);
+    const auto all = under_way(packets, true);
+    return plan_.rule == weight_rule::drain ? all : std::min(all, (d + 1) * packets.count);
+  }
+
+  // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
   // packets at each of its consumers; where the last of these is a loss or a metric, the credit is not back until it has seen the packet.
   // With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for another: joins
   // cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
   std::uint32_t under_way(packet_range packets, bool train) const {
-    if (!plan_.placed) return plan_.sub_solvers;
+    if (!plan_.placed) return plan_.in_flight();
     const auto runs = [&](const graph_layer& l) { return train ? l.in_train : l.in_test; };
     const auto loads = [](const graph_layer& l) {
       return std::any_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; });
@@ -219,9 +180,9 @@ class planner {
         if (!runs(l) || !loads(l) || (seen_last && !last(l))) continue;
         const auto& a = where_[l.index];
         if (a.kind != split_kind::batch)
-          n += plan_.sub_solvers;
+          n += plan_.in_flight();
         else
-          for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.sub_solvers : 0;
+          for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.in_flight() : 0;
       }
     }
     return n;
@@ -298,7 +259,7 @@ class planner {
     auto& e = edge(what, from, to, region, need);
     const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
     e.packets = plan_.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
-    e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.sub_solvers;
+    e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.in_flight();
     e.grad_back = e.grad_back || taker.grad_in_wanted[input];
     e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
     e.in_test = e.in_test || (taker.in_test && (!producer || producer->in_test));

@@ -13,6 +13,7 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/warm_up.hpp"
 #include "runtime/messages/ids.hpp"
 
 namespace troupe {
@@ -91,6 +92,12 @@ struct job_plan {
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
+  weight_rule rule = weight_rule::drain;
+  std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
+  std::uint32_t warm_up = 0;         // the most of them
+  std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
+  // Packets that one loader may have under way at its first stage.
+  std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
 
   // Every server group has all blocks, cut alike.
   role_id shard_of(const param_block& b, std::uint32_t server_group) const {
@@ -136,10 +143,13 @@ std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t 
 // these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.
 std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
 
-// Bytes every node sends to other nodes per training step (sums pushed, weights sent back, split edges; no headers), and an
-// estimate of the bytes of weights, activations and gradients it holds.
+// Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
+// headers): by link (indices of nodes), sent and received by node. And an estimate of the bytes of weights, activations and gradients
+// that a node holds.
 struct plan_costs {
-  std::map<std::string, double> bytes_per_step;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> links;  // only those in use
+  std::map<std::string, double> bytes_per_step;                     // sent
+  std::map<std::string, double> received;
   std::map<std::string, double> memory;
 };
 plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job);

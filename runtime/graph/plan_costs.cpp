@@ -20,9 +20,15 @@ const shape& shape_of(const model_graph& g, tensor_ref r) {
   return g.layers[static_cast<std::size_t>(r.layer)].out[r.output];
 }
 
+using node_links = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
+
+void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) {
+  if (from != to && bytes > 0) links[{from, to}] += bytes;
+}
+
 // Along the tree of reducers: the sum of a rank's subtree goes to its parent, weights come the same way back, and only the root talks
 // to the shards.
-void add_tree(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+void add_tree(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   const auto all = static_cast<std::uint32_t>(p.workers.size());
   for (std::uint32_t rank = 0; rank < all; ++rank) {
     const auto here = p[p.reducers[rank]].node;
@@ -32,15 +38,15 @@ void add_tree(const job_plan& p, const model_graph& g, dtype t, std::map<std::st
     const auto sums = static_cast<double>(tree_cover(covered, p.packets).size());
     for (const auto& b : p.blocks) {
       const auto there = rank == 0 ? p[b.shard].node : p[p.reducers[tree_parent(rank, p.arity)]].node;
-      if (here == there || !g.params[b.param].spec.trainable) continue;
-      sent[p.nodes[here].name] += bytes_of(b.count, t) * sums;
-      sent[p.nodes[there].name] += bytes_of(b.count, t);
+      if (!g.params[b.param].spec.trainable) continue;
+      add(links, here, there, bytes_of(b.count, t) * sums);
+      add(links, there, here, bytes_of(b.count, t));
     }
   }
 }
 
 // Sums go up once per tree block (running statistics once per packet: they are folded one by one), weights come back once.
-void add_exchange(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
     const auto here = p[p.workers[w]].node;
     const auto range = p.range_of(w);
@@ -48,23 +54,21 @@ void add_exchange(const job_plan& p, const model_graph& g, dtype t, std::map<std
     for (const auto& b : p.blocks) {
       if (!p.takes(w, b)) continue;
       const auto there = p[p.shard_of(b, p.group_of(w).server_group)].node;
-      if (here == there) continue;
       const bool trainable = g.params[b.param].spec.trainable;
-      sent[p.nodes[here].name] += bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(range.count));
-      sent[p.nodes[there].name] += bytes_of(b.count, t);
+      add(links, here, there, bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(range.count)));
+      add(links, there, here, bytes_of(b.count, t));
     }
   }
 }
 
-void add_edges(const job_plan& p, const model_graph& g, dtype t, std::map<std::string, double>& sent) {
+void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (const auto& e : p.edges) {
-    const auto from = p[e.from].node, to = p[e.to].node;
-    if (from == to || !e.in_train) continue;
+    if (!e.in_train) continue;
     const auto type = e.what == tensor_ref{from_data, 1} ? dtype::i32 : t;
     const auto packets = p.placed ? e.packets.count : p.ranges[p[e.to].worker].count;
     const auto bytes = bytes_of(cut(shape_of(g, e.what), e.region).count(), type) * static_cast<double>(packets);
-    sent[p.nodes[from].name] += bytes;
-    if (e.grad_back) sent[p.nodes[to].name] += bytes;
+    add(links, p[e.from].node, p[e.to].node, bytes);
+    if (e.grad_back) add(links, p[e.to].node, p[e.from].node, bytes);
   }
 }
 
@@ -73,14 +77,13 @@ double packet_of_examples(const model_graph& g, dtype t) {
 }
 
 // Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.
-void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, std::map<std::string, double>& sent) {
+void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, node_links& links) {
   for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {
     auto from = p.loaders[w];
     if (job.data.how == delivery::server) from = p.data_server;
     if (job.data.how == delivery::broadcast) from = p.loaders[w & (w - 1)];
     if (job.data.how == delivery::broadcast && w == 0) continue;
-    if (p[from].node == p[p.loaders[w]].node) continue;
-    sent[p.nodes[p[from].node].name] += packet_of_examples(g, job.type()) * static_cast<double>(p.ranges[w].count);
+    add(links, p[from].node, p[p.loaders[w]].node, packet_of_examples(g, job.type()) * static_cast<double>(p.ranges[w].count));
   }
 }
 
@@ -107,9 +110,12 @@ double packet_bytes(const model_graph& g, const role_plan& r, dtype t) {
   return sum;
 }
 
-double weight_bytes(const model_graph& g, const role_plan& r, dtype t) {
+// As many versions as the weight rule keeps.
+double weight_bytes(const job_plan& p, const model_graph& g, const role_plan& r, dtype t) {
   double sum = 0;
-  each_layer(g, r, [&](const graph_layer&, std::int64_t weights) { sum += bytes_of(weights, t); });
+  each_layer(g, r, [&](const graph_layer& l, std::int64_t weights) {
+    sum += bytes_of(weights, t) * (p.rule == weight_rule::stash ? 1 + p.delay_of(l.index) : 1);
+  });
   return sum;
 }
 
@@ -132,13 +138,17 @@ std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets) {
 plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job) {
   plan_costs c;
   const auto t = job.type();
-  for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.memory[n.name] = 0;
+  for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
   if (p.reducers.empty())
-    add_exchange(p, g, t, c.bytes_per_step);
+    add_exchange(p, g, t, c.links);
   else
-    add_tree(p, g, t, c.bytes_per_step);
-  add_edges(p, g, t, c.bytes_per_step);
-  add_examples(p, g, job, c.bytes_per_step);
+    add_tree(p, g, t, c.links);
+  add_edges(p, g, t, c.links);
+  add_examples(p, g, job, c.links);
+  for (const auto& [way, bytes] : c.links) {
+    c.bytes_per_step[p.nodes[way.first].name] += bytes;
+    c.received[p.nodes[way.second].name] += bytes;
+  }
   for (const auto& r : p.roles) {
     auto& held = c.memory[p.nodes[r.node].name];
     const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.train_slots : p.sub_solvers);
@@ -148,7 +158,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
       case role_kind::data_server:  // what it reads; answers are on their way
         if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
         break;
-      case role_kind::stage: held += weight_bytes(g, r, t) + packet_bytes(g, r, t) * in_flight; break;
+      case role_kind::stage: held += weight_bytes(p, g, r, t) + packet_bytes(g, r, t) * in_flight; break;
       case role_kind::tester: break;
       case role_kind::reducer:
       case role_kind::worker:  // sums that wait for their neighbour in the tree

@@ -8,6 +8,7 @@
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/loader.hpp"
+#include "runtime/pipeline/lost_role.hpp"
 #include "runtime/pipeline/stage.hpp"
 #include "runtime/pipeline/tester.hpp"
 #include "runtime/reduce/reducer.hpp"
@@ -82,6 +83,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
+  c.window = std::max(c.window, j->plan.warm_up + 2);
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
@@ -89,7 +91,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   loader_config c;
   c.job = j->id;
   c.self = r;
@@ -100,7 +102,8 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, bool restarted) {
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
-  c.await_resume = restarted;
+  c.await_resume = incarnation > 0;
+  c.incarnation = incarnation;
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -127,6 +130,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.slots = me.tester ? 1 : me.slots;
+  c.first_step = j->first_step;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   if (me.layers.size() == 1)
@@ -134,12 +138,27 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   return std::make_unique<stage>(std::move(c));
 }
 
-std::unique_ptr<role> make_tester(const job_ptr& j, role_id r) {
-  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type()});
+std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type(), incarnation});
 }
 
-std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r) {
-  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step});
+std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step, incarnation});
+}
+
+// What goes down with this role and cannot be had from anybody else; empty: it comes back.
+std::string gone_with(const prepared_job& j, role_id r) {
+  const auto& me = j.plan[r];
+  if (me.kind == role_kind::coordinator) return "what it knew of the job is gone";
+  if (me.kind == role_kind::shard) return "its parameters are gone";
+  // A layer with a will of its own: what its likes on other workers had told it of the step.
+  if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
+      j.all->stages.find(j.graph.layers[me.layers[0]].type))
+    return "what its peers had told it is gone";
+  // Packets cross nodes where layers are placed: nobody sends again what was on its way through this one.
+  const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
+  if (j.plan.placed && on_the_way && !me.tester) return "the packets that were under way there are gone";
+  return {};
 }
 
 // What the shards begin with: given weights and states of the rule, by parameter.
@@ -208,6 +227,10 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
     error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
     return std::nullopt;
   }
+  if (j.plan.rule != weight_rule::drain) {
+    error = "with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed";
+    return std::nullopt;
+  }
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
@@ -238,6 +261,10 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
                           "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
                           ")"};
   }
+  if (j.plan.rule != weight_rule::drain && !m->delays)
+    return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
+                      "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
+                          "' has its own idea of which weights a step may use"};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +
@@ -350,14 +377,16 @@ std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
 }
 
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  if (incarnation > 0)
+    if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r, incarnation > 0);
+    case role_kind::loader: return make_loader(j, r, incarnation);
     case role_kind::stage: return make_stage(j, r);
     case role_kind::worker:
     case role_kind::shard: return make_half(j, r, incarnation);
-    case role_kind::reducer: return make_reducer(j, r);
-    case role_kind::tester: return make_tester(j, r);
+    case role_kind::reducer: return make_reducer(j, r, incarnation);
+    case role_kind::tester: return make_tester(j, r, incarnation);
     case role_kind::data_server: return make_data_server(j, r);
   }
   return nullptr;

@@ -1,5 +1,6 @@
 #include "runtime/job/plain_loop.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <map>
@@ -47,7 +48,7 @@ struct plain_loop::impl {
     bool trained = false;
   };
 
-  impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d);
+  impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer);
   void fill_parameters();
   void load(std::uint32_t packet);
   void forward(std::uint32_t packet, plain_times* times);
@@ -57,6 +58,7 @@ struct plain_loop::impl {
   double norm_clip();
   void update();
   context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
+  void keep_version();
   tensors params_of(const graph_layer& l) const;
   tensor tensor_of(tensor_ref t) const {
     return t.layer == from_data ? (t.output == 0 ? data : label) : passes[static_cast<std::size_t>(t.layer)].out[t.output];
@@ -67,6 +69,8 @@ struct plain_loop::impl {
   std::unique_ptr<sampler> order;
   std::unique_ptr<rule> dynamics;
   std::unique_ptr<schedule> rate;
+  std::vector<std::uint32_t> delays;          // by layer
+  std::map<std::uint64_t, tensors> versions;  // by step, parameter; with delays only
   std::uint64_t at = 0;
   std::vector<pass> passes;                 // by layer
   std::vector<parameter> parameters;        // by index in the graph
@@ -76,8 +80,8 @@ struct plain_loop::impl {
   std::map<std::uint32_t, std::pair<double, double>> losses;  // by layer: weighted sum, weight
 };
 
-plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d)
-    : j(std::move(job)), dev(std::move(d)), at(j->first_step) {
+plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer)
+    : j(std::move(job)), dev(std::move(d)), delays(std::move(by_layer)), at(j->first_step) {
   const auto& spec = j->spec;
   sampler_config c;
   c.seed = spec.seed;
@@ -137,8 +141,25 @@ context plain_loop::impl::context_of(const graph_layer& l, std::uint32_t packet,
 
 tensors plain_loop::impl::params_of(const graph_layer& l) const {
   tensors list;
-  for (auto p : l.params) list.push_back(parameters[p].value);
+  if (delays.empty()) {
+    for (auto p : l.params) list.push_back(parameters[p].value);
+    return list;
+  }
+  const auto back = std::min<std::uint64_t>(delays[l.index], at - j->first_step);
+  for (auto p : l.params) list.push_back(versions.at(at - back)[p]);
   return list;
+}
+
+// Updates are made in place: what a later step reads of this one's version is a copy.
+void plain_loop::impl::keep_version() {
+  if (delays.empty()) return;
+  auto& now = versions[at];
+  for (const auto& p : parameters) {
+    now.push_back(tensor::allocate(*dev, p.value.dims(), p.value.type()));
+    dev->copy(p.value, now.back());
+  }
+  const auto most = *std::max_element(delays.begin(), delays.end());
+  versions.erase(versions.begin(), versions.lower_bound(at > most ? at - most : 0));
 }
 
 void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
@@ -265,14 +286,15 @@ void plain_loop::impl::update() {
   trees.clear();
 }
 
-plain_loop::plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d)
-    : impl_(std::make_unique<impl>(std::move(j), std::move(d))) {}
+plain_loop::plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays)
+    : impl_(std::make_unique<impl>(std::move(j), std::move(d), std::move(delays))) {}
 plain_loop::~plain_loop() = default;
 
 double plain_loop::step(plain_times* times) {
   auto& me = *impl_;
   if (times) *times = plain_times{std::vector<plain_times::row>(me.passes.size()), 0, 0, 0};
   me.losses.clear();
+  me.keep_version();
   for (std::uint32_t packet = 0; packet < me.j->plan.packets; ++packet) {
     {
       const stopwatch time(times ? &times->load : nullptr);

@@ -31,8 +31,9 @@ struct plain_times {
 
 class plain_loop {
  public:
-  // Begins at j->first_step, from j->initial or the fillers.
-  plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d);
+  // Begins at j->first_step, from j->initial or the fillers. `delays`: by layer, how many steps the weights are behind that a step's
+  // forward and backward use (the rule "stash", graph/warm_up.hpp); none: 0. Gradients are always applied to the newest weights.
+  plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays = {});
   ~plain_loop();
   plain_loop(const plain_loop&) = delete;
   plain_loop& operator=(const plain_loop&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -19,6 +20,7 @@ coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
   done_.assign(workers, completed_);
   granted_.assign(workers, completed_);
   joined_at_.assign(workers, completed_);
+  lives_.assign(workers, 0);
   if (!config_.before) return;
   const auto& b = *config_.before;
   evaluated_ = b.evaluated;
@@ -50,12 +52,23 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const finished&) { collected(out); },
                  [&](const peer_down& p) {
                    ended_ = true;
-                   out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason});
+                   out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
                  },
                  [&](const auto&) {},
              },
              e.body);
   advance(out);
+}
+
+// For people, when a host tells of a node: what was there. A role that tells of itself has said so.
+std::string coordinator::held_by(const header& h, const std::string& node) const {
+  std::string names;
+  for (const auto& r : config_.plan->roles) {
+    const bool part = r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::reducer;  // of a worker
+    if (h.src != no_role || part || config_.plan->nodes[r.node].name != node) continue;
+    names += (names.empty() ? "; it had " : ", ") + r.name;
+  }
+  return names;
 }
 
 void coordinator::begin(time_point now, effects& out) {
@@ -131,6 +144,22 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
   complete_steps(out);
 }
 
+void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
+  auto h = to(config_.plan->loaders[worker]);
+  h.clock = lives_[worker];
+  out.send({h, p});
+}
+
+// Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for
+// these weights: those that were restarted evaluate later.
+void coordinator::deal_again(effects& out) {
+  if (!portions_ || lost_portions_of_ != portions_->step()) return;
+  for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
+  if (!portions_->complete()) return;
+  for (auto w : std::exchange(evaluate_later_, {}))
+    if (round_) send_round_to(config_.plan->loaders[w], out);
+}
+
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
 void coordinator::give_up_done_portions() {
   for (auto& [step, g] : steps_)
@@ -155,6 +184,7 @@ void coordinator::take_report(const envelope& e, effects& out) {
     if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
   } else if (round_ && e.h.step == rounds_) {
+    if (!config_.mode.lockstep) tester_is_back(e.h.incarnation, out);
     g = &*round_;
   }
   if (!g || e.h.packet >= g->by_packet.size() || index_of(e.h.src) >= config_.plan->roles.size()) return;
@@ -230,7 +260,19 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
     case ready::what_of::joined:
-      if (who.kind == role_kind::worker) joined(who.worker, h.step, out);
+      if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain) {
+        ended_ = true;
+        return out.event({"error",
+                          completed_,
+                          {},
+                          "node " + config_.plan->nodes[who.node].name +
+                              " was restarted: the versions of weights that packets under way have met are gone with it"});
+      }
+      if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
+      if (who.kind == role_kind::worker) {
+        const bool again = h.incarnation > 0 && h.incarnation == std::exchange(lives_[who.worker], h.incarnation);
+        joined(who.worker, h.step, again, out);
+      }
       // It joined before the shards took the mode that all take now; what we told it was lost with it.
       if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
@@ -241,25 +283,28 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
   }
 }
 
-void coordinator::joined(std::uint32_t worker, std::uint64_t step, effects& out) {
+// `again`: its word has come twice; what it was dealt since is not lost.
+void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
   if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
-  if (portions_) {
-    // The shards may still want the step before: what it alone had done of that, it does again.
+  if (portions_ && !again) {
+    // The shards may still want the step before: what it was the first to do of that, it does again.
     if (last_portions_ && last_portions_->step() >= step)
-      for (const auto& p : last_portions_->done_alone(worker)) out.send({to(config_.plan->loaders[worker]), p});
+      for (const auto& p : last_portions_->done_by(worker)) send_portion(worker, p, out);
     portions_->lost(worker);
     lost_portions_of_ = portions_->step();
     give_up_done_portions();
   }
   if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
     out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
+  evaluate_later_.erase(worker);
   if (round_ && config_.mode.lockstep) {
-    auto h = to(config_.plan->loaders[worker]);
-    h.version = evaluated_;
-    out.send({h, evaluate{rounds_}});
+    if (portions_ && !portions_->complete())
+      evaluate_later_.insert(worker);
+    else
+      send_round_to(config_.plan->loaders[worker], out);
   }
   // Steps of which nobody has reported yet, and that it will not report.
   for (auto s = completed_; s < step; ++s) step_of(s);
@@ -343,6 +388,8 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
     why = "layers are being moved";
   else if (want_mode_ || switching_)
     why = "a switch to mode '" + (want_mode_ ? want_mode_->name : config_.mode.name) + "' is under way";
+  else if (!config_.plan->reducers.empty())
+    why = "with reducer = \"tree\" the mode is fixed: no other takes it";
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";
   else
@@ -386,7 +433,7 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
       granted_.assign(granted_.size(), next + 1);
     }
     if (portions_)
-      for (const auto& d : portions_->next()) out.send({to(config_.plan->loaders[d.worker]), d.what});
+      for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
     return;
   }
   for (std::uint32_t w = 0; w < granted_.size(); ++w) {
@@ -399,6 +446,7 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
 
 // Grants what may run; at a boundary does what is due there, one thing at a time.
 void coordinator::advance(effects& out) {
+  if (!ended_) deal_again(out);
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && config_.mode.lockstep) return;
     if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
@@ -410,6 +458,8 @@ void coordinator::advance(effects& out) {
     if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
     const auto boundary = next_boundary();
     if (completed_ < boundary) return grant_steps(boundary, out);
+    // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
+    if (portions_ && lost_portions_of_ == portions_->step() && !portions_->complete()) return;
     if (!at_boundary(out)) return;
   }
 }
@@ -427,7 +477,8 @@ bool coordinator::at_boundary(effects& out) {
   if (evaluates && !round_) return begin_round(out), false;
   if (round_) return false;
   want_eval_ = false;
-  if (last && !config_.mode.lockstep && !observed_) return begin_observe(out), false;
+  const bool may_lag = !config_.mode.lockstep || config_.plan->rule != weight_rule::drain;
+  if (last && may_lag && !observed_) return begin_observe(out), false;
   if (last && observing_) return false;
   if (last) return begin_collect(true, out), false;
   if (want_checkpoint_) return begin_collect(false, out), false;

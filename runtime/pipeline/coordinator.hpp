@@ -2,7 +2,7 @@
 // switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
-//               command (a person, or the host: handover), peer_down, finished
+//               ready{joined} (tester), command (a person, or the host: handover), peer_down, finished
 // Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
@@ -96,6 +96,7 @@ class coordinator final : public role {
 
   // --- coordinator.cpp: steps, grants, boundaries
   void begin(time_point now, effects& out);
+  std::string held_by(const header& h, const std::string& node) const;
   void take_report(const envelope& e, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void take_command(const command& c, effects& out);
@@ -103,9 +104,11 @@ class coordinator final : public role {
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
   void step_complete(std::uint64_t step, const gathered& g, effects& out);
   void complete_steps(effects& out);
-  void joined(std::uint32_t worker, std::uint64_t step, effects& out);
+  void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
+  void deal_again(effects& out);
+  void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
@@ -122,6 +125,9 @@ class coordinator final : public role {
 
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
+  void send_round(effects& out) const;
+  void send_round_to(role_id loader, effects& out) const;
+  void tester_is_back(std::uint32_t incarnation, effects& out);
   void round_complete(const gathered& g, effects& out);
   void begin_settle(effects& out);
   void send_settle(role_id worker, effects& out) const;
@@ -150,9 +156,12 @@ class coordinator final : public role {
   std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
+  std::uint32_t tester_life_ = 0;  // incarnation of the tester that we have heard of
   std::optional<collecting> collect_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
+  std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined
+  std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;

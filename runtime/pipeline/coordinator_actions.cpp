@@ -39,12 +39,29 @@ void coordinator::begin_round(effects& out) {
   const auto& plan = *config_.plan;
   if (!config_.mode.lockstep && plan.tester == no_role) return;  // actor-based layers: nobody to ask
   round_ = expect(config_.eval_packets, false);
+  send_round(out);
+}
+
+void coordinator::send_round(effects& out) const {
+  const auto& plan = *config_.plan;
   auto whom = config_.mode.lockstep ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
-  for (auto l : whom) {
-    auto h = to(l);
-    h.version = config_.mode.lockstep ? completed_ : rounds_;
-    out.send({h, evaluate{rounds_}});
-  }
+  for (auto l : whom) send_round_to(l, out);
+}
+
+void coordinator::send_round_to(role_id loader, effects& out) const {
+  auto h = to(loader);
+  h.version = config_.mode.lockstep ? evaluated_ : rounds_;
+  if (config_.mode.lockstep) h.clock = lives_[(*config_.plan)[loader].worker];
+  out.send({h, evaluate{rounds_}});
+}
+
+// By its own word or by what it reports, whichever comes first. What its former life has reported of the round was of other weights.
+void coordinator::tester_is_back(std::uint32_t incarnation, effects& out) {
+  if (incarnation <= tester_life_) return;
+  tester_life_ = incarnation;
+  if (!round_ || config_.mode.lockstep) return;
+  round_ = expect(config_.eval_packets, false);
+  send_round(out);  // ignored where it had been heard
 }
 
 void coordinator::round_complete(const gathered& g, effects& out) {

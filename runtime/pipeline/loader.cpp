@@ -17,16 +17,18 @@ loader::loader(loader_config c) : config_(std::move(c)) {
   tester_ = me.tester;
   if (!tester_) range_ = config_.plan->ranges[me.worker];
   next_step_ = granted_ = config_.first_step;
-  for (auto e : me.out_edges) credit_.push_back(config_.plan->edges[e].credit);
+  for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
-  const auto keep = 4 * range_.count + 2 * (config_.plan->sub_solvers + 1);
+  const auto keep = (4 + config_.plan->warm_up) * range_.count + 2 * (config_.plan->sub_solvers + 1);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) { granted_ = std::max(granted_, g.until); },
-                 [&](const portion& p) { take_portion(p); },
+                 [&](const portion& p) {
+                   if (e.h.clock == config_.incarnation) take_portion(p);
+                 },
                  [&](const resume_at& r) {
                    if (begun_) return;
                    begun_ = true;
@@ -35,12 +37,15 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const start&) { ask_again(out); },
                  [&](const evaluate& v) {
-                   if (v.round <= last_round_) return;  // rounds are counted from 1, and come in order
+                   if (config_.dynamic && e.h.clock != config_.incarnation) return;  // it may have portions to do first
+                   if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
                    last_round_ = v.round;
                    const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
                    rounds_.push_back({v.round, e.h.version, tester_ ? 0 : (*config_.plan)[config_.self].worker, n});
                  },
-                 [&](const credit& c) { credit_[e.h.port] += c.count; },
+                 [&](const credit&) {
+                   if (e.h.port < credit_.size()) credit_[e.h.port].give_back(e.h.id);
+                 },
                  [&](const finished& f) { take_finished(f.token, out); },
                  [&](const want_examples&) {
                    if (tree_) tree_->asked(e.h, out);
@@ -264,10 +269,10 @@ bool loader::send_front(effects& out) {
     return train ? edge.in_train && edge.packets.has(i.h.packet) : edge.in_test && edge.packets.has(config_.plan->way_of(i.h.id));
   };
   for (std::size_t e = 0; e < edges.size(); ++e)
-    if (used(e) && credit_[e] == 0) return false;
+    if (used(e) && credit_[e].left() == 0) return false;
   for (std::size_t e = 0; e < edges.size(); ++e) {
     if (!used(e)) continue;
-    --credit_[e];
+    credit_[e].take(i.h.id);
     const auto& edge = config_.plan->edges[edges[e]];
     i.h.dst = edge.to;
     i.h.port = edge.to_port;
@@ -282,7 +287,7 @@ role_status loader::status() const {
   s.step = next_step_;
   for (const auto& i : line_) s.queued += i->at == state::here ? 1 : 0;
   s.in_flight = reading_ || tree_reading_ ? 1 : 0;
-  s.credit = credit_.empty() ? 0 : credit_[0];
+  s.credit = credit_.empty() ? 0 : credit_[0].left();
   if (!line_.empty() && line_.front()->at == state::here)
     s.waits_for = "a free sub-solver of the first stage";
   else if (!line_.empty() && line_.front()->at == state::waits)

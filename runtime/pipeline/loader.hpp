@@ -10,8 +10,7 @@
 // Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again),
 //               want_examples (tree), credit (out-edge), halt
 // Messages out: forward, want_examples, examples and start (tree)
-// Twice: whatever may come from another node (all but `credit`) may come twice and late; the second changes nothing. `credit` comes
-// from a stage of the same node, where a message is delivered exactly once: it is counted as it comes.
+// Twice: whatever comes may come twice and late; the second changes nothing.
 // Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
 // after every packet of steps < v has left; never more than sub_solvers + 1 packets are asked for, loaded and unsent.
 #pragma once
@@ -26,6 +25,7 @@
 #include "ops/layer.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/batch_tree.hpp"
+#include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/pipeline/reading.hpp"
 
 namespace troupe {
@@ -40,6 +40,8 @@ struct loader_config {
   std::uint64_t first_step = 0;
   bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
+  // Portions, and with `dynamic` rounds of evaluation, whose header.clock is another were meant for a former life: the coordinator deals again once it knows of us.
+  std::uint32_t incarnation = 0;
 };
 
 class loader final : public role {
@@ -101,7 +103,7 @@ class loader final : public role {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: step, number
   std::optional<batch_tree> tree_;
   std::shared_ptr<reading> tree_reading_;
-  std::vector<std::uint32_t> credit_;
+  std::vector<edge_credit> credit_;  // by out-edge
 };
 
 }  // namespace troupe

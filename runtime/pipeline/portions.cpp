@@ -57,27 +57,31 @@ bool portion_book::has_done(std::uint32_t packet) const {
 }
 
 void portion_book::finish() {
+  over_ = true;
   for (auto& e : all_) e.done = true;
   has_.assign(has_.size(), 0);
   undealt_.clear();
   left_ = 0;
 }
 
-std::vector<portion> portion_book::done_alone(std::uint32_t worker) const {
+std::vector<portion> portion_book::done_by(std::uint32_t worker) const {
   std::vector<portion> list;
   for (const auto& e : all_)
-    if (e.alone(worker)) list.push_back(e.what);
+    if (e.done && e.by == worker) list.push_back(e.what);
   return list;
 }
 
 void portion_book::lost(std::uint32_t worker) {
   if (worker >= has_.size()) return;
   has_[worker] = 0;
+  if (over_) return;
   for (std::size_t at = 0; at < all_.size(); ++at) {
     auto& e = all_[at];
-    if (e.alone(worker)) {
+    if (e.done && e.by == worker) {
       e.done = false;
       ++left_;
+      for (auto w : e.given)
+        if (w != worker) ++has_[w];
     }
     if (!e.given.erase(worker) || e.done || !e.given.empty()) continue;
     out_.erase(std::find(out_.begin(), out_.end(), at));

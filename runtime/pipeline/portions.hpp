@@ -27,11 +27,12 @@ class portion_book {
   bool done(std::uint32_t worker, std::uint32_t first);
   // The step is over, whoever did what.
   void finish();
-  // A worker was restarted. What it had has to be done by others, and so has what it alone had done: its sums may have been lost with
-  // it although its word came. It may be given the same again.
+  // A worker was restarted. Unless the step is over, what it had has to be done by others, and so has what it was the first to do: of its sums
+  // some may have been lost with it although its word came. Others who were given the same may have let it go since: layers of theirs
+  // are at the next version. So it may be given the same again.
   void lost(std::uint32_t worker);
-  // What this worker alone has done.
-  std::vector<portion> done_alone(std::uint32_t worker) const;
+  // What this worker was the first to do.
+  std::vector<portion> done_by(std::uint32_t worker) const;
 
   bool complete() const { return left_ == 0; }
   // Is the portion with this packet done?
@@ -45,7 +46,6 @@ class portion_book {
     std::set<std::uint32_t> given;  // workers
     bool done = false;
     std::uint32_t by = ~0u;  // who did it
-    bool alone(std::uint32_t w) const { return done && by == w && given.size() == 1 && given.count(w) > 0; }
   };
 
   std::uint64_t step_;
@@ -53,6 +53,7 @@ class portion_book {
   std::deque<std::size_t> undealt_, out_;  // positions; out_: in the order they were first dealt
   std::vector<std::uint32_t> has_;         // by worker: portions not done
   std::size_t left_;
+  bool over_ = false;
   std::uint64_t copies_ = 0;
 };
 

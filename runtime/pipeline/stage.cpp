@@ -1,6 +1,8 @@
 #include "runtime/pipeline/stage.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -18,7 +20,7 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     s->passes.resize(me.layers.size());
     slots_.push_back(std::move(s));
   }
-  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.push_back(out_edge(e).credit);
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
   params_.resize(me.layers.size());
   version_.assign(me.layers.size(), 0);
   has_weights_.assign(me.layers.size(), false);
@@ -32,8 +34,8 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     reports_[1] = reports_[1] || (scalar && l.in_test);
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
-    for (std::uint16_t o = 0; o < l.out.size(); ++o)
-      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), o}, {}));
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
   for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   forward_cost_.kind = "forward";
@@ -137,7 +139,9 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  [&](const forward&) { take_forward(e); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
-                 [&](const credit& c) { credit_[e.h.port] += c.count; },
+                 [&](const credit&) {
+                   if (e.h.port >= credit_.size() || !credit_[e.h.port].give_back(e.h.id)) ++dropped_;
+                 },
                  [&](const user&) { on_user(e, out); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
@@ -162,6 +166,7 @@ void stage::take_forward(const envelope& e) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
   if (port >= self().in_edges.size() || slot_of(e.h.id)) return void(++dropped_);
+  if (std::find(past_.begin(), past_.end(), e.h.id) != past_.end()) return void(++dropped_);
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
@@ -191,9 +196,24 @@ void stage::take_weights(const envelope& e) {
   if (p < 0) return void(++dropped_);
   const auto at = static_cast<std::size_t>(p);
   if (has_weights_[at] && e.h.version < version_[at]) return void(++dropped_);
-  params_[at] = w.values;
+  params_[at][e.h.version] = w.values;
   version_[at] = e.h.version;
   has_weights_[at] = true;
+  // Gradients of all steps before this version have gone: packets still to come are of later steps.
+  const auto keep = config_.plan->rule == weight_rule::stash ? config_.plan->delay_of(w.layer) : 0;
+  params_[at].erase(params_[at].begin(), params_[at].lower_bound(e.h.version > keep ? e.h.version - keep : 0));
+  count_versions();
+}
+
+void stage::count_versions() {
+  for (std::size_t p = 0; p < params_.size(); ++p) {
+    if (hosted(p).params.empty()) continue;
+    std::set<std::uint64_t> alive;
+    for (const auto& [version, values] : params_[p]) alive.insert(version);
+    for (const auto& s : slots_)
+      if (s->at != slot::stage_of::free && !s->passes[p].params.empty()) alive.insert(s->passes[p].version);
+    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive.size()));
+  }
 }
 
 stage::slot* stage::slot_of(msg_id id) {
@@ -204,13 +224,28 @@ stage::slot* stage::slot_of(msg_id id) {
 
 bool stage::weights_ready(const header& h) const {
   for (std::size_t p = 0; p < params_.size(); ++p)
-    if (!has_weights_[p] || (!hosted(p).params.empty() && version_[p] != h.version)) return false;
+    if (!hosted(p).params.empty() && !weights_for(h, p)) return false;
   return true;
 }
 
-// Others have finished this packet's step: its weights are not here any more.
+// Evaluation is at a boundary, where all layers have come to the same version.
+std::uint64_t stage::wanted_version(const header& h, std::size_t position) const {
+  const auto d = h.phase == static_cast<std::uint8_t>(phase::train) ? config_.plan->delay_of(hosted(position).index) : 0;
+  return std::min(h.version, std::max(config_.first_step, h.version - std::min<std::uint64_t>(h.version, d)));
+}
+
+const std::pair<const std::uint64_t, tensors>* stage::weights_for(const header& h, std::size_t position) const {
+  const auto& have = params_[position];
+  const auto want = wanted_version(h, position);
+  if (config_.plan->rule == weight_rule::latest && h.phase == static_cast<std::uint8_t>(phase::train))
+    return have.empty() || have.rbegin()->first < want ? nullptr : &*have.rbegin();
+  const auto at = have.find(want);
+  return at == have.end() ? nullptr : &*at;
+}
+
+// Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
+// weights are not here any more.
 bool stage::overtaken(const header& h) const {
-  if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
   if (h.flags & flag_void) return true;
   for (std::size_t p = 0; p < params_.size(); ++p)
     if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
@@ -221,10 +256,7 @@ bool stage::overtaken(const header& h) const {
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
-    if (s->at == slot::stage_of::waiting && s->missing == 0) {
-      s->at = slot::stage_of::backward;
-      s->is_void ? backward_done(*s, out) : begin_backward(*s, out);
-    }
+    if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
   }
   for (auto& s : slots_) {
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
@@ -268,7 +300,11 @@ void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     const auto& l = hosted(p);
     auto& pass = s.passes[p];
-    pass.params = params_[p];
+    if (const auto* w = weights_for(s.h, p); w && !l.params.empty()) {
+      pass.params = w->second;
+      pass.version = w->first;
+      pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
+    }
     pass.out.clear();
     for (const auto& d : l.out) pass.out.push_back(tensor::declare(sized(d, s.examples), config_.type));
     pass.grad_in.assign(l.in.size(), tensor{});
@@ -316,6 +352,8 @@ void stage::begin_backward(slot& s, effects& out) {
 
 void stage::forward_done(slot& s, effects& out) {
   if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
+  if (config_.plan->rule == weight_rule::latest && training(s))
+    for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
@@ -326,11 +364,11 @@ bool stage::send_outputs(slot& s, effects& out) {
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
     const auto& edge = out_edge(e);
     if (s.sent[e] || !edge_used(edge, s.h)) continue;
-    if (credit_[e] == 0) {
+    if (credit_[e].left() == 0) {
       all = false;
       continue;
     }
-    --credit_[e];
+    credit_[e].take(s.h.id);
     s.sent[e] = true;
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
@@ -344,12 +382,23 @@ bool stage::send_outputs(slot& s, effects& out) {
     release(s, out);
   } else {
     s.at = slot::stage_of::waiting;
-    if (s.missing == 0) {
-      s.at = slot::stage_of::backward;
-      s.is_void ? backward_done(s, out) : begin_backward(s, out);
-    }
+    if (s.missing == 0) start_backward(s, out);
   }
   return true;
+}
+
+void stage::start_backward(slot& s, effects& out) {
+  s.at = slot::stage_of::backward;
+  if (s.is_void) return backward_done(s, out);
+  if (config_.plan->rule == weight_rule::latest)
+    for (std::size_t p = 0; p < s.passes.size(); ++p) {
+      auto& pass = s.passes[p];
+      if (hosted(p).params.empty()) continue;
+      pass.lag = version_[p] - pass.version;
+      pass.version = version_[p];
+      pass.params = params_[p].at(version_[p]);
+    }
+  begin_backward(s, out);
 }
 
 void stage::backward_done(slot& s, effects& out) {
@@ -366,7 +415,9 @@ void stage::backward_done(slot& s, effects& out) {
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
     if (l.params.empty() || !l.in_train || s.is_void) continue;
-    out.send({reply(s, config_.worker), gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
+    auto h = reply(s, config_.worker);
+    h.clock = static_cast<std::uint32_t>(s.passes[p].lag);
+    out.send({h, gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
   }
   release(s, out);
 }
@@ -379,6 +430,8 @@ void stage::release(slot& s, effects& out) {
     h.port = edge.from_port;
     out.send({h, credit{1}});
   }
+  past_.push_back(s.h.id);
+  if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
   s.at = slot::stage_of::free;
   s.inputs.clear();
   s.wholes.clear();
@@ -395,7 +448,7 @@ role_status stage::status() const {
   role_status st;
   st.queued = static_cast<std::uint32_t>(pending_.size());
   for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
-  st.credit = credit_.empty() ? 0 : credit_[0];
+  st.credit = credit_.empty() ? 0 : credit_[0].left();
   for (std::size_t p = 0; p < version_.size(); ++p) st.version = version_[p] > st.version ? version_[p] : st.version;
   for (const auto& [id, p] : pending_) {
     st.step = p.h.step;

@@ -7,11 +7,13 @@
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
-//   * a forward runs only when all its inputs are there and, for layers with parameters, at exactly the weights of its step
-//     (weight rule "drain": staleness 0);
+//   * a forward runs only when all its inputs are there and, for layers with parameters, the weights that the job's weight rule wants
+//     (graph/warm_up.hpp): drain and stash exactly one version, latest the newest, if it is new enough;
+//   * a layer with delay d has at most d + 1 versions (stash); versions that no packet can want any more are let go;
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
+//   * forward, backward and credit may come twice: the second changes nothing;
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
@@ -19,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +31,7 @@
 #include "ops/layer.hpp"
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -43,6 +47,7 @@ struct stage_config {
   std::uint32_t slots = 1;
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
+  std::uint64_t first_step = 0;  // versions begin here
 };
 
 class stage : public role {
@@ -51,6 +56,8 @@ class stage : public role {
   ~stage() override;
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
+  // The most versions of one layer's weights that were here at once, those of packets under way included.
+  std::uint32_t most_versions() const { return most_versions_; }
 
  protected:
   // What one hosted layer holds of one packet.
@@ -61,6 +68,8 @@ class stage : public role {
     saved kept;
     std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
     std::int64_t planned_examples[2] = {0, 0};
+    std::uint64_t version = 0;  // of `params`
+    std::uint64_t lag = 0;      // stash: steps that it lacked; latest: versions that came between forward and backward
   };
   // A sub-solver.
   struct slot {
@@ -130,6 +139,10 @@ class stage : public role {
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
   bool weights_ready(const header& h) const;
+  std::uint64_t wanted_version(const header& h, std::size_t position) const;
+  const std::pair<const std::uint64_t, tensors>* weights_for(const header& h, std::size_t position) const;
+  void start_backward(slot& s, effects& out);
+  void count_versions();
   bool overtaken(const header& h) const;
   void bind(slot& s, pending&& p);
   void declare(slot& s);
@@ -170,10 +183,12 @@ class stage : public role {
   stage_config config_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
-  std::vector<std::uint32_t> credit_;  // by out-edge
-  std::vector<tensors> params_;        // by position
+  std::vector<edge_credit> credit_;  // by out-edge
+  std::deque<msg_id> past_;          // packets that have left, the latest: what comes of them once more is a duplicate
+  std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
   std::vector<std::uint64_t> version_;
   std::vector<bool> has_weights_;
+  std::uint32_t most_versions_ = 0;
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output
   std::vector<need_of> needs_;

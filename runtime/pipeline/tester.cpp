@@ -22,6 +22,9 @@ void tester::on(const envelope& e, time_point, effects& out) {
                      if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
                  },
                  [&](const state& s) { take_state(s, out); },
+                 [&](const start&) {
+                   if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
+                 },
                  [&](const finished& f) {
                    if (f.token == round_ && made_) give(out);
                  },
@@ -32,7 +35,7 @@ void tester::on(const envelope& e, time_point, effects& out) {
 }
 
 void tester::take_state(const state& s, effects& out) {
-  if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_) return;
+  if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_ || given_ == round_) return;
   blocks_[s.block] = s.value;
   if (blocks_.size() < config_.plan->blocks.size()) return;
   made_.emplace(config_.graph->layers.size());
@@ -60,6 +63,7 @@ void tester::give(effects& out) {
   }
   made_.reset();
   blocks_.clear();
+  given_ = round_;  // what comes twice comes late
 }
 
 role_status tester::status() const {

@@ -1,8 +1,9 @@
 // Evaluation that stops nobody (asynchronous modes): on `evaluate` the tester asks the shards for their blocks as they are, puts the
 // parameters together and gives them to its own stage, which holds the whole model; its loader feeds that stage the round's packets.
 //
-// Messages in:  evaluate (coordinator), state (shards), finished
-// Messages out: collect (shards of the first server group), layer_weights (the tester's stage)
+// Messages in:  evaluate (coordinator), state (shards), start, finished
+// Messages out: collect (shards of the first server group), layer_weights (the tester's stage), ready{joined} (coordinator: after a
+//               restart, to be asked again)
 // Invariant: a round's packets all run with the weights of one collection: version = round.
 #pragma once
 
@@ -24,6 +25,7 @@ struct tester_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   dtype type = dtype::f32;
+  std::uint32_t incarnation = 0;  // > 0: this node has been restarted
 };
 
 class tester final : public role {
@@ -38,7 +40,7 @@ class tester final : public role {
   header to(role_id r) const;
 
   tester_config config_;
-  std::uint64_t round_ = 0;
+  std::uint64_t round_ = 0, given_ = 0;       // the round we are at; the last whose weights have been handed on
   std::map<std::uint32_t, tensor> blocks_;    // of this round
   std::optional<std::vector<tensors>> made_;  // by layer, while the job runs
 };

@@ -15,6 +15,7 @@ tree_reducer::tree_reducer(reducer_config c) : config_(std::move(c)) {
   }
   cover_ = cover(covered.first, covered.count, p.packets);
   blocks_.resize(p.blocks.size());
+  keeps_ = p.nodes.size() > 1;
   for (auto& b : blocks_) b.done = config_.first_step;
 }
 
@@ -30,10 +31,14 @@ void tree_reducer::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const push& p) { take_push(e.h, p, out); },
                  [&](const weights& w) { take_weights(e.h, w, out); },
+                 [&](const fetch& f) { take_fetch(e.h, f, out); },
                  [&](const finished& f) {
                    const auto next = jobs_.extract(f.token);
                    if (!next.empty() && next.mapped().sum)
-                     send_up(next.mapped().block, next.mapped().step, next.mapped().node, (*next.mapped().sum)[0], out);
+                     sum_done(next.mapped().block, next.mapped().step, next.mapped().node, (*next.mapped().sum)[0], out);
+                 },
+                 [&](const start&) {
+                   if (config_.incarnation > 0) ask_neighbours(out);
                  },
                  [&](const halt&) { out.stop(); },
                  [&](const auto&) { ++dropped_; },
@@ -57,7 +62,7 @@ void tree_reducer::take_push(const header& h, const push& p, effects& out) {
     b.done = std::max(b.done, h.step + 1);
   }
   if (due.empty()) {
-    if (leaves) send_up(p.block, h.step, node, (*sum)[0], out);
+    if (leaves) sum_done(p.block, h.step, node, (*sum)[0], out);
     return;
   }
   const auto cost = cost_of(due);
@@ -65,28 +70,69 @@ void tree_reducer::take_push(const header& h, const push& p, effects& out) {
   out.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, tokens_);
 }
 
-void tree_reducer::send_up(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) const {
+role_id tree_reducer::above(std::uint32_t block) const {
   const auto& p = *config_.plan;
-  auto h = to(config_.rank == 0 ? p.blocks[block].shard : p.reducers[tree_parent(config_.rank, p.arity)]);
-  h.step = step;
-  out.send({h, push{block, node.first, node.span, sum}});
+  return config_.rank == 0 ? p.blocks[block].shard : p.reducers[tree_parent(config_.rank, p.arity)];
 }
 
-// The farthest first: the subtree below the last is the deepest.
+void tree_reducer::sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
+  auto& b = blocks_[block];
+  if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
+  const sent_sum s{step, node, sum};
+  send_up(block, s, out);
+  if (keeps_) b.unanswered.push_back(s);
+}
+
+void tree_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
+  auto h = to(above(block));
+  h.step = s.step;
+  out.send({h, push{block, s.node.first, s.node.span, s.sum}});
+}
+
+void tree_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
+                        effects& out) const {
+  auto h = to(r);
+  h.version = version;
+  h.flags = flags;
+  out.send({h, weights{block, value}});
+}
+
+// The farthest first: the subtree below the last is the deepest. That we asked for them is nobody else's business.
 void tree_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size()) return void(++dropped_);
   auto& b = blocks_[w.block];
   if (b.any && h.version <= b.down) return void(++dropped_);
   b.any = true;
   b.down = h.version;
-  const auto pass = [&](role_id r) {
-    auto on = to(r);
-    on.version = h.version;
-    on.flags = h.flags;
-    out.send({on, w});
-  };
-  for (auto r = below_.rbegin(); r != below_.rend(); ++r) pass(*r);
-  pass(config_.plan->workers[config_.rank]);
+  b.done = std::max(b.done, h.version);
+  b.open.erase(b.open.begin(), b.open.lower_bound(h.version));
+  std::erase_if(b.unanswered, [&](const sent_sum& s) { return s.step < h.version; });
+  if (keeps_) b.value = w.value;
+  const auto flags = static_cast<std::uint16_t>(h.flags & ~flag_join);
+  for (auto r = below_.rbegin(); r != below_.rend(); ++r) pass(*r, w.block, h.version, flags, w.value, out);
+  pass(config_.plan->workers[config_.rank], w.block, h.version, flags, w.value, out);
+}
+
+// --- restarts
+
+void tree_reducer::ask_neighbours(effects& out) const {
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
+    out.send({to(above(block)), fetch{block, true}});
+    for (auto r : below_) out.send({to(r), fetch{block, true}});
+  }
+}
+
+// What it had of ours is gone. Where we have no weights yet, they pass it as all do when they come.
+void tree_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
+  if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
+  const auto& b = blocks_[f.block];
+  if (std::find(below_.begin(), below_.end(), h.src) != below_.end()) {
+    if (b.any) pass(h.src, f.block, b.down, 0, b.value, out);
+  } else if (h.src == above(f.block)) {
+    for (const auto& s : b.unanswered) send_up(f.block, s, out);
+  } else {
+    ++dropped_;
+  }
 }
 
 role_status tree_reducer::status() const {

@@ -57,7 +57,7 @@ class world {
   bool run(std::uint64_t limit, const std::function<bool()>& stop = {});
 
   // The node loses its roles, what they waited for and what is under way from and to them. When it is still down after
-  // faults.detect, role 0 hears peer_down.
+  // faults.detect, role 0 hears peer_down; where that one is down itself, on_event hears the error.
   void crash(std::uint32_t node);
   // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order of ids.
   void restart(std::uint32_t node);

@@ -66,9 +66,13 @@ void world::crash(std::uint32_t node) {
 void world::detect(std::uint32_t node, std::uint32_t life) {
   if (nodes_[node].up || nodes_[node].life != life) return;
   ++counts_.reported_down;
+  const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
+  if (!at_home(role_id{0})) {  // nobody is left to be told
+    if (on_event) on_event({"error", 0, {}, "node " + name + " is lost: it crashed; the coordinator is gone"});
+    return;
+  }
   envelope e;
   e.h.dst = role_id{0};
-  const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
   e.body = peer_down{name, "it crashed"};
   inject(std::move(e));
 }

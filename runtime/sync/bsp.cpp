@@ -15,7 +15,8 @@
 // Invariants:
 //   * a gradient is applied exactly once: a push with step < version, or for a tree node that is there already, is ignored;
 //   * weights of version t depend on the packets' gradients alone, not on who computed them or in which order they came;
-//   * a push with step > version cannot be: no stage runs step t + 1 before it has version t + 1 (dropped and counted).
+//   * a push with step > version + delay cannot be: no stage runs step t before it has version t - delay (dropped and counted). The
+//     delay of a layer is 0 but for pipelines with weight rule `latest` or `stash` (runtime/graph/warm_up.hpp).
 #include "runtime/sync/clipped.hpp"
 #include "runtime/sync/stock.hpp"
 
@@ -31,6 +32,7 @@ sync_mode bsp_mode() {
           .lockstep = true,
           .clips_by_norm = true,
           .places = true,
+          .delays = true,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },
           .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
           .make_shard = [](half_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};

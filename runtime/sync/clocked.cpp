@@ -76,26 +76,49 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
   auto& c = cache_[w.block];
   const auto layer = config_.graph->params[block_at(w.block).param].layer;
   if (policy_.pull) c.asked = false;
-  if (c.value && h.version <= c.version) {
+  if (delayed(layer) && h.version >= layers_[layer].handed && !(c.value && h.version <= c.version)) {
+    c.later.try_emplace(h.version, w.value);
+    hand_next(layer, out);
+  } else if (c.value && h.version <= c.version) {
     ++dropped_;
-  } else if (exact() && (layers_[layer].begun || assembling_[layer]) && h.version > layers_[layer].done) {
+  } else if ((layers_[layer].begun || assembling_[layer]) &&
+             (hold_ ? h.version > *hold_ : exact() && h.version > layers_[layer].done)) {
     c.later.try_emplace(h.version, w.value);
   } else {
     c.version = h.version;
     c.value = w.value;
     try_hand(layer, out);
   }
+  if (hold_) release(out);
   // The answer may be older than what the next step needs, also one that brings nothing new.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
 }
 
-void clocked_worker::on_joined(std::uint64_t, effects&) {
+void clocked_worker::on_joined(std::uint64_t step, effects&) {
+  if (policy_.portions) hold_ = step;
   for (auto& c : cache_) c = {};
   for (auto& o : own_) o.clear();
   portion_left_.clear();
   for (auto& l : layers_) l.begun = false;
+}
+
+// All blocks are beyond the step that may have to be made again: go on with the newest.
+void clocked_worker::release(effects& out) {
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) {
+      const auto& c = cache_[id];
+      if (!c.value || (c.later.empty() ? c.version : c.later.rbegin()->first) <= *hold_) return;
+    }
+  hold_.reset();
+  for (auto& c : cache_)
+    if (!c.later.empty()) {
+      c.version = c.later.rbegin()->first;
+      c.value = c.later.rbegin()->second;
+      c.later.clear();
+    }
+  for (std::uint32_t l = 0; l < layers_.size(); ++l) try_hand(l, out);
 }
 
 // What came too early, as far as the layer is now.
@@ -113,6 +136,7 @@ void clocked_worker::take_later(std::uint32_t layer) {
 void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   if (assembling_[layer] || l.blocks.empty()) return;
+  if (delayed(layer)) return hand_next(layer, out);
   if (exact()) take_later(layer);
   std::uint64_t least = ~0ull, most = 0;
   for (auto id : l.blocks) {
@@ -123,7 +147,7 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   if (policy_.staleness == 0) {
     if (least != most || (l.begun && least <= l.handed)) return;
     forget_sums(layer, least);
-    count_read(layer, 0);
+    if (config_.plan->rule == weight_rule::drain) count_read(layer, 0);  // else every gradient says what it met
     assemble(layer, least, out);
     if (policy_.portions) tell_step_over(out);
     return;
@@ -132,6 +156,22 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   if ((l.begun && l.done < next) || least < least_version(next)) return;
   count_read(layer, next > least ? next - least : 0);
   assemble(layer, next, out);
+}
+
+// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates wants each of them.
+void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
+  auto& l = layers_[layer];
+  while (!assembling_[layer]) {
+    const auto next = l.begun ? l.handed + 1 : l.handed;
+    for (auto id : l.blocks)
+      if (!cache_[id].later.count(next)) return;
+    for (auto id : l.blocks) {
+      auto& c = cache_[id];
+      c.version = next;
+      c.value = std::move(c.later.extract(next).mapped());
+    }
+    assemble(layer, next, out);
+  }
 }
 
 // Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are put together by a job.
@@ -215,7 +255,9 @@ void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effe
   const auto g = config_.plan->group_index(worker);
   const auto packets = group_at(g).range.count;
   auto& clock = clocks_[b.plan->id].groups[g];
-  const bool early = h.step > clock.next && policy_.staleness == 0;  // cannot be: nobody has the weights for that step
+  // Cannot be: nobody has the weights for that step.
+  const auto ahead = config_.plan->delay_of(config_.graph->params[b.plan->param].layer);
+  const bool early = h.step > clock.next + ahead && policy_.staleness == 0;
   if (group_at(g).server_group != group() || h.step < clock.next || early || !well_formed({p.first, p.span}, packets))
     return void(++dropped_);
   auto& tree = clock.trees.try_emplace(h.step, packets).first->second;

@@ -39,7 +39,8 @@ class clocked_worker : public worker_half {
     std::uint64_t version = 0;
     tensor value;
     bool asked = false;  // a fetch is under way
-    // Newer ones, which came while a restarted worker makes a step again that this block has already: by version.
+    // Newer ones, by version: which came while a restarted worker makes a step again that this block has already; or, of a layer with a
+    // delay, before the layer's other blocks.
     std::map<std::uint64_t, tensor> later;
   };
   // Our own sum of one step's packets that the weights we read may lack: read your own writes.
@@ -52,8 +53,11 @@ class clocked_worker : public worker_half {
   std::uint64_t least_version(std::uint64_t step) const { return step > policy_.staleness ? step - policy_.staleness : 0; }
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
+  bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && layers_[layer].delay > 0; }
   bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
   void take_later(std::uint32_t layer);
+  void hand_next(std::uint32_t layer, effects& out);
+  void release(effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
   void count_portion(std::uint64_t step, tree_node node, effects& out);
@@ -62,7 +66,10 @@ class clocked_worker : public worker_half {
   std::vector<cached> cache_;              // by block
   std::vector<std::vector<own_sum>> own_;  // by layer
   std::vector<bool> assembling_;           // by layer
-  std::uint64_t over_ = 0;                 // portions: the coordinator knows that steps below are over
+  // Portions, restarted: what we do again of this step needs its weights in all layers, although some have newer ones already. Until
+  // all do, no layer goes on.
+  std::optional<std::uint64_t> hold_;
+  std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
 };
 

@@ -19,7 +19,10 @@ worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s
   open_.resize(layers_.size());
   reads_.resize(layers_.size());
   blocks_of_.resize(config_.graph->params.size());
-  for (auto& l : layers_) l.done = l.handed = config_.first_step;
+  for (std::uint32_t l = 0; l < layers_.size(); ++l) {
+    layers_[l].done = layers_[l].handed = config_.first_step;
+    layers_[l].delay = plan.delay_of(l);
+  }
   for (auto r : plan.stages[config_.worker])
     for (std::size_t p = 0; p < plan[r].layers.size(); ++p) {
       auto& l = layers_[plan[r].layers[p]];
@@ -91,22 +94,24 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (g.layer >= layers_.size()) return void(++dropped_);
   auto& l = layers_[g.layer];
   const auto range = config_.plan->range_of(config_.worker);
-  if (h.step < l.done) return void(++dropped_);
+  if (h.step < l.done || l.ahead.count(h.step)) return void(++dropped_);
   const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
   const tree_node leaf{h.packet - all.first, 1};
   const auto packets = all.count;
   if (leaf.first >= packets) return void(++dropped_);
   auto value = std::make_shared<tensors>(g.grads);
   if (range.count == 1 && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
-    l.done = h.step + 1;
+    if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
+    if (l.delay == 0) l.done = h.step + 1;
     on_sum(g.layer, h.step, cover_[0], value, out);
-    return on_layer_done(g.layer, h.step, out);
+    return step_left(g.layer, h.step, out);
   }
   auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
   additions due;
   const auto [node, fresh] =
       open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
   if (!fresh) return void(++dropped_);
+  if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
   if (due.empty()) {
@@ -123,13 +128,23 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
 
 void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
-  if (step < l.done) return void(++dropped_);  // given up meanwhile
+  if (step < l.done || l.ahead.count(step)) return void(++dropped_);  // given up meanwhile
   on_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);
-  l.done = step + 1;
-  on_layer_done(layer, step, out);
+  step_left(layer, step, out);
+}
+
+// Packets of several steps are under way where there is a delay, and a later step may be done first.
+void worker_half::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
+  auto& l = layers_[layer];
+  if (l.delay == 0) {
+    l.done = step + 1;
+    return on_layer_done(layer, step, out);
+  }
+  l.ahead.insert(step);
+  while (l.ahead.erase(l.done)) on_layer_done(layer, l.done++, out);
 }
 
 void worker_half::forget_sums(std::uint32_t layer, std::uint64_t below) {

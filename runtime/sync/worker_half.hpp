@@ -7,7 +7,7 @@
 //
 // Invariants:
 //   * a packet's gradient enters its sum once, in the brackets of the fixed tree, whatever the order of arrival;
-//   * a layer's stage gets versions in order; version t + 1 means "step t + 1 may begin";
+//   * a layer's stage gets versions in order; version t + 1 means "step t + 1 may begin" (with a delay d: step t + 1 + d);
 //   * `ready{settled}` leaves behind everything the worker had to say about steps below the boundary.
 #pragma once
 
@@ -46,6 +46,8 @@ class worker_half : public role {
     std::uint64_t done = 0;             // gradients of earlier steps have all come and left
     std::uint64_t handed = 0;           // version the stage has
     bool begun = false;                 // it has one
+    std::uint32_t delay = 0;            // steps that the stage runs ahead of its updates (graph/warm_up.hpp)
+    std::set<std::uint64_t> ahead;      // steps whose gradients have left before those of step `done`; with a delay only
   };
 
   // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run.
@@ -101,6 +103,7 @@ class worker_half : public role {
   };
 
   void take_gradient(const header& h, const gradient& g, effects& out);
+  void step_left(std::uint32_t layer, std::uint64_t step, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void begin_join(effects& out);
   void take_join(const envelope& e, std::uint32_t block, effects& out);

@@ -106,7 +106,7 @@ TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
   self = &run;
   const auto r = run.run();
   EXPECT_TRUE(r.ok) << r.error;
-  EXPECT_EQ(kinds, (std::vector<std::string>{"paused", "moved", "checkpoint", "resumed", "eval", "done"}));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"paused", "moved", "resumed", "checkpoint", "eval", "done"}));
   EXPECT_EQ(r.weights_sha256, still.weights_sha256);
 }
 

@@ -240,7 +240,7 @@ TEST_F(repl_commands_test, layer_tells_type_shapes_and_parameters) {
 }
 
 TEST_F(repl_commands_test, completion_knows_commands_modes_options_and_layers) {
-  EXPECT_EQ(text("_complete mod").text, "mode");
+  EXPECT_EQ(text("_complete mo").text, "mode\nmove");
   EXPECT_EQ(text("_complete help sta").text, "staleness\nstatus");
   EXPECT_EQ(text("_complete mode ").text, "bsp\nmine\nssp") << "the job's modes, plugins' included";
   EXPECT_EQ(text("_complete mode mine p").text, "pull=");

@@ -1,6 +1,7 @@
 // `troupe sim` as people and scripts run it.
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/apps/child.hpp"
@@ -144,6 +145,42 @@ TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
   EXPECT_GT(crashes, 3u);
 }
 
+TEST_F(sim_command, reducers_of_a_tree_that_crash_and_come_back_change_no_bit) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> words{job, "--nodes", "8", "--set", "train.exchange.reducer=tree"};
+  const auto quiet = done(words);
+  std::uint64_t crashes = 0;
+  for (const char* seed : {"1", "2", "3", "4", "5"}) {
+    auto more = words;
+    more.insert(more.end(), {"--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
+    const auto d = done(more);
+    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
+    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  }
+  EXPECT_GT(crashes, 3u);
+}
+
+// What cannot be repaired ends the job as any failure does, by name.
+TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_name) {
+  const auto job = write("job.toml", tiny_job());
+  const auto faults =
+      write("shard.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"2ms\"\nuntil = \"2ms\"\nnodes = [2]\nrestart_after = \"1ms\"\n");
+  std::vector<std::string> words{"sim",       job,
+                                 "--nodes",   "3",
+                                 "--set",     "topology.servers_per_group=2",
+                                 "--faults",  faults,
+                                 "--network", config("sim/ethernet.toml")};
+  const auto o = troupe(words);
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are gone"), std::string::npos) << o.err;
+  words.push_back("--json");
+  const auto j = troupe(words);
+  EXPECT_EQ(j.code, 1);
+  const auto errors = of_kind(objects(j.out), "error");
+  ASSERT_EQ(errors.size(), 1u) << j.out;
+  EXPECT_NE(errors[0]["message"].get<std::string>().find("shard1"), std::string::npos) << j.out;
+}
+
 TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   const auto job = write("job.toml", tiny_job());
   done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});
@@ -164,6 +201,63 @@ TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   EXPECT_GT(jobs, 10u);
   EXPECT_GT(begun, 5u);
   EXPECT_EQ(begun, ended);
+}
+
+// Bytes on the wire of a run are those that `troupe plan` says: AlexNet, convolutions by batch on three nodes, fc6 on one FC node or two.
+// What the beginning and the end take (first weights, evaluation, collecting) falls out of the difference of two runs.
+TEST_F(sim_command, alexnets_conv_nodes_move_what_the_plan_says) {
+  const std::vector<std::string> where{config("jobs/alexnet_fc.toml"), "--cluster", config("clusters/alexnet_fc.toml"), "--json"};
+  const auto with = [&](const char* command, const std::vector<std::string>& more) {
+    std::vector<std::string> words{command};
+    words.insert(words.end(), where.begin(), where.end());
+    words.insert(words.end(), more.begin(), more.end());
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 0) << o.out << o.err;
+    return objects(o.out);
+  };
+  for (const double megabytes : {56.4, 37.5}) {
+    std::vector<std::string> set;
+    if (megabytes < 50) set = {"--set", "layer.fc6.partition=none", "--set", "layer.fc6.place=fc1"};
+    const auto moved = [&](const char* steps) {
+      auto more = set;
+      more.insert(more.end(), {"--maths", "none", "--steps", steps});
+      std::map<std::string, double> by;  // node -> in and out
+      const auto told = of_kind(with("sim", more), "links").at(0);
+      for (const auto& l : told["links"]) {
+        const auto name = l["link"].get<std::string>();
+        by[name.substr(0, name.find(' '))] += l["bytes"].get<double>();
+      }
+      return by;
+    };
+    auto few = moved("2"), many = moved("6");
+    const auto plan = with("plan", set).at(0);
+    for (const auto& [link, node] : {std::pair{"n4", "conv1"}, {"n5", "conv2"}, {"n6", "conv3"}, {"n2", "fc1"}, {"n1", "ps"}}) {
+      const double said = plan["bytes_per_step"][node].get<double>() + plan["bytes_received_per_step"][node].get<double>();
+      EXPECT_NEAR((many[link] - few[link]) / 4, said, 0.01 * said) << node;
+      if (std::string(node).starts_with("conv")) {
+        EXPECT_NEAR(said, 1e6 * megabytes, 1e4 * megabytes);
+      }
+    }
+  }
+}
+
+TEST_F(sim_command, placed_layers_bring_their_nodes) {
+  auto text = tiny_job();
+  text.replace(text.find("outputs = 16"), 12, "outputs = 16\nplace = \"fc\"");
+  const auto job = write("job.toml", text);
+  const auto d = done({job, "--nodes", "2"});
+  EXPECT_EQ(d["nodes"], 3);
+  EXPECT_EQ(d["weights_sha256"], done({write("plain.toml", tiny_job()), "--nodes", "2"})["weights_sha256"]);
+  EXPECT_GT(d["bytes_per_step"].get<double>(), 0);
+  EXPECT_EQ(done({job, "--nodes", "2", "--maths", "none"})["nodes"], 3) << "layers that lie apart stay layers";
+  const auto coarse = troupe({"sim", job, "--nodes", "2", "--maths", "none", "--buckets", "2"});
+  EXPECT_EQ(coarse.code, 2);
+  EXPECT_NE(coarse.err.find("--buckets 0"), std::string::npos) << coarse.err;
+  const auto both = troupe({"sim", job, "--nodes", "2", "--cluster", config("clusters/local2.toml")});
+  EXPECT_EQ(both.code, 2);
+  const auto elsewhere = troupe({"sim", job, "--cluster", config("clusters/local2.toml")});
+  EXPECT_EQ(elsewhere.code, 2);
+  EXPECT_NE(elsewhere.err.find("unknown node 'fc'"), std::string::npos) << elsewhere.err;
 }
 
 TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {

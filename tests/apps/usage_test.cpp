@@ -122,6 +122,26 @@ TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
   EXPECT_NE(text.out.find("worker0/ip1"), std::string::npos) << text.out;
 }
 
+TEST_F(usage, plan_suggests_keys_that_the_job_file_takes) {
+  const auto job = std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/alexnet.toml";
+  const std::vector<std::string> words{
+      "plan", job, "--suggest", "--set", "topology.workers_per_group=4", "--set", "pipeline.packets=4"};
+  const auto text = troupe(words);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("fc6    partition = \"feature\""), std::string::npos) << text.out;
+  auto more = words;
+  more.emplace_back("--json");
+  const auto s = objects(troupe(more).out).at(0);
+  EXPECT_EQ(s["event"], "suggestion");
+  EXPECT_LT(s["suggested"]["seconds"], s["by_batch"]["seconds"]);
+  ASSERT_EQ(s["layers"].size(), 8u);
+  EXPECT_EQ(s["layers"][0]["partition"], "batch");
+  EXPECT_EQ(s["layers"][5]["layer"], "fc6");
+  EXPECT_EQ(s["layers"][5]["partition"], "feature");
+  more.insert(more.end(), {"--gbit", "0"});
+  EXPECT_EQ(troupe(more).code, 2);
+}
+
 TEST_F(usage, a_mode_that_does_not_suit_the_job_is_told_with_its_place) {
   const auto job = write("job.toml", tiny_job("[topology]\nworker_groups = 2\n"));
   for (const char* command : {"train", "check", "plan"}) {

@@ -184,7 +184,7 @@ void cluster_test::start(const std::string& node) {
 
 bool cluster_test::joined(const std::string& node, millis within) {
   // The daemon's own word: a coordinator's log may hold an earlier life of the node.
-  return daemon(node).wait_log("joined the cluster at n1", within);
+  return daemon(node).wait_log("joined the cluster at " + names_.front(), within);
 }
 
 void cluster_test::start_all() {
@@ -200,7 +200,7 @@ void cluster_test::kill_hard(const std::string& node) {
 cluster_address cluster_test::address_of(const std::string& node) const {
   return {"lab", (folder_ / "certs").string(), "127.0.0.1:" + std::to_string(ports_.at(node)), node};
 }
-cluster_address cluster_test::coordinator() const { return address_of("n1"); }
+cluster_address cluster_test::coordinator() const { return address_of(names_.front()); }
 
 std::uint16_t cluster_test::data_port(const std::string& node) const {
   const auto& out = daemons_.at(node)->out();

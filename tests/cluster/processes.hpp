@@ -61,7 +61,7 @@ class cluster_test : public testing::Test {
   ~cluster_test() override;
 
   void make_cluster(int nodes);
-  // Nodes and roles of a file in configs/clusters, on free ports.
+  // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.
   void make_cluster_like(const std::string& file);
   void start(const std::string& node);
   void start_all();  // and waits until all have joined

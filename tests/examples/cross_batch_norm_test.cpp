@@ -85,6 +85,41 @@ TEST(cross_batch_norm_example, four_packets_are_one_batch) {
   }
 }
 
+// What the peers had told the former stage of a step is gone: nobody can go on, and the job says so.
+TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_by_name) {
+  const auto dev = make_cpu_device();
+  std::vector<node_spec> nodes(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    nodes[i].name = "n" + std::to_string(i + 1);
+    nodes[i].roles = {i == 0 ? "coordinator" : "worker"};
+  }
+  nodes[0].roles.insert(nodes[0].roles.end(), {"server", "data"});
+  shape_of_job s;
+  s.workers = 2;
+  s.sub_solvers = 4;
+  s.steps = 20;
+  auto made = prepare_job(normalised(s), with_plugin(), nodes);
+  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
+  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  sim::world_config c;
+  c.dev = dev.get();
+  sim::world w(c);
+  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
+  std::string end;
+  w.on_event = [&](const event_effect& e) {
+    if (e.kind == "done" || e.kind == "error") end = e.kind + ": " + e.text;
+  };
+  w.at(duration(1'500'000), [&] { w.crash(1); });
+  w.at(duration(2'000'000), [&] { w.restart(1); });
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(go);
+  ASSERT_TRUE(w.run(2'000'000, [&] { return !end.empty(); }));
+  EXPECT_EQ(end, "error: node n2 is lost: worker0/norm was restarted, and what its peers had told it is gone");
+}
+
 TEST(cross_batch_norm_example, too_few_sub_solvers_is_found_before_anything_starts) {
   shape_of_job s;
   s.sub_solvers = 2;

@@ -79,10 +79,40 @@ const row rows[] = {
     {"NaN as a scale", 14, "kernel = 3\nlr_scale = nan", "15:1", "'lr_scale' must be finite and at least 0, it is nan"},
     {"unknown partition", 14, "kernel = 3\npartition = \"features\"", "15:1",
      "unknown partition 'features'; did you mean 'feature'?"},
-    {"unknown node", 14, "kernel = 3\nplace = \"n2/cpu:1\"", "15:1", "layer 'conv1': unknown node 'n2' (there is: local)"},
-    {"fractions that do not sum to 1", 14,
-     "kernel = 3\npartition = \"feature\"\nplace = [\"local\", \"local\"]\nfraction = [0.5, 0.6]", "17:1",
-     "layer 'conv1': fractions must sum to 1, these sum to 1.1"},
+    {"unknown node", 14, "kernel = 3\nplace = \"locall\"", "15:1",
+     "layer 'conv1': unknown node 'locall'; did you mean 'local'? (there is: local)"},
+    {"unknown node in a list", 14, "kernel = 3\npartition = \"feature\"\nplace = [\"local\", \"n9\"]", "16:19",
+     "layer 'conv1': unknown node 'n9' (there is: local)"},
+    {"unknown device", 14, "kernel = 3\nplace = \"local/cpu:7\"", "15:1",
+     "layer 'conv1': node 'local' has no device 'cpu:7' (it has: cpu:0)"},
+    {"places of a wrong type", 14, "kernel = 3\nplace = [\"local\", 2]", "15:19", "'place' must be a list of strings"},
+    {"fractions that do not sum to 1", 14, "kernel = 3\nfraction = [0.5, 0.4]", "15:1",
+     "layer 'conv1': fractions must sum to 1, these sum to 0.9"},
+    {"fractions of a second layer", 20, "outputs = 10\nfraction = [0.5, 0.4]", "21:1",
+     "layer 'ip1': fractions must sum to 1, these sum to 0.9"},
+    {"fractions of places", 20, "outputs = 10\npartition = \"feature\"\nplace = [\"local\", \"local\"]\nfraction = [0.5, 0.6]",
+     "23:1", "layer 'ip1': fractions must sum to 1, these sum to 1.1"},
+    {"a fraction too many", 14, "kernel = 3\nfraction = [0.5, 0.25, 0.25]", "15:1", "layer 'conv1': 3 fractions for 2 workers"},
+    {"a fraction too few", 20, "outputs = 10\npartition = \"feature\"\nplace = [\"local\", \"local\"]\nfraction = 1", "23:1",
+     "layer 'ip1': 1 fractions for 2 places"},
+    {"a negative fraction", 14, "kernel = 3\nfraction = [1.5, -0.5]", "15:1", "'fraction' must be between 0 and 1, it is 1.5"},
+    {"a worker without a packet", 14, "kernel = 3\nfraction = [0.9, 0.1]", "15:1",
+     "layer 'conv1': part 1 gets none of the 4 packets of a step"},
+    {"a place without a packet", 14, "kernel = 3\npartition = \"batch\"\nplace = [\"local\", \"local\"]\nfraction = [0.8, 0.2]",
+     "17:1", "layer 'conv1': part 1 gets none of the 4 packets of a step"},
+    {"more places than packets", 14,
+     "kernel = 3\npartition = \"batch\"\nplace = [\"local\", \"local\", \"local\", \"local\", \"local\"]", "16:1",
+     "layer 'conv1': part 1 gets none of the 4 packets of a step"},
+    {"a part without a feature", 20, "outputs = 10\npartition = \"feature\"\nfraction = [0.99, 0.01]", "22:1",
+     "layer 'ip1': part 1 gets none of its 10 features"},
+    {"split by feature of a layer that cannot be", 24, "inputs = [\"ip1\", \"label\"]\npartition = \"feature\"", "25:1",
+     "layer 'loss': a layer of type 'softmax_loss' cannot be split by feature (it supports: batch, none)"},
+    {"split by feature of a grouped convolution", 14, "kernel = 3\ngroups = 2\npartition = \"feature\"", "16:1",
+     "layer 'conv1': a layer of type 'convolution' cannot be split by feature (it supports: batch, none)"},
+    {"none in two places", 20, "outputs = 10\npartition = \"none\"\nplace = [\"local\", \"local\"]", "22:1",
+     "layer 'ip1': partition = \"none\" is one place, not 2"},
+    {"a fraction of what is not split", 20, "outputs = 10\npartition = \"none\"\nfraction = 1", "22:1",
+     "layer 'ip1': a fraction of a layer that is not split"},
     {"bad phase", 14, "kernel = 3\nphase = \"tests\"", "15:1", "unknown phase 'tests'; did you mean 'test'?"},
     {"label to a convolution", 12, "inputs = [\"label\"]", "12:11", "layer 'conv1': input 0 of a convolution layer takes values"},
     {"too few scores", 20, "outputs = 9", "24:11",
@@ -200,8 +230,7 @@ const row rows[] = {
      "packets must divide the batch of [eval] too: 10 examples, 4 packets"},
     {"fewer packets than workers", 37, "packets = 1", "37:1", "fewer packets than workers: 1 for 2"},
     {"packets beyond 16 bits", 37, "packets = 70000", "37:1", "'packets' must be between 1 and 65535, it is 70000"},
-    {"weights rule that is not built", 37, "packets = 4\nweights = \"stash\"", "38:1",
-     "weights = \"stash\" is not built yet; there is: drain"},
+    {"unknown rule of weights", 37, "packets = 4\nweights = \"stahs\"", "38:1", "unknown weights 'stahs'; did you mean 'stash'?"},
     {"unknown fuse", 37, "packets = 4\nfuse = \"atuo\"", "38:1", "unknown fuse 'atuo'; did you mean 'auto'?"},
     {"no workers", 39, "workers_per_group = 0", "39:1", "'workers_per_group' must be between 1 and 65535, it is 0"},
     {"not a boolean", 39, "colocated = 1", "39:1", "'colocated' must be true or false, it is an integer"},
@@ -250,6 +279,46 @@ TEST(bad_input, a_topology_that_does_not_suit_the_mode) {
   EXPECT_THAT(at(hogwild, "workers_per_group = 2", nodes), HasSubstr("job.toml:38:2: hogwild shares memory: worker1 on node 'n2'"));
   EXPECT_EQ(at(hogwild, "worker_groups = 2\nserver_groups = 2", nodes), "") << "an array a node";
   EXPECT_EQ(at(hogwild, "workers_per_group = 4", local_node()), "");
+}
+
+// Layers that are placed, and what does not go with them.
+TEST(bad_input, what_placed_layers_do_not_go_with) {
+  const auto at = [](const std::string& sync, const std::string& topology) {
+    auto lines = sound_lines();
+    lines[19] = "outputs = 10\nplace = \"local\"";
+    lines[26] = sync;
+    lines[38] = topology;
+    return shown(mistakes_of(text_of(lines)));
+  };
+  const std::string two = "workers_per_group = 2", bsp = "sync = { mode = \"bsp\" }";
+  EXPECT_EQ(at(bsp, two), "");
+  for (const char* mode : {"ssp", "downpour", "easgd", "gossip", "hogwild", "sandblaster"})
+    EXPECT_THAT(at(std::string("sync = { mode = \"") + mode + "\" }", two),
+                HasSubstr(std::string("job.toml:28:10: mode '") + mode +
+                          "' needs every layer beside every worker, and this job places or "
+                          "splits some (modes that can: bsp)"));
+  EXPECT_THAT(
+      at(bsp + "\nexchange = { reducer = \"tree\" }", two),
+      HasSubstr("job.toml:29:14: reducer \"tree\" needs every layer beside every worker; use \"server\" with placed layers"));
+  EXPECT_THAT(at("sync = { mode = \"downpour\" }", "workers_per_group = 1\nworker_groups = 2"),
+              HasSubstr("job.toml:41:1: layers that are placed or split by feature serve one worker group, there are 2"));
+}
+
+TEST(bad_input, a_node_that_would_hold_more_than_it_may) {
+  auto lines = sound_lines();
+  lines[19] = "outputs = 10\nplace = \"fc\"";
+  auto spec = parse_job(text_of(lines), "job.toml", *all_tables(), {});
+  auto nodes = local_node();
+  nodes.push_back(nodes.front());
+  nodes[1].name = "fc";
+  nodes[1].at = {"cluster.toml", 9, 3};
+  nodes[1].memory_limit = 1 << 20;
+  EXPECT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(prepare_job(std::get<job_spec>(spec), all_tables(), nodes)));
+  nodes[1].memory_limit = 1000;
+  const auto job = prepare_job(std::get<job_spec>(spec), all_tables(), nodes);
+  const auto* e = std::get_if<diagnostics>(&job);
+  ASSERT_TRUE(e);
+  EXPECT_THAT(shown(*e), HasSubstr("cluster.toml:9:3: over budget: node 'fc' would hold about "));
 }
 
 struct override_row {

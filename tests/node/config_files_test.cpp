@@ -64,12 +64,29 @@ std::vector<node_spec> one_node() {
   return {n};
 }
 
+std::vector<node_spec> nodes_of(const std::string& cluster) {
+  auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + cluster);
+  if (auto* e = std::get_if<diagnostics>(&c)) {
+    ADD_FAILURE() << text_of(*e);
+    return {};
+  }
+  return std::get<cluster_spec>(c).nodes;
+}
+
+// Jobs that name nodes, and the cluster that has these.
+const std::map<std::string, std::string> clusters_of_jobs{{"alexnet_fc.toml", "alexnet_fc.toml"},
+                                                          {"multinode_caffe.toml", "multinode_caffe.toml"},
+                                                          {"pipeline4.toml", "pipeline4.toml"},
+                                                          {"singa_hybrid.toml", "local2.toml"}};
+
 TEST(configs, every_job_is_read_built_and_planned) {
   const auto files = files_in("jobs");
   EXPECT_GE(files.size(), 4u);
   for (const auto& f : files) {
     SCOPED_TRACE(f);
-    const auto j = prepared(std::filesystem::path(f).filename().string(), one_node());
+    const auto name = std::filesystem::path(f).filename().string();
+    const auto cluster = clusters_of_jobs.find(name);
+    const auto j = prepared(name, cluster == clusters_of_jobs.end() ? one_node() : nodes_of(cluster->second));
     ASSERT_TRUE(j);
     EXPECT_FALSE(j->plan.blocks.empty());
   }
@@ -81,14 +98,13 @@ TEST(configs, every_cluster_is_read_and_carries_a_job) {
     auto c = read_cluster_file(f);
     if (auto* e = std::get_if<diagnostics>(&c)) FAIL() << text_of(*e);
     const auto& cluster = std::get<cluster_spec>(c);
-    const auto j =
-        prepared("lenet_synthetic.toml", cluster.nodes, {"topology.workers_per_group=" + std::to_string(cluster.nodes.size())});
-    ASSERT_TRUE(j);
-    std::set<std::uint32_t> used;
-    for (auto w : j->plan.workers) used.insert(j->plan[w].node);
     const auto workers = std::count_if(cluster.nodes.begin(), cluster.nodes.end(), [](const node_spec& n) {
       return std::find(n.roles.begin(), n.roles.end(), "worker") != n.roles.end();
     });
+    const auto j = prepared("lenet_synthetic.toml", cluster.nodes, {"topology.workers_per_group=" + std::to_string(workers)});
+    ASSERT_TRUE(j);
+    std::set<std::uint32_t> used;
+    for (auto w : j->plan.workers) used.insert(j->plan[w].node);
     EXPECT_EQ(used.size(), static_cast<std::size_t>(workers));
   }
 }
@@ -120,6 +136,94 @@ TEST(configs, singas_presets_have_singas_topologies) {
     else
       EXPECT_EQ(work, serve);
   }
+}
+
+// Layers by the nodes that have them, as "layer.part@node packets first+count".
+std::vector<std::string> placed_parts(const prepared_job& j) {
+  std::vector<std::string> list;
+  for (const auto& r : j.plan.roles) {
+    if (r.kind != role_kind::stage || r.tester || r.worker < j.plan.ranges.size()) continue;
+    list.push_back(r.name.substr(r.name.find('/') + 1) + "@" + j.plan.nodes[r.node].name + " packets " +
+                   std::to_string(r.packets.first) + "+" + std::to_string(r.packets.count));
+  }
+  return list;
+}
+
+// Each parameter's elements by the node of their shard.
+std::map<std::string, std::int64_t> owners(const prepared_job& j, const std::string& layer) {
+  std::map<std::string, std::int64_t> by;
+  for (const auto& b : j.plan.blocks)
+    if (j.graph.params[b.param].full_name.rfind(layer + ".", 0) == 0) by[j.plan.nodes[j.plan[b.shard].node].name] += b.count;
+  return by;
+}
+
+using parts = std::vector<std::string>;
+using owned = std::map<std::string, std::int64_t>;
+
+TEST(configs, singas_hybrid_splits_ip1_by_feature_between_the_workers) {
+  const auto j = prepared("singa_hybrid.toml", nodes_of("local2.toml"));
+  ASSERT_TRUE(j);
+  EXPECT_EQ(placed_parts(*j), (parts{"ip1.0@n1 packets 0+2", "ip1.1@n2 packets 0+2"}));
+  EXPECT_EQ(owners(*j, "ip1"), (owned{{"n1", 5 * 1025}, {"n2", 5 * 1025}})) << "each keeps its slice only";
+  EXPECT_EQ(owners(*j, "conv1"), (owned{{"n1", 32 * 76}}));
+}
+
+TEST(configs, multinode_caffes_fc_node_serves_three_conv_nodes) {
+  const auto j = prepared("multinode_caffe.toml", nodes_of("multinode_caffe.toml"));
+  ASSERT_TRUE(j);
+  EXPECT_EQ(placed_parts(*j), (parts{"ip1@fc packets 0+12", "loss@fc packets 0+12", "accuracy@fc packets 0+12"}));
+  EXPECT_EQ(owners(*j, "ip1"), (owned{{"fc", 10250}}));
+  EXPECT_EQ(owners(*j, "conv3"), (owned{{"ps", 64 * 801}}));
+  for (std::uint32_t w = 0; w < 3; ++w)
+    EXPECT_EQ(j->plan.nodes[j->plan[j->plan.workers[w]].node].name, "conv" + std::to_string(w + 1));
+}
+
+TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
+  const auto j = prepared("pipeline4.toml", nodes_of("pipeline4.toml"));
+  ASSERT_TRUE(j);
+  EXPECT_EQ(placed_parts(*j), (parts{"ip1..relu1@n1 packets 0+32", "ip2..relu2@n2 packets 0+32", "ip3..relu3@n3 packets 0+32",
+                                     "ip4..accuracy@n4 packets 0+32"}));
+  const auto costs = cost_of(j->plan, j->graph, j->spec);
+  const double there = 128 * 512 * 4, labels = 128 * 4;
+  using way = std::pair<std::uint32_t, std::uint32_t>;
+  EXPECT_EQ(
+      costs.links,
+      (std::map<way, double>{
+          {{0, 1}, there}, {{1, 0}, there}, {{1, 2}, there}, {{2, 1}, there}, {{2, 3}, there}, {{3, 2}, there}, {{0, 3}, labels}}));
+}
+
+// PROTOCOLS 2, "one weird trick": what a conv node sends and gets in a step of 256 examples of its own.
+TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
+  const auto moved = [](const std::string& job, const std::vector<std::string>& set) {
+    const auto j = prepared(job, nodes_of("alexnet_fc.toml"), set);
+    EXPECT_EQ(j->graph.parameter_count, 60965224);
+    EXPECT_EQ(j->graph.packet_examples, 256);
+    const auto costs = cost_of(j->plan, j->graph, j->spec);
+    for (const char* node : {"conv2", "conv3"}) {
+      EXPECT_EQ(costs.bytes_per_step.at(node), costs.bytes_per_step.at("conv1"));
+      EXPECT_EQ(costs.received.at(node), costs.received.at("conv1"));
+    }
+    return costs.bytes_per_step.at("conv1") + costs.received.at("conv1");
+  };
+  const double weights = 2 * 4 * 2334080, pool5 = 2 * 256 * 9216 * 4, labels = 256 * 4;  // both ways, but the labels
+  const auto one = moved("alexnet_fc.toml", {"layer.fc6.partition=none", "layer.fc6.place=fc1"});
+  EXPECT_EQ(one, weights + pool5 + labels);
+  EXPECT_NEAR(one, 37.5e6, 0.01 * 37.5e6);
+  const auto two = moved("alexnet_fc.toml", {});
+  EXPECT_EQ(two, weights + 2 * pool5 + labels);
+  EXPECT_NEAR(two, 56.4e6, 0.01 * 56.4e6);
+  const auto data_parallel =
+      moved("alexnet.toml", {"topology.workers_per_group=3", "topology.colocated=false", "pipeline.packets=3", "data.batch=768"});
+  EXPECT_EQ(data_parallel, 2.0 * 4 * 60965224);
+  EXPECT_NEAR(data_parallel, 487.7e6, 0.01 * 487.7e6);
+}
+
+TEST(configs, alexnets_fc6_is_cut_in_two) {
+  const auto j = prepared("alexnet_fc.toml", nodes_of("alexnet_fc.toml"));
+  ASSERT_TRUE(j);
+  EXPECT_EQ(owners(*j, "fc6"), (owned{{"fc1", 2048 * 9217}, {"fc2", 2048 * 9217}}));
+  EXPECT_EQ(owners(*j, "fc7"), (owned{{"fc1", 4096 * 4097}})) << "it reads all of fc6: gathered on the first node";
+  EXPECT_EQ(owners(*j, "conv2"), (owned{{"ps", 256 * 48 * 25 + 256}}));
 }
 
 TEST(configs, lenet_is_caffes) {

@@ -88,6 +88,39 @@ TEST(laws_mistakes, early_apply_is_found) {
   });
 }
 
+// A reducer of the tree that does not send again what the restarted one above it has lost.
+struct nothing_again final : mistake {
+  void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
+    if (!is(j.plan, self, role_kind::reducer) || !std::holds_alternative<fetch>(in.body)) inner.on(in, now, out);
+  }
+};
+
+// A reducer that takes a sum which comes again for one of the next step.
+struct counted_again final : mistake {
+  std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t, std::uint32_t>> came;
+  void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
+    auto e = in;
+    const auto* p = std::get_if<push>(&e.body);
+    if (p && is(j.plan, self, role_kind::reducer) && !came.insert({self, e.h.src, p->block, e.h.step, p->first}).second) ++e.h.step;
+    inner.on(e, now, out);
+  }
+};
+
+TEST(laws_mistakes, reducers_that_err_after_a_restart_are_found) {
+  const auto dev = make_cpu_device();
+  const auto find = [&](const char* name, const std::function<std::unique_ptr<mistake>()>& make) {
+    must_be_found(name, [&](std::uint64_t seed) {
+      const auto shape = draw_shape(seed, {.mode = "bsp", .net = "tally", .reducer = "tree", .lr = -1});
+      const auto wrong = make();
+      const auto got =
+          run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get()), .wrong = wrong.get()});
+      return got.violation.empty() ? off_ledger(got, shape, 1.0 / shape.packets) : got.violation;
+    });
+  };
+  find("nothing sent again", [] { return std::make_unique<nothing_again>(); });
+  find("counted again", [] { return std::make_unique<counted_again>(); });
+}
+
 // Says that it has settled and keeps what it held back.
 struct lost_residual final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {

@@ -10,6 +10,17 @@ struct choice_of_mode {
   text_options options;
 };
 
+using draw_of_mode = choice_of_mode (*)(std::mt19937_64&);
+
+// Modes in which gradients travel: nothing is at a worker alone for longer than a step, which it makes again after a restart.
+choice_of_mode draw_travelling(std::mt19937_64& g) {
+  switch (g() % 4) {
+    case 0: return {"bsp", {}};
+    case 1: return {"downpour", {}};
+    default: return {"ssp", {{"staleness", std::to_string(g() % 4)}}};
+  }
+}
+
 choice_of_mode draw_mode(std::mt19937_64& g) {
   switch (g() % 5) {
     case 0: return {"bsp", {}};
@@ -92,6 +103,39 @@ class switch_ledger final : public checker {
   std::map<std::size_t, std::map<std::pair<std::uint32_t, role_id>, std::vector<double>>> copies_;
 };
 
+// A worker that comes back after a switch joins in the mode that all shards had when it came, or a later one.
+class mode_of_the_day final : public checker {
+ public:
+  std::uint64_t joined = 0, learnt = 0;  // of them, those whom a shard had to tell
+
+ private:
+  void watch(const seen_event& s, const prepared_job& j) override {
+    const auto* a = std::get_if<adopt>(&s.in.body);
+    if (a && is(j.plan, s.self, role_kind::shard)) era_[s.self] = s.in.h.clock;
+    if (!is(j.plan, s.self, role_kind::worker)) return;
+    if (std::holds_alternative<start>(s.in.body) && s.in.h.incarnation > 0) {
+      auto& least = came_[s.self] = ~0u;
+      for (auto shard : j.plan.shards) least = std::min(least, era_[shard]);
+      told_.erase(s.self);
+    }
+    if (a && is(j.plan, s.in.h.src, role_kind::shard)) told_.insert(s.self);
+    for (const auto& e : s.out) {
+      header h;
+      const auto* r = sent<ready>(e, &h);
+      if (!r || r->what != ready::what_of::joined) continue;
+      ++joined;
+      learnt += told_.erase(s.self);
+      const std::uint32_t era = h.flags >> 8;
+      must(era >= came_[s.self], [&] {
+        return j.plan[s.self].name + " joins in era " + std::to_string(era) + ", the shards had begun era " +
+               std::to_string(came_[s.self]) + " when it came back";
+      });
+    }
+  }
+  std::map<role_id, std::uint32_t> era_, came_;  // by shard; by worker
+  std::set<role_id> told_;
+};
+
 void say(sim::world& w, command c) {
   envelope e;
   e.h.dst = role_id{0};
@@ -100,10 +144,10 @@ void say(sim::world& w, command c) {
 }
 
 // After each switch the next one is asked for, a random time later.
-mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_step) {
+mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_step, draw_of_mode draw = draw_mode) {
   auto g = std::make_shared<std::mt19937_64>(seed * 31 + 7);
-  const auto ask = [g](sim::world& w) {
-    const auto next = draw_mode(*g);
+  const auto ask = [g, draw](sim::world& w) {
+    const auto next = draw(*g);
     const auto when = w.now() + duration(static_cast<std::int64_t>((*g)() % 2000000));
     w.at(when, [&w, next] { say(w, {"mode", next.name, 0, next.options}); });
   };
@@ -114,33 +158,109 @@ mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_ste
   return run(r);
 }
 
-void switching(const fault_wish& wish) {
+mode_shape switching_shape(std::uint64_t seed) {
+  auto shape = draw_shape(seed, {.mode = "bsp", .net = "tally"});
+  shape.workers = 2 + static_cast<std::uint32_t>(seed % 7);
+  shape.packets = shape.workers;
+  shape.steps = 40;
+  shape.lr = -1;
+  return shape;
+}
+
+// More crashes, spread over all eras.
+void crash_more(sim::world_config& c, std::uint64_t seed, std::uint32_t workers) {
+  sim::fault f;
+  f.kind = sim::fault_kind::crash;
+  f.from = duration(1'000'000), f.until = duration(20'000'000);
+  for (std::uint32_t w = 1; w <= workers; ++w) f.nodes.push_back(w);
+  f.restart_after = duration(20'000 + static_cast<std::int64_t>(seed % 11) * 150'000);
+  f.times = 2 + static_cast<std::uint32_t>(seed % 4);
+  c.faults.list.push_back(f);
+}
+
+// `always`: the ledger must be right also when workers were restarted (else what a crashed one held alone is gone).
+void switching(const fault_wish& wish, draw_of_mode draw = draw_mode, bool always = false) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  std::uint64_t switches = 0;
+  std::uint64_t switches = 0, joined = 0, learnt = 0;
   for (const auto seed : law_seeds()) {
-    auto shape = draw_shape(seed, {.mode = "bsp", .net = "tally"});
-    shape.workers = 2 + static_cast<std::uint32_t>(seed % 7);
-    shape.packets = shape.workers;
-    shape.steps = 40;
-    shape.lr = -1;
+    const auto shape = switching_shape(seed);
     const auto job = prepare_mode(shape);
     switch_ledger book("bsp");
-    const auto got = run_switching({.job = job, .config = draw_world(seed, shape.workers, dev.get(), wish), .checkers = {&book}},
-                                   seed, shape.steps);
+    mode_of_the_day day;
+    auto config = draw_world(seed, shape.workers, dev.get(), wish);
+    if (wish.crash && seed % 2) crash_more(config, seed, shape.workers);
+    const auto got = run_switching({.job = job, .config = config, .checkers = {&book, &day}}, seed, shape.steps, draw);
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     switches += book.switches();
     sums.add(got.counts);
-    if (got.counts.crashed == 0) book.finish(*job, got);  // what a crashed worker held alone is gone
+    if (always || got.counts.crashed == 0) book.finish(*job, got);
     ASSERT_EQ(book.violation(), "") << "seed " << seed;
+    joined += day.joined;
+    learnt += day.learnt;
   }
-  std::printf("%llu switches\n", static_cast<unsigned long long>(switches));
+  std::printf("%llu switches; %llu workers joined, %llu were told of a switch that they had not seen\n",
+              static_cast<unsigned long long>(switches), static_cast<unsigned long long>(joined),
+              static_cast<unsigned long long>(learnt));
   EXPECT_GT(switches, std::max<std::uint64_t>(1, seeds() / 2));
+  if (wish.crash && seeds() >= 50) {
+    EXPECT_GT(learnt, seeds() / 4);
+  }
   sums.expect_all(wish);
 }
 
 TEST(laws_switch, no_gradient_is_lost_or_applied_twice) { switching({.crash = false}); }
 TEST(laws_switch, switching_goes_on_when_workers_crash_and_come_back) { switching({}); }
+TEST(laws_switch, restarts_lose_nothing_where_gradients_travel) { switching({}, draw_travelling, true); }
+
+// Planted: a shard keeps the mode of the day to itself.
+struct untold_switch final : mistake {
+  void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
+    const auto before = static_cast<std::ptrdiff_t>(out.list().size());
+    inner.on(in, now, out);
+    if (!is(j.plan, self, role_kind::shard)) return;
+    auto& list = out.list();
+    list.erase(std::remove_if(list.begin() + before, list.end(), [](const effect& e) { return sent<adopt>(e) != nullptr; }),
+               list.end());
+  }
+};
+
+// Planted: a worker believes that it is in the mode of the day, and says so.
+struct unlearnt_switch final : mistake {
+  std::set<role_id> back;
+  void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
+    const auto before = out.list().size();
+    inner.on(in, now, out);
+    if (!is(j.plan, self, role_kind::worker)) return;
+    if (std::holds_alternative<start>(in.body)) back.insert(self);
+    for (auto i = before; i < out.list().size(); ++i)
+      if (const auto* r = sent<ready>(out.list()[i]); r && r->what == ready::what_of::joined && back.erase(self))
+        std::get<send_effect>(out.list()[i]).e.h.flags &= flag_marks;
+  }
+};
+
+TEST(laws_mistakes, a_restarted_worker_that_does_not_learn_the_mode_of_the_day_is_found) {
+  const auto dev = make_cpu_device();
+  const auto find = [&](const char* name, const std::function<std::unique_ptr<mistake>()>& make) {
+    for (std::uint64_t seed = 1; seed < 1000; ++seed) {
+      const auto shape = switching_shape(seed);
+      const auto wrong = make();
+      mode_of_the_day day;
+      const auto got = run_switching({.job = prepare_mode(shape),
+                                      .config = draw_world(seed, shape.workers, dev.get()),
+                                      .checkers = {&day},
+                                      .wrong = wrong.get()},
+                                     seed, shape.steps);
+      if (got.violation.empty()) continue;
+      std::printf("%s: found at seed %llu: %s\n", name, static_cast<unsigned long long>(seed),
+                  got.violation.substr(0, 120).c_str());
+      return;
+    }
+    ADD_FAILURE() << name << " has not been found in 1,000 seeds";
+  };
+  find("switch not told", [] { return std::make_unique<untold_switch>(); });
+  find("switch not learnt", [] { return std::make_unique<unlearnt_switch>(); });
+}
 
 TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
   const auto dev = make_cpu_device();

@@ -80,6 +80,73 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
   sums.expect_all(wish);
 }
 
+// A restarted node has a reducer too: what was in it comes again from below, what had gone down from above.
+class restart_counter final : public checker {
+ public:
+  std::uint64_t leaves = 0, inner = 0, roots = 0;
+
+ private:
+  void watch(const seen_event& s, const prepared_job& j) override {
+    if (!std::holds_alternative<start>(s.in.body) || !is(j.plan, s.self, role_kind::reducer)) return;
+    const auto rank = j.plan[s.self].worker;
+    const bool leaf = tree_reach(rank, j.plan.arity, static_cast<std::uint32_t>(j.plan.workers.size())) == 1;
+    ++(rank == 0 ? roots : leaf ? leaves : inner);
+  }
+};
+
+TEST(laws_tree, restarted_reducers_with_others_below_them_change_no_bit) {
+  const auto dev = make_cpu_device();
+  fault_sums sums;
+  restart_counter restarts;
+  for (const auto seed : law_seeds()) {
+    auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = "tree"});
+    shape.arity = 2u << seed % 3;
+    auto config = draw_world(seed, shape.workers, dev.get());
+    if (seed % 2) {  // those that matter, and more often
+      sim::fault f;
+      f.kind = sim::fault_kind::crash;
+      f.from = duration(100'000), f.until = duration(8'000'000);
+      f.nodes = {1, 1 + shape.arity % shape.workers, 1 + shape.workers / 2};
+      f.restart_after = duration(50'000 + static_cast<std::int64_t>(seed % 7) * 200'000);
+      f.times = 1 + static_cast<std::uint32_t>(seed % 5);
+      config.faults.list.push_back(f);
+    }
+    clocked_checker order(0);
+    const auto got = run({.job = prepare_mode(shape), .config = config, .checkers = {&restarts, &order}});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev))
+        << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
+    sums.add(got.counts);
+  }
+  std::printf("restarted: %llu leaves, %llu inner reducers, %llu roots\n", static_cast<unsigned long long>(restarts.leaves),
+              static_cast<unsigned long long>(restarts.inner), static_cast<unsigned long long>(restarts.roots));
+  if (seeds() >= 50) {
+    EXPECT_GT(restarts.leaves, 0u);
+    EXPECT_GT(restarts.inner, 0u);
+    EXPECT_GT(restarts.roots, 0u);
+  }
+  sums.expect_all();
+}
+
+TEST(laws_tree, a_switch_of_the_mode_is_refused) {
+  const auto dev = make_cpu_device();
+  mode_run r{.job = prepare_mode({.mode = "bsp", .workers = 4, .reducer = "tree"}), .config = draw_world(1, 0, dev.get())};
+  r.prepare = [](sim::world& w) {
+    w.at(duration(300'000), [&w] {
+      envelope e;
+      e.h.dst = role_id{0};
+      e.body = command{"mode", "bsp", 0, {}};
+      w.inject(e);
+    });
+  };
+  std::string why;
+  r.on_event = [&](sim::world&, const event_effect& e) {
+    if (e.kind == "refused") why = e.text;
+  };
+  EXPECT_EQ(run(r).violation, "");
+  EXPECT_NE(why.find("tree"), std::string::npos) << why;
+}
+
 mode_shape groups_tally(std::uint64_t seed) {
   mode_shape s{.mode = "group_sync", .shards = 1 + static_cast<std::uint32_t>(seed % 2), .net = "tally"};
   s.groups = s.server_groups = 2 + static_cast<std::uint32_t>(seed % 3);

@@ -57,6 +57,7 @@ class lone_loader {
             if (const auto& to = job_->plan.edges[o]; to.to == s->e.h.dst && to.to_port == s->e.h.port) {
               envelope back;
               back.h.port = to.from_port;
+              back.h.id = s->e.h.id;
               back.body = credit{1};
               todo.push_back(back);
             }

@@ -35,6 +35,7 @@ class sink final : public role {
       back.h.src = self_;
       back.h.dst = edge.from;
       back.h.port = edge.from_port;
+      back.h.id = e.h.id;
       back.body = credit{1};
       owed_.push_back(back);
       out.set_timer(++timers_, pace_);

@@ -6,7 +6,8 @@
 //   squares  least squares: loss = mean over examples of (x w + b - y)^2 / 2, y an integer. Its minimiser is known.
 //   Both are losses, so a net is some of them beside each other: layers whose weights and gradients travel independently.
 //
-// Node 0 has the coordinator and the shards, every worker a node of its own (or all share node 0: `together`).
+// Node 0 has the coordinator and the shards (or those have nodes of their own behind the workers': `apart`), every worker a node of its
+// own (or all share node 0: `together`).
 #pragma once
 
 #include <functional>
@@ -118,11 +119,11 @@ inline double hashed(std::uint64_t a, std::uint64_t b) {
 
 class regression_source final : public source {
  public:
-  regression_source(std::int64_t examples, std::int64_t columns, double noise)
-      : examples_(examples), columns_(columns), noise_(noise) {}
+  regression_source(std::int64_t examples, std::int64_t columns, double noise, std::int64_t test = 0)
+      : examples_(examples), columns_(columns), noise_(noise), test_(test) {}
   shape example() const override { return {columns_}; }
   std::int64_t classes() const override { return 1; }  // there are labels
-  std::int64_t size(split s) const override { return s == split::train ? examples_ : 0; }
+  std::int64_t size(split s) const override { return s == split::train ? examples_ : test_; }
   double x(std::int64_t i, std::int64_t k) const {
     return std::floor(5 * hashed(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k) + 100)) / 2 - 1;
   }
@@ -148,6 +149,7 @@ class regression_source final : public source {
  private:
   std::int64_t examples_, columns_;
   double noise_;
+  std::int64_t test_;
 };
 
 // Every packet is the same, the first examples there are: gradients have no noise.
@@ -184,9 +186,10 @@ inline tables mode_tables() {
                 .max_inputs = 2});
   t.sources.add({"regression",
                  "",
-                 {count("examples"), count("columns"), real_option("noise", 0.0, "of y")},
+                 {count("examples"), count("columns"), real_option("noise", 0.0, "of y"), integer_option("test", 0, "examples", 0)},
                  [](const options& o, std::uint64_t) {
-                   return std::make_shared<regression_source>(o.integer("examples"), o.integer("columns"), o.real("noise"));
+                   return std::make_shared<regression_source>(o.integer("examples"), o.integer("columns"), o.real("noise"),
+                                                              o.integer("test"));
                  }});
   t.samplers.add({"whole", "", {}, [](const options&, const sampler_config&) { return std::make_unique<whole_sampler>(); }});
   return t;
@@ -213,7 +216,9 @@ struct mode_shape {
   text_options schedule_options = {};
   std::int64_t columns = 20, examples = 256, batch_per_packet = 2;
   std::string precision = "f64";
-  bool together = false;  // everything on node 0
+  bool together = false;                  // everything on node 0
+  bool apart = false;                     // every shard on a node of its own
+  std::int64_t test = 0, eval_every = 0;  // examples; steps
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
 };
 
@@ -225,8 +230,9 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.seed = 3;
   j.precision = s.precision;
   j.data.source = "regression";
-  j.data.values = check_options(with({{"examples", n(s.examples)}, {"columns", n(s.columns)}, {"noise", option_value(s.noise)}}),
-                                t.sources.find("regression")->specs);
+  j.data.values = check_options(
+      with({{"examples", n(s.examples)}, {"columns", n(s.columns)}, {"noise", option_value(s.noise)}, {"test", n(s.test)}}),
+      t.sources.find("regression")->specs);
   j.data.batch = s.batch_per_packet * s.all_packets();
   j.data.sampler = {s.sampler, check_options({}, t.samplers.find(s.sampler)->specs), {}};
   for (std::uint32_t l = 0; l < s.layers; ++l) {
@@ -246,6 +252,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.train.reducer = s.reducer;
   j.train.arity = s.arity;
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);
+  j.eval.every = s.eval_every;
   j.pipeline.packets = s.all_packets();
   j.pipeline.sub_solvers = s.sub_solvers;
   j.pipeline.fuse = s.fuse;
@@ -258,11 +265,15 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
 }
 
 inline std::shared_ptr<prepared_job> prepare_mode(const mode_shape& s, std::shared_ptr<const tables> t = shared_mode_tables()) {
-  std::vector<node_spec> nodes(s.together ? 1 : s.workers + 1);
+  std::vector<node_spec> nodes(s.together ? 1 : 1 + s.workers + (s.apart ? s.shards : 0));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].name = "n" + std::to_string(i + 1);
     if (s.together) continue;
-    nodes[i].roles = i == 0 ? std::vector<std::string>{"coordinator", "server", "data"} : std::vector<std::string>{"worker"};
+    if (i == 0)
+      nodes[i].roles =
+          s.apart ? std::vector<std::string>{"coordinator", "data"} : std::vector<std::string>{"coordinator", "server", "data"};
+    else
+      nodes[i].roles = {i <= s.workers ? "worker" : "server"};
   }
   auto made = prepare_job(mode_spec(s, *t), t, nodes);
   if (auto* bad = std::get_if<diagnostics>(&made)) {

@@ -1,0 +1,82 @@
+// `troupe plan JOB --suggest`: where layers had better lie, why, and what to write into the job file.
+#include <nlohmann/json.hpp>
+
+#include "apps/troupe_commands.hpp"
+#include "runtime/graph/suggest.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json cost_of_step(const suggestion::cost& c) { return {{"seconds", c.seconds}, {"bytes", c.bytes}, {"flops", c.flops}}; }
+
+std::string cost_text(const char* what, const suggestion::cost& c) {
+  return left(what, 16) + right(fixed(1000 * c.seconds, 1), 10) + " ms: " + bytes_text(c.bytes) +
+         " through the busiest node's link, " + fixed(c.flops / 1e9, 1) + " GFLOP on the busiest node\n";
+}
+
+std::string keys_of(const suggestion::row& r) {
+  std::string s = "partition = \"" + r.partition + "\"";
+  if (!r.place.empty()) s += ", place = \"" + r.place + "\"";
+  return s;
+}
+
+}  // namespace
+
+int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes, const output& out) {
+  // Without a cluster: a node for every worker, as the simulator's are called.
+  const auto workers = j.plan.ranges.size();
+  for (std::size_t w = 0; a.cluster.empty() && w < workers; ++w) {
+    node_spec n;
+    n.name = "n" + std::to_string(w + 1);
+    nodes.push_back(std::move(n));
+  }
+  auto spec = j.spec;
+  if (a.cluster.empty() && spec.topology.colocated)
+    spec.topology.servers_per_group = std::max<std::int64_t>(spec.topology.servers_per_group, static_cast<std::int64_t>(workers));
+  auto graph = j.graph;
+  for (auto& l : graph.layers)
+    if (l.spec) l.spec = &spec.layers[static_cast<std::size_t>(l.spec - j.spec.layers.data())];
+  const auto s = suggest_places(spec, graph, nodes, {a.gigabits * 1e9 / 8, a.teraflops * 1e12});
+  if (out.json()) {
+    auto list = json::array();
+    for (const auto& r : s.rows) {
+      json o{{"layer", graph.layers[r.layer].name},
+             {"data_parallel_bytes", r.data_parallel},
+             {"model_parallel_bytes", r.model_parallel},
+             {"flops", r.flops},
+             {"partition", r.partition}};
+      if (!r.place.empty()) o["place"] = r.place;
+      o["write"] = r.write;
+      list.push_back(std::move(o));
+    }
+    out.object({{"event", "suggestion"},
+                {"workers", workers},
+                {"by_batch", cost_of_step(s.by_batch)},
+                {"suggested", cost_of_step(s.suggested)},
+                {"plans", s.plans},
+                {"layers", list}});
+    return exit_done;
+  }
+  std::size_t wide = 5;
+  for (const auto& r : s.rows) wide = std::max(wide, graph.layers[r.layer].name.size());
+  std::string text = job_summary(j) + "\nbytes that a worker moves in a step for each layer with parameters\n" +
+                     left("layer", wide + 2) + right("by batch", 14) + right("otherwise", 14) + right("GFLOP", 10) +
+                     "  suggested\n";
+  for (const auto& r : s.rows)
+    text += left(graph.layers[r.layer].name, wide + 2) + right(bytes_text(r.data_parallel), 14) +
+            right(bytes_text(r.model_parallel), 14) + right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
+            (r.place.empty() ? "" : " on " + r.place) + "\n";
+  text += "\na step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
+          " TFLOP/s a node, nothing overlapped\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);
+  std::string keys;
+  for (const auto& r : s.rows)
+    if (r.write) keys += left(graph.layers[r.layer].name, wide + 2) + keys_of(r) + "\n";
+  text += keys.empty() ? "\nnothing to write: all by batch is the cheapest of " + std::to_string(s.plans) + " plans\n"
+                       : "\nwrite into these layers (" + std::to_string(s.plans) + " plans compared)\n" + keys;
+  out.text(text);
+  return exit_done;
+}
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#include "runtime/graph/stage_groups.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+class fuser {
+ public:
+  fuser(const model_graph& g, const std::set<std::string>& own_stage, const std::vector<assignment>& where)
+      : g_(g), own_(own_stage), where_(where) {}
+
+  std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
+    std::vector<std::vector<std::uint32_t>> out;
+    for (const auto& l : g_.layers) {
+      const bool joins = fuse && !out.empty() && !own_.count(l.type) && !own_.count(g_.layers[out.back().back()].type) &&
+                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
+      if (!joins) out.emplace_back();
+      out.back().push_back(l.index);
+    }
+    return out;
+  }
+
+ private:
+  // On the same nodes, and each part wants of the group's tensors what the same part makes.
+  bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
+    const auto& here = where_[l.index];
+    const auto& there = where_[group.back()];
+    const auto alike = [](const layer_part& a, const layer_part& b) {
+      return a.node == b.node && a.packets == b.packets && a.worker == b.worker;
+    };
+    if (here.kind != there.kind || !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
+      return false;
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      const auto from = l.inputs[k].layer;
+      if (from < 0 || std::find(group.begin(), group.end(), static_cast<std::uint32_t>(from)) == group.end()) continue;
+      for (std::size_t p = 0; p < here.parts.size(); ++p)
+        if (!(needed(l, k, here.parts[p]) == made(g_, l.inputs[k], where_[static_cast<std::size_t>(from)].parts[p].features)))
+          return false;
+    }
+    return true;
+  }
+
+  // Gradients of a tensor's consumers are added in layer order. A stage adds its own consumers first, so with three or more of them
+  // it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
+  bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      if (!l.grad_in_wanted[k]) continue;
+      std::vector<std::uint32_t> takers;
+      for (const auto& c : g_.consumers(l.inputs[k]))
+        if (g_.layers[static_cast<std::size_t>(c.layer)].grad_in_wanted[c.output])
+          takers.push_back(static_cast<std::uint32_t>(c.layer));
+      if (takers.size() < 3 || takers.front() >= first_in_group) continue;
+      if (std::any_of(takers.begin(), takers.end(), [&](auto t) { return t >= first_in_group && t < l.index; })) return false;
+    }
+    return true;
+  }
+
+  const model_graph& g_;
+  const std::set<std::string>& own_;
+  const std::vector<assignment>& where_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const std::set<std::string>& own_stage,
+                                                     const std::vector<assignment>& where, bool fuse) {
+  return fuser(g, own_stage, where).groups(fuse);
+}
+
+}  // namespace troupe

@@ -1,0 +1,72 @@
+// A node of a placed job that is restarted: the job ends with the node's name, or with the weights of an undisturbed run. Never in silence.
+#include <cstdlib>
+
+#include "tests/sim/random_net.hpp"
+
+namespace troupe::testing {
+namespace {
+
+TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) {
+  const std::shared_ptr<device> dev = make_cpu_device();
+  const char* asked = std::getenv("TROUPE_SEEDS");
+  const std::uint64_t seeds = asked ? std::strtoull(asked, nullptr, 10) : 200;
+  std::uint64_t ran = 0, named = 0, whole = 0;
+  for (std::uint64_t seed = 1; ran < seeds; ++seed) {
+    random_net net(seed);
+    auto spec = net.job();
+    bool feature = false;
+    net.place(spec, 4, feature);
+    std::vector<node_spec> nodes(4);
+    for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
+    auto made = prepare_job(spec, shared_tables(), nodes);
+    if (std::holds_alternative<diagnostics>(made)) continue;
+    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    if (!j->plan.placed) continue;
+    ++ran;
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev.get();
+    const auto undisturbed = run_in_world(j, c);
+    sim::world w(c);
+    const auto make = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
+    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make(r.id, 0));
+    w.remake = make;
+    const auto node = static_cast<std::uint32_t>(net.draw(0, 3));
+    w.at(std::chrono::microseconds(net.draw(1, 3000)), [&] {
+      w.crash(node);
+      w.at(w.now() + std::chrono::microseconds(net.draw(1, 500)), [&] { w.restart(node); });
+    });
+    std::string error;
+    bool done = false;
+    std::vector<std::pair<std::string, tensor>> weights;
+    w.on_event = [&](const event_effect& e) {
+      if (e.kind == "error") error = e.text;
+      done = done || e.kind == "done" || e.kind == "error";
+    };
+    w.on_store = [&](const store_effect& s) {
+      if (s.what == "weights") weights = s.named;
+    };
+    envelope go;
+    go.h.dst = role_id{0};
+    go.body = start{};
+    w.inject(go);
+    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "the world fell silent, seed " << seed << ", node n" << node + 1;
+    if (!error.empty()) {
+      ++named;
+      ASSERT_NE(error.find("n" + std::to_string(node + 1)), std::string::npos) << error << ", seed " << seed;
+      continue;
+    }
+    ++whole;
+    ASSERT_EQ(weights.size(), undisturbed.weights.size());
+    run_result again;
+    again.weights = weights;
+    if (!feature) {
+      ASSERT_EQ(again.bytes(), undisturbed.bytes()) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(named, 0u);
+  EXPECT_GT(whole, 0u);
+}
+
+}  // namespace
+}  // namespace troupe::testing
