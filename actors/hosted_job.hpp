@@ -40,17 +40,21 @@ class hosted_job {
  public:
   using clock = std::chrono::steady_clock;
 
-  hosted_job(node_shared& n, std::uint32_t number, std::uint32_t where, std::vector<std::uint32_t> nodes)
+  hosted_job(node_shared& n, std::uint32_t number, std::uint32_t where, std::vector<std::uint32_t> nodes, std::uint32_t least)
       : node(n),
         id(number),
         me(where),
+        first_incarnation(least),
         node_of(std::move(nodes)),
         handles(node_of.size()),
         rows(node_of.size()),
-        floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {}
+        floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
+    for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
+  }
 
   node_shared& node;
   const std::uint32_t id, me;
+  const std::uint32_t first_incarnation;  // of the roles of this plan; they themselves count from 0
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
   std::vector<caf::actor> handles;                 // by role; empty: not here

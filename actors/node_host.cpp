@@ -68,8 +68,7 @@ node_host::~node_host() {
 
 void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
                       std::uint32_t least) {
-  auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of));
-  for (std::uint32_t r = 0; r < j->node_of.size(); ++r) j->admits(role_id{r}, least);
+  auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
   for (const seat& s : seats) {
     const auto i = index_of(s.id);
     if (i >= j->node_of.size() || j->node_of[i] != me || j->rows[i] || !s.value) {

@@ -90,7 +90,8 @@ class node_host {
   void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0);
   // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
   // when the job is here already or a seat has no place.
-  // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped.
+  // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped. Roles see incarnations counted from there: whoever
+  // has not been restarted in this plan has 0.
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
              std::uint32_t least = 0);
   // Delivers to a role hosted here; unknown roles and jobs are counted and dropped.

@@ -65,7 +65,13 @@ void role_actor::receive(const envelope& e) {
     job_->node.old_incarnation.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  hand_to_role(e);
+  if (job_->first_incarnation > 0 && e.h.incarnation >= job_->first_incarnation) {
+    auto in_this_plan = e;
+    in_this_plan.h.incarnation -= job_->first_incarnation;
+    hand_to_role(in_this_plan);
+  } else {
+    hand_to_role(e);
+  }
   if (!pump_posted_) pump();
 }
 
