@@ -21,8 +21,8 @@ void fields(IO& io, T& m) {
   io.number(m.alpha);
 }
 template <class IO, class T>
-requires std::is_same_v<std::remove_const_t<T>, declare>
-void fields(IO& io, T& m) {
+requires(std::is_same_v<std::remove_const_t<T>, declare> || std::is_same_v<std::remove_const_t<T>, share>) void fields(IO& io,
+                                                                                                                       T& m) {
   io.number(m.call);
   io.text(m.name, max_name);
   io.choice(m.type, elements);
@@ -63,14 +63,6 @@ void fields(IO& io, T& m) {
   io.text(m.text, max_text);
   io.number(m.value);
   io.number(m.bytes);
-}
-template <class IO, class T>
-requires std::is_same_v<std::remove_const_t<T>, share>
-void fields(IO& io, T& m) {
-  io.number(m.call);
-  io.text(m.name, max_name);
-  io.choice(m.type, elements);
-  io.number(m.count);
 }
 template <class IO, class T>
 requires std::is_same_v<std::remove_const_t<T>, shared_at>

@@ -156,9 +156,13 @@ class assigner {
   assignment alone(const graph_layer& l, const std::vector<std::uint32_t>& nodes) {
     if (nodes.size() > 1) error(l, "place", "partition = \"none\" is one place, not " + std::to_string(nodes.size()));
     if (!l.spec->fraction.empty()) error(l, "fraction", "a fraction of a layer that is not split");
+    return whole_on(nodes.empty() ? workers_.front() : nodes.front());
+  }
+
+  assignment whole_on(std::uint32_t node) const {
     assignment a;
     a.kind = split_kind::none;
-    a.parts.push_back({nodes.empty() ? workers_.front() : nodes.front(), all_packets_, {}, no_worker});
+    a.parts.push_back({node, all_packets_, {}, no_worker});
     a.shares = {1.0};
     a.placed = true;
     return a;
@@ -222,15 +226,8 @@ class assigner {
       std::vector<std::uint32_t> nodes;
       for (const auto& p : from.parts) nodes.push_back(p.node);
       if (from.kind == split_kind::batch) return from;
-      const bool cut = from.kind == split_kind::feature && keeps_features(l) &&
-                       units_of(l) >= static_cast<std::int64_t>(nodes.size()) && min_share(units_of(l), from.shares) > 0;
-      if (cut) return cut_features(l, nodes, from.shares);
-      assignment a;
-      a.kind = split_kind::none;
-      a.placed = true;
-      a.shares = {1.0};
-      a.parts.push_back({nodes.front(), all_packets_, {}, no_worker});
-      return a;
+      const bool cut = from.kind == split_kind::feature && keeps_features(l) && min_share(units_of(l), from.shares) > 0;
+      return cut ? cut_features(l, nodes, from.shares) : whole_on(nodes.front());
     }
     return beside_workers();
   }

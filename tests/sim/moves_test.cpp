@@ -1,5 +1,4 @@
-// The law of re-placement (issue: "drain the packets in flight, ship parameters, swap the route, go on"): whatever people move, drain and
-// add while a job runs, and whenever, its weights are those of the job that nobody touched.
+// The law of re-placement: whatever people move, drain and add while a job runs, and whenever, its weights are those of the job that nobody touched.
 #include <cmath>
 #include <map>
 #include <random>

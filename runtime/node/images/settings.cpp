@@ -3,25 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "ops/option_specs.hpp"
+
 namespace troupe::images {
 namespace {
 
 constexpr double max_side = 65535;
-
-option_spec option(std::string name, option_kind kind, std::optional<option_value> fallback, std::string doc) {
-  option_spec s;
-  s.name = std::move(name);
-  s.kind = kind;
-  s.fallback = std::move(fallback);
-  s.doc = std::move(doc);
-  return s;
-}
-
-option_spec bounded(option_spec s, double min, double max) {
-  s.min = min;
-  s.max = max;
-  return s;
-}
 
 folder_choice folder_of(const options& o, const char* key, const char* usual) {
   const auto& path = o.text("path");
@@ -69,23 +56,24 @@ option_specs option_list() {
   const option_value none{std::string{}}, zero{std::int64_t{0}}, no_numbers{std::vector<double>{}};
   using kind = option_kind;
   return {
-      option("path", kind::text, std::nullopt, "folder of the data set: train/CLASS/ and test/CLASS/ with .png, .jpg, .jpeg"),
-      option("train_path", kind::text, none,
-             "folder of the training classes, in path unless absolute; empty: train; '.': path itself"),
-      option("test_path", kind::text, none, "likewise of the test classes; empty: test"),
-      bounded(option("test_fraction", kind::real, 0.0,
-                     "of each class's training images, taken for testing; then there is no test folder"),
+      option_of("path", kind::text, std::nullopt, "folder of the data set: train/CLASS/ and test/CLASS/ with .png, .jpg, .jpeg"),
+      option_of("train_path", kind::text, none,
+                "folder of the training classes, in path unless absolute; empty: train; '.': path itself"),
+      option_of("test_path", kind::text, none, "likewise of the test classes; empty: test"),
+      bounded(option_of("test_fraction", kind::real, 0.0,
+                        "of each class's training images, taken for testing; then there is no test folder"),
               0, 0.9),
-      bounded(option("channels", kind::integer, std::int64_t{3}, "3 (RGB) or 1 (grey); images are converted"), 1, 3),
-      bounded(option("size", kind::integer, zero, "height and width in pixels; 0: as the first training image"), 0, max_side),
-      bounded(option("height", kind::integer, zero, "in pixels, with width, instead of size"), 0, max_side),
-      bounded(option("width", kind::integer, zero, "in pixels, with height, instead of size"), 0, max_side),
-      option("resize", kind::boolean, false, "images of another size are resized (bilinear); without it they are an error"),
-      option("scale", kind::real, 1.0 / 255.0, "value = byte * scale - mean"),
-      option("mean", kind::real, 0.0, "subtracted after scaling"),
-      option("channel_scale", kind::reals, no_numbers, "instead of scale: one number for each channel"),
-      option("channel_mean", kind::reals, no_numbers, "instead of mean: one number for each channel"),
-      bounded(option("memory_mib", kind::integer, std::int64_t{4096}, "most memory for decoded images, one byte a value"), 1, 1e9)};
+      bounded(option_of("channels", kind::integer, std::int64_t{3}, "3 (RGB) or 1 (grey); images are converted"), 1, 3),
+      bounded(option_of("size", kind::integer, zero, "height and width in pixels; 0: as the first training image"), 0, max_side),
+      bounded(option_of("height", kind::integer, zero, "in pixels, with width, instead of size"), 0, max_side),
+      bounded(option_of("width", kind::integer, zero, "in pixels, with height, instead of size"), 0, max_side),
+      option_of("resize", kind::boolean, false, "images of another size are resized (bilinear); without it they are an error"),
+      option_of("scale", kind::real, 1.0 / 255.0, "value = byte * scale - mean"),
+      option_of("mean", kind::real, 0.0, "subtracted after scaling"),
+      option_of("channel_scale", kind::reals, no_numbers, "instead of scale: one number for each channel"),
+      option_of("channel_mean", kind::reals, no_numbers, "instead of mean: one number for each channel"),
+      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "most memory for decoded images, one byte a value"), 1,
+              1e9)};
 }
 
 settings read_settings(const options& o) {
