@@ -5,6 +5,7 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "runtime/graph/plan_check.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/loader.hpp"
@@ -295,6 +296,16 @@ plan_options options_of_plan(const prepared_job& j) {
   return o;
 }
 
+// Every layer, input and parameter of the plan once: whoever is about to run it does not take the planner's word for that.
+diagnostics whole_or_not(const prepared_job& j) {
+  diagnostics wrong;
+  for (const auto& f : check_plan(j.plan, j.graph)) {
+    const auto* of = f.layer < 0 ? nullptr : j.graph.layers[static_cast<std::size_t>(f.layer)].spec;
+    wrong.push_back({of ? of->at : j.spec.at, "the plan is refused: " + f.text});
+  }
+  return wrong;
+}
+
 // What only the data's size can tell about the samplers of training and of evaluation.
 std::optional<diagnostic> check_samplers(const prepared_job& j) {
   const auto& d = j.spec.data;
@@ -350,6 +361,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   auto plan = make_plan(j->spec, j->graph, nodes, options_of_plan(*j));
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));
+  if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;
   if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
   for (const auto& l : j->graph.layers)
     if (const auto* own = j->all->stages.find(l.type); own && own->check)

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/graph/plan_check.hpp"
+
 namespace troupe {
 namespace {
 
@@ -75,6 +77,10 @@ void coordinator::begin(time_point now, effects& out) {
   if (started_) return;
   started_ = true;
   begun_ = last_step_at_ = now;
+  if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
+    ended_ = true;
+    return out.event({"error", completed_, {}, "the plan is refused: " + faults.front().text});
+  }
   if (config_.before) restore(out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
 }

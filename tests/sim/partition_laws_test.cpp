@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "runtime/graph/plan_check.hpp"
 #include "runtime/job/plain_loop.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -77,6 +78,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     }
     ++ran;
     const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text << "\nseed " << seed << "\n" << described(cut);
     for (const auto& l : cut.layers) ++drawn[l.type];
     ++kinds[feature ? "feature" : j->plan.placed ? "placed" : "beside"];
     sim::world_config c;
@@ -106,6 +108,25 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
   }
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
   for (const char* kind : {"feature", "placed", "beside"}) EXPECT_GT(kinds[kind], 0) << kind;
+}
+
+// Not the planner's word alone: a coordinator that is handed a plan that is not whole starts nobody.
+TEST(partition_laws, a_coordinator_refuses_a_plan_that_leaves_a_layer_to_nobody) {
+  const std::shared_ptr<device> dev = make_cpu_device();
+  shape_of_job s;
+  s.workers = 2;
+  const auto j = prepare(s);
+  for (auto& r : j->plan.roles)
+    if (r.name == "worker1/pool1") r.packets.count = 1;
+  sim::world_config c;
+  c.dev = dev.get();
+  const auto got = run_in_world(j, c);
+  ASSERT_EQ(got.events.size(), 1u);
+  EXPECT_EQ(got.events[0].kind, "error");
+  EXPECT_EQ(got.events[0].text,
+            "the plan is refused: layer 'pool1': packet 3, features 0 to 2: no part claims them (worker0/pool1 has packets 0 to 1; "
+            "worker1/pool1 has packet 2)");
+  EXPECT_TRUE(got.weights.empty());
 }
 
 }  // namespace

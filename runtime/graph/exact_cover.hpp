@@ -1,0 +1,29 @@
+// Rectangles of packets x features that are to cover a rectangle exactly once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+struct span_of {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t count() const { return end - begin; }
+  friend bool operator==(const span_of&, const span_of&) = default;
+};
+
+struct claim {
+  span_of packets, features;
+  std::uint32_t who = 0;  // the caller's
+};
+
+// The first place, in the order of packets and then features, where the claims are not exactly the `packets` x `features` asked for.
+struct cover_fault {
+  enum class what { nobody, twice, beyond } kind = what::nobody;
+  span_of packets, features;
+  std::uint32_t first = 0, second = 0;  // who: twice, both; beyond, `first`
+};
+std::optional<cover_fault> exact_cover(std::vector<claim> claims, span_of packets, span_of features);
+
+}  // namespace troupe

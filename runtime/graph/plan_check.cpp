@@ -1,0 +1,372 @@
+#include "runtime/graph/plan_check.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/graph/exact_cover.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_named = 4;
+
+std::int64_t features_of(const shape& s) { return s.rank() >= 2 ? s[1] : 1; }
+span_of span(packet_range r) { return {r.first, std::int64_t{r.first} + r.count}; }
+span_of span(feature_range r, std::int64_t all) { return r.whole() ? span_of{0, all} : span_of{r.begin, r.end}; }
+span_of both(span_of a, span_of b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+
+std::string counted(const char* one, const char* many, span_of s) {
+  if (s.count() == 1) return std::string(one) + " " + std::to_string(s.begin);
+  return std::string(many) + " " + std::to_string(s.begin) + " to " + std::to_string(s.end - 1);
+}
+
+std::string place(const cover_fault& f) {
+  return counted("packet", "packets", f.packets) + ", " + counted("feature", "features", f.features);
+}
+
+class checker {
+ public:
+  checker(const job_plan& p, const model_graph& g) : p_(p), g_(g) {}
+
+  std::vector<plan_fault> run() {
+    if (!numbers_hold()) return std::move(faults_);  // nothing can be looked up
+    check_wiring();
+    check_loaders();
+    check_halves();
+    for (const auto& l : g_.layers) check_claims(l);
+    for (const auto& r : p_.roles)
+      if (r.kind == role_kind::stage) check_inputs(r);
+    check_tester();
+    for (std::uint32_t q = 0; q < g_.params.size(); ++q) check_parameter(q);
+    return std::move(faults_);
+  }
+
+ private:
+  void fault(std::int32_t layer, std::string text) {
+    const auto of = layer < 0 ? std::string() : "layer " + in_quotes(g_.layers[static_cast<std::size_t>(layer)].name) + ": ";
+    faults_.push_back({layer, of + std::move(text)});
+  }
+  void fault(const graph_layer& l, std::string text) { fault(static_cast<std::int32_t>(l.index), std::move(text)); }
+
+  // --- every number in the plan means something
+
+  bool is(role_id r, role_kind k) const { return index_of(r) < p_.roles.size() && p_[r].kind == k; }
+
+  bool numbers_hold() {
+    for (std::size_t i = 0; i < p_.roles.size(); ++i) {
+      const auto& r = p_.roles[i];
+      if (index_of(r.id) != i)
+        fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " + std::to_string(i) +
+                      ": a role is missing, or there twice");
+      const auto strange = [&](const std::vector<std::uint32_t>& list, std::size_t all) {
+        return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
+      };
+      if (r.node >= p_.nodes.size() || strange(r.layers, g_.layers.size()) || strange(r.in_edges, p_.edges.size()) ||
+          strange(r.out_edges, p_.edges.size()) || (r.kind == role_kind::stage && r.parts.size() != r.layers.size()))
+        fault(-1, "role " + in_quotes(r.name) + " names a node, a layer or an edge that is not there");
+      if (r.kind == role_kind::stage && !r.tester && r.worker >= p_.workers.size())
+        fault(-1, "role " + in_quotes(r.name) + " belongs to a worker that is not there");
+    }
+    const auto all = [&](const std::vector<role_id>& list, role_kind k) {
+      for (auto r : list)
+        if (!is(r, k)) fault(-1, std::string("the plan's list of roles of kind ") + name_of(k) + " names one that is none");
+    };
+    all(p_.loaders, role_kind::loader);
+    all(p_.workers, role_kind::worker);
+    all(p_.shards, role_kind::shard);
+    for (const auto& list : p_.stages) all(list, role_kind::stage);
+    for (const auto& e : p_.edges) {
+      const bool from = is(e.from, role_kind::loader) || is(e.from, role_kind::stage);
+      if (!from || !is(e.to, role_kind::stage) || e.what.layer >= static_cast<std::int32_t>(g_.layers.size()))
+        fault(-1, "an edge joins roles that send or take no tensors");
+    }
+    for (const auto& b : p_.blocks)
+      if (b.param >= g_.params.size() || !is(b.shard, role_kind::shard) ||
+          std::any_of(b.takers.begin(), b.takers.end(), [&](auto w) { return w >= p_.workers.size(); }))
+        fault(-1, "block " + std::to_string(b.id) + " has a parameter, a shard or a taker that is not there");
+    if (p_.ranges.size() != p_.loaders.size() || p_.stages.size() != p_.workers.size() || p_.workers.size() < p_.ranges.size())
+      fault(-1, "workers, their loaders and their stages are not as many as each other");
+    return faults_.empty();
+  }
+
+  void check_wiring() {
+    std::vector<int> in(p_.edges.size(), 0), out(p_.edges.size(), 0);
+    for (const auto& r : p_.roles) {
+      for (std::size_t k = 0; k < r.in_edges.size(); ++k)
+        if (const auto& e = p_.edges[r.in_edges[k]]; e.to == r.id && e.to_port == k) ++in[r.in_edges[k]];
+      for (std::size_t k = 0; k < r.out_edges.size(); ++k)
+        if (const auto& e = p_.edges[r.out_edges[k]]; e.from == r.id && e.from_port == k) ++out[r.out_edges[k]];
+    }
+    for (std::size_t i = 0; i < p_.edges.size(); ++i) {
+      if (in[i] == 1 && out[i] == 1) continue;
+      const auto& e = p_.edges[i];
+      fault(e.what.layer, "the edge from " + p_[e.from].name + " to " + p_[e.to].name + " is not known at " +
+                              (out[i] == 1 ? p_[e.to].name : p_[e.from].name));
+    }
+  }
+
+  void check_loaders() {
+    std::vector<claim> claims;
+    for (std::size_t w = 0; w < p_.ranges.size(); ++w) claims.push_back({span(p_.ranges[w]), {0, 1}, static_cast<std::uint32_t>(w)});
+    const auto f = exact_cover(claims, {0, p_.packets}, {0, 1});
+    if (!f) return;
+    const auto which = counted("packet", "packets", f->packets);
+    const auto name = [&](std::uint32_t w) { return p_[p_.loaders[w]].name; };
+    if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader has them");
+    if (f->kind == cover_fault::what::twice) fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " have them");
+    if (f->kind == cover_fault::what::beyond)
+      fault(-1, name(f->first) + " has " + which + ", a step has " + std::to_string(p_.packets));
+  }
+
+  // A half finds each layer once among its stages.
+  void check_halves() {
+    std::vector<int> seen(p_.roles.size(), 0);
+    for (std::uint32_t w = 0; w < p_.workers.size(); ++w) {
+      if (p_[p_.workers[w]].worker != w) fault(-1, p_[p_.workers[w]].name + " is not the half of its number");
+      std::set<std::uint32_t> layers;
+      for (auto s : p_.stages[w]) {
+        if (p_[s].worker == w && !p_[s].tester) ++seen[index_of(s)];
+        for (auto l : p_[s].layers)
+          if (!layers.insert(l).second) fault(static_cast<std::int32_t>(l), p_[p_.workers[w]].name + " has two parts of it");
+      }
+    }
+    for (const auto& r : p_.roles)
+      if (r.kind == role_kind::stage && !r.tester && !r.layers.empty() && seen[index_of(r.id)] != 1)
+        fault(static_cast<std::int32_t>(r.layers[0]), r.name + " belongs to no worker's half, or to several");
+  }
+
+  // --- every layer is claimed once
+
+  struct part_at {
+    const role_plan* stage;
+    std::size_t position;
+    const part_layer* part() const { return stage->parts[position].get(); }
+  };
+
+  std::vector<part_at> parts_of(std::uint32_t layer) {
+    if (parts_.empty()) {
+      parts_.resize(g_.layers.size());
+      for (const auto& r : p_.roles)
+        for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
+    }
+    return parts_[layer];
+  }
+
+  std::string parts_text(const std::vector<part_at>& parts) const {
+    if (parts.empty()) return "it has no part";
+    std::string s;
+    for (std::size_t i = 0; i < std::min(parts.size(), most_named); ++i) {
+      s += (i == 0 ? "" : "; ") + parts[i].stage->name + " has " + counted("packet", "packets", span(parts[i].stage->packets));
+      if (const auto* part = parts[i].part()) s += ", " + counted("feature", "features", {part->features.begin, part->features.end});
+    }
+    return s + (parts.size() > most_named ? "; and " + std::to_string(parts.size() - most_named) + " more" : "");
+  }
+
+  void check_claims(const graph_layer& l) {
+    if (!l.in_train && !l.in_test) return;
+    const auto parts = parts_of(l.index);
+    const auto all = features_of(l.out.at(0));
+    std::vector<claim> claims;
+    for (const auto& c : parts) {
+      const auto features = c.part() ? c.part()->features : feature_range{};
+      claims.push_back({span(c.stage->packets), span(features, all), static_cast<std::uint32_t>(claims.size())});
+    }
+    const auto f = exact_cover(claims, {0, p_.packets}, {0, all});
+    if (!f) return;
+    switch (f->kind) {
+      case cover_fault::what::nobody: return fault(l, place(*f) + ": no part claims them (" + parts_text(parts) + ")");
+      case cover_fault::what::twice:
+        return fault(l, place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " claim them");
+      case cover_fault::what::beyond:
+        return fault(l, parts[f->first].stage->name + " claims " + place(*f) + ", there are " + std::to_string(p_.packets) + " packets of " +
+                            std::to_string(all) + " features");
+    }
+  }
+
+  // --- every input of every part is fed once
+
+  std::string tensor_name(tensor_ref t) const {
+    if (t.layer < 0) return t.output == 0 ? "'data'" : "'label'";
+    const auto& l = g_.layers[static_cast<std::size_t>(t.layer)];
+    return in_quotes(t.output == 0 ? l.name : l.name + "." + std::to_string(t.output));
+  }
+
+  static int position_of(const role_plan& r, std::int32_t layer) {
+    for (std::size_t k = 0; k < r.layers.size(); ++k)
+      if (static_cast<std::int32_t>(r.layers[k]) == layer) return static_cast<int>(k);
+    return -1;
+  }
+
+  feature_range made_by(const role_plan& r, int position, tensor_ref what) const {
+    const auto* part = r.parts[static_cast<std::size_t>(position)].get();
+    return part ? made(g_, what, part->features) : feature_range{};
+  }
+
+  void check_inputs(const role_plan& r) {
+    std::set<std::uint32_t> read;
+    for (std::size_t k = 0; k < r.layers.size(); ++k) {
+      const auto& l = g_.layers[r.layers[k]];
+      const auto* part = r.parts[k].get();
+      for (std::size_t i = 0; i < l.inputs.size(); ++i) {
+        const auto need = part ? part->needs[i] : feature_range{};
+        const auto fed_by = l.inputs[i].layer < 0 ? -1 : position_of(r, l.inputs[i].layer);
+        if (fed_by >= 0) {
+          if (fed_by >= static_cast<int>(k) || !(made_by(r, fed_by, l.inputs[i]) == need))
+            fault(l, r.name + " makes another part of " + tensor_name(l.inputs[i]) + " than it reads");
+          continue;
+        }
+        for (auto e : r.in_edges)
+          if (p_.edges[e].what == l.inputs[i] && p_.edges[e].need == need) read.insert(e);
+        if (check_feed(r, l, i, need, true)) check_feed(r, l, i, need, false);
+      }
+    }
+    for (auto e : r.in_edges)
+      if (!read.count(e)) fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
+  }
+
+  // One input of one part, in one phase.
+  bool check_feed(const role_plan& r, const graph_layer& l, std::size_t input, feature_range need, bool train) {
+    if (!(train ? l.in_train && !r.tester : l.in_test)) return true;
+    const auto what = l.inputs[input];
+    const auto all = features_of(l.in[input]);
+    const auto wanted = span(need, all);
+    const auto packets = r.tester ? span_of{0, 1} : span(r.packets);
+    const auto faults = faults_.size();
+    std::vector<claim> claims;
+    for (auto i : r.in_edges) {
+      const auto& e = p_.edges[i];
+      if (!(e.what == what) || !(e.need == need) || !(train ? e.in_train : e.in_test)) continue;
+      const auto some = both({e.packets.first, std::int64_t{e.packets.first} + e.packets.count}, packets);
+      const auto region = what.layer < 0 ? both(span(e.region, all), wanted) : span(e.region, all);
+      claims.push_back({some, region, i});
+      check_source(r, l, e, some, region);
+      if (train && l.grad_in_wanted[input] && !e.grad_back)
+        fault(l, "no gradient of " + tensor_name(what) + " comes back from " + r.name + " to " + p_[e.from].name);
+    }
+    const auto f = exact_cover(claims, packets, wanted);
+    if (f) fault(l, feed_text(r, what, *f));
+    return faults_.size() == faults;
+  }
+
+  std::string feed_text(const role_plan& r, tensor_ref what, const cover_fault& f) const {
+    const auto name = [&](std::uint32_t e) { return p_[p_.edges[e].from].name; };
+    const auto of = place(f) + " of its input " + tensor_name(what) + ": ";
+    switch (f.kind) {
+      case cover_fault::what::nobody: return r.name + " lacks " + of + "nobody sends them";
+      case cover_fault::what::twice: return r.name + " gets " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
+      case cover_fault::what::beyond: return r.name + " gets " + of + name(f.first) + " sends more than it needs";
+    }
+    return {};
+  }
+
+  // Who sends must have it.
+  void check_source(const role_plan& r, const graph_layer& l, const plan_edge& e, span_of packets, span_of region) {
+    const auto& from = p_[e.from];
+    const auto lies = [&](span_of inner, span_of outer) { return inner.begin >= outer.begin && inner.end <= outer.end; };
+    const auto says = [&](const std::string& why) {
+      fault(l, r.name + " is to get " + tensor_name(e.what) + " from " + from.name + ", which " + why);
+    };
+    if (from.tester != r.tester) return says("works for another");
+    if (e.what.layer < 0) {
+      if (from.kind != role_kind::loader) return says("loads nothing");
+      if (!from.tester && packets.count() > 0 && !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
+        return says("does not load these packets");
+      return;
+    }
+    const int k = position_of(from, e.what.layer);
+    if (k < 0) return says("does not have that layer");
+    const auto here = span(made_by(from, k, e.what), features_of(g_.layers[static_cast<std::size_t>(e.what.layer)].out[e.what.output]));
+    if (packets.count() > 0 && !lies(packets, span(from.packets))) return says("does not have these packets");
+    if (!lies(region, here)) return says("does not make these features");
+  }
+
+  void check_tester() {
+    if (p_.tester_stage == no_role) return;
+    if (!is(p_.tester_stage, role_kind::stage) || !is(p_.tester_loader, role_kind::loader) || !is(p_.tester, role_kind::tester))
+      return fault(-1, "the tester's roles are not all there");
+    const auto& mine = p_[p_.tester_stage].layers;
+    for (const auto& l : g_.layers)
+      if (std::count(mine.begin(), mine.end(), l.index) != (l.in_test ? 1 : 0))
+        fault(l, p_[p_.tester_stage].name + (l.in_test ? " does not have it once" : " has it and does not need it"));
+  }
+
+  // --- every element of a parameter has one owner, and goes where it is used
+
+  void check_parameter(std::uint32_t q) {
+    const auto& param = g_.params[q];
+    const auto& l = g_.layers[param.layer];
+    const auto name = "parameter " + in_quotes(param.full_name);
+    std::vector<claim> claims;
+    for (auto b : blocks_of(q)) {
+      const auto& block = p_.blocks[b];
+      if (block.id != b) return fault(l, "block " + std::to_string(b) + " of " + name + " is numbered " + std::to_string(block.id));
+      if (block.count <= 0) return fault(l, "block " + std::to_string(b) + " of " + name + " is empty");
+      if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not of server group 0");
+      claims.push_back({{0, 1}, {block.begin, block.begin + block.count}, b});
+    }
+    const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
+    if (const auto f = exact_cover(claims, {0, 1}, {0, param.spec.dims.count()})) {
+      const auto some = name + ", " + counted("element", "elements", f->features);
+      if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
+      if (f->kind == cover_fault::what::twice)
+        return fault(l, some + ": both " + owner(f->first) + " and " + owner(f->second) + " own them");
+      return fault(l, some + " of " + owner(f->first) + ": it has " + std::to_string(param.spec.dims.count()));
+    }
+    check_takers(q);
+  }
+
+  const std::vector<std::uint32_t>& blocks_of(std::uint32_t param) {
+    if (blocks_.empty()) {
+      blocks_.resize(g_.params.size());
+      for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) blocks_[p_.blocks[b].param].push_back(b);
+    }
+    return blocks_[param];
+  }
+
+  // The elements of parameter `q` that a part works with.
+  span_of elements_of(const part_at& at, std::uint32_t q) const {
+    const auto& param = g_.params[q];
+    const auto* part = at.part();
+    const auto rows = part ? part->rows[param.index_in_layer] : feature_range{};
+    if (rows.whole()) return {0, param.spec.dims.count()};
+    return {elements_before(param, rows.begin), elements_before(param, rows.end)};
+  }
+
+  void check_takers(std::uint32_t q) {
+    const auto& param = g_.params[q];
+    const auto& l = g_.layers[param.layer];
+    std::map<std::uint32_t, span_of> uses;  // by half
+    for (const auto& at : parts_of(param.layer)) uses.try_emplace(at.stage->worker, elements_of(at, q));
+    for (auto b : blocks_of(q)) {
+      const auto& block = p_.blocks[b];
+      const span_of owned{block.begin, block.begin + block.count};
+      const auto which = "block " + std::to_string(b) + " of parameter " + in_quotes(param.full_name);
+      for (const auto& [w, here] : uses) {
+        const auto common = both(owned, here);
+        const auto name = p_[p_.workers[w]].name;
+        if (p_.takes(w, block) != (common.count() > 0))
+          return fault(l, name + (common.count() > 0 ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
+        if (common.count() > 0 && !(common == owned)) return fault(l, name + " works with a part of " + which);
+      }
+      std::vector<std::uint32_t> takers = block.takers;
+      if (takers.empty())
+        for (std::uint32_t w = 0; w < p_.ranges.size(); ++w) takers.push_back(w);
+      for (auto w : takers)
+        if (!uses.count(w)) return fault(l, p_[p_.workers[w]].name + " takes " + which + " and has no part of the layer");
+    }
+  }
+
+  const job_plan& p_;
+  const model_graph& g_;
+  std::vector<plan_fault> faults_;
+  std::vector<std::vector<part_at>> parts_;          // by layer
+  std::vector<std::vector<std::uint32_t>> blocks_;  // by parameter
+};
+
+}  // namespace
+
+std::vector<plan_fault> check_plan(const job_plan& p, const model_graph& g) { return checker(p, g).run(); }
+
+}  // namespace troupe
