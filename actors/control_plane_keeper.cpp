@@ -44,11 +44,13 @@ std::string plan_hash(const job_plan& p) {
                    std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
       number(v);
   for (const auto& e : p.edges)
-    for (auto v : {e.region.begin, e.region.end, e.need.begin, e.need.end}) number(v);
+    for (auto v : {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}}) number(v);
   for (const auto& b : p.blocks) {
     number(b.param);
     number(b.begin);
     number(b.count);
+    number(b.run);
+    number(b.stride);
     number(index_of(b.shard));
     list(b.takers);
   }

@@ -45,6 +45,20 @@ role_id parent_of(const prepared_job& j, const role_plan& r) {
   return r.worker == 0 ? no_role : j.plan.reducers[tree_parent(r.worker, j.plan.arity)];
 }
 
+// How far a stage's weights may lag behind its packets (graph/warm_up.hpp), and how many versions of them it holds for that.
+struct stage_delay {
+  std::uint32_t steps = 0, versions = 1;
+};
+stage_delay delay_of(const prepared_job& j, const role_plan& stage) {
+  stage_delay d;
+  for (auto l : stage.layers) d.steps = std::max(d.steps, j.plan.delay_of(l));
+  if (j.plan.rule == weight_rule::stash) d.versions = d.steps + 1;
+  return d;
+}
+bool lags(const prepared_job& j, const role_plan& r) {
+  return j.plan.rule != weight_rule::drain && r.kind == role_kind::stage && !r.tester;
+}
+
 json placement(const prepared_job& j) {
   auto list = json::array();
   for (const auto& r : j.plan.roles) {
@@ -53,7 +67,14 @@ json placement(const prepared_job& j) {
       o["layers"] = json::array();
       for (auto l : r.layers) o["layers"].push_back(j.graph.layers[l].name);
       if (j.plan.placed && r.kind == role_kind::stage && !r.tester) o["packets"] = {r.packets.first, r.packets.count};
-      if (const auto* part = r.parts[0].get()) o["features"] = {part->features.begin, part->features.end};
+      if (const auto* part = r.parts[0].get()) {
+        const auto cut = part->inputs.whole() ? part->features : part->inputs;
+        o[part->inputs.whole() ? "features" : "input_features"] = {cut.begin, cut.end};
+      }
+    }
+    if (lags(j, r)) {
+      const auto d = delay_of(j, r);
+      o["delay"] = d.steps, o["in_flight"] = r.train_slots, o["versions"] = d.versions;
     }
     if (r.kind == role_kind::worker) {
       o["packets"] = {r.packets.first, r.packets.count};
@@ -81,8 +102,9 @@ std::string workers_text(const prepared_job& j, std::uint32_t g) {
 // Blocks of parameters between workers and shards, up the tree of reducers, between server groups, and to the tester.
 void add_parameter_routes(const prepared_job& j, json& list) {
   const auto add = [&](const std::string& from, const std::string& to, const param_block& b) {
-    list.push_back(
-        {{"from", from}, {"to", to}, {"parameter", j.graph.params[b.param].full_name}, {"begin", b.begin}, {"count", b.count}});
+    json o{{"from", from}, {"to", to}, {"parameter", j.graph.params[b.param].full_name}, {"begin", b.begin}, {"count", b.count}};
+    if (b.run > 0) o["run"] = b.run, o["stride"] = b.stride;
+    list.push_back(std::move(o));
   };
   const auto& p = j.plan;
   for (std::uint32_t g = 0; g < p.server_groups; ++g)
@@ -110,6 +132,7 @@ json routes(const prepared_job& j) {
            {"tensor", tensor_name(j, e.what)},     {"shape", cut(tensor_shape(j, e.what), e.region).to_string()},
            {"bytes_per_packet", edge_bytes(j, e)}, {"gradient_back", e.grad_back}};
     if (!e.region.whole()) o["features"] = {e.region.begin, e.region.end};
+    if (e.addend) o["addend"] = true;
     if (j.plan.placed && !j.plan[e.to].tester) o["packets"] = {e.packets.first, e.packets.count};
     list.push_back(std::move(o));
   }
@@ -176,6 +199,22 @@ std::string role_table(const prepared_job& j) {
   return s;
 }
 
+// Of weights = "stash" and "latest".
+std::string delay_table(const prepared_job& j) {
+  std::size_t wide = 5;
+  for (const auto& r : j.plan.roles)
+    if (lags(j, r)) wide = std::max(wide, r.name.size());
+  std::string s = "\n" + left("stage", wide + 2) + right("steps behind", 14) + right("packets at once", 17) + right("versions", 10) + "\n";
+  for (const auto& r : j.plan.roles) {
+    if (!lags(j, r)) continue;
+    const auto d = delay_of(j, r);
+    s += left(r.name, wide + 2) + right(std::to_string(d.steps), 14) + right(std::to_string(r.train_slots), 17) +
+         right(std::to_string(d.versions), 10) + "\n";
+  }
+  return s + "weights = \"" + j.spec.pipeline.weights + "\": a packet of step t meets the weights of step t - (steps behind)" +
+         (j.plan.rule == weight_rule::latest ? " or newer, forward and backward each what there is" : ", in forward and in backward") + ".\n";
+}
+
 std::string range_text(std::int64_t first, std::int64_t end) {
   return end - first == 1 ? std::to_string(first) : std::to_string(first) + " to " + std::to_string(end - 1);
 }
@@ -205,7 +244,7 @@ std::string edge_table(const prepared_job& j) {
   for (const auto& e : j.plan.edges)
     s += left(j.plan[e.from].name, from + 2) + left(j.plan[e.to].name, to + 2) + left(tensor_name(j, e.what), tensor + 2) +
          where(packets(e), features(e)) + left(cut(tensor_shape(j, e.what), e.region).to_string(), 20) +
-         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + (e.grad_back ? "  comes back\n" : "\n");
+         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + (e.grad_back ? "  comes back" : "") + (e.addend ? (e.grad_back ? ", an addend" : "  an addend") : "") + "\n";
   return s;
 }
 
@@ -257,7 +296,7 @@ int run_plan(const plan_arguments& a, const output& out) {
                 {"memory", costs.memory}});
     return exit_done;
   }
-  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + edge_table(j) + node_tables(j, costs));
+  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) + edge_table(j) + node_tables(j, costs));
   return exit_done;
 }
 

@@ -101,6 +101,12 @@ struct layer {
   virtual std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t all) const {
     return (void)begin, (void)end, (void)all, nullptr;
   }
+  // The layer whose output is one addend of this one's, given features [begin, end) (axis 1) of its input's `all`, of a signature
+  // {split_1} -> {partial}: parameters that are split_1 there are cut along axis 1 like the input, and what is to be added once (those that are
+  // broadcast, a bias) only the `first` has, the addend that begins at 0. Null: this layer does, and has nothing that is added once.
+  virtual std::shared_ptr<const layer> addend(std::int64_t begin, std::int64_t end, std::int64_t all, bool first) const {
+    return (void)begin, (void)end, (void)all, (void)first, nullptr;
+  }
   virtual param_specs params(const shapes& in) const { return (void)in, param_specs{}; }
   virtual carry_specs carries(const shapes& in) const { return (void)in, carry_specs{}; }
   virtual struct backward_needs backward_needs(const shapes& in) const { return (void)in, troupe::backward_needs{}; }

@@ -58,6 +58,11 @@ struct convolution final : layer {
     p->base.outputs = end - begin;
     return p;
   }
+  std::shared_ptr<const layer> addend(std::int64_t, std::int64_t, std::int64_t, bool first) const override {
+    auto p = std::make_shared<convolution>(*this);
+    p->bias = bias && first;
+    return p;
+  }
   param_specs params(const shapes& in) const override {
     const conv_geometry g = geometry(in[0]);
     param_specs p(1);

@@ -34,6 +34,11 @@ struct linear final : layer {
     p->outputs = end - begin;
     return p;
   }
+  std::shared_ptr<const layer> addend(std::int64_t, std::int64_t, std::int64_t, bool first) const override {
+    auto p = std::make_shared<linear>(*this);
+    p->bias = bias && first;
+    return p;
+  }
   param_specs params(const shapes& in) const override {
     param_specs p(1);
     p[0] = {.name = "weight", .dims = shape{outputs, in[0].count_from(1)}, .filler = weight_filler};

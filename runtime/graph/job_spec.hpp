@@ -30,7 +30,7 @@ struct layer_spec {
   double decay_scale = 1.0;
   std::vector<double> lr_scales, decay_scales;  // written as a list: one factor a parameter, in the layer's order (weight, bias)
   std::optional<double> loss_weight;            // of a loss layer; 1 when not given
-  std::string partition = "batch";              // batch | feature | none
+  std::string partition = "batch";              // batch | feature | input | none
   std::vector<double> fraction;
   std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
   std::string algorithm;           // of this layer's maths, empty = auto

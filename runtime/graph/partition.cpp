@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "runtime/graph/wording.hpp"
@@ -35,16 +36,21 @@ bool all_are(const std::vector<distribution>& list, distribution d) {
   return std::all_of(list.begin(), list.end(), [d](distribution x) { return x == d; });
 }
 
-// A signature with outputs split(1), and inputs as asked.
-bool supports(const graph_layer& l, distribution inputs) {
-  const auto all = l.maths->supported();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const signature& s) { return all_are(s.inputs, inputs) && all_are(s.outputs, distribution::split_1); });
+// The signature with these inputs and outputs, if there is one.
+std::optional<signature> supports(const graph_layer& l, distribution inputs, distribution outputs = distribution::split_1) {
+  for (auto& s : l.maths->supported())
+    if (all_are(s.inputs, inputs) && all_are(s.outputs, outputs)) return s;
+  return std::nullopt;
 }
 
 // Each part of the inputs makes the same part of the outputs.
-bool keeps_features(const graph_layer& l) { return supports(l, distribution::split_1); }
+bool keeps_features(const graph_layer& l) { return supports(l, distribution::split_1).has_value(); }
 bool splits_features(const graph_layer& l) { return keeps_features(l) || supports(l, distribution::broadcast); }
+// Each part of the input makes an addend of the output.
+std::optional<signature> adds_inputs(const graph_layer& l) {
+  if (l.inputs.size() != 1 || l.out.size() != 1) return std::nullopt;
+  return supports(l, distribution::split_1, distribution::partial);
+}
 
 std::string ways_of(const graph_layer& l) {
   std::vector<std::string> ways{"none"};
@@ -52,6 +58,7 @@ std::string ways_of(const graph_layer& l) {
   for (const auto& s : all)
     if (!s.inputs.empty() && all_are(s.inputs, distribution::split_0)) ways.insert(ways.begin(), "batch");
   if (splits_features(l)) ways.emplace_back("feature");
+  if (adds_inputs(l)) ways.emplace_back("input");
   return joined(ways);
 }
 
@@ -99,7 +106,7 @@ class assigner {
   assignment beside_workers() const {
     assignment a;
     for (std::uint32_t w = 0; w < workers_.size(); ++w)
-      a.parts.push_back({workers_[w], ranges_[w], {}, static_cast<std::int32_t>(w)});
+      a.parts.push_back({workers_[w], ranges_[w], {}, {}, static_cast<std::int32_t>(w)});
     a.shares = even(a.parts.size());
     return a;
   }
@@ -150,6 +157,7 @@ class assigner {
     if (errors_.size() > before) return beside_workers();
     if (beside && s.partition == "batch") return s.fraction.empty() ? beside_workers() : by_batch(l, nodes, s.fraction, true);
     const auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
+    if (s.partition == "input") return by_input(l, nodes, shares);
     return s.partition == "feature" ? by_feature(l, nodes, shares) : by_batch(l, nodes, shares, false);
   }
 
@@ -162,7 +170,7 @@ class assigner {
   assignment whole_on(std::uint32_t node) const {
     assignment a;
     a.kind = split_kind::none;
-    a.parts.push_back({node, all_packets_, {}, no_worker});
+    a.parts.push_back({node, all_packets_, {}, {}, no_worker});
     a.shares = {1.0};
     a.placed = true;
     return a;
@@ -178,7 +186,7 @@ class assigner {
       if (counts[k] < 1)
         error(l, "fraction",
               "part " + std::to_string(k) + " gets none of the " + std::to_string(all_packets_.count) + " packets of a step");
-      a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, no_worker});
+      a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, {}, no_worker});
       first += a.parts.back().packets.count;
     }
     const bool theirs = beside && std::equal(a.parts.begin(), a.parts.end(), ranges_.begin(), ranges_.end(),
@@ -198,6 +206,29 @@ class assigner {
     return cut_features(l, nodes, shares);
   }
 
+  assignment by_input(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+    if (!adds_inputs(l)) {
+      error(l, "partition",
+            "a layer of type " + in_quotes(l.type) + " cannot be split along its input (it supports: " + ways_of(l) + ")");
+      return beside_workers();
+    }
+    const auto features = features_of(l.in[0]);
+    const auto counts = share_out(features, shares);
+    assignment a;
+    a.kind = split_kind::input;
+    a.shares = shares;
+    a.placed = true;
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (counts[k] < 1)
+        error(l, "fraction", "part " + std::to_string(k) + " gets none of its input's " + std::to_string(features) + " features");
+      const feature_range r{first, first + std::max<std::int64_t>(counts[k], 0)};
+      a.parts.push_back({nodes[k], all_packets_, {}, nodes.size() == 1 ? feature_range{} : r, no_worker});
+      first += counts[k];
+    }
+    return a;
+  }
+
   assignment cut_features(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
     const auto units = units_of(l);
     const auto counts = share_out(units, shares);
@@ -211,7 +242,7 @@ class assigner {
       if (counts[k] < 1)
         error(l, "fraction", "part " + std::to_string(k) + " gets none of its " + std::to_string(units) + " features");
       const feature_range r{first * width, (first + std::max<std::int64_t>(counts[k], 0)) * width};
-      a.parts.push_back({nodes[k], all_packets_, nodes.size() == 1 ? feature_range{} : r, no_worker});
+      a.parts.push_back({nodes[k], all_packets_, nodes.size() == 1 ? feature_range{} : r, {}, no_worker});
       first += counts[k];
     }
     return a;
@@ -272,9 +303,15 @@ shape cut(const shape& s, const feature_range& r) {
   return t;
 }
 
-std::int64_t elements_before(const graph_param& p, std::int64_t row) { return row * p.spec.dims.count_from(1); }
+element_range elements_of(const model_graph& g, std::uint32_t p, const part_layer* part) {
+  if (!part) return {0, g.params[p].spec.dims.count()};
+  const auto& mine = part->as.params;
+  const auto at = std::find(mine.begin(), mine.end(), p);
+  return at == mine.end() ? element_range{} : part->elements[static_cast<std::size_t>(at - mine.begin())];
+}
 
 feature_range needed(const graph_layer& l, std::size_t input, const layer_part& part) {
+  if (!part.inputs.whole()) return part.inputs;
   if (part.features.whole() || !keeps_features(l)) return {};
   return scaled(part.features, features_of(l.out.at(0)), features_of(l.in[input]));
 }
@@ -292,25 +329,68 @@ std::pair<feature_range, bool> common(feature_range a, feature_range b) {
   return {r, r.begin < r.end};
 }
 
+namespace {
+
+// Rows [begin, end) of axis 0.
+void take_rows(const param_spec& spec, feature_range rows, part_layer& p) {
+  const auto width = spec.dims.count_from(1);
+  auto dims = spec.dims;
+  dims.set(0, rows.count());
+  p.elements.push_back({rows.begin * width, rows.count() * width});
+  p.params.push_back(dims);
+}
+
+// Columns [begin, end) of axis 1.
+void take_columns(const param_spec& spec, feature_range columns, part_layer& p) {
+  const auto inner = spec.dims.count_from(2), all = spec.dims.count_from(1);
+  auto dims = spec.dims;
+  dims.set(1, columns.count());
+  p.elements.push_back({columns.begin * inner, dims.count(), columns.count() * inner, all});
+  p.params.push_back(dims);
+}
+
+void take_all(const param_spec& spec, part_layer& p) {
+  p.elements.push_back({0, spec.dims.count()});
+  p.params.push_back(spec.dims);
+}
+
+void make_addend(const model_graph& g, const graph_layer& l, feature_range inputs, part_layer& p) {
+  p.inputs = inputs;
+  const auto all = features_of(l.in[0]);
+  const bool first = inputs.begin == 0;
+  if (auto own = l.maths->addend(inputs.begin, inputs.end, all, first)) p.as.maths = std::move(own);
+  p.as.params.clear();
+  const auto how = *adds_inputs(l);
+  for (std::size_t i = 0; i < l.params.size(); ++i) {
+    const auto& spec = g.params[l.params[i]].spec;
+    const bool cut_here = i < how.params.size() && how.params[i] == distribution::split_1;
+    if (!cut_here && !first) continue;
+    p.as.params.push_back(l.params[i]);
+    cut_here ? take_columns(spec, scaled(inputs, all, spec.dims[1]), p) : take_all(spec, p);
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const part_layer> make_part(const model_graph& g, const graph_layer& l, const layer_part& part) {
-  if (part.features.whole()) return nullptr;
+  if (part.features.whole() && part.inputs.whole()) return nullptr;
   auto p = std::make_shared<part_layer>();
   p->as = l;
   p->features = part.features;
-  const auto all = features_of(l.out.at(0));
   for (std::size_t i = 0; i < l.in.size(); ++i) {
     p->needs.push_back(needed(l, i, part));
     p->as.in[i] = cut(l.in[i], p->needs.back());
   }
+  if (!part.inputs.whole()) {
+    make_addend(g, l, part.inputs, *p);
+    return p;
+  }
+  const auto all = features_of(l.out.at(0));
   if (auto own = l.maths->part(part.features.begin, part.features.end, all)) p->as.maths = std::move(own);
   p->as.out = p->as.maths->infer(p->as.in);
   for (auto q : l.params) {
     const auto& spec = g.params[q].spec;
-    const bool sliced = spec.slice_axis == 0;
-    p->rows.push_back(sliced ? scaled(part.features, all, spec.dims[0]) : feature_range{});
-    auto dims = spec.dims;
-    if (sliced) dims.set(0, p->rows.back().count());
-    p->params.push_back(dims);
+    spec.slice_axis == 0 ? take_rows(spec, scaled(part.features, all, spec.dims[0]), *p) : take_all(spec, *p);
   }
   return p;
 }

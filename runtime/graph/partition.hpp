@@ -1,9 +1,10 @@
 // How layers lie over nodes. A layer is one or more parts; each part is on one node and computes, of every packet in its range of
-// packets, all output features or a range of them. What the job file says (`partition`, `fraction`, `place`) is obeyed; what it leaves
+// packets, all output features or a range of them, or its addend of all of them, from a range of the input's features. What the job file says (`partition`, `fraction`, `place`) is obeyed; what it leaves
 // open follows the layer's input, so that neighbours that can share an assignment exchange nothing.
 //
 // In the terms of distributions (ops/layer.hpp, docs/partitioning.md): parts that differ in packets are split(0), parts that differ in
-// features are split(1), one part for all is `none`. Where the parts of a producer and of a consumer differ, the plan's edges are the
+// features are split(1), one part for all is `none`. Parts that differ in features of the input make addends: their outputs are partial, and
+// whoever reads the tensor adds them in the order of the parts. Where the parts of a producer and of a consumer differ, the plan's edges are the
 // intersections of their packets and features; gradients take the same edges back. The gradient of a tensor that every part of a
 // consumer reads whole (broadcast) is a sum over these parts (partial).
 //
@@ -41,25 +42,35 @@ struct layer_part {
   std::uint32_t node = 0;
   packet_range packets;
   feature_range features;           // of the layer's outputs
+  feature_range inputs;             // of its input, when the outputs are addends
   std::int32_t worker = no_worker;  // >= 0: the part of that data-parallel worker
 };
 
-enum class split_kind : std::uint8_t { batch, feature, none };
+enum class split_kind : std::uint8_t { batch, feature, none, input };
 
 struct assignment {
   split_kind kind = split_kind::batch;
   std::vector<layer_part> parts;  // in the order of packets, or of features
   std::vector<double> shares;     // of the parts
   bool placed = false;            // not beside every worker
+  bool addends() const { return kind == split_kind::input && parts.size() > 1; }
+};
+
+// Elements of a parameter: `count` from `begin` on; cut along axis 1 they are runs of `run` that begin `stride` apart.
+struct element_range {
+  std::int64_t begin = 0, count = 0;
+  std::int64_t run = 0, stride = 0;  // 0: without a gap
 };
 
 // What a part of a layer is as a layer: shapes, maths and parameters cut.
 struct part_layer {
   graph_layer as;
   feature_range features;            // of output 0
+  feature_range inputs;              // of input 0, when output 0 is an addend
   std::vector<feature_range> needs;  // by input
-  std::vector<feature_range> rows;   // by parameter: of axis 0; all of them: {0, 0}
-  shapes params;                     // by parameter
+  // By parameter of `as` (an addend that is not the first lacks those that are added once): which elements, as which shape.
+  std::vector<element_range> elements;
+  shapes params;
 };
 
 // `total` units dealt by fraction: every part but the first gets its share rounded down, the first what is left (Caffe con Troll: 256
@@ -80,8 +91,8 @@ std::shared_ptr<const part_layer> make_part(const model_graph& g, const graph_la
 
 // A shape with `r` in place of its axis 1.
 shape cut(const shape& s, const feature_range& r);
-// Number of elements of parameter `p` before row `row`: a range of rows is a range of its flat elements.
-std::int64_t elements_before(const graph_param& p, std::int64_t row);
+// What a part (null: the whole layer) has of parameter `p`, an index of the graph; count 0: nothing.
+element_range elements_of(const model_graph& g, std::uint32_t p, const part_layer* part);
 
 // One assignment a layer. `workers`: the nodes of the data-parallel workers; `ranges` their packets. Errors go to `errors`, with position:
 // unknown nodes, fractions that do not sum to 1 or leave a part nothing, layers that cannot be cut that way (and what they support).

@@ -247,16 +247,17 @@ class planner {
           const auto producer = stage_of_[static_cast<std::size_t>(what.layer)][j];
           if (producer == s) continue;
           const auto [region, any] = common(made(g_, what, from.parts[j].features), need);
-          if (any) add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need);
+          if (any) add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need, from.addends());
         }
       }
     }
   }
 
   void add_edge(tensor_ref what, role_id from, role_id to, const graph_layer& taker, std::size_t input, packet_range packets,
-                feature_range region, feature_range need) {
+                feature_range region, feature_range need, bool addend = false) {
     if (packets.count == 0) return;
     auto& e = edge(what, from, to, region, need);
+    e.addend = addend;
     const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
     e.packets = plan_.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
     e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.in_flight();
@@ -291,13 +292,13 @@ class planner {
   // Actor-based layers do their own maths, on whole tensors.
   void check_own_stages(const std::set<std::string>& own) {
     for (const auto& e : plan_.edges) {
-      if (e.region.whole() && e.need.whole()) continue;
+      if (e.region.whole() && e.need.whole() && !e.addend) continue;
       for (auto r : {e.from, e.to})
         for (auto l : plan_[r].layers)
           if (own.count(g_.layers[l].type))
             return error(g_.layers[l].spec->at,
                          "layer " + in_quotes(g_.layers[l].name) +
-                             " is made of actors of its own: neither it nor its neighbours can be split by feature");
+                             " is made of actors of its own: neither it nor its neighbours can be split by feature or along their input");
     }
   }
 
@@ -392,29 +393,27 @@ class planner {
   }
 
   // The elements of parameter `p` that each half of a placed layer has.
-  struct own_rows {
+  struct own_elements {
     std::uint32_t taker;
-    std::int64_t begin, end;
+    element_range here;
   };
-  std::vector<own_rows> placed_rows(std::uint32_t p) const {
+  std::vector<own_elements> placed_elements(std::uint32_t p) const {
     const auto& param = g_.params[p];
-    std::vector<own_rows> list;
+    std::vector<own_elements> list;
     if (!where_[param.layer].placed) return list;
     for (auto s : stage_of_[param.layer]) {
       const auto& r = plan_[s];
       const auto at = static_cast<std::size_t>(std::find(r.layers.begin(), r.layers.end(), param.layer) - r.layers.begin());
-      const auto rows = r.parts[at] ? r.parts[at]->rows[param.index_in_layer] : feature_range{};
-      list.push_back(rows.whole() ? own_rows{r.worker, 0, param.spec.dims.count()}
-                                  : own_rows{r.worker, elements_before(param, rows.begin), elements_before(param, rows.end)});
+      if (const auto here = elements_of(g_, p, r.parts[at].get()); here.count > 0) list.push_back({r.worker, here});
     }
     return list;
   }
   // Every element is on one half only, which is not a data-parallel worker's: it lives beside it. What several halves have (a batch
   // split, a parameter that is not sliced) is dealt over all shards like anything else.
-  static bool apart(const std::vector<own_rows>& rows) {
-    return rows.size() == 1 || (rows.size() > 1 && rows[0].begin != rows[1].begin);
+  static bool apart(const std::vector<own_elements>& halves) {
+    return halves.size() == 1 || (halves.size() > 1 && halves[0].here.begin != halves[1].here.begin);
   }
-  bool dealt(std::uint32_t p) const { return g_.params[p].spec.trainable && !apart(placed_rows(p)); }
+  bool dealt(std::uint32_t p) const { return g_.params[p].spec.trainable && !apart(placed_elements(p)); }
 
   role_id shard_beside(std::uint32_t node) {
     for (auto s : plan_.shards)
@@ -455,16 +454,17 @@ class planner {
     std::vector<param_block> buffers;
     for (std::uint32_t p = 0; p < g_.params.size(); ++p) {
       const auto& param = g_.params[p];
-      const auto rows = placed_rows(p);
+      const auto halves = placed_elements(p);
       std::vector<std::uint32_t> takers;
-      for (const auto& r : rows) takers.push_back(r.taker);
+      for (const auto& h : halves) takers.push_back(h.taker);
       if (!param.spec.trainable) {
         buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
         continue;
       }
-      if (apart(rows)) {
-        for (const auto& r : rows)
-          plan_.blocks.push_back({0, p, r.begin, r.end - r.begin, shard_beside(plan_[plan_.workers[r.taker]].node), {r.taker}});
+      if (apart(halves)) {
+        for (const auto& [taker, here] : halves)
+          plan_.blocks.push_back(
+              {0, p, here.begin, here.count, shard_beside(plan_[plan_.workers[taker]].node), {taker}, here.run, here.stride});
         continue;
       }
       for (std::int64_t begin = 0; begin < param.spec.dims.count();) {

@@ -33,15 +33,18 @@ struct plan_edge {
   feature_range region{};    // what travels
   feature_range need{};      // what the consumer puts together from all its edges of this tensor
   std::uint32_t credit = 1;  // packets that may be under way
+  bool addend = false;       // `to` adds what comes along all its edges of this tensor, in their order; what goes back goes to all
 };
 
-// The slice of one parameter that one shard owns.
+// The slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter cut along axis 1, runs of `run` elements
+// that begin `stride` apart (graph/block_copy.hpp).
 struct param_block {
   std::uint32_t id = 0;
   std::uint32_t param = 0;  // index in model_graph::params
   std::int64_t begin = 0, count = 0;
   role_id shard = no_role;            // in server group 0; the others: job_plan::shard_of
   std::vector<std::uint32_t> takers;  // indices into job_plan::workers; empty: every worker of the group
+  std::int64_t run = 0, stride = 0;   // 0: without a gap
 };
 
 // SINGA's worker group: workers that take one step together. Groups know nothing of each other but what their servers hold.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "runtime/graph/exact_cover.hpp"
@@ -159,18 +160,25 @@ class checker {
     std::string s;
     for (std::size_t i = 0; i < std::min(parts.size(), most_named); ++i) {
       s += (i == 0 ? "" : "; ") + parts[i].stage->name + " has " + counted("packet", "packets", span(parts[i].stage->packets));
-      if (const auto* part = parts[i].part()) s += ", " + counted("feature", "features", {part->features.begin, part->features.end});
+      if (const auto* part = parts[i].part()) {
+        const auto r = part->inputs.whole() ? part->features : part->inputs;
+        s += ", " + counted("feature", "features", {r.begin, r.end}) + (part->inputs.whole() ? "" : " of its input");
+      }
     }
     return s + (parts.size() > most_named ? "; and " + std::to_string(parts.size() - most_named) + " more" : "");
   }
 
+  static bool is_addend(const part_at& p) { return p.part() && !p.part()->inputs.whole(); }
+
   void check_claims(const graph_layer& l) {
     if (!l.in_train && !l.in_test) return;
     const auto parts = parts_of(l.index);
-    const auto all = features_of(l.out.at(0));
+    const bool adds = std::any_of(parts.begin(), parts.end(), is_addend);
+    const auto all = features_of(adds ? l.in.at(0) : l.out.at(0));
     std::vector<claim> claims;
     for (const auto& c : parts) {
-      const auto features = c.part() ? c.part()->features : feature_range{};
+      if (adds && !is_addend(c)) return fault(l, c.stage->name + " has all of it, and others an addend");
+      const auto features = !c.part() ? feature_range{} : adds ? c.part()->inputs : c.part()->features;
       claims.push_back({span(c.stage->packets), span(features, all), static_cast<std::uint32_t>(claims.size())});
     }
     const auto f = exact_cover(claims, {0, p_.packets}, {0, all});
@@ -234,19 +242,30 @@ class checker {
     const auto wanted = span(need, all);
     const auto packets = r.tester ? span_of{0, 1} : span(r.packets);
     const auto faults = faults_.size();
-    std::vector<claim> claims;
+    // Of a tensor that is a sum each addend arrives whole, and is not the same as another.
+    std::map<role_id, std::vector<claim>> from;
+    if (what.layer >= 0)
+      for (const auto& p : parts_of(static_cast<std::uint32_t>(what.layer)))
+        if (is_addend(p) && !r.tester) from[p.stage->id];
+    const bool sum = !from.empty();
+    if (!sum) from[no_role];
     for (auto i : r.in_edges) {
       const auto& e = p_.edges[i];
       if (!(e.what == what) || !(e.need == need) || !(train ? e.in_train : e.in_test)) continue;
       const auto some = both({e.packets.first, std::int64_t{e.packets.first} + e.packets.count}, packets);
       const auto region = what.layer < 0 ? both(span(e.region, all), wanted) : span(e.region, all);
-      claims.push_back({some, region, i});
+      from[sum ? e.from : no_role].push_back({some, region, i});
       check_source(r, l, e, some, region);
+      if (e.addend != sum) fault(l, r.name + (sum ? " does not add " : " adds ") + tensor_name(what) + " from " + p_[e.from].name);
       if (train && l.grad_in_wanted[input] && !e.grad_back)
         fault(l, "no gradient of " + tensor_name(what) + " comes back from " + r.name + " to " + p_[e.from].name);
     }
-    const auto f = exact_cover(claims, packets, wanted);
-    if (f) fault(l, feed_text(r, what, *f));
+    for (const auto& [who, claims] : from) {
+      const auto f = exact_cover(claims, packets, wanted);
+      if (!f) continue;
+      fault(l, feed_text(r, what, *f) + (sum ? " (the addend of " + p_[who].name + ")" : ""));
+      break;
+    }
     return faults_.size() == faults;
   }
 
@@ -294,27 +313,45 @@ class checker {
 
   // --- every element of a parameter has one owner, and goes where it is used
 
+  // Columns lie in rows of this many elements; 0: no block of the parameter is cut along axis 1.
+  std::int64_t row_of(std::uint32_t q) {
+    for (auto b : blocks_of(q))
+      if (p_.blocks[b].run > 0) return g_.params[q].spec.dims.rank() > 0 ? g_.params[q].spec.dims.count_from(1) : 0;
+    return 0;
+  }
+  // Elements from `begin` on as the interval that has to be covered once: of all elements, or of a row, when the runs fill every row.
+  static std::optional<span_of> along(const element_range& e, std::int64_t row, std::int64_t all) {
+    if (row == 0) return e.run == 0 ? std::optional(span_of{e.begin, e.begin + e.count}) : std::nullopt;
+    if (e.run == 0) return e.begin == 0 && e.count == all ? std::optional(span_of{0, row}) : std::nullopt;
+    if (e.stride != row || e.begin < 0 || e.begin + e.run > row || e.count != all / row * e.run) return std::nullopt;
+    return span_of{e.begin, e.begin + e.run};
+  }
+
   void check_parameter(std::uint32_t q) {
     const auto& param = g_.params[q];
     const auto& l = g_.layers[param.layer];
     const auto name = "parameter " + in_quotes(param.full_name);
+    const auto all = param.spec.dims.count(), row = row_of(q);
     std::vector<claim> claims;
     for (auto b : blocks_of(q)) {
       const auto& block = p_.blocks[b];
-      if (block.id != b) return fault(l, "block " + std::to_string(b) + " of " + name + " is numbered " + std::to_string(block.id));
-      if (block.count <= 0) return fault(l, "block " + std::to_string(b) + " of " + name + " is empty");
+      const auto which = "block " + std::to_string(b) + " of " + name;
+      if (block.id != b) return fault(l, which + " is numbered " + std::to_string(block.id));
+      if (block.count <= 0) return fault(l, which + " is empty");
       if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not of server group 0");
-      claims.push_back({{0, 1}, {block.begin, block.begin + block.count}, b});
+      const auto here = along({block.begin, block.count, block.run, block.stride}, row, all);
+      if (!here) return fault(l, which + " is neither elements without a gap nor columns");
+      claims.push_back({{0, 1}, *here, b});
     }
     const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
-    if (const auto f = exact_cover(claims, {0, 1}, {0, param.spec.dims.count()})) {
-      const auto some = name + ", " + counted("element", "elements", f->features);
+    if (const auto f = exact_cover(claims, {0, 1}, {0, row > 0 ? row : all})) {
+      const auto some = name + ", " + counted("element", "elements", f->features) + (row > 0 ? " of each row" : "");
       if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
       if (f->kind == cover_fault::what::twice)
         return fault(l, some + ": both " + owner(f->first) + " and " + owner(f->second) + " own them");
-      return fault(l, some + " of " + owner(f->first) + ": it has " + std::to_string(param.spec.dims.count()));
+      return fault(l, some + " of " + owner(f->first) + ": it has " + std::to_string(row > 0 ? row : all));
     }
-    check_takers(q);
+    check_takers(q, row);
   }
 
   const std::vector<std::uint32_t>& blocks_of(std::uint32_t param) {
@@ -325,36 +362,39 @@ class checker {
     return blocks_[param];
   }
 
-  // The elements of parameter `q` that a part works with.
-  span_of elements_of(const part_at& at, std::uint32_t q) const {
-    const auto& param = g_.params[q];
-    const auto* part = at.part();
-    const auto rows = part ? part->rows[param.index_in_layer] : feature_range{};
-    if (rows.whole()) return {0, param.spec.dims.count()};
-    return {elements_before(param, rows.begin), elements_before(param, rows.end)};
-  }
-
-  void check_takers(std::uint32_t q) {
+  void check_takers(std::uint32_t q, std::int64_t row) {
     const auto& param = g_.params[q];
     const auto& l = g_.layers[param.layer];
+    const auto all = param.spec.dims.count();
     std::map<std::uint32_t, span_of> uses;  // by half
-    for (const auto& at : parts_of(param.layer)) uses.try_emplace(at.stage->worker, elements_of(at, q));
+    std::set<std::uint32_t> idle;           // halves that have a part of the layer and nothing of this parameter
+    for (const auto& at : parts_of(param.layer)) {
+      const auto elements = elements_of(g_, q, at.part());
+      const auto here = along(elements, row, all);
+      if (elements.count > 0 && !here) return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
+      if (elements.count > 0)
+        uses.try_emplace(at.stage->worker, *here);
+      else
+        idle.insert(at.stage->worker);
+    }
     for (auto b : blocks_of(q)) {
       const auto& block = p_.blocks[b];
-      const span_of owned{block.begin, block.begin + block.count};
+      const auto owned = *along({block.begin, block.count, block.run, block.stride}, row, all);
       const auto which = "block " + std::to_string(b) + " of parameter " + in_quotes(param.full_name);
       for (const auto& [w, here] : uses) {
-        const auto common = both(owned, here);
+        const bool used = both(owned, here).count() > 0;
         const auto name = p_[p_.workers[w]].name;
-        if (p_.takes(w, block) != (common.count() > 0))
-          return fault(l, name + (common.count() > 0 ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
-        if (common.count() > 0 && !(common == owned)) return fault(l, name + " works with a part of " + which);
+        if (p_.takes(w, block) != used)
+          return fault(l, name + (used ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
+        if (used && !(both(owned, here) == owned)) return fault(l, name + " works with a part of " + which);
       }
       std::vector<std::uint32_t> takers = block.takers;
       if (takers.empty())
         for (std::uint32_t w = 0; w < p_.ranges.size(); ++w) takers.push_back(w);
-      for (auto w : takers)
+      for (auto w : takers) {
+        if (idle.count(w)) return fault(l, p_[p_.workers[w]].name + " takes " + which + " and has no use for it");
         if (!uses.count(w)) return fault(l, p_[p_.workers[w]].name + " takes " + which + " and has no part of the layer");
+      }
     }
   }
 

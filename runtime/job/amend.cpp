@@ -16,14 +16,14 @@ std::string node_of(const std::string& place) { return place.substr(0, place.fin
 
 // The nodes of a layer's parts, in their order; nothing when it is beside the workers.
 std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature (of the input)
   for (const auto& r : j.plan.roles) {
     if (r.kind != role_kind::stage || r.tester) continue;
     const auto at = std::find(r.layers.begin(), r.layers.end(), layer);
     if (at == r.layers.end()) continue;
     if (r.worker < j.plan.ranges.size()) return {};
     const auto& part = r.parts[static_cast<std::size_t>(at - r.layers.begin())];
-    found[{r.packets.first, part ? part->features.begin : 0}] = j.plan.nodes[r.node].name;
+    found[{r.packets.first, part ? std::max(part->features.begin, part->inputs.begin) : 0}] = j.plan.nodes[r.node].name;
   }
   std::vector<std::string> names;
   for (auto& [first, name] : found) names.push_back(std::move(name));

@@ -136,7 +136,7 @@ class job_reader {
     else if (r.text("name", s.name))
       r.rename("layer " + in_quotes(s.name));
     r.texts("inputs", s.inputs);
-    r.word("partition", s.partition, {"batch", "feature", "none"});
+    r.word("partition", s.partition, {"batch", "feature", "input", "none"});
     r.word("phase", s.phase, {"train", "test"});
     r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
     if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;

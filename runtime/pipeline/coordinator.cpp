@@ -51,7 +51,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const observation& o) { take_observation(e.h, o, out); },
                  [&](const command& c) { take_command(c, out); },
-                 [&](const finished&) { collected(out); },
+                 [&](const finished& f) { f.token == cut_token ? send_cut(out) : collected(out); },
                  [&](const peer_down& p) {
                    ended_ = true;
                    out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});

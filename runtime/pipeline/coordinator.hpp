@@ -93,6 +93,14 @@ class coordinator final : public role {
     std::vector<std::uint64_t> updates;  // by block: that its rule states have seen
     std::vector<std::pair<std::string, tensor>> weights, rule;
   };
+  // A block for its shard that a job picks out of the whole parameter (and its states).
+  struct cut_block {
+    header h;
+    restore_state s;
+    const param_block* block = nullptr;
+    tensors whole;
+  };
+  static constexpr std::uint64_t cut_token = 0;  // collections are counted from 1
 
   // --- coordinator.cpp: steps, grants, boundaries
   void begin(time_point now, effects& out);
@@ -139,6 +147,8 @@ class coordinator final : public role {
   job_work join_blocks();
   void collected(effects& out);
   void restore(effects& out);
+  job_work cut_blocks();
+  void send_cut(effects& out);
   void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);
@@ -158,6 +168,7 @@ class coordinator final : public role {
   std::optional<gathered> round_;
   std::uint32_t tester_life_ = 0;  // incarnation of the tester that we have heard of
   std::optional<collecting> collect_;
+  std::vector<cut_block> cutting_;
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
   std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/device.hpp"
+#include "runtime/graph/block_copy.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
@@ -209,8 +210,7 @@ job_work coordinator::join_blocks() {
         for (std::size_t k = 0; k < into.size(); ++k) {
           const auto& from = k == 0 ? got.value : got.rule[k - 1];
           if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
-          auto part = into[k]->slice(b.begin, {b.count});
-          ctx.dev.copy(from, part);
+          copy_block_in(ctx.dev, from, b, *into[k]);
         }
       }
     }
@@ -264,20 +264,45 @@ void coordinator::restore(effects& out) {
   b.named.clear();
   for (const auto& block : config_.plan->blocks) {
     const auto& name = config_.graph->params[block.param].full_name;
-    const auto part = [&](const tensor& whole) { return whole.slice(block.begin, {block.count}); };
-    restore_state s{block.id, part(named.at(name)), {}};
+    cut_block cut{to(block.shard), {block.id, {}, {}}, &block, {named.at(name)}};
+    const auto part = [&](const tensor& whole) {
+      return block.run == 0 ? whole.slice(block.begin, {block.count}) : tensor::declare({block.count}, whole.type());
+    };
+    cut.s.value = part(cut.whole[0]);
     for (const auto& state : config_.rule_states)
-      if (const auto at = named.find(name + "@" + state); at != named.end()) s.rule.push_back(part(at->second));
-    auto h = to(block.shard);
-    h.version = b.step;
+      if (const auto at = named.find(name + "@" + state); at != named.end()) {
+        cut.whole.push_back(at->second);
+        cut.s.rule.push_back(part(at->second));
+      }
+    cut.h.version = b.step;
     const auto updates = b.updates.find(name);
-    h.step = updates == b.updates.end() ? b.step : updates->second;
-    out.send({h, std::move(s)});
+    cut.h.step = updates == b.updates.end() ? b.step : updates->second;
+    if (block.run == 0)
+      out.send({cut.h, std::move(cut.s)});
+    else
+      cutting_.push_back(std::move(cut));
   }
+  if (!cutting_.empty()) out.run(cut_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
   for (const auto& s : settings_) {
     for (auto r : config_.plan->shards) out.send({to(r), s});
     for (auto r : config_.plan->workers) out.send({to(r), s});
   }
+}
+
+// Columns of a parameter have to be picked out of it.
+job_work coordinator::cut_blocks() {
+  return [this](job_context& c) {
+    for (auto& cut : cutting_)
+      for (std::size_t k = 0; k < cut.whole.size(); ++k) {
+        auto& part = k == 0 ? cut.s.value : cut.s.rule[k - 1];
+        part.back(c.dev);
+        copy_block_out(c.dev, cut.whole[k], *cut.block, part);
+      }
+  };
+}
+
+void coordinator::send_cut(effects& out) {
+  for (auto& cut : std::exchange(cutting_, {})) out.send({cut.h, std::move(cut.s)});
 }
 
 void coordinator::end(effects& out) {

@@ -66,7 +66,10 @@ void stage::find_needs() {
       if (n == needs_.size()) {
         needs_.push_back({l.inputs[i], features, {}, l.in[i]});
         for (std::size_t e = 0; e < me.in_edges.size(); ++e)
-          if (in_edge(e).what == l.inputs[i] && in_edge(e).need == features) needs_[n].edges.push_back(e);
+          if (in_edge(e).what == l.inputs[i] && in_edge(e).need == features) {
+            needs_[n].edges.push_back(e);
+            needs_[n].sum = in_edge(e).addend;
+          }
       }
       need_at_[p].back() = static_cast<std::int32_t>(n);
     }

@@ -152,6 +152,7 @@ class stage : public role {
   void find_needs();
   std::uint32_t backwards_of(const header& h) const;
   void join_inputs(slot& s, device& d) const;
+  void add_inputs(slot& s, std::size_t need, device& d) const;
   void cut_outputs(slot& s, device& d) const;
   tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                          device& d) const;
@@ -166,6 +167,7 @@ class stage : public role {
     feature_range features;
     std::vector<std::size_t> edges;  // that bring it
     shape dims;                      // of a training packet
+    bool sum = false;                // each edge brings an addend of all of it
   };
 
   // Who adds to the gradient of a tensor, in the consumers' fixed order: a hosted layer's input, an out-edge, or several that together are

@@ -57,12 +57,26 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 
 }  // namespace
 
+// In the order of the edges, which is that of the producer's parts: whoever came first changes nothing.
+void stage::add_inputs(slot& s, std::size_t need, device& d) const {
+  bool first = true;
+  for (auto e : needs_[need].edges) {
+    if (!s.inputs[e]) continue;
+    first ? d.copy(s.inputs[e], s.wholes[need]) : d.axpy(1.0, s.inputs[e], s.wholes[need]);
+    first = false;
+  }
+}
+
 // What came in pieces, or with more features than are wanted (from a loader).
 void stage::join_inputs(slot& s, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     auto& whole = s.wholes[n];
     if (!whole || whole.backed()) continue;
     whole.back(d);
+    if (needs_[n].sum) {
+      add_inputs(s, n, d);
+      continue;
+    }
     const auto first = needs_[n].features.begin, count = whole.dims()[1];
     for (auto e : needs_[n].edges) {
       if (!s.inputs[e]) continue;

@@ -1,6 +1,7 @@
 #include "runtime/pipeline/tester.hpp"
 
 #include "ops/device.hpp"
+#include "runtime/graph/block_copy.hpp"
 
 namespace troupe {
 
@@ -46,8 +47,7 @@ void tester::take_state(const state& s, effects& out) {
           const auto& p = config_.graph->params[b.param];
           auto& whole = (*made_)[p.layer][p.index_in_layer];
           whole.back(c.dev);
-          auto part = whole.slice(b.begin, {b.count});
-          c.dev.copy(blocks_.at(b.id), part);
+          copy_block_in(c.dev, blocks_.at(b.id), b, whole);
         }
       },
       {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "assemble"}, round_);

@@ -1,8 +1,10 @@
 #include "runtime/sync/clipped.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "ops/clip.hpp"
+#include "ops/device.hpp"
 #include "runtime/reduce/norm.hpp"
 
 namespace troupe {
@@ -33,6 +35,12 @@ class clipped_shard final : public clocked_shard {
     return p.spec.trainable && l.in_train && l.wants_backward;
   }
 
+  // Is the parameter cut as the tree over its groups of elements can be? Where features are split it may not be.
+  bool even(std::uint32_t param) const {
+    return std::all_of(config_.plan->blocks.begin(), config_.plan->blocks.end(),
+                       [&](const param_block& b) { return b.param != param || (b.run == 0 && b.begin % squares_group == 0); });
+  }
+
   void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
     rounds_[step].waiting.push_back({&b, sum, packets});
     auto found = std::make_shared<std::vector<square_sum>>();
@@ -41,9 +49,10 @@ class clipped_shard final : public clocked_shard {
     cost.bytes += static_cast<double>(b.value.bytes());
     const auto total = config_.graph->params[b.plan->param].spec.dims.count();
     jobs_.run(
-        [due = std::move(due), sum, found, total, begin = b.plan->begin](job_context& c) {
+        [due = std::move(due), sum, found, total, begin = b.plan->begin, even = even(b.plan->param)](job_context& c) {
           run_additions(due, c.dev);
-          *found = square_sums(c.dev, (*sum)[0], begin, total);
+          *found = even ? square_sums(c.dev, (*sum)[0], begin, total)
+                        : std::vector<square_sum>{{root_of(1), c.dev.sum_squares((*sum)[0])}};
         },
         cost,
         [this, &b, found, step](effects& more) {
@@ -92,7 +101,13 @@ class clipped_shard final : public clocked_shard {
         std::vector<square_sum> parts;
         for (const auto& b : config_.plan->blocks)
           if (b.param == p && counts(b)) parts.insert(parts.end(), r.parts.at(b.id).begin(), r.parts.at(b.id).end());
-        if (const auto sum = sum_of_squares(parts, config_.graph->params[p].spec.dims.count())) all.push_back(*sum);
+        if (!even(p)) {  // block after block
+          double sum = 0;
+          for (const auto& part : parts) sum += part.sum;
+          all.push_back(sum);
+        } else if (const auto sum = sum_of_squares(parts, config_.graph->params[p].spec.dims.count())) {
+          all.push_back(*sum);
+        }
       }
     return norm_clip_factor(config_.clip_norm, all, mean);
   }

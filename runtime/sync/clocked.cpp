@@ -190,13 +190,13 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   auto values = std::make_shared<tensors>();
   std::vector<copy> copies;
   std::vector<overlay> own;
-  const auto& params = layer_at(layer).params;
+  const auto& params = layers_[layer].params;
   std::uint64_t least = ~0ull;
   for (std::size_t p = 0; p < params.size(); ++p) {
-    const auto& dims = layers_[layer].params[p].dims;
-    const auto before = layers_[layer].params[p].begin;
+    const auto& dims = params[p].dims;
+    const auto before = params[p].begin;
     values->push_back(tensor::declare(dims, config_.type));
-    for (auto id : blocks_of(params[p])) {
+    for (auto id : blocks_of(params[p].param)) {
       const auto& c = cache_[id];
       const auto& b = block_at(id);
       least = std::min(least, c.version);
@@ -207,7 +207,7 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
         copies.push_back({p, b.begin - before, c.value});
       for (const auto& o : own_[layer])
         if (o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
-          own.push_back({p, b.begin - before, b.count, -rule_step_at(config_, params[p], o.step).lr / packets_of_group(), o.sum});
+          own.push_back({p, b.begin - before, b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
     }
   }
   std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });

@@ -2,6 +2,7 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "runtime/graph/block_copy.hpp"
 
 namespace troupe {
 
@@ -75,12 +76,12 @@ job_work shard_blocks::fill() {
         fill_param(c.dev, p.spec, config_.seed, p.layer, p.index_in_layer, whole);
       }
       b.value.back(c.dev);
-      c.dev.copy(whole.slice(b.plan->begin, {b.plan->count}), b.value);
+      copy_block_out(c.dev, whole, *b.plan, b.value);
       for (std::size_t k = 0; k < b.rule.size(); ++k) {
         b.rule[k] = tensor::allocate(c.dev, {b.plan->count}, config_.type);
         const bool given = config_.initial_rule && k < (*config_.initial_rule)[b.plan->param].size();
         if (given)
-          c.dev.copy((*config_.initial_rule)[b.plan->param][k].slice(b.plan->begin, {b.plan->count}), b.rule[k]);
+          copy_block_out(c.dev, (*config_.initial_rule)[b.plan->param][k], *b.plan, b.rule[k]);
         else
           c.dev.fill(0, b.rule[k]);
       }

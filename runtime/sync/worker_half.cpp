@@ -28,18 +28,20 @@ worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s
       auto& l = layers_[plan[r].layers[p]];
       l.stage = r;
       const auto* part = plan[r].parts.empty() ? nullptr : plan[r].parts[p].get();
-      const auto& params = layer_at(plan[r].layers[p]).params;
-      for (std::size_t i = 0; i < params.size(); ++i) {
-        const auto& q = config_.graph->params[params[i]];
-        l.params.push_back(part ? part_of{elements_before(q, part->rows[i].begin), part->params[i]} : part_of{0, q.spec.dims});
-      }
+      const auto& params = part ? part->as.params : layer_at(plan[r].layers[p]).params;
+      for (std::size_t i = 0; i < params.size(); ++i)
+        l.params.push_back(part ? part_of{params[i], part->elements[i].begin, part->params[i]}
+                                : part_of{params[i], 0, config_.graph->params[params[i]].spec.dims});
     }
   for (const auto& b : plan.blocks) {
     const auto& q = config_.graph->params[b.param];
     auto& l = layers_[q.layer];
     if (l.stage == no_role) continue;
-    const auto& here = l.params[q.index_in_layer];
-    if (b.begin < here.begin || b.begin >= here.begin + here.dims.count()) continue;
+    const auto here = std::find_if(l.params.begin(), l.params.end(), [&](const part_of& p) { return p.param == b.param; });
+    if (here == l.params.end()) continue;
+    // Columns of a parameter are one block each.
+    const bool mine = b.run > 0 ? b.begin == here->begin : b.begin >= here->begin && b.begin < here->begin + here->dims.count();
+    if (!mine) continue;
     blocks_of_[b.param].push_back(b.id);
     l.blocks.push_back(b.id);
     ++own_blocks_;
@@ -154,15 +156,15 @@ void worker_half::forget_sums(std::uint32_t layer, std::uint64_t below) {
 }
 
 void worker_half::push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out) {
-  const auto& params = layer_at(layer).params;
+  const auto& params = layers_[layer].params;
   const auto& reducers = config_.plan->reducers;
   for (std::size_t i = 0; i < params.size() && i < sum.size(); ++i) {
     if (!sum[i]) continue;
-    for (auto id : blocks_of_[params[i]]) {
+    for (auto id : blocks_of_[params[i].param]) {
       const auto& b = block_at(id);
       auto h = to(reducers.empty() ? shard_of(id) : reducers[config_.worker]);
       h.step = step;
-      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin - layers_[layer].params[i].begin, {b.count})}});
+      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin - params[i].begin, {b.count})}});
     }
   }
 }

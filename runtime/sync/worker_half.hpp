@@ -34,15 +34,17 @@ class worker_half : public role {
   enum class sums { by_block, whole };
   worker_half(half_config c, sums s);
 
-  // What this worker has of a parameter: elements from `begin` on, as this shape.
+  // What this worker has of a parameter: elements from `begin` on (of a parameter cut along axis 1: the block that begins there), as this
+  // shape.
   struct part_of {
+    std::uint32_t param = 0;  // in the graph
     std::int64_t begin = 0;
     shape dims;
   };
   struct layer_half {
     role_id stage = no_role;
     std::vector<std::uint32_t> blocks;  // of all its parameters, or of the part that is here
-    std::vector<part_of> params;        // by parameter of the layer
+    std::vector<part_of> params;        // of the layer, or of the part that is here
     std::uint64_t done = 0;             // gradients of earlier steps have all come and left
     std::uint64_t handed = 0;           // version the stage has
     bool begun = false;                 // it has one

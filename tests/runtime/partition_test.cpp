@@ -57,7 +57,7 @@ struct planned {
       };
       list.push_back(name(e.from) + " > " + name(e.to) + " packets " + std::to_string(e.packets.first) + "+" +
                      std::to_string(e.packets.count) + " features " + range(e.region) + " of " + range(e.need) +
-                     (e.grad_back ? ", back" : ""));
+                     (e.grad_back ? ", back" : "") + (e.addend ? ", addend" : ""));
     }
     return list;
   }
@@ -141,6 +141,55 @@ TEST(singa_connections, shares_need_not_be_equal_nor_alike) {
               UnorderedElementsAre("a.0@n1 > b.0@n2 packets 0+2 features all of all, back",
                                    "a.0@n1 > b.1@n1 packets 2+1 features all of all, back",
                                    "a.1@n2 > b.1@n1 packets 3+1 features all of all, back"));
+}
+
+const way addends{"input", {"n1", "n2"}, {0.75, 0.25}};
+
+// Not in SINGA's table: outputs that are sums still to be taken. Everybody who reads them gets each addend of what he reads, in the order of the parts.
+TEST(partial_outputs, go_from_every_part_to_every_reader) {
+  EXPECT_THAT(edges_between(addends, none), ElementsAre("a.0@n1 > b@n1 packets 0+4 features all of all, back, addend",
+                                                        "a.1@n2 > b@n1 packets 0+4 features all of all, back, addend"));
+  EXPECT_THAT(edges_between(addends, one), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-6 of 0-6, back, addend",
+                                                       "a.1@n2 > b.0@n1 packets 0+4 features 0-6 of 0-6, back, addend",
+                                                       "a.0@n1 > b.1@n2 packets 0+4 features 6-12 of 6-12, back, addend",
+                                                       "a.1@n2 > b.1@n2 packets 0+4 features 6-12 of 6-12, back, addend"));
+  EXPECT_THAT(edges_between(addends, zero), ElementsAre("a.0@n1 > b.0@n1 packets 0+2 features all of all, back, addend",
+                                                        "a.1@n2 > b.0@n1 packets 0+2 features all of all, back, addend",
+                                                        "a.0@n1 > b.1@n2 packets 2+2 features all of all, back, addend",
+                                                        "a.1@n2 > b.1@n2 packets 2+2 features all of all, back, addend"));
+}
+
+// The input is like that of a layer that works on features: nobody gets more of it than his slice.
+TEST(partial_outputs, read_slices_of_their_input) {
+  EXPECT_THAT(edges_between(one, addends, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-6 of 0-9, back",
+                                                                 "a.1@n2 > b.0@n1 packets 0+4 features 6-9 of 0-9, back",
+                                                                 "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back"));
+  EXPECT_THAT(edges_between(addends, addends, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
+                                                                     "a.1@n2 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
+                                                                     "a.0@n1 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend",
+                                                                     "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend"));
+}
+
+// Each part has its columns of the weight, on a shard beside it; what is added once (the bias) only the first.
+TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
+  static job_spec j;
+  j = job_of({laid(linear("a", "data", 12), none), laid(linear("b", "a", 8), addends), laid(linear("score", "b", 4), none),
+              laid(spec("loss", "softmax_loss", {"score", "label"}), none)});
+  const auto p = plan_of(j, nodes_named({"n1", "n2"}));
+  std::vector<std::string> got;
+  for (const auto& b : p.plan.blocks)
+    if (const auto& q = p.graph.params[b.param]; q.full_name.starts_with("b."))
+      got.push_back(q.full_name + " " + std::to_string(b.begin) + "+" + std::to_string(b.count) + " runs " + std::to_string(b.run) +
+                    " of " + std::to_string(b.stride) + " at " + p.plan.nodes[p.plan[b.shard].node].name);
+  EXPECT_THAT(got, ElementsAre("b.weight 0+72 runs 9 of 12 at n1", "b.weight 9+24 runs 3 of 12 at n2", "b.bias 0+8 runs 0 of 0 at n1"));
+  for (const auto& r : p.plan.roles) {
+    if (r.kind != role_kind::stage || p.graph.layers[r.layers[0]].name != "b") continue;
+    const auto first = r.packets.count > 0 && r.parts[0]->inputs.begin == 0;
+    EXPECT_EQ(r.parts[0]->as.params.size(), first ? 2u : 1u);
+    EXPECT_EQ(r.parts[0]->as.maths->params(r.parts[0]->as.in).size(), first ? 2u : 1u);
+    EXPECT_EQ(r.parts[0]->params[0], (shape{8, first ? 9 : 3}));
+    EXPECT_EQ(r.parts[0]->as.out[0], (shape{2, 8}));
+  }
 }
 
 // Whatever the two assignments, a consumer gets each feature of each of its packets exactly once.

@@ -242,6 +242,52 @@ TEST(plan_check, blocks_go_where_they_are_used) {
   EXPECT_THAT(r.faults(), ElementsAre(HasSubstr("layer 'a': host0 works with block")));
 }
 
+// d: rows of the weight that lie on two nodes, outputs that are to be added.
+job_spec added() {
+  return job_of({stock("a", "linear", "data", 12), laid(stock("d", "linear", "a", 6), "input", {"n1", "n2"}, {0.75, 0.25}),
+                 laid(stock("score", "linear", "d", 4), "batch", {"n1", "n2"}),
+                 laid(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"})});
+}
+
+TEST(plan_check, addends_are_all_added_once) {
+  planned p(added());
+  ASSERT_THAT(p.faults(), IsEmpty());
+  auto& e = p.plan.edges[p.edge("host1/d.1", "host2/score.0")];
+  e.in_train = false;
+  EXPECT_THAT(p.faults(), ElementsAre("layer 'score': host2/score.0 lacks packets 0 to 1, features 0 to 5 of its input 'd': nobody sends them "
+                                      "(the addend of host1/d.1)"));
+  e.in_train = true, e.addend = false;
+  EXPECT_THAT(p.faults(), Contains("layer 'score': host2/score.0 does not add 'd' from host1/d.1"));
+  planned q(added());
+  q.plan.edges[q.edge("worker0/a", "host1/d.1")].addend = true;
+  EXPECT_THAT(q.faults(), Contains("layer 'd': host1/d.1 adds 'a' from worker0/a"));
+  planned r(added());
+  auto& part = r.role("host1/d.1").parts[0];
+  auto other = std::make_shared<part_layer>(*part);
+  other->inputs = {10, 12};
+  part = other;
+  EXPECT_THAT(r.faults(), Contains("layer 'd': packets 0 to 3, feature 9: no part claims them (host0/d.0 has packets 0 to 3, features 0 to 8 "
+                                   "of its input; host1/d.1 has packets 0 to 3, features 10 to 11 of its input)"));
+}
+
+TEST(plan_check, columns_of_a_parameter_are_owned_once) {
+  planned p(added());
+  ++p.block("d.weight").begin;
+  EXPECT_THAT(p.faults(), Contains("layer 'd': parameter 'd.weight', element 0 of each row: no shard owns them"));
+  planned q(added());
+  q.block("d.weight").run = 10;
+  EXPECT_THAT(q.faults(), Contains(HasSubstr("is neither elements without a gap nor columns")));
+  planned r(added());
+  r.block("d.weight").run = 10, r.block("d.weight").count = 60;
+  EXPECT_THAT(r.faults(), Contains(AllOf(HasSubstr("layer 'd': parameter 'd.weight', element 9 of each row: both shard"), HasSubstr("own them"))));
+  planned s(added());
+  s.block("d.bias").takers = {2};
+  EXPECT_THAT(s.faults(), Contains(HasSubstr("layer 'd': host0 works with block")));
+  planned t(added());
+  t.block("d.bias").takers.push_back(2);
+  EXPECT_THAT(t.faults(), Contains(AllOf(HasSubstr("layer 'd': host1 takes block"), HasSubstr("and has no use for it"))));
+}
+
 TEST(plan_check, every_packet_has_a_loader_and_every_stage_a_half) {
   planned p(beside());
   p.plan.ranges[1] = {3, 1};

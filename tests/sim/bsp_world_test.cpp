@@ -1,16 +1,10 @@
 // The roles of a job in sim::world: every order of delivery, every number of workers, shards and sub-solvers gives the same weights.
 #include <cmath>
-#include <cstdlib>
 
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
 namespace {
-
-std::uint64_t seeds(std::uint64_t in_ci) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
 
 class bsp_world : public ::testing::Test {
  protected:

@@ -16,10 +16,6 @@
 namespace troupe::testing {
 
 // Seeds of a law: [first_seed(), first_seed() + seeds()).
-inline std::uint64_t seeds(std::uint64_t in_ci = 200) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
 inline std::uint64_t first_seed() {
   const char* n = std::getenv("TROUPE_SEED");
   return n ? std::strtoull(n, nullptr, 10) : 1;

@@ -9,11 +9,6 @@
 namespace troupe::testing {
 namespace {
 
-std::uint64_t seeds(std::uint64_t in_ci) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
-
 std::vector<node_spec> nodes_named(std::uint32_t count) {
   std::vector<node_spec> list(count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -113,6 +108,7 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     if (feature) {
       ASSERT_LT(difference(got, still), 1e-6) << "seed " << seed;
       kinds["feature"] += got.moved.size();
+      for (const auto& l : j.layers) kinds[l.partition == "input" ? "input" : "other"] += got.moved.size();
     } else {
       ASSERT_EQ(got.bytes(), still.bytes()) << "seed " << seed;
       ASSERT_EQ(losses(got), losses(still)) << "seed " << seed;
@@ -123,7 +119,7 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     kinds[rule] += got.moved.size();
     refused += got.refused.size();
   }
-  for (const char* k : {"moved", "drained", "added", "momentum", "adam", "feature"}) EXPECT_GT(kinds[k], 0u) << k;
+  for (const char* k : {"moved", "drained", "added", "momentum", "adam", "feature", "input"}) EXPECT_GT(kinds[k], 0u) << k;
   EXPECT_GT(refused, 0u);
 }
 

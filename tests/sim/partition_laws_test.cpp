@@ -1,7 +1,6 @@
 // The law of partitions: however layers are placed, split by packets or by features, in whatever order messages arrive, the weights are
 // those of the whole net in a plain loop. Bitwise where only packets are split (no sum changes its brackets), else up to rounding.
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "runtime/graph/plan_check.hpp"
@@ -10,11 +9,6 @@
 
 namespace troupe::testing {
 namespace {
-
-std::uint64_t seeds(std::uint64_t in_ci) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
 
 std::vector<node_spec> nodes_named(std::uint32_t count) {
   std::vector<node_spec> list(count);
@@ -81,6 +75,11 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text << "\nseed " << seed << "\n" << described(cut);
     for (const auto& l : cut.layers) ++drawn[l.type];
     ++kinds[feature ? "feature" : j->plan.placed ? "placed" : "beside"];
+    for (const auto& e : j->plan.edges)
+      if (e.addend) {
+        ++kinds["input"];
+        break;
+      }
     sim::world_config c;
     c.seed = seed;
     c.dev = dev.get();
@@ -107,7 +106,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
       ASSERT_EQ(off, 0.0) << "seed " << seed << "\n" << described(cut);
   }
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
-  for (const char* kind : {"feature", "placed", "beside"}) EXPECT_GT(kinds[kind], 0) << kind;
+  for (const char* kind : {"feature", "input", "placed", "beside"}) EXPECT_GT(kinds[kind], 0) << kind;
 }
 
 // Not the planner's word alone: a coordinator that is handed a plan that is not whole starts nobody.

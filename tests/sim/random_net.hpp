@@ -30,6 +30,7 @@ class random_net {
     j.precision = chance(0.5) ? "f64" : "fp32";
     j.train.finish.steps = j.precision == "f64" ? 3 : 1;
     j.eval.every = chance(0.3) ? 1 : 0;
+    if (chance(0.2)) j.train.clip.norm = 0.05;
     j.data.values = checked(with({{"shape", std::vector<std::int64_t>{2, 8, 8}},
                                   {"classes", option_value(std::int64_t{4})},
                                   {"examples", option_value(std::int64_t{64})},
@@ -70,7 +71,7 @@ class random_net {
       if (chance(0.6)) l.fraction = fractions(static_cast<std::size_t>(parts));
       l.key_at["partition"] = {};
       if (kind == 2 && splits(l.type)) {
-        l.partition = "feature";
+        l.partition = adds(l.type) && chance(0.4) ? "input" : "feature";
         feature = true;
       }
     }
@@ -81,6 +82,9 @@ class random_net {
                                            "max_pool",    "avg_pool", "flatten", "eltwise"};
     return can.count(type) > 0;
   }
+
+  // Along its input.
+  static bool adds(const std::string& type) { return type == "convolution" || type == "linear"; }
 
  private:
   std::vector<double> fractions(std::size_t n) {

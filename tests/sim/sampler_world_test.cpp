@@ -1,17 +1,11 @@
 // Whole jobs with every sampler in sim::world: weights where the law says what they are, in any order of delivery, with everything
 // that crosses nodes for the loaders coming twice; and the evaluation's own sampler.
 #include <cmath>
-#include <cstdlib>
 
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
 namespace {
-
-std::uint64_t seeds(std::uint64_t in_ci) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
 
 class sampler_world : public ::testing::Test {
  protected:
