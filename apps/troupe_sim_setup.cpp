@@ -220,6 +220,10 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
     auto coarse = make_coarse(*full, s.buckets, nodes);
     if (auto* bad = std::get_if<diagnostics>(&coarse)) return std::move(*bad);
     s.job = std::get<std::shared_ptr<prepared_job>>(coarse);
+  } else if (!s.maths) {
+    auto counted = make_counted(*full, nodes);
+    if (auto* bad = std::get_if<diagnostics>(&counted)) return std::move(*bad);
+    s.job = std::get<std::shared_ptr<prepared_job>>(counted);
   }
   if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return bad;
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);

@@ -94,6 +94,20 @@ std::vector<run_of_work> cut(const std::vector<run_of_work>& runs, std::uint32_t
   return out;
 }
 
+// What is the same for every job that is only counted: data that nobody reads, and a plan without a tester.
+std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::shared_ptr<prepared_job> c,
+                                                                      const std::vector<node_spec>& nodes) {
+  plan_options options;
+  options.own_stage = c->all->stages.types();
+  auto plan = make_plan(c->spec, c->graph, nodes, options);
+  if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
+  c->plan = std::move(std::get<job_plan>(plan));
+  c->initial.clear();
+  c->data = std::make_shared<counted>(c->data);
+  c->spec.data.sampler = {"sequential", check_options({}, c->all->samplers.find("sequential")->specs), {}};
+  return c;
+}
+
 }  // namespace
 
 model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
@@ -148,13 +162,15 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepa
   // The coarse layers point at a layer of the specification they came with: this copy's.
   for (auto& l : c->graph.layers)
     if (!c->spec.layers.empty()) l.spec = &c->spec.layers.back();
-  auto plan = make_plan(c->spec, c->graph, nodes);
-  if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
-  c->plan = std::move(std::get<job_plan>(plan));
-  c->initial.clear();
-  c->data = std::make_shared<counted>(j.data);
-  c->spec.data.sampler = {"sequential", check_options({}, j.all->samplers.find("sequential")->specs), {}};
-  return c;
+  return without_data(std::move(c), nodes);
+}
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes) {
+  auto c = std::make_shared<prepared_job>(j);
+  for (auto& l : c->graph.layers)
+    for (const auto& s : c->spec.layers)
+      if (s.name == l.name) l.spec = &s;
+  return without_data(std::move(c), nodes);
 }
 
 }  // namespace troupe

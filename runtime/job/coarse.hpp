@@ -21,4 +21,7 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets);
 std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
                                                                      const std::vector<node_spec>& nodes);
 
+// The job with its own layers, and without data: nothing is read, and there is nothing to evaluate on, as in a coarse one.
+std::variant<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes);
+
 }  // namespace troupe

@@ -250,6 +250,10 @@ TEST_F(sim_command, placed_layers_bring_their_nodes) {
   EXPECT_EQ(d["weights_sha256"], done({write("plain.toml", tiny_job()), "--nodes", "2"})["weights_sha256"]);
   EXPECT_GT(d["bytes_per_step"].get<double>(), 0);
   EXPECT_EQ(done({job, "--nodes", "2", "--maths", "none"})["nodes"], 3) << "layers that lie apart stay layers";
+  for (const auto& any : {job, path("plain.toml")}) {
+    const auto o = troupe({"sim", any, "--nodes", "2", "--maths", "none", "--json"});
+    EXPECT_TRUE(of_kind(objects(o.out), "eval").empty()) << "nothing is evaluated without maths, wherever layers lie: " << any;
+  }
   const auto coarse = troupe({"sim", job, "--nodes", "2", "--maths", "none", "--buckets", "2"});
   EXPECT_EQ(coarse.code, 2);
   EXPECT_NE(coarse.err.find("--buckets 0"), std::string::npos) << coarse.err;
