@@ -29,7 +29,7 @@ shape tensor_shape(const prepared_job& j, tensor_ref t) {
 
 double edge_bytes(const prepared_job& j, const plan_edge& e) {
   const auto type = e.what.layer == from_data && e.what.output == 1 ? dtype::i32 : j.spec.type();
-  return static_cast<double>(static_cast<std::size_t>(cut(tensor_shape(j, e.what), e.region).count()) * size_of(type));
+  return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 
 std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
@@ -133,6 +133,7 @@ json routes(const prepared_job& j) {
            {"bytes_per_packet", edge_bytes(j, e)}, {"gradient_back", e.grad_back}};
     if (!e.region.whole()) o["features"] = {e.region.begin, e.region.end};
     if (e.addend) o["addend"] = true;
+    if (e.wire != wire_format::as_is) o["wire"] = name_of(e.wire);
     if (j.plan.placed && !j.plan[e.to].tester) o["packets"] = {e.packets.first, e.packets.count};
     list.push_back(std::move(o));
   }
@@ -228,6 +229,12 @@ std::string edge_table(const prepared_job& j) {
   const auto features = [](const plan_edge& e) {
     return e.region.whole() ? std::string("all") : range_text(e.region.begin, e.region.end);
   };
+  const auto notes = [](const plan_edge& e) {
+    std::string s = e.grad_back ? "comes back" : "";
+    if (e.addend) s += s.empty() ? "an addend" : ", an addend";
+    if (e.wire != wire_format::as_is) s += std::string(s.empty() ? "" : ", ") + name_of(e.wire);
+    return s.empty() ? s : "  " + s;
+  };
   std::size_t from = 4, to = 2, tensor = 6, some = 7, part = 8;
   for (const auto& e : j.plan.edges) {
     from = std::max(from, j.plan[e.from].name.size());
@@ -244,7 +251,7 @@ std::string edge_table(const prepared_job& j) {
   for (const auto& e : j.plan.edges)
     s += left(j.plan[e.from].name, from + 2) + left(j.plan[e.to].name, to + 2) + left(tensor_name(j, e.what), tensor + 2) +
          where(packets(e), features(e)) + left(cut(tensor_shape(j, e.what), e.region).to_string(), 20) +
-         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + (e.grad_back ? "  comes back" : "") + (e.addend ? (e.grad_back ? ", an addend" : "  an addend") : "") + "\n";
+         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + notes(e) + "\n";
   return s;
 }
 

@@ -261,6 +261,7 @@ class planner {
     const auto* producer = what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(what.layer)];
     e.packets = plan_.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
     e.credit = plan_[from].kind == role_kind::stage ? under_way(packets) : plan_.in_flight();
+    if (producer && producer->spec && plan_[from].node != plan_[to].node) e.wire = wire_format_of(producer->spec->wire);
     e.grad_back = e.grad_back || taker.grad_in_wanted[input];
     e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
     e.in_test = e.in_test || (taker.in_test && (!producer || producer->in_test));
@@ -292,13 +293,13 @@ class planner {
   // Actor-based layers do their own maths, on whole tensors.
   void check_own_stages(const std::set<std::string>& own) {
     for (const auto& e : plan_.edges) {
-      if (e.region.whole() && e.need.whole() && !e.addend) continue;
+      if (e.region.whole() && e.need.whole() && !e.addend && e.wire == wire_format::as_is) continue;
       for (auto r : {e.from, e.to})
         for (auto l : plan_[r].layers)
           if (own.count(g_.layers[l].type))
             return error(g_.layers[l].spec->at,
                          "layer " + in_quotes(g_.layers[l].name) +
-                             " is made of actors of its own: neither it nor its neighbours can be split by feature or along their input");
+                             " is made of actors of its own: neither it nor its neighbours can be split by feature or along their input, and what is between them travels as it is");
     }
   }
 

@@ -14,6 +14,7 @@
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/partition.hpp"
 #include "runtime/graph/warm_up.hpp"
+#include "runtime/graph/wire_format.hpp"
 #include "runtime/messages/ids.hpp"
 
 namespace troupe {
@@ -34,6 +35,7 @@ struct plan_edge {
   feature_range need{};      // what the consumer puts together from all its edges of this tensor
   std::uint32_t credit = 1;  // packets that may be under way
   bool addend = false;       // `to` adds what comes along all its edges of this tensor, in their order; what goes back goes to all
+  wire_format wire = wire_format::as_is;  // both ways; only between nodes
 };
 
 // The slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter cut along axis 1, runs of `run` elements

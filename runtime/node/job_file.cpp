@@ -138,6 +138,7 @@ class job_reader {
     r.texts("inputs", s.inputs);
     r.word("partition", s.partition, {"batch", "feature", "input", "none"});
     r.word("phase", s.phase, {"train", "test"});
+    r.word("wire", s.wire, {"fp32", "bf16", "int8"});
     r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
     if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
     r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);

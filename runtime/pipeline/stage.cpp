@@ -4,6 +4,8 @@
 #include <cassert>
 #include <set>
 
+#include "runtime/pipeline/wire_cast.hpp"
+
 namespace troupe {
 namespace {
 
@@ -329,15 +331,16 @@ void stage::declare(slot& s) {
     for (auto e : needs_[n].edges) {
       if (!s.inputs[e]) continue;
       ++came;
-      only = in_edge(e).region == needs_[n].features ? &s.inputs[e] : nullptr;
+      const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
+      only = as_it_is ? &s.inputs[e] : nullptr;
     }
     if (came > 0) s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), config_.type);
   }
   s.outgoing.assign(cuts_.size(), tensor{});
   for (std::size_t e = 0; e < cuts_.size(); ++e)
-    if (!cuts_[e].whole() && edge_used(out_edge(e), s.h)) {
+    if (remade(e) && edge_used(out_edge(e), s.h)) {
       const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
-      s.outgoing[e] = tensor::declare(cut(all.dims(), cuts_[e]), config_.type);
+      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), config_.type, out_edge(e).wire);
     }
 }
 
@@ -377,7 +380,7 @@ bool stage::send_outputs(slot& s, effects& out) {
     h.port = edge.to_port;
     const int p = position_of(edge.what.layer);
     assert(p >= 0);
-    const auto& value = cuts_[e].whole() ? s.passes[static_cast<std::size_t>(p)].out[edge.what.output] : s.outgoing[e];
+    const auto& value = remade(e) ? s.outgoing[e] : s.passes[static_cast<std::size_t>(p)].out[edge.what.output];
     out.send({h, forward{value, s.valid, s.first_example}});
   }
   if (!all) return false;

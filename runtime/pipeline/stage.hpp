@@ -82,7 +82,7 @@ class stage : public role {
     std::int64_t examples = 0;
     tensors inputs;             // by in-edge
     tensors wholes;             // by need: put together from the inputs
-    tensors outgoing;           // by out-edge: parts of outputs, where less than the whole output leaves
+    tensors outgoing;           // by out-edge, where something else than the whole output as it is leaves: a part, or fewer bytes
     tensors arriving;           // gradients, by out-edge
     std::uint32_t missing = 0;  // gradients still to come
     std::vector<bool> sent;     // by out-edge
@@ -156,6 +156,9 @@ class stage : public role {
   void cut_outputs(slot& s, device& d) const;
   tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                          device& d) const;
+  tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
+  // Does anything else than the layer's whole output leave along an out-edge?
+  bool remade(std::size_t e) const { return !cuts_[e].whole() || out_edge(e).wire != wire_format::as_is; }
   const plan_edge& in_edge(std::size_t port) const { return config_.plan->edges[self().in_edges[port]]; }
   const plan_edge& out_edge(std::size_t port) const { return config_.plan->edges[self().out_edges[port]]; }
   int position_of(std::int32_t layer) const;

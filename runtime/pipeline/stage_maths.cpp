@@ -3,6 +3,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/pipeline/stage.hpp"
+#include "runtime/pipeline/wire_cast.hpp"
 
 namespace troupe {
 
@@ -57,12 +58,21 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 
 }  // namespace
 
+// What an in-edge has brought, as it was before it travelled.
+tensor stage::arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const {
+  const auto& e = in_edge(edge);
+  if (e.wire == wire_format::as_is) return s.inputs[edge];
+  const auto& dims = s.wholes[need].dims();
+  return from_wire(d, s.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region), config_.type);
+}
+
 // In the order of the edges, which is that of the producer's parts: whoever came first changes nothing.
 void stage::add_inputs(slot& s, std::size_t need, device& d) const {
   bool first = true;
   for (auto e : needs_[need].edges) {
     if (!s.inputs[e]) continue;
-    first ? d.copy(s.inputs[e], s.wholes[need]) : d.axpy(1.0, s.inputs[e], s.wholes[need]);
+    const auto in = arrived(s, need, e, d);
+    first ? d.copy(in, s.wholes[need]) : d.axpy(1.0, in, s.wholes[need]);
     first = false;
   }
 }
@@ -82,7 +92,7 @@ void stage::join_inputs(slot& s, device& d) const {
       if (!s.inputs[e]) continue;
       const auto region = in_edge(e).region;
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
-      copy_features(d, s.inputs[e], begin - region.begin, whole, begin - first, end - begin);
+      copy_features(d, arrived(s, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
   }
 }
@@ -91,9 +101,13 @@ void stage::cut_outputs(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.outgoing.size(); ++e) {
     if (!s.outgoing[e]) continue;
     const auto& edge = out_edge(e);
-    s.outgoing[e].back(d);
-    copy_features(d, s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output], cuts_[e].begin,
-                  s.outgoing[e], 0, cuts_[e].count());
+    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
+    auto piece = all;
+    if (!cuts_[e].whole()) {
+      piece = tensor::allocate(d, cut(all.dims(), cuts_[e]), config_.type);
+      copy_features(d, all, cuts_[e].begin, piece, 0, cuts_[e].count());
+    }
+    s.outgoing[e] = to_wire(d, piece, edge.wire);
   }
 }
 
@@ -168,6 +182,12 @@ void stage::layer_backward(slot& s, std::size_t position, device& d) const {
 }
 
 void stage::run_backward(slot& s, device& d) const {
+  for (std::size_t e = 0; e < s.arriving.size(); ++e) {
+    const auto& edge = out_edge(e);
+    if (edge.wire == wire_format::as_is || !s.arriving[e]) continue;
+    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output].dims();
+    s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all, cuts_[e]), config_.type);
+  }
   for (std::size_t p = s.passes.size(); p-- > 0;)
     if (hosted(p).wants_backward && hosted(p).in_train) layer_backward(s, p, d);
   hand_back(s, d);
@@ -180,13 +200,12 @@ void stage::hand_back(slot& s, device& d) const {
       if (!s.inputs[e] || !in_edge(e).grad_back) continue;
       if (!sum) sum = add_up(s, in_grads_[n], 0, 0, d);
       const auto region = in_edge(e).region;
-      if (region == needs_[n].features) {
-        s.inputs[e] = sum;
-        continue;
+      auto piece = sum;
+      if (!(region == needs_[n].features)) {
+        piece = tensor::allocate(d, cut(sum.dims(), region), config_.type);
+        copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
       }
-      auto piece = tensor::allocate(d, cut(sum.dims(), region), config_.type);
-      copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
-      s.inputs[e] = piece;
+      s.inputs[e] = to_wire(d, piece, in_edge(e).wire);
     }
   }
 }

@@ -1,0 +1,85 @@
+#include "runtime/pipeline/wire_cast.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ops/device.hpp"
+
+namespace troupe {
+namespace {
+
+std::uint16_t to_bf16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (std::isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x40);  // stays one, though its upper half may be that of an infinity
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }
+
+template <class T>
+void write_bf16(const T* x, std::int64_t n, std::uint16_t* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to_bf16(static_cast<float>(x[i]));
+}
+
+template <class T>
+void write_int8(const T* x, std::int64_t n, std::int8_t* to) {
+  float most = 0;
+  bool finite = true;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto v = static_cast<float>(x[i]);
+    finite = finite && std::isfinite(v);
+    most = std::max(most, std::abs(v));
+  }
+  const float scale = finite ? most / 127.0F : std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t i = 0; i < n; ++i)
+    to[i] = finite && most > 0 ? static_cast<std::int8_t>(std::lrint(127.0F * (static_cast<float>(x[i]) / most))) : std::int8_t{0};
+  std::memcpy(to + n, &scale, sizeof scale);
+}
+
+template <class T>
+void write(const tensor& from, wire_format f, tensor& to) {
+  const auto rows = from.dims()[0], each = from.dims().count_from(1);
+  if (f == wire_format::bf16) return write_bf16(from.data<T>(), from.count(), static_cast<std::uint16_t*>(to.raw_mutable()));
+  for (std::int64_t r = 0; r < rows; ++r)
+    write_int8(from.data<T>() + r * each, each,
+               static_cast<std::int8_t*>(to.raw_mutable()) + r * (each + static_cast<std::int64_t>(sizeof(float))));
+}
+
+template <class T>
+void read(const tensor& from, wire_format f, tensor& to) {
+  auto* out = static_cast<T*>(to.raw_mutable());
+  const auto rows = to.dims()[0], each = to.dims().count_from(1);
+  if (f == wire_format::bf16) {
+    const auto* in = static_cast<const std::uint16_t*>(from.raw());
+    for (std::int64_t i = 0; i < to.count(); ++i) out[i] = static_cast<T>(from_bf16(in[i]));
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto* in = static_cast<const std::int8_t*>(from.raw()) + r * (each + static_cast<std::int64_t>(sizeof(float)));
+    float scale = 0;
+    std::memcpy(&scale, in + each, sizeof scale);
+    for (std::int64_t i = 0; i < each; ++i) out[r * each + i] = static_cast<T>(static_cast<float>(in[i]) * scale);
+  }
+}
+
+}  // namespace
+
+tensor declare_for_wire(const shape& s, dtype t, wire_format f) { return tensor::declare(wire_dims(f, s), wire_dtype(f, t)); }
+
+tensor to_wire(device& d, const tensor& from, wire_format f) {
+  if (f == wire_format::as_is || !from) return from;
+  auto to = declare_for_wire(from.dims(), from.type(), f);
+  to.back(d);
+  from.type() == dtype::f64 ? write<double>(from, f, to) : write<float>(from, f, to);
+  return to;
+}
+
+tensor from_wire(device& d, const tensor& from, wire_format f, const shape& s, dtype t) {
+  if (f == wire_format::as_is || !from) return from;
+  auto to = tensor::allocate(d, s, t);
+  t == dtype::f64 ? read<double>(from, f, to) : read<float>(from, f, to);
+  return to;
+}
+
+}  // namespace troupe
