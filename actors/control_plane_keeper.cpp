@@ -44,7 +44,9 @@ std::string plan_hash(const job_plan& p) {
                    std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
       number(v);
   for (const auto& e : p.edges)
-    for (auto v : {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}, static_cast<std::int64_t>(e.wire)}) number(v);
+    for (auto v :
+         {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}, static_cast<std::int64_t>(e.wire)})
+      number(v);
   for (const auto& b : p.blocks) {
     number(b.param);
     number(b.begin);

@@ -103,9 +103,10 @@ void add_init(CLI::App& app, init_arguments& a, choice_made& chosen) {
 
 void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
   auto* c =
-      command(app, "plan", "Show placement, routes, bytes per step and memory of a job",
+      command(app, "plan", "Show placement, routes, weight delays, bytes per step and memory of a job",
               "  troupe plan job.toml\n"
               "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
+              "  troupe plan job.toml --cluster lab.toml --set layer.fc7.partition=input --set layer.fc6.wire=bf16\n"
               "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4");
   job_flags(*c, a, chosen.json);
   file_option(*c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");

@@ -205,7 +205,8 @@ std::string delay_table(const prepared_job& j) {
   std::size_t wide = 5;
   for (const auto& r : j.plan.roles)
     if (lags(j, r)) wide = std::max(wide, r.name.size());
-  std::string s = "\n" + left("stage", wide + 2) + right("steps behind", 14) + right("packets at once", 17) + right("versions", 10) + "\n";
+  std::string s =
+      "\n" + left("stage", wide + 2) + right("steps behind", 14) + right("packets at once", 17) + right("versions", 10) + "\n";
   for (const auto& r : j.plan.roles) {
     if (!lags(j, r)) continue;
     const auto d = delay_of(j, r);
@@ -213,7 +214,9 @@ std::string delay_table(const prepared_job& j) {
          right(std::to_string(d.versions), 10) + "\n";
   }
   return s + "weights = \"" + j.spec.pipeline.weights + "\": a packet of step t meets the weights of step t - (steps behind)" +
-         (j.plan.rule == weight_rule::latest ? " or newer, forward and backward each what there is" : ", in forward and in backward") + ".\n";
+         (j.plan.rule == weight_rule::latest ? " or newer, forward and backward each what there is"
+                                             : ", in forward and in backward") +
+         ".\n";
 }
 
 std::string range_text(std::int64_t first, std::int64_t end) {
@@ -303,7 +306,8 @@ int run_plan(const plan_arguments& a, const output& out) {
                 {"memory", costs.memory}});
     return exit_done;
   }
-  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) + edge_table(j) + node_tables(j, costs));
+  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) +
+           edge_table(j) + node_tables(j, costs));
   return exit_done;
 }
 

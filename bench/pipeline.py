@@ -187,7 +187,10 @@ def main():
            *body,
            "## What it does not show\n",
            "Real nodes: speeds are the same for all layers and constant, links are shared first come, first served, and a message costs no "
-           "processor time. A stage starts what can start in order of arrival; nothing prefers backward to forward.\n"]
+           "processor time. A stage starts what can start in order of arrival; nothing prefers backward to forward. That has been tried (no forward "
+           "begins while two, or one, of the stage's jobs wait or run): 4 packets a step went from 87.2 to 88.9 % (87.9 %), `drain` with 32 from 90.9 to "
+           "90.6 %, the others stayed, and it was left out. What 4 packets lack is the warm-up in whole steps: versions are of steps, so the first stage may "
+           "begin step t + 1 only when all of step t - 1 has come back, and then has 4 packets under way, not 8.\n"]
     text = "\n".join(out).rstrip() + "\n"
     with open(a.out, "w") as f:
         f.write(text)

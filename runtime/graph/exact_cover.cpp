@@ -16,7 +16,8 @@ std::optional<cover_fault> along_features(std::vector<claim>& here, span_of pack
     if (c.features.begin < features.begin || c.features.end > features.end)
       return cover_fault{what::beyond, packets, c.features, c.who, c.who};
     if (c.features.begin > at) return cover_fault{what::nobody, packets, {at, c.features.begin}};
-    if (c.features.begin < at) return cover_fault{what::twice, packets, {c.features.begin, std::min(at, c.features.end)}, last->who, c.who};
+    if (c.features.begin < at)
+      return cover_fault{what::twice, packets, {c.features.begin, std::min(at, c.features.end)}, last->who, c.who};
     at = c.features.end;
     last = &c;
   }

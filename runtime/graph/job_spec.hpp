@@ -36,7 +36,7 @@ struct layer_spec {
   std::string algorithm;           // of this layer's maths, empty = auto
   bool recompute = false;
   std::string wire = "fp32";  // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
-  std::string phase;  // "train", "test" or empty for both
+  std::string phase;          // "train", "test" or empty for both
   source_position at;
   std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
 };

@@ -247,7 +247,8 @@ class planner {
           const auto producer = stage_of_[static_cast<std::size_t>(what.layer)][j];
           if (producer == s) continue;
           const auto [region, any] = common(made(g_, what, from.parts[j].features), need);
-          if (any) add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need, from.addends());
+          if (any)
+            add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need, from.addends());
         }
       }
     }
@@ -297,9 +298,9 @@ class planner {
       for (auto r : {e.from, e.to})
         for (auto l : plan_[r].layers)
           if (own.count(g_.layers[l].type))
-            return error(g_.layers[l].spec->at,
-                         "layer " + in_quotes(g_.layers[l].name) +
-                             " is made of actors of its own: neither it nor its neighbours can be split by feature or along their input, and what is between them travels as it is");
+            return error(g_.layers[l].spec->at, "layer " + in_quotes(g_.layers[l].name) +
+                                                    " is made of actors of its own: neither it nor its neighbours can be split by "
+                                                    "feature or along their input, and what is between them travels as it is");
     }
   }
 

@@ -59,8 +59,8 @@ class checker {
     for (std::size_t i = 0; i < p_.roles.size(); ++i) {
       const auto& r = p_.roles[i];
       if (index_of(r.id) != i)
-        fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " + std::to_string(i) +
-                      ": a role is missing, or there twice");
+        fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " +
+                      std::to_string(i) + ": a role is missing, or there twice");
       const auto strange = [&](const std::vector<std::uint32_t>& list, std::size_t all) {
         return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
       };
@@ -110,13 +110,15 @@ class checker {
 
   void check_loaders() {
     std::vector<claim> claims;
-    for (std::size_t w = 0; w < p_.ranges.size(); ++w) claims.push_back({span(p_.ranges[w]), {0, 1}, static_cast<std::uint32_t>(w)});
+    for (std::size_t w = 0; w < p_.ranges.size(); ++w)
+      claims.push_back({span(p_.ranges[w]), {0, 1}, static_cast<std::uint32_t>(w)});
     const auto f = exact_cover(claims, {0, p_.packets}, {0, 1});
     if (!f) return;
     const auto which = counted("packet", "packets", f->packets);
     const auto name = [&](std::uint32_t w) { return p_[p_.loaders[w]].name; };
     if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader has them");
-    if (f->kind == cover_fault::what::twice) fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " have them");
+    if (f->kind == cover_fault::what::twice)
+      fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " have them");
     if (f->kind == cover_fault::what::beyond)
       fault(-1, name(f->first) + " has " + which + ", a step has " + std::to_string(p_.packets));
   }
@@ -150,7 +152,8 @@ class checker {
     if (parts_.empty()) {
       parts_.resize(g_.layers.size());
       for (const auto& r : p_.roles)
-        for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
+        for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k)
+          parts_[r.layers[k]].push_back({&r, k});
     }
     return parts_[layer];
   }
@@ -186,10 +189,11 @@ class checker {
     switch (f->kind) {
       case cover_fault::what::nobody: return fault(l, place(*f) + ": no part claims them (" + parts_text(parts) + ")");
       case cover_fault::what::twice:
-        return fault(l, place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " claim them");
+        return fault(l,
+                     place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " claim them");
       case cover_fault::what::beyond:
-        return fault(l, parts[f->first].stage->name + " claims " + place(*f) + ", there are " + std::to_string(p_.packets) + " packets of " +
-                            std::to_string(all) + " features");
+        return fault(l, parts[f->first].stage->name + " claims " + place(*f) + ", there are " + std::to_string(p_.packets) +
+                            " packets of " + std::to_string(all) + " features");
     }
   }
 
@@ -231,7 +235,8 @@ class checker {
       }
     }
     for (auto e : r.in_edges)
-      if (!read.count(e)) fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
+      if (!read.count(e))
+        fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
   }
 
   // One input of one part, in one phase.
@@ -274,7 +279,8 @@ class checker {
     const auto of = place(f) + " of its input " + tensor_name(what) + ": ";
     switch (f.kind) {
       case cover_fault::what::nobody: return r.name + " lacks " + of + "nobody sends them";
-      case cover_fault::what::twice: return r.name + " gets " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
+      case cover_fault::what::twice:
+        return r.name + " gets " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
       case cover_fault::what::beyond: return r.name + " gets " + of + name(f.first) + " sends more than it needs";
     }
     return {};
@@ -290,13 +296,15 @@ class checker {
     if (from.tester != r.tester) return says("works for another");
     if (e.what.layer < 0) {
       if (from.kind != role_kind::loader) return says("loads nothing");
-      if (!from.tester && packets.count() > 0 && !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
+      if (!from.tester && packets.count() > 0 &&
+          !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
         return says("does not load these packets");
       return;
     }
     const int k = position_of(from, e.what.layer);
     if (k < 0) return says("does not have that layer");
-    const auto here = span(made_by(from, k, e.what), features_of(g_.layers[static_cast<std::size_t>(e.what.layer)].out[e.what.output]));
+    const auto here =
+        span(made_by(from, k, e.what), features_of(g_.layers[static_cast<std::size_t>(e.what.layer)].out[e.what.output]));
     if (packets.count() > 0 && !lies(packets, span(from.packets))) return says("does not have these packets");
     if (!lies(region, here)) return says("does not make these features");
   }
@@ -371,7 +379,8 @@ class checker {
     for (const auto& at : parts_of(param.layer)) {
       const auto elements = elements_of(g_, q, at.part());
       const auto here = along(elements, row, all);
-      if (elements.count > 0 && !here) return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
+      if (elements.count > 0 && !here)
+        return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
       if (elements.count > 0)
         uses.try_emplace(at.stage->worker, *here);
       else
@@ -385,7 +394,8 @@ class checker {
         const bool used = both(owned, here).count() > 0;
         const auto name = p_[p_.workers[w]].name;
         if (p_.takes(w, block) != used)
-          return fault(l, name + (used ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
+          return fault(
+              l, name + (used ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
         if (used && !(both(owned, here) == owned)) return fault(l, name + " works with a part of " + which);
       }
       std::vector<std::uint32_t> takers = block.takers;
@@ -401,7 +411,7 @@ class checker {
   const job_plan& p_;
   const model_graph& g_;
   std::vector<plan_fault> faults_;
-  std::vector<std::vector<part_at>> parts_;          // by layer
+  std::vector<std::vector<part_at>> parts_;         // by layer
   std::vector<std::vector<std::uint32_t>> blocks_;  // by parameter
 };
 

@@ -66,7 +66,8 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& lin
     if (!e.in_train) continue;
     const auto type = e.what == tensor_ref{from_data, 1} ? dtype::i32 : t;
     const auto packets = p.placed ? e.packets.count : p.ranges[p[e.to].worker].count;
-    const auto bytes = static_cast<double>(wire_bytes(e.wire, cut(shape_of(g, e.what), e.region), type)) * static_cast<double>(packets);
+    const auto bytes =
+        static_cast<double>(wire_bytes(e.wire, cut(shape_of(g, e.what), e.region), type)) * static_cast<double>(packets);
     add(links, p[e.from].node, p[e.to].node, bytes);
     if (e.grad_back) add(links, p[e.to].node, p[e.from].node, bytes);
   }

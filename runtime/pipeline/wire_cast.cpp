@@ -12,7 +12,8 @@ namespace {
 
 std::uint16_t to_bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  if (std::isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x40);  // stays one, though its upper half may be that of an infinity
+  if (std::isnan(x))
+    return static_cast<std::uint16_t>(bits >> 16 | 0x40);  // stays one, though its upper half may be that of an infinity
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }

@@ -127,5 +127,24 @@ TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {
   expect_planned_bytes(text, set, "local2.toml");
 }
 
+// A sum that travels: each part sends its addend, whoever reads it adds them. In fewer bytes where a layer says so.
+TEST_F(cluster_placed, a_layer_split_along_its_input_takes_the_step_of_one_process) {
+  begin_cluster("pipeline4.toml");
+  const auto text = config_text("pipeline4.toml");
+  std::vector<std::string> set{"layer.ip2.partition=input", R"(layer.ip2.place=["n2", "n3"])", "layer.ip2.fraction=[0.75, 0.25]"};
+  good_run(text, short_of(1, set), path("w.safetensors"));
+  const auto got = read_safetensors(path("w.safetensors"));
+  ASSERT_TRUE(std::holds_alternative<safetensors_content>(got)) << std::get<record_error>(got).to_string();
+  const auto off = difference(alone(text, short_of(1)).weights, std::get<safetensors_content>(got).named);
+  std::printf("largest difference after one step: %.2g of the largest weight\n", off);
+  EXPECT_LT(off, 1e-5);
+  set.emplace_back("data.batch=2048");
+  expect_planned_bytes(text, set, "pipeline4.toml");
+  for (const char* wire : {"layer.relu1.wire=bf16", "layer.ip2.wire=int8", "layer.relu3.wire=bf16"}) set.emplace_back(wire);
+  const auto cast = good_run(text, short_of(2, set)), again = good_run(text, short_of(2, set));
+  EXPECT_EQ(cast.text("weights_sha256"), again.text("weights_sha256"));
+  expect_planned_bytes(text, set, "pipeline4.toml");
+}
+
 }  // namespace
 }  // namespace troupe::testing_cluster

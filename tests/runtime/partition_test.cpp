@@ -164,10 +164,11 @@ TEST(partial_outputs, read_slices_of_their_input) {
   EXPECT_THAT(edges_between(one, addends, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-6 of 0-9, back",
                                                                  "a.1@n2 > b.0@n1 packets 0+4 features 6-9 of 0-9, back",
                                                                  "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back"));
-  EXPECT_THAT(edges_between(addends, addends, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
-                                                                     "a.1@n2 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
-                                                                     "a.0@n1 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend",
-                                                                     "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend"));
+  EXPECT_THAT(edges_between(addends, addends, "linear"),
+              ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
+                          "a.1@n2 > b.0@n1 packets 0+4 features 0-9 of 0-9, back, addend",
+                          "a.0@n1 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend",
+                          "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend"));
 }
 
 // Each part has its columns of the weight, on a shard beside it; what is added once (the bias) only the first.
@@ -181,7 +182,8 @@ TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
     if (const auto& q = p.graph.params[b.param]; q.full_name.starts_with("b."))
       got.push_back(q.full_name + " " + std::to_string(b.begin) + "+" + std::to_string(b.count) + " runs " + std::to_string(b.run) +
                     " of " + std::to_string(b.stride) + " at " + p.plan.nodes[p.plan[b.shard].node].name);
-  EXPECT_THAT(got, ElementsAre("b.weight 0+72 runs 9 of 12 at n1", "b.weight 9+24 runs 3 of 12 at n2", "b.bias 0+8 runs 0 of 0 at n1"));
+  EXPECT_THAT(got,
+              ElementsAre("b.weight 0+72 runs 9 of 12 at n1", "b.weight 9+24 runs 3 of 12 at n2", "b.bias 0+8 runs 0 of 0 at n1"));
   for (const auto& r : p.plan.roles) {
     if (r.kind != role_kind::stage || p.graph.layers[r.layers[0]].name != "b") continue;
     const auto first = r.packets.count > 0 && r.parts[0]->inputs.begin == 0;

@@ -109,11 +109,14 @@ TEST(plan_check, a_part_that_nobody_hosts_is_named) {
   planned p(apart());
   auto& r = p.role("host1/a.1");
   r.layers.clear(), r.parts.clear(), r.in_edges.clear(), r.out_edges.clear();
-  EXPECT_THAT(p.faults(), Contains("layer 'a': packets 0 to 3, features 9 to 11: no part claims them (host0/a.0 has packets 0 to 3, features 0 to 8)"));
+  EXPECT_THAT(
+      p.faults(),
+      Contains("layer 'a': packets 0 to 3, features 9 to 11: no part claims them (host0/a.0 has packets 0 to 3, features 0 to 8)"));
   planned q(beside());
   auto& s = q.role("worker1/b");
   s.layers.clear(), s.parts.clear();
-  EXPECT_THAT(q.faults(), Contains("layer 'b': packets 2 to 3, features 0 to 11: no part claims them (worker0/b has packets 0 to 1)"));
+  EXPECT_THAT(q.faults(),
+              Contains("layer 'b': packets 2 to 3, features 0 to 11: no part claims them (worker0/b has packets 0 to 1)"));
 }
 
 TEST(plan_check, a_role_that_is_gone_or_there_twice_is_named) {
@@ -159,7 +162,8 @@ TEST(plan_check, an_edge_that_is_gone_starves_its_reader) {
   planned p(apart());
   auto& e = p.plan.edges[p.edge("host0/b.0", "host2/c.0")];
   e.in_train = e.in_test = false;
-  const auto starves = ElementsAre("layer 'c': host2/c.0 lacks packets 0 to 2, features 0 to 8 of its input 'b': nobody sends them");
+  const auto starves =
+      ElementsAre("layer 'c': host2/c.0 lacks packets 0 to 2, features 0 to 8 of its input 'b': nobody sends them");
   EXPECT_THAT(p.faults(), starves);
   e.in_train = true;
   EXPECT_THAT(p.faults(), starves) << "in evaluation alone";
@@ -179,7 +183,9 @@ TEST(plan_check, an_edge_that_is_there_twice_or_brings_too_much_is_named) {
   from.out_edges.push_back(static_cast<std::uint32_t>(p.plan.edges.size()));
   to.in_edges.push_back(static_cast<std::uint32_t>(p.plan.edges.size()));
   p.plan.edges.push_back(e);
-  EXPECT_THAT(p.faults(), Contains("layer 'c': host3/c.1 gets packet 3, features 9 to 11 of its input 'b': both host1/b.1 and host1/b.1 send them"));
+  EXPECT_THAT(
+      p.faults(),
+      Contains("layer 'c': host3/c.1 gets packet 3, features 9 to 11 of its input 'b': both host1/b.1 and host1/b.1 send them"));
 
   planned q(apart());
   q.plan.edges[q.edge("host1/b.1", "host3/c.1")].region = {8, 12};
@@ -190,7 +196,8 @@ TEST(plan_check, an_edge_that_is_there_twice_or_brings_too_much_is_named) {
 TEST(plan_check, an_edge_for_other_packets_or_from_somebody_else_is_named) {
   planned p(apart());
   p.plan.edges[p.edge("host2/c.0", "host0/score")].packets = {0, 2};
-  EXPECT_THAT(p.faults(), Contains("layer 'score': host0/score lacks packet 2, features 0 to 7 of its input 'c': nobody sends them"));
+  EXPECT_THAT(p.faults(),
+              Contains("layer 'score': host0/score lacks packet 2, features 0 to 7 of its input 'c': nobody sends them"));
   planned q(apart());
   q.plan.edges[q.edge("host2/c.0", "host0/score")].packets = {0, 4};
   EXPECT_THAT(q.faults(), Contains("layer 'score': host0/score is to get 'c' from host2/c.0, which does not have these packets"));
@@ -237,7 +244,8 @@ TEST(plan_check, blocks_go_where_they_are_used) {
   EXPECT_THAT(p.faults(), ElementsAre(HasSubstr("layer 'c': host3 works with block")));
   planned q(apart());
   q.block("score.weight").takers.push_back(0);
-  EXPECT_THAT(q.faults(), ElementsAre(AllOf(HasSubstr("layer 'score': worker0 takes block"), HasSubstr("and has no part of the layer"))));
+  EXPECT_THAT(q.faults(),
+              ElementsAre(AllOf(HasSubstr("layer 'score': worker0 takes block"), HasSubstr("and has no part of the layer"))));
   planned r(apart());
   r.block("a.weight").takers = {2};
   EXPECT_THAT(r.faults(), ElementsAre(HasSubstr("layer 'a': host0 works with block")));
@@ -255,8 +263,9 @@ TEST(plan_check, addends_are_all_added_once) {
   ASSERT_THAT(p.faults(), IsEmpty());
   auto& e = p.plan.edges[p.edge("host1/d.1", "host2/score.0")];
   e.in_train = false;
-  EXPECT_THAT(p.faults(), ElementsAre("layer 'score': host2/score.0 lacks packets 0 to 1, features 0 to 5 of its input 'd': nobody sends them "
-                                      "(the addend of host1/d.1)"));
+  EXPECT_THAT(p.faults(),
+              ElementsAre("layer 'score': host2/score.0 lacks packets 0 to 1, features 0 to 5 of its input 'd': nobody sends them "
+                          "(the addend of host1/d.1)"));
   e.in_train = true, e.addend = false;
   EXPECT_THAT(p.faults(), Contains("layer 'score': host2/score.0 does not add 'd' from host1/d.1"));
   planned q(added());
@@ -267,8 +276,9 @@ TEST(plan_check, addends_are_all_added_once) {
   auto other = std::make_shared<part_layer>(*part);
   other->inputs = {10, 12};
   part = other;
-  EXPECT_THAT(r.faults(), Contains("layer 'd': packets 0 to 3, feature 9: no part claims them (host0/d.0 has packets 0 to 3, features 0 to 8 "
-                                   "of its input; host1/d.1 has packets 0 to 3, features 10 to 11 of its input)"));
+  EXPECT_THAT(r.faults(),
+              Contains("layer 'd': packets 0 to 3, feature 9: no part claims them (host0/d.0 has packets 0 to 3, features 0 to 8 "
+                       "of its input; host1/d.1 has packets 0 to 3, features 10 to 11 of its input)"));
 }
 
 TEST(plan_check, columns_of_a_parameter_are_owned_once) {
@@ -280,7 +290,8 @@ TEST(plan_check, columns_of_a_parameter_are_owned_once) {
   EXPECT_THAT(q.faults(), Contains(HasSubstr("is neither elements without a gap nor columns")));
   planned r(added());
   r.block("d.weight").run = 10, r.block("d.weight").count = 60;
-  EXPECT_THAT(r.faults(), Contains(AllOf(HasSubstr("layer 'd': parameter 'd.weight', element 9 of each row: both shard"), HasSubstr("own them"))));
+  EXPECT_THAT(r.faults(), Contains(AllOf(HasSubstr("layer 'd': parameter 'd.weight', element 9 of each row: both shard"),
+                                         HasSubstr("own them"))));
   planned s(added());
   s.block("d.bias").takers = {2};
   EXPECT_THAT(s.faults(), Contains(HasSubstr("layer 'd': host0 works with block")));
@@ -307,15 +318,21 @@ TEST(plan_check, every_packet_has_a_loader_and_every_stage_a_half) {
 
 // No number in a plan is trusted: whatever it says, the check ends, and says something.
 TEST(plan_check, numbers_that_mean_nothing_are_found_before_they_are_used) {
-  const std::vector<std::function<void(planned&)>> breaks{
-      [](auto& p) { p.plan.edges[0].to = role_id{999}; },       [](auto& p) { p.plan.edges[0].from = p.plan.workers[0]; },
-      [](auto& p) { p.plan.edges[0].what.layer = 99; },         [](auto& p) { p.plan.blocks[0].param = 99; },
-      [](auto& p) { p.plan.blocks[0].takers = {99}; },          [](auto& p) { p.plan.blocks[0].id = 7; },
-      [](auto& p) { p.plan.loaders.pop_back(); },               [](auto& p) { p.plan.workers.push_back(role_id{77}); },
-      [](auto& p) { p.plan.stages.pop_back(); },                [](auto& p) { p.role("host0/a.0").parts.clear(); },
-      [](auto& p) { p.role("host0/a.0").in_edges = {12345}; },  [](auto& p) { p.role("host0/a.0").node = 5; },
-      [](auto& p) { p.role("host0/a.0").worker = 50; },         [](auto& p) { p.plan.shards = {p.plan.loaders[0]}; },
-      [](auto& p) { p.role("host0/a.0").layers.push_back(88); }};
+  const std::vector<std::function<void(planned&)>> breaks{[](auto& p) { p.plan.edges[0].to = role_id{999}; },
+                                                          [](auto& p) { p.plan.edges[0].from = p.plan.workers[0]; },
+                                                          [](auto& p) { p.plan.edges[0].what.layer = 99; },
+                                                          [](auto& p) { p.plan.blocks[0].param = 99; },
+                                                          [](auto& p) { p.plan.blocks[0].takers = {99}; },
+                                                          [](auto& p) { p.plan.blocks[0].id = 7; },
+                                                          [](auto& p) { p.plan.loaders.pop_back(); },
+                                                          [](auto& p) { p.plan.workers.push_back(role_id{77}); },
+                                                          [](auto& p) { p.plan.stages.pop_back(); },
+                                                          [](auto& p) { p.role("host0/a.0").parts.clear(); },
+                                                          [](auto& p) { p.role("host0/a.0").in_edges = {12345}; },
+                                                          [](auto& p) { p.role("host0/a.0").node = 5; },
+                                                          [](auto& p) { p.role("host0/a.0").worker = 50; },
+                                                          [](auto& p) { p.plan.shards = {p.plan.loaders[0]}; },
+                                                          [](auto& p) { p.role("host0/a.0").layers.push_back(88); }};
   for (std::size_t i = 0; i < breaks.size(); ++i) {
     planned p(apart());
     breaks[i](p);

@@ -35,14 +35,16 @@ class wire : public ::testing::Test {
     return {first, first + got.count()};
   }
 
-  std::shared_ptr<prepared_job> job(const std::string& format, const std::vector<std::string>& places, const std::string& precision) {
+  std::shared_ptr<prepared_job> job(const std::string& format, const std::vector<std::string>& places,
+                                    const std::string& precision) {
     shape_of_job s;
     s.workers = 2;
     auto j = small_spec(s);
     j.precision = precision;
     for (std::size_t i = 0; i < j.layers.size(); ++i) {
       j.layers[i].wire = format;
-      if (i >= 3) j.layers[i].partition = "none", j.layers[i].key_at["partition"] = {}, j.layers[i].place = {places[i % places.size()]};
+      if (i >= 3)
+        j.layers[i].partition = "none", j.layers[i].key_at["partition"] = {}, j.layers[i].place = {places[i % places.size()]};
     }
     auto made = prepare_job(j, shared_tables(), nodes_named(2));
     return std::get<std::shared_ptr<prepared_job>>(made);
@@ -134,7 +136,8 @@ TEST_F(wire, a_job_on_one_node_has_the_bits_of_the_job_without_it) {
   const auto plain = prepare_job(j, shared_tables(), nodes_named(1));
   for (auto& l : j.layers) l.wire = "int8";
   const auto cast = prepare_job(j, shared_tables(), nodes_named(1));
-  EXPECT_EQ(run(std::get<std::shared_ptr<prepared_job>>(plain)).bytes(), run(std::get<std::shared_ptr<prepared_job>>(cast)).bytes());
+  EXPECT_EQ(run(std::get<std::shared_ptr<prepared_job>>(plain)).bytes(),
+            run(std::get<std::shared_ptr<prepared_job>>(cast)).bytes());
 }
 
 // Any net, any partition: pieces, addends and gradients in fewer bytes still meet, and no order of arrival changes a bit.
@@ -166,7 +169,9 @@ TEST_F(wire, the_plan_counts_fewer_bytes) {
       if (e.what.layer >= 0 && j->plan[e.from].node != j->plan[e.to].node) {
         const auto& l = j->graph.layers[static_cast<std::size_t>(e.what.layer)];
         const auto elements = cut(l.out[e.what.output], e.region).count(), examples = l.out[e.what.output][0];
-        const auto each = format == std::string("bf16") ? 2 * elements : format == std::string("int8") ? elements + 4 * examples : 4 * elements;
+        const auto each = format == std::string("bf16")   ? 2 * elements
+                          : format == std::string("int8") ? elements + 4 * examples
+                                                          : 4 * elements;
         sum += static_cast<double>(each * e.packets.count * (e.in_train ? 1 + e.grad_back : 0));
       }
     const auto costs = cost_of(j->plan, j->graph, j->spec);
