@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "runtime/graph/exact_cover.hpp"
+#include "runtime/graph/plan_check_parameters.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -16,12 +16,6 @@ constexpr std::size_t most_named = 4;
 std::int64_t features_of(const shape& s) { return s.rank() >= 2 ? s[1] : 1; }
 span_of span(packet_range r) { return {r.first, std::int64_t{r.first} + r.count}; }
 span_of span(feature_range r, std::int64_t all) { return r.whole() ? span_of{0, all} : span_of{r.begin, r.end}; }
-span_of both(span_of a, span_of b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
-
-std::string counted(const char* one, const char* many, span_of s) {
-  if (s.count() == 1) return std::string(one) + " " + std::to_string(s.begin);
-  return std::string(many) + " " + std::to_string(s.begin) + " to " + std::to_string(s.end - 1);
-}
 
 std::string place(const cover_fault& f) {
   return counted("packet", "packets", f.packets) + ", " + counted("feature", "features", f.features);
@@ -33,6 +27,10 @@ class checker {
 
   std::vector<plan_fault> run() {
     if (!numbers_hold()) return std::move(faults_);  // nothing can be looked up
+    parts_.resize(g_.layers.size());
+    for (const auto& r : p_.roles)
+      for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k)
+        parts_[r.layers[k]].push_back({&r, k});
     check_wiring();
     check_loaders();
     check_halves();
@@ -40,7 +38,7 @@ class checker {
     for (const auto& r : p_.roles)
       if (r.kind == role_kind::stage) check_inputs(r);
     check_tester();
-    for (std::uint32_t q = 0; q < g_.params.size(); ++q) check_parameter(q);
+    for (auto& f : check_parameters(p_, g_, parts_)) faults_.push_back(std::move(f));
     return std::move(faults_);
   }
 
@@ -142,23 +140,7 @@ class checker {
 
   // --- every layer is claimed once
 
-  struct part_at {
-    const role_plan* stage;
-    std::size_t position;
-    const part_layer* part() const { return stage->parts[position].get(); }
-  };
-
-  std::vector<part_at> parts_of(std::uint32_t layer) {
-    if (parts_.empty()) {
-      parts_.resize(g_.layers.size());
-      for (const auto& r : p_.roles)
-        for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k)
-          parts_[r.layers[k]].push_back({&r, k});
-    }
-    return parts_[layer];
-  }
-
-  std::string parts_text(const std::vector<part_at>& parts) const {
+  std::string parts_text(const std::vector<hosted_part>& parts) const {
     if (parts.empty()) return "it has no part";
     std::string s;
     for (std::size_t i = 0; i < std::min(parts.size(), most_named); ++i) {
@@ -171,11 +153,11 @@ class checker {
     return s + (parts.size() > most_named ? "; and " + std::to_string(parts.size() - most_named) + " more" : "");
   }
 
-  static bool is_addend(const part_at& p) { return p.part() && !p.part()->inputs.whole(); }
+  static bool is_addend(const hosted_part& p) { return p.part() && !p.part()->inputs.whole(); }
 
   void check_claims(const graph_layer& l) {
     if (!l.in_train && !l.in_test) return;
-    const auto parts = parts_of(l.index);
+    const auto& parts = parts_[l.index];
     const bool adds = std::any_of(parts.begin(), parts.end(), is_addend);
     const auto all = features_of(adds ? l.in.at(0) : l.out.at(0));
     std::vector<claim> claims;
@@ -250,8 +232,10 @@ class checker {
     // Of a tensor that is a sum each addend arrives whole, and is not the same as another.
     std::map<role_id, std::vector<claim>> from;
     if (what.layer >= 0)
-      for (const auto& p : parts_of(static_cast<std::uint32_t>(what.layer)))
-        if (is_addend(p) && !r.tester) from[p.stage->id];
+      for (const auto& p : parts_[static_cast<std::size_t>(what.layer)]) {
+        if (!is_addend(p) || r.tester) break;
+        from[p.stage->id];
+      }
     const bool sum = !from.empty();
     if (!sum) from[no_role];
     for (auto i : r.in_edges) {
@@ -319,100 +303,10 @@ class checker {
         fault(l, p_[p_.tester_stage].name + (l.in_test ? " does not have it once" : " has it and does not need it"));
   }
 
-  // --- every element of a parameter has one owner, and goes where it is used
-
-  // Columns lie in rows of this many elements; 0: no block of the parameter is cut along axis 1.
-  std::int64_t row_of(std::uint32_t q) {
-    for (auto b : blocks_of(q))
-      if (p_.blocks[b].run > 0) return g_.params[q].spec.dims.rank() > 0 ? g_.params[q].spec.dims.count_from(1) : 0;
-    return 0;
-  }
-  // Elements from `begin` on as the interval that has to be covered once: of all elements, or of a row, when the runs fill every row.
-  static std::optional<span_of> along(const element_range& e, std::int64_t row, std::int64_t all) {
-    if (row == 0) return e.run == 0 ? std::optional(span_of{e.begin, e.begin + e.count}) : std::nullopt;
-    if (e.run == 0) return e.begin == 0 && e.count == all ? std::optional(span_of{0, row}) : std::nullopt;
-    if (e.stride != row || e.begin < 0 || e.begin + e.run > row || e.count != all / row * e.run) return std::nullopt;
-    return span_of{e.begin, e.begin + e.run};
-  }
-
-  void check_parameter(std::uint32_t q) {
-    const auto& param = g_.params[q];
-    const auto& l = g_.layers[param.layer];
-    const auto name = "parameter " + in_quotes(param.full_name);
-    const auto all = param.spec.dims.count(), row = row_of(q);
-    std::vector<claim> claims;
-    for (auto b : blocks_of(q)) {
-      const auto& block = p_.blocks[b];
-      const auto which = "block " + std::to_string(b) + " of " + name;
-      if (block.id != b) return fault(l, which + " is numbered " + std::to_string(block.id));
-      if (block.count <= 0) return fault(l, which + " is empty");
-      if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not of server group 0");
-      const auto here = along({block.begin, block.count, block.run, block.stride}, row, all);
-      if (!here) return fault(l, which + " is neither elements without a gap nor columns");
-      claims.push_back({{0, 1}, *here, b});
-    }
-    const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
-    if (const auto f = exact_cover(claims, {0, 1}, {0, row > 0 ? row : all})) {
-      const auto some = name + ", " + counted("element", "elements", f->features) + (row > 0 ? " of each row" : "");
-      if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
-      if (f->kind == cover_fault::what::twice)
-        return fault(l, some + ": both " + owner(f->first) + " and " + owner(f->second) + " own them");
-      return fault(l, some + " of " + owner(f->first) + ": it has " + std::to_string(row > 0 ? row : all));
-    }
-    check_takers(q, row);
-  }
-
-  const std::vector<std::uint32_t>& blocks_of(std::uint32_t param) {
-    if (blocks_.empty()) {
-      blocks_.resize(g_.params.size());
-      for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) blocks_[p_.blocks[b].param].push_back(b);
-    }
-    return blocks_[param];
-  }
-
-  void check_takers(std::uint32_t q, std::int64_t row) {
-    const auto& param = g_.params[q];
-    const auto& l = g_.layers[param.layer];
-    const auto all = param.spec.dims.count();
-    std::map<std::uint32_t, span_of> uses;  // by half
-    std::set<std::uint32_t> idle;           // halves that have a part of the layer and nothing of this parameter
-    for (const auto& at : parts_of(param.layer)) {
-      const auto elements = elements_of(g_, q, at.part());
-      const auto here = along(elements, row, all);
-      if (elements.count > 0 && !here)
-        return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
-      if (elements.count > 0)
-        uses.try_emplace(at.stage->worker, *here);
-      else
-        idle.insert(at.stage->worker);
-    }
-    for (auto b : blocks_of(q)) {
-      const auto& block = p_.blocks[b];
-      const auto owned = *along({block.begin, block.count, block.run, block.stride}, row, all);
-      const auto which = "block " + std::to_string(b) + " of parameter " + in_quotes(param.full_name);
-      for (const auto& [w, here] : uses) {
-        const bool used = both(owned, here).count() > 0;
-        const auto name = p_[p_.workers[w]].name;
-        if (p_.takes(w, block) != used)
-          return fault(
-              l, name + (used ? " works with " + which + " and does not take it" : " takes " + which + " and has no use for it"));
-        if (used && !(both(owned, here) == owned)) return fault(l, name + " works with a part of " + which);
-      }
-      std::vector<std::uint32_t> takers = block.takers;
-      if (takers.empty())
-        for (std::uint32_t w = 0; w < p_.ranges.size(); ++w) takers.push_back(w);
-      for (auto w : takers) {
-        if (idle.count(w)) return fault(l, p_[p_.workers[w]].name + " takes " + which + " and has no use for it");
-        if (!uses.count(w)) return fault(l, p_[p_.workers[w]].name + " takes " + which + " and has no part of the layer");
-      }
-    }
-  }
-
   const job_plan& p_;
   const model_graph& g_;
   std::vector<plan_fault> faults_;
-  std::vector<std::vector<part_at>> parts_;         // by layer
-  std::vector<std::vector<std::uint32_t>> blocks_;  // by parameter
+  parts_by_layer parts_;
 };
 
 }  // namespace
