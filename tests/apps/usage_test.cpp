@@ -122,6 +122,38 @@ TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
   EXPECT_NE(text.out.find("worker0/ip1"), std::string::npos) << text.out;
 }
 
+TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
+  const auto configs = std::string(TROUPE_SOURCE_DIR) + "/configs/";
+  const auto plan = [&](std::vector<std::string> set, bool json) {
+    std::vector<std::string> words{"plan", configs + "jobs/pipeline4.toml", "--cluster", configs + "clusters/pipeline4.toml"};
+    for (auto& s : set) words.insert(words.end(), {"--set", s});
+    if (json) words.emplace_back("--json");
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out;
+  };
+  const std::vector<std::string> stash{"pipeline.weights=stash", "pipeline.packets=4"};
+  EXPECT_NE(plan(stash, false).find("steps behind  packets at once  versions"), std::string::npos);
+  std::map<std::string, std::vector<int>> got;
+  for (const auto& r : objects(plan(stash, true)).at(0)["placement"])
+    if (r.contains("versions")) got[r["node"]] = {r["delay"].get<int>(), r["in_flight"].get<int>(), r["versions"].get<int>()};
+  EXPECT_EQ(got["n1"], (std::vector<int>{1, 8, 2}));
+  EXPECT_EQ(got["n4"], (std::vector<int>{0, 4, 1}));
+  EXPECT_EQ(plan({}, false).find("steps behind"), std::string::npos);
+
+  const std::vector<std::string> added{"layer.ip2.partition=input", R"(layer.ip2.place=["n2", "n3"])", "layer.ip2.wire=bf16"};
+  const auto text = plan(added, false);
+  EXPECT_NE(text.find("comes back, an addend\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("comes back, an addend, bf16\n"), std::string::npos) << text;
+  int addends = 0;
+  for (const auto& r : objects(plan(added, true)).at(0)["routes"]) {
+    if (!r.contains("addend")) continue;
+    ++addends;
+    EXPECT_EQ(r["bytes_per_packet"], r.contains("wire") ? 4 * 512 * 2 : 4 * 512 * 4);
+  }
+  EXPECT_EQ(addends, 2);
+}
+
 TEST_F(usage, plan_suggests_keys_that_the_job_file_takes) {
   const auto job = std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/alexnet.toml";
   const std::vector<std::string> words{

@@ -81,7 +81,7 @@ const row rows[] = {
      "unknown partition 'features'; did you mean 'feature'?"},
     {"unknown node", 14, "kernel = 3\nplace = \"locall\"", "15:1",
      "layer 'conv1': unknown node 'locall'; did you mean 'local'? (there is: local)"},
-    {"unknown wire", 14, "kernel = 3\nwire = \"fp16\"", "15:1", "unknown wire 'fp16'; did you mean 'bf16'?"},
+    {"unknown wire", 14, "kernel = 3\nwire = \"fp16\"", "15:1", "unknown wire 'fp16' (there is: fp32, bf16, int8)"},
     {"unknown node in a list", 14, "kernel = 3\npartition = \"feature\"\nplace = [\"local\", \"n9\"]", "16:19",
      "layer 'conv1': unknown node 'n9' (there is: local)"},
     {"unknown device", 14, "kernel = 3\nplace = \"local/cpu:7\"", "15:1",
