@@ -136,7 +136,8 @@ TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
   EXPECT_NE(plan(stash, false).find("steps behind  packets at once  versions"), std::string::npos);
   std::map<std::string, std::vector<int>> got;
   for (const auto& r : objects(plan(stash, true)).at(0)["placement"])
-    if (r.contains("versions")) got[r["node"]] = {r["delay"].get<int>(), r["in_flight"].get<int>(), r["versions"].get<int>()};
+    if (r.contains("versions"))
+      got[r["node"].get<std::string>()] = {r["delay"].get<int>(), r["in_flight"].get<int>(), r["versions"].get<int>()};
   EXPECT_EQ(got["n1"], (std::vector<int>{1, 8, 2}));
   EXPECT_EQ(got["n4"], (std::vector<int>{0, 4, 1}));
   EXPECT_EQ(plan({}, false).find("steps behind"), std::string::npos);
