@@ -2,7 +2,7 @@
 // (winograd, which makes fewer, may therefore pass the peak). One thread; the best of many calls, which other work on the machine
 // disturbs least. bench/convolution.py makes the page of it.
 //
-// usage: bench_convolution [seconds per figure = 0.2] [name of a layer]
+// usage: bench_convolution [seconds per figure = 0.2] [part of a layer's name] [algorithm]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     const double flops = 2e-9 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
     for (const auto& name : conv_algorithm_names()) {
       g.algorithm = conv_algorithm_named(name);
-      if (!why_not(g.algorithm, g).empty()) continue;
+      if (!why_not(g.algorithm, g).empty() || (argc > 3 && name != argv[3])) continue;
       const double f = best_seconds(budget, [&] { d->conv_forward(g, x, w, bias, y); });
       const double b = best_seconds(budget, [&] { d->conv_backward_data(g, dy, w, dx); });
       const double c = best_seconds(budget, [&] { d->conv_backward_weights(g, x, dy, dw); });

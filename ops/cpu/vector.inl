@@ -96,3 +96,17 @@ inline void transpose(vec<T>* v) {
     transpose<T, Bit / 2>(v);
   }
 }
+
+// Elements p[0], p[2], ... and p[1], p[3], ...
+template <class T>
+struct pixel_pairs {
+  vec<T> even, odd;
+  explicit pixel_pairs(const T* p) {
+    constexpr int lanes = lanes_of<T>;
+    vec_bits<T> e, o;
+    for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;
+    const vec<T> a = load(p), b = load(p + lanes);
+    even = __builtin_shuffle(a, b, e);
+    odd = __builtin_shuffle(a, b, o);
+  }
+};

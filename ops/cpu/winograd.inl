@@ -2,20 +2,6 @@
 //   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A^T = 1 1 1 0, 0 1 -1 -1
 // Lanes along the tiles of a row, whose patches are 2 pixels apart. Nothing but the first `tiles` columns is written.
 
-// Elements p[0], p[2], ... and p[1], p[3], ...
-template <class T>
-struct pixel_pairs {
-  vec<T> even, odd;
-  explicit pixel_pairs(const T* p) {
-    constexpr int lanes = lanes_of<T>;
-    vec_bits<T> e, o;
-    for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;
-    const vec<T> a = load(p), b = load(p + lanes);
-    even = __builtin_shuffle(a, b, e);
-    odd = __builtin_shuffle(a, b, o);
-  }
-};
-
 template <class T>
 void winograd_input(i64 tiles, const T* rows, i64 stride, T* to, i64 apart) {
   constexpr int lanes = lanes_of<T>;
