@@ -13,12 +13,16 @@ struct gemm_spec {
   std::int64_t lda = 0, ldb = 0, ldc = 0;  // row strides in elements; 0 = dense
 };
 
+// How a convolution is computed (ops/conv_algorithm.hpp). `automatic` leaves it to the device, by a fixed rule.
+enum class conv_algorithm : std::uint8_t { automatic, lowering1, lowering2, lowering3, direct, winograd, onednn };
+
 // A two-dimensional convolution: x [batch, channels, height, width] -> y [batch, outputs, out_height, out_width],
 // w [outputs, channels / groups, kernel_h, kernel_w]. Also the geometry of im2col.
 struct conv_geometry {
   std::int64_t batch = 1, channels = 1, height = 1, width = 1, outputs = 1;
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
+  conv_algorithm algorithm = conv_algorithm::automatic;
   std::int64_t out_h() const { return (height + 2 * pad_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
   std::int64_t group_channels() const { return channels / groups; }

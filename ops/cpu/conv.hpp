@@ -1,17 +1,34 @@
-// Convolution without a column matrix: images are staged with their padding, panels of pixels are gathered from the stage and
-// multiplied at once, so that what would be the column matrix never leaves the cache. See conv.cpp.
+// The algorithms of convolution on the CPU: one row of passes each, one file each (conv_<name>.cpp). ops/conv_algorithm.hpp says
+// which geometries a row takes; it is called for no other.
 #pragma once
 
+#include "ops/conv_algorithm.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
 
 namespace troupe::cpu {
 
 template <class T>
-void conv_forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y);
+struct conv_passes {
+  using forward_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* x, const T* w, const T* bias, T* y);
+  using data_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* dy, const T* w, T* dx);
+  using weights_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* x, const T* dy, T* dw);
+  forward_pass* forward;
+  data_pass* backward_data;
+  weights_pass* backward_weights;
+};
+
 template <class T>
-void conv_backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const T* dy, const T* w, T* dx);
+conv_passes<T> conv_lowering1();
 template <class T>
-void conv_backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw);
+conv_passes<T> conv_lowering2();
+template <class T>
+conv_passes<T> conv_lowering3();
+conv_passes<float> conv_direct();    // f32 only; backward_data falls back on lowering1 for strides
+conv_passes<float> conv_winograd();  // f32 only
+
+// The row for one pass of this geometry; `wide`: kernels for 32 registers of 512 bits.
+template <class T>
+conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide);
 
 }  // namespace troupe::cpu

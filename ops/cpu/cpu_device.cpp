@@ -27,7 +27,9 @@ class cpu_device final : public device {
 
   device_kind kind() const override { return device_kind::cpu; }
   std::string name() const override { return "cpu"; }
-  std::string numerics_id() const override { return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa; }
+  std::string numerics_id() const override {
+    return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id;
+  }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   pool_statistics pool() const override { return pool_->statistics(); }
   void upload(const void* host, tensor& t) override { std::memcpy(t.raw_mutable(), host, t.bytes()); }
@@ -123,19 +125,20 @@ class cpu_device final : public device {
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
     run("conv", y, [&](const auto& k, auto v) {
       using T = decltype(v);
-      cpu::conv_forward(*this, k, g, x.data<T>(), w.data<T>(), static_cast<const T*>(optional_data(bias)), out<T>(y));
+      passes_of<T>(g, conv_pass::forward, wide())
+          .forward(*this, k, g, x.data<T>(), w.data<T>(), static_cast<const T*>(optional_data(bias)), out<T>(y));
     });
   }
   void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
     run("conv", dx, [&](const auto& k, auto v) {
       using T = decltype(v);
-      cpu::conv_backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
+      passes_of<T>(g, conv_pass::backward_data, wide()).backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
     });
   }
   void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw) override {
     run("conv", dw, [&](const auto& k, auto v) {
       using T = decltype(v);
-      cpu::conv_backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw));
+      passes_of<T>(g, conv_pass::backward_weights, wide()).backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw));
     });
   }
 
@@ -223,6 +226,8 @@ class cpu_device final : public device {
   }
 
  private:
+  bool wide() const { return set_.f32.tile_rows == 14; }
+
   template <class T>
   static T* out(tensor& t) {
     return t.mutable_data<T>();

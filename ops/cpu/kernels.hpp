@@ -28,6 +28,18 @@ struct tap_range {
   i64 low, high;
 };
 
+// The pixels that the gradient of weights is summed over (direct.inl), and how they lie in the stage.
+struct direct_block {
+  i64 images, rows, width;
+  i64 image_step, row_step;  // in the stage
+};
+// Most neighbouring taps of one run, most runs of one call, and how many runs a call takes: so many sums fit into registers.
+constexpr int direct_taps = 5, direct_most_runs = 8;
+constexpr int direct_groups(int vectors, int taps) {
+  constexpr int groups[2][direct_taps] = {{8, 6, 6, 5, 5}, {8, 5, 4, 3, 2}};
+  return groups[vectors - 1][taps - 1];
+}
+
 template <class T>
 struct kernels {
   // elementwise.inl
@@ -73,6 +85,8 @@ struct kernels {
   int tile_rows;              // most rows of one product tile
   int dot_rows, dot_columns;  // most rows and columns of one dot tile
   int slack;
+  void (*take_strided)(i64 n, i64 stride, const T* from, T* to);      // to[i] = from[i stride]
+  void (*put_strided)(i64 n, i64 stride, const T* from, T* to);       // to[i stride] = from[i]
   void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds
@@ -80,6 +94,24 @@ struct kernels {
   void (*tile)(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c, i64 ldc);
   // c[i][j] += sum over `panels` panels and their pixels of a[panel][i][pixel] b[panel][j][pixel].
   void (*dot)(int rows, int columns, i64 panels, const T* a, i64 a_stride, const T* b, i64 b_stride, T* c, i64 ldc);
+
+  // direct.inl: vectors over output features; a block is `vectors` (1 or 2) x lanes of them.
+  int lanes;
+  void (*transpose_matrix)(i64 rows, i64 columns, const T* from, i64 from_stride, T* to, i64 to_stride);
+  // `pixels` (at most tile_rows) of an output row: y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel].
+  void (*direct)(int vectors, int pixels, i64 k_count, const std::int32_t* k_offset, const T* stage, const T* w, const T* bias,
+                 i64 features, T* y, i64 plane);
+  void (*direct_weights)(int vectors, int taps, const direct_block& b, const T* dy, const T* stage, const i64* offset,
+                         T* const* to);
+
+  // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
+  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);     // 4 rows of 2 tiles + 2 pixels: B^T d B
+  void (*winograd_gradient)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // 2 rows of 2 tiles pixels: A d A^T
+  // One panel: A^T m A + bias, to 2 rows of 2 x panel_width pixels.
+  void (*winograd_output)(const T* m, i64 apart, T bias, T* rows, i64 stride);
+  // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
+  void (*winograd_weights)(i64 n, const T* taps, i64 stride, T* to, i64 apart);
+  void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
 };
 
 struct kernel_set {

@@ -28,7 +28,7 @@ inline void store_before(std::int32_t* p, const std::int32_t* end, vec<T> v) {
 
 template <class T>
 inline vec<T> choose(vec_bits<T> mask, vec<T> a, vec<T> b) {
-  return (vec<T>)((mask & (vec_bits<T>)a) | (~mask & (vec_bits<T>)b));
+  return mask ? a : b;
 }
 
 // Elements p[0], p[stride], ...
@@ -109,6 +109,10 @@ inline void max_pool_rows(const pool_geometry& g, const T* x, T* y, std::int32_t
 
 template <class T>
 void max_pool(const pool_geometry& g, const T* x, T* y, std::int32_t* index, T* scratch) {
+  if constexpr (sizeof(T) == 4) {
+    if (window_by_two(g) == 2) return max_pool_by_two<2>(g, x, y, index);
+    if (window_by_two(g) == 3) return max_pool_by_two<3>(g, x, y, index);
+  }
   if (g.stride_w == 1) return max_pool_rows<1>(g, x, y, index, scratch);
   if (g.stride_w == 2) return max_pool_rows<2>(g, x, y, index, scratch);
   return max_pool_rows<0>(g, x, y, index, scratch);
@@ -116,6 +120,10 @@ void max_pool(const pool_geometry& g, const T* x, T* y, std::int32_t* index, T* 
 
 template <class T>
 void max_pool_backward(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx) {
+  if constexpr (sizeof(T) == 4) {
+    if (window_by_two(g) == 2) return max_pool_backward_by_two<2>(g, dy, index, dx);
+    if (window_by_two(g) == 3) return max_pool_backward_by_two<3>(g, dy, index, dx);
+  }
   const i64 in = g.height * g.width, out = g.out_h * g.out_w;
   for (i64 p = 0; p < g.planes; ++p) {
     fill(in, T(0), dx);

@@ -6,13 +6,16 @@
 #include "ops/cpu/vector.inl"
 
 #include "ops/cpu/elementwise.inl"
+#include "ops/cpu/pool2.inl"
 
+#include "ops/cpu/direct.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/pool.inl"
 #include "ops/cpu/random.inl"
 #include "ops/cpu/tile.inl"
 #include "ops/cpu/update.inl"
+#include "ops/cpu/winograd.inl"
 
 template <class T>
 constexpr kernels<T> make_table() {
@@ -46,10 +49,23 @@ constexpr kernels<T> make_table() {
   t.dot_rows = 4;
   t.dot_columns = TROUPE_TILE_ROWS == 14 ? 6 : 2;
   t.slack = 2 * lanes_of<T>;
+  t.take_strided = take_strided<T>;
+  t.put_strided = put_strided<T>;
   t.copy_panel = copy_panel<T>;
   t.gather_panel = gather_panel<T>;
   t.scatter_panel = scatter_panel<T>;
   t.tile = tile<T>;
   t.dot = dot<T>;
+  t.lanes = lanes_of<T>;
+  if constexpr (sizeof(T) == 4) {  // f64 is for checks: it is lowered
+    t.transpose_matrix = transpose_matrix<T>;
+    t.direct = direct<T>;
+    t.direct_weights = direct_weights<T>;
+    t.winograd_input = winograd_input<T>;
+    t.winograd_gradient = winograd_gradient<T>;
+    t.winograd_output = winograd_output<T>;
+    t.winograd_weights = winograd_weights<T>;
+    t.winograd_weights_gradient = winograd_weights_gradient<T>;
+  }
   return t;
 }

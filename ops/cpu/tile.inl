@@ -10,6 +10,25 @@ inline vec_bits<T> first_lanes(int n) {
 }
 
 template <class T>
+void take_strided(i64 n, i64 stride, const T* from, T* to) {
+  i64 i = 0;
+  if (stride == 2 || stride == 4) {
+    constexpr int lanes = lanes_of<T>;
+    vec_bits<T> even;
+    for (int l = 0; l < lanes; ++l) even[l] = 2 * l;
+    const auto pair = [&](const T* p) { return __builtin_shuffle(load(p), load(p + lanes), even); };
+    // Whole vectors, and none beyond the last element that is wanted.
+    for (; stride * (i + lanes) <= stride * (n - 1) + 1; i += lanes)
+      store(to + i, stride == 2 ? pair(from + 2 * i) : __builtin_shuffle(pair(from + 4 * i), pair(from + 4 * i + 2 * lanes), even));
+  }
+  for (; i < n; ++i) to[i] = from[i * stride];
+}
+template <class T>
+void put_strided(i64 n, i64 stride, const T* from, T* to) {
+  for (i64 i = 0; i < n; ++i) to[i * stride] = from[i];
+}
+
+template <class T>
 void copy_panel(i64 rows, const T* from, i64 stride, T* panel) {
   for (i64 r = 0; r < rows; ++r, from += stride, panel += panel_of<T>) {
     store(panel, load(from));

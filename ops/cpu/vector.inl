@@ -45,3 +45,68 @@ inline V fused(V a, V x, V y) {
   return a * x + y;
 }
 #endif
+
+// The first n lanes, 0 <= n <= lanes, of which nothing else is touched; the others are loaded as zero.
+template <class T>
+inline vec<T> load_first(const T* p, i64 n) {
+  if (n >= lanes_of<T>) return load(p);
+#if TROUPE_VECTOR_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    return (vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+  else
+    return (vec<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
+#else
+  vec<T> v{};
+  for (int i = 0; i < lanes_of<T>; ++i)
+    if (i < n) v[i] = p[i];
+  return v;
+#endif
+}
+template <class T>
+inline void store_first(T* p, vec<T> v, i64 n) {
+  if (n >= lanes_of<T>) return store(p, v);
+#if TROUPE_VECTOR_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), (__m512)v);
+  else
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), (__m512d)v);
+#else
+  for (int i = 0; i < lanes_of<T>; ++i)
+    if (i < n) p[i] = v[i];
+#endif
+}
+
+// Transposes the lanes x lanes elements of as many vectors: each round exchanges one bit of row and lane.
+template <class T, int Bit = lanes_of<T> / 2>
+inline void transpose(vec<T>* v) {
+  constexpr int lanes = lanes_of<T>;
+  if constexpr (Bit > 0) {
+    vec_bits<T> low, high;
+    for (int i = 0; i < lanes; ++i) {
+      low[i] = (i & Bit) == 0 ? i : lanes + (i ^ Bit);
+      high[i] = (i & Bit) == 0 ? (i ^ Bit) : lanes + i;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < lanes; ++r) {
+      if ((r & Bit) != 0) continue;
+      const vec<T> a = v[r], b = v[r | Bit];
+      v[r] = __builtin_shuffle(a, b, low);
+      v[r | Bit] = __builtin_shuffle(a, b, high);
+    }
+    transpose<T, Bit / 2>(v);
+  }
+}
+
+// Elements p[0], p[2], ... and p[1], p[3], ...
+template <class T>
+struct pixel_pairs {
+  vec<T> even, odd;
+  explicit pixel_pairs(const T* p) {
+    constexpr int lanes = lanes_of<T>;
+    vec_bits<T> e, o;
+    for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;
+    const vec<T> a = load(p), b = load(p + lanes);
+    even = __builtin_shuffle(a, b, e);
+    odd = __builtin_shuffle(a, b, o);
+  }
+};

@@ -3,6 +3,7 @@
 //           w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
 //   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
+#include "ops/conv_algorithm.hpp"
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -25,6 +26,8 @@ struct convolution final : layer {
     base.dilation_h = base.dilation_w = o.integer("dilation");
     base.groups = o.integer("groups");
     if (base.outputs % base.groups != 0) throw option_error("groups", "'outputs' must be a multiple of 'groups'");
+    base.algorithm = conv_algorithm_named(o.text("algorithm"));
+    if (const auto reason = why_not(base.algorithm, base); !reason.empty()) throw option_error("algorithm", reason);
     bias = o.flag("bias");
     weight_filler = filler_from(o.table("weight_filler"), "xavier");
     bias_filler = filler_from(o.table("bias_filler"), "constant");
@@ -109,7 +112,31 @@ std::vector<layer_case> cases() {
       example("kernel covers the image", with(3, 4), {{5, 2, 4, 4}}),
       example("stride beyond the kernel, size-1 axes", with(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
       example("several panels", with(17, 5, {{"pad", i{2}}}), {{3, 2, 13, 11}}),
+      example("many features", with(40, 3, {{"pad", i{1}}}), {{2, 33, 7, 9}}),
   };
+}
+
+// Every case by every algorithm that takes it.
+std::vector<layer_case> cases_of_all() {
+  std::vector<layer_case> all = cases();
+  const std::size_t plain = all.size();
+  for (const auto& name : conv_algorithm_names())
+    for (std::size_t c = 0; c < plain && name != "auto"; ++c) {
+      layer_case one = all[c];
+      one.name += ", " + name;
+      one.given.values["algorithm"] = name;
+      const auto& v = one.given.values;
+      const auto integer = [&](const char* key, std::int64_t otherwise) {
+        const auto at = v.find(key);
+        return at == v.end() ? otherwise : std::get<std::int64_t>(at->second);
+      };
+      conv_geometry g;
+      g.kernel_h = integer("kernel_h", integer("kernel", 0)), g.kernel_w = integer("kernel_w", integer("kernel", 0));
+      g.stride_h = g.stride_w = integer("stride", 1), g.pad_h = g.pad_w = integer("pad", 0);
+      g.dilation_h = g.dilation_w = integer("dilation", 1);
+      if (why_not(conv_algorithm_named(name), g).empty()) all.push_back(std::move(one));
+    }
+  return all;
 }
 
 }  // namespace
@@ -127,10 +154,11 @@ layer_type convolution_layer() {
                     integer_option("dilation", 1, "step between kernel elements", 1),
                     integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
                     flag_option("bias", true, "add a bias to each output channel"),
+                    choice_option("algorithm", conv_algorithm_names(), "how it is computed in f32; auto: by a fixed rule"),
                     table_option("weight_filler", "initial weights, xavier by default"),
                     table_option("bias_filler", "initial bias, zero by default")},
           .make = [](const options& o) { return std::make_unique<convolution>(o); },
-          .cases = cases()};
+          .cases = cases_of_all()};
 }
 
 }  // namespace troupe

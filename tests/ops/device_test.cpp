@@ -216,6 +216,37 @@ TEST(device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
   }
 }
 
+// Windows and extents around those that have kernels of their own, with many ties; f64 has none of them.
+TEST(device, max_pool_of_f32_agrees_with_f64_bit_for_bit) {
+  for (const auto& dev : test::all_devices())
+    for (std::int64_t kernel : {1, 2, 3, 4})
+      for (std::int64_t width : {3, 4, 5, 6, 7, 31, 32, 33, 34, 35, 55, 63, 64, 65, 66, 67})
+        for (const bool ceil : {false, true}) {
+          const std::int64_t height = 5 + width % 2;
+          if (kernel > std::min(height, width)) continue;
+          pool_geometry g{
+              .planes = 3, .height = height, .width = width, .kernel_h = kernel, .kernel_w = kernel, .stride_h = 2, .stride_w = 2};
+          const auto extent = [&](std::int64_t n) { return std::min((n - kernel + (ceil ? 1 : 0)) / 2 + 1, (n + 1) / 2); };
+          g.out_h = extent(height), g.out_w = extent(width);
+          const shape xs{3, height, width}, ys{3, g.out_h, g.out_w};
+          tensor x = gaussian(*dev, xs, 1), dy = gaussian(*dev, ys, 2, dtype::f32), wide_dy = test::empty(*dev, ys);
+          for (std::int64_t i = 0; i < x.count(); ++i) x.mutable_data<double>()[i] = std::round(2 * x.data<double>()[i]) / 2;
+          dev->copy(dy, wide_dy);
+          tensor narrow = test::empty(*dev, xs, dtype::f32), y = test::empty(*dev, ys, dtype::f32), y2 = test::empty(*dev, ys);
+          dev->copy(x, narrow);
+          tensor at = test::empty(*dev, ys, dtype::i32), at2 = test::empty(*dev, ys, dtype::i32);
+          tensor dx = test::empty(*dev, xs, dtype::f32), dx2 = test::empty(*dev, xs);
+          dev->max_pool(g, narrow, y, at);
+          dev->max_pool(g, x, y2, at2);
+          ASSERT_EQ(values_of<std::int32_t>(at), values_of<std::int32_t>(at2))
+              << kernel << " " << width << " " << dev->numerics_id();
+          dev->max_pool_backward(g, dy, at, dx);
+          dev->max_pool_backward(g, wide_dy, at2, dx2);
+          for (std::int64_t i = 0; i < dx.count(); ++i)
+            ASSERT_NEAR(dx.data<float>()[i], dx2.data<double>()[i], 1e-5) << kernel << " " << width << " " << i;
+        }
+}
+
 TEST(device, softmax_loss_leaves_padding_out) {
   for (const auto& dev : test::all_devices()) {
     const tensor x = tensor_of<double>(*dev, {3, 2}, {0, 0, 1000, 0, 5, 7});

@@ -1,0 +1,65 @@
+#include "ops/conv_algorithm.hpp"
+
+#include <cassert>
+
+namespace troupe {
+
+namespace {
+
+struct row {
+  const char* name;
+  conv_algorithm algorithm;
+};
+constexpr row rows[] = {{"auto", conv_algorithm::automatic},      {"lowering1", conv_algorithm::lowering1},
+                        {"lowering2", conv_algorithm::lowering2}, {"lowering3", conv_algorithm::lowering3},
+                        {"direct", conv_algorithm::direct},       {"winograd", conv_algorithm::winograd},
+                        {"onednn", conv_algorithm::onednn}};
+
+bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
+
+}  // namespace
+
+std::vector<std::string> conv_algorithm_names() {
+  std::vector<std::string> names;
+  for (const auto& r : rows) names.emplace_back(r.name);
+  return names;
+}
+
+conv_algorithm conv_algorithm_named(std::string_view name) {
+  for (const auto& r : rows)
+    if (name == r.name) return r.algorithm;
+  assert(false);
+  return conv_algorithm::automatic;
+}
+
+std::string name_of(conv_algorithm a) {
+  for (const auto& r : rows)
+    if (a == r.algorithm) return r.name;
+  return {};
+}
+
+std::string why_not(conv_algorithm a, const conv_geometry& g) {
+  if (a == conv_algorithm::onednn) return "this build has no oneDNN";
+  if (a != conv_algorithm::winograd) return {};
+  const bool fits = g.kernel_h == 3 && g.kernel_w == 3 && unit_stride(g) && g.dilation_h == 1 && g.dilation_w == 1 &&
+                    g.pad_h <= 2 && g.pad_w <= 2;
+  return fits ? std::string() : "winograd wants kernel 3, stride 1, dilation 1 and pad 0 to 2";
+}
+
+conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide) {
+  using enum conv_algorithm;
+  if (!wide) return lowering1;
+  const auto in = g.group_channels(), out = g.group_outputs();
+  const bool weights = pass == conv_pass::backward_weights;
+  // Winograd's transforms pay off only when each of their elements meets many features.
+  if (!weights && in >= 128 && out >= 128 && why_not(winograd, g).empty()) return winograd;
+  if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
+  // `direct` lays features along vectors of 16: what is mostly empty, or has rows of few pixels, is better lowered.
+  const auto lanes = pass == conv_pass::backward_data ? in : out;
+  const auto row = pass == conv_pass::backward_data ? g.width : g.out_w();
+  const auto empty = (lanes + 15) / 16 * 16 - lanes;
+  const bool full = weights ? 4 * empty <= lanes + empty : empty == 0;
+  return full && row >= 6 ? direct : lowering1;
+}
+
+}  // namespace troupe

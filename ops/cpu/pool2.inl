@@ -1,0 +1,125 @@
+// Max pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the outputs of a row; taps come as
+// the even and odd pixels of whole vectors, winners as offsets within the window.
+// Backward is a gather: an element of dx adds, in the outputs' order, the dy of those windows that it has won.
+
+// Window of output (oy, ox), clipped at the image: the general rule, for borders.
+template <int K, class T>
+inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T* y, std::int32_t* index) {
+  i64 at = 2 * oy * g.width + 2 * ox;
+  T best = plane[at];
+  for (i64 iy = 2 * oy; iy < smallest(2 * oy + K, g.height); ++iy)
+    for (i64 ix = 2 * ox; ix < smallest(2 * ox + K, g.width); ++ix) {
+      const T v = plane[iy * g.width + ix];
+      if (v > best || v != v) best = v, at = iy * g.width + ix;
+    }
+  y[ox] = best;
+  index[ox] = static_cast<std::int32_t>(at);
+}
+
+// `rows`: of the window that lie inside the image.
+template <int K>
+inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const float* x, float* y, std::int32_t* index) {
+  using T = float;
+  constexpr int lanes = lanes_of<T>;
+  vec_bits<T> twice;
+  for (int l = 0; l < lanes; ++l) twice[l] = 2 * l;
+  for (i64 o = 0; o < outputs; o += lanes) {
+    vec<T> best{};
+    vec_bits<T> at{};
+#pragma GCC unroll 3
+    for (int i = 0; i < K; ++i) {
+      if (i >= rows) break;
+      const T* p = x + i * width + 2 * o;
+      const pixel_pairs<T> here(p);
+#pragma GCC unroll 3
+      for (int j = 0; j < K; ++j) {
+        const vec<T> v = j == 0 ? here.even : (j == 1 ? here.odd : pixel_pairs<T>(p + 2).even);
+        const vec_bits<T> offset = static_cast<std::int32_t>(i * width + j) - vec_bits<T>{};
+        const vec_bits<T> better = (v > best) | (v != v);
+        best = i + j == 0 ? v : (better ? v : best);
+        at = i + j == 0 ? offset : (better ? offset : at);
+      }
+    }
+    at += twice + static_cast<std::int32_t>(start + 2 * o);
+    store_first(y + o, best, outputs - o);
+    store_first(reinterpret_cast<T*>(index + o), (vec<T>)at, outputs - o);
+  }
+}
+
+template <int K>
+void max_pool_by_two(const pool_geometry& g, const float* x, float* y, std::int32_t* index) {
+  constexpr int lanes = lanes_of<float>;
+  const i64 plane = g.height * g.width, whole = smallest(g.out_w, (g.width - K) / 2 + 1);
+  const i64 reach = 2 * ((whole + lanes - 1) / lanes * lanes) + 2;  // elements that whole vectors read of a row
+  const float* end = x + g.planes * plane;
+  for (i64 p = 0; p < g.planes; ++p, x += plane)
+    for (i64 oy = 0; oy < g.out_h; ++oy, y += g.out_w, index += g.out_w) {
+      const i64 rows = smallest(K, g.height - 2 * oy), start = 2 * oy * g.width;
+      i64 ox = 0;
+      if (x + start + (rows - 1) * g.width + reach <= end) {
+        max_row_by_two<K>(rows, g.width, start, whole, x + start, y, index);
+        ox = whole;
+      }
+      for (; ox < g.out_w; ++ox) max_window<K>(g, x, oy, ox, y, index);
+    }
+}
+
+// dy and winners of the outputs of a row that start at p, `count` of them there; the others have a dy of zero.
+struct row_of_winners {
+  vec<float> dy;
+  vec_bits<float> at;
+  row_of_winners(const float* d, const std::int32_t* index, i64 count)
+      : dy(load_first(d, count)), at((vec_bits<float>)load_first(reinterpret_cast<const float*>(index), count)) {}
+  void move_up_a_lane() {
+    vec_bits<float> before;
+    for (int l = 0; l < lanes_of<float>; ++l) before[l] = l == 0 ? lanes_of<float> : l - 1;
+    dy = __builtin_shuffle(dy, vec<float>{}, before);
+    at = __builtin_shuffle(at, vec_bits<float>{}, before);
+  }
+  vec<float> won(vec_bits<float> where) const { return at == where ? dy : vec<float>{}; }
+};
+
+template <int K>
+void max_pool_backward_by_two(const pool_geometry& g, const float* dy, const std::int32_t* index, float* dx) {
+  using T = float;
+  constexpr int lanes = lanes_of<T>;
+  vec_bits<T> twice, low, high;
+  for (int i = 0; i < lanes; ++i) {
+    twice[i] = 2 * i;
+    low[i] = i / 2 + (i % 2) * lanes;
+    high[i] = low[i] + lanes / 2;
+  }
+  const i64 plane = g.height * g.width, out = g.out_h * g.out_w;
+  for (i64 p = 0; p < g.planes; ++p, dx += plane, dy += out, index += out)
+    for (i64 y = 0; y < g.height; ++y)
+      for (i64 b = 0; 2 * b < g.width; b += lanes) {
+        const vec_bits<T> at = twice + static_cast<std::int32_t>(y * g.width + 2 * b);
+        vec<T> even{}, odd{};
+        for (i64 oy = y / 2 - (K == 3 && y % 2 == 0 ? 1 : 0); oy <= y / 2; ++oy) {
+          if (oy < 0 || oy >= g.out_h) continue;
+          const i64 first = oy * g.out_w + b;
+          const row_of_winners here(dy + first, index + first, largest(g.out_w - b, 0));
+          if constexpr (K == 3) {
+            row_of_winners left = here;
+            if (b == 0)
+              left.move_up_a_lane();
+            else
+              left = row_of_winners(dy + first - 1, index + first - 1, g.out_w - b + 1);
+            even += left.won(at);
+          }
+          even += here.won(at);
+          odd += here.won(at + 1);
+        }
+        T* to = dx + y * g.width + 2 * b;
+        const i64 left = g.width - 2 * b;
+        store_first(to, __builtin_shuffle(even, odd, low), left);
+        if (left > lanes) store_first(to + lanes, __builtin_shuffle(even, odd, high), left - lanes);
+      }
+}
+
+// Whether the kernels of this file take a geometry: 2, 3 or 0.
+inline int window_by_two(const pool_geometry& g) {
+  const bool fits = g.kernel_h == g.kernel_w && g.stride_h == 2 && g.stride_w == 2 && g.pad_h == 0 && g.pad_w == 0 &&
+                    g.width >= g.kernel_w && (g.kernel_h == 2 || g.kernel_h == 3);
+  return fits ? static_cast<int>(g.kernel_h) : 0;
+}

@@ -1,0 +1,147 @@
+// Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in f64.
+#include "ops/conv_algorithm.hpp"
+
+#include <cmath>
+#include <random>
+
+#include "ops/tensor_values.hpp"
+#include "tests/ops/support.hpp"
+
+namespace troupe {
+namespace {
+
+using test::gaussian;
+
+tensor as(device& d, const tensor& from, dtype t) {
+  tensor to = tensor::allocate(d, from.dims(), t);
+  d.copy(from, to);
+  return to;
+}
+
+// The largest difference, relative to the root of the mean square of what is right.
+double distance(const tensor& got, const tensor& right) {
+  double worst = 0, squares = 0;
+  for (std::int64_t i = 0; i < right.count(); ++i) {
+    const double r = right.data<double>()[i],
+                 g = got.type() == dtype::f32 ? static_cast<double>(got.data<float>()[i]) : got.data<double>()[i];
+    worst = std::isnan(g) ? 1e30 : std::max(worst, std::fabs(g - r));
+    squares += r * r;
+  }
+  return worst / (1e-30 + std::sqrt(squares / static_cast<double>(right.count())));
+}
+
+std::string text_of(const conv_geometry& g) {
+  std::string s;
+  for (auto v : {g.batch, g.channels, g.height, g.width, g.outputs, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
+                 g.pad_w, g.dilation_h, g.dilation_w, g.groups})
+    s += std::to_string(v) + " ";
+  return s;
+}
+
+void check(device& dev, const conv_geometry& g, dtype t, double tolerance) {
+  SCOPED_TRACE(name_of(g.algorithm) + ", " + dev.numerics_id() + ", b c h w o kh kw sh sw ph pw dh dw groups: " + text_of(g));
+  const shape xs{g.batch, g.channels, g.height, g.width}, ys{g.batch, g.outputs, g.out_h(), g.out_w()};
+  const shape ws{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w};
+  const tensor x = as(dev, gaussian(dev, xs, 1, dtype::f32), dtype::f64), w = as(dev, gaussian(dev, ws, 2, dtype::f32), dtype::f64),
+               bias = as(dev, gaussian(dev, {g.outputs}, 3, dtype::f32), dtype::f64),
+               dy = as(dev, gaussian(dev, ys, 4, dtype::f32), dtype::f64);
+  tensor y = test::empty(dev, ys), dx = test::empty(dev, xs), dw = test::empty(dev, ws);
+  dev.device::conv_forward(g, x, w, bias, y);
+  dev.device::conv_backward_data(g, dy, w, dx);
+  dev.device::conv_backward_weights(g, x, dy, dw);
+  const tensor x2 = as(dev, x, t), w2 = as(dev, w, t), dy2 = as(dev, dy, t), bias2 = as(dev, bias, t);
+  tensor y2 = test::empty(dev, ys, t), dx2 = test::empty(dev, xs, t), dw2 = test::empty(dev, ws, t);
+  for (tensor* out : {&y2, &dx2, &dw2}) dev.fill(std::nan(""), *out);
+  dev.conv_forward(g, x2, w2, bias2, y2);
+  dev.conv_backward_data(g, dy2, w2, dx2);
+  dev.conv_backward_weights(g, x2, dy2, dw2);
+  EXPECT_LT(distance(y2, y), tolerance) << "forward";
+  EXPECT_LT(distance(dx2, dx), tolerance) << "backward, data";
+  EXPECT_LT(distance(dw2, dw), tolerance) << "backward, weights";
+}
+
+conv_geometry random_geometry(std::mt19937_64& r) {
+  const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(r() % static_cast<std::uint64_t>(n)) + 1; };
+  conv_geometry g;
+  g.groups = r() % 3 == 0 ? upto(3) : 1;
+  g.batch = upto(4);
+  g.channels = g.groups * upto(r() % 4 == 0 ? 40 : 7);
+  g.outputs = g.groups * upto(r() % 4 == 0 ? 70 : 9);
+  if (r() % 2 == 0) {  // what winograd takes
+    g.kernel_h = g.kernel_w = 3;
+    g.pad_h = upto(3) - 1, g.pad_w = upto(3) - 1;
+  } else {
+    g.kernel_h = upto(7), g.kernel_w = upto(7);
+    g.stride_h = upto(3), g.stride_w = upto(4);
+    g.pad_h = upto(4) - 1, g.pad_w = upto(4) - 1;
+    if (r() % 3 == 0) g.dilation_h = upto(3), g.dilation_w = upto(3);
+  }
+  const auto extent = [&](std::int64_t kernel, std::int64_t dilation, std::int64_t pad) {
+    const auto least = std::max<std::int64_t>(1, dilation * (kernel - 1) + 1 - 2 * pad);
+    return least + (r() % 4 == 0 ? 0 : upto(r() % 5 == 0 ? 80 : 18));
+  };
+  g.height = extent(g.kernel_h, g.dilation_h, g.pad_h), g.width = extent(g.kernel_w, g.dilation_w, g.pad_w);
+  return g;
+}
+
+TEST(convolution, every_algorithm_agrees_with_the_reference_on_random_geometries) {
+  std::mt19937_64 r(7);
+  for (int i = 0; i < 150; ++i) {
+    conv_geometry g = random_geometry(r);
+    for (const auto& dev : test::all_devices())
+      for (const auto& name : conv_algorithm_names()) {
+        g.algorithm = conv_algorithm_named(name);
+        if (!why_not(g.algorithm, g).empty()) continue;
+        check(*dev, g, dtype::f32, 1e-5);
+        check(*dev, g, dtype::f64, 1e-12);
+        if (HasFailure()) return;
+      }
+  }
+}
+
+// Sums as long as those of the nets: where fp32 has most to lose.
+TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
+  const auto dev = make_cpu_device();
+  conv_geometry g{
+      .batch = 2, .channels = 256, .height = 13, .width = 13, .outputs = 64, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
+  for (const auto& name : conv_algorithm_names()) {
+    g.algorithm = conv_algorithm_named(name);
+    if (why_not(g.algorithm, g).empty()) check(*dev, g, dtype::f32, 1e-5);
+  }
+}
+
+TEST(convolution, auto_is_a_supported_algorithm_for_every_geometry) {
+  std::mt19937_64 r(11);
+  for (int i = 0; i < 2000; ++i) {
+    const conv_geometry g = random_geometry(r);
+    for (const auto pass : {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights})
+      for (const bool wide : {false, true}) {
+        const auto a = automatic_choice(g, pass, wide);
+        EXPECT_NE(a, conv_algorithm::automatic);
+        EXPECT_EQ(why_not(a, g), "") << text_of(g);
+      }
+  }
+}
+
+TEST(convolution, an_algorithm_that_cannot_says_what_it_can) {
+  layer_registry rows;
+  add_stock_layers(rows);
+  const layer_type* row = rows.find("convolution");
+  const auto refusal = [&](options given) -> std::string {
+    try {
+      (void)row->make(check_options(given, row->specs));
+    } catch (const option_error& e) {
+      return e.key + ": " + e.what();
+    }
+    return "";
+  };
+  using i = std::int64_t;
+  const options strided{{{"outputs", i{4}}, {"kernel", i{3}}, {"stride", i{2}}, {"algorithm", std::string("winograd")}}};
+  EXPECT_EQ(refusal(strided), "algorithm: winograd wants kernel 3, stride 1, dilation 1 and pad 0 to 2");
+  options plain = strided;
+  plain.values["stride"] = i{1};
+  EXPECT_EQ(refusal(plain), "");
+}
+
+}  // namespace
+}  // namespace troupe
