@@ -57,6 +57,11 @@ class device {
 
   // --- linear algebra and sums
   virtual void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) = 0;
+  // A right operand laid out for many products, in whatever way the device likes; `b` as in gemm, of s only n, k, transpose_b and ldb
+  // count. gemm_packed() with the same four is gemm(); beta must be 0 or 1, alpha 1. Row i of c depends on row i of op(a) alone,
+  // whatever m is.
+  virtual tensor pack(const gemm_spec& s, const tensor& b);
+  virtual void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c);
   virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // y += a x
   virtual void scale(double a, tensor& x) = 0;                  // x *= a
   virtual void apply(binary op, const tensor& x, const tensor& y, tensor& out) = 0;
@@ -81,6 +86,16 @@ class device {
   virtual void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y);
   virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
   virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw);
+
+  // --- recurrent cells: what is done to a time step's gates between the products (cell_spec has layouts and formulas).
+  // gates: sums of products in, values of the gates out (of rnn: unchanged; of gru q without its factor r). bias: [gates()][units].
+  // `c` of lstm only, empty otherwise; h and y get the same values.
+  virtual void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
+                            tensor& c, tensor& h, tensor& y) = 0;
+  // dgates: of the sums of products. dh: in, what the next step adds to dy; out, what reaches h_before past the products (gru; else
+  // unchanged). dc (lstm): in, of c; out, of c_before.
+  virtual void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h,
+                             const tensor& c_before, const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) = 0;
 
   // --- pooling and normalisation
   // index: i32, the winner's position in its plane; the first in row order wins a tie, a NaN wins over everything.

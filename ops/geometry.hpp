@@ -54,6 +54,19 @@ struct gradient_spec {
   double decay = 0.0;
 };
 
+// One time step of recurrent cells (device::cell_forward), `rows` examples of `units` states each. Gates of an example lie side by
+// side, [gates()][units]; h, c and their gradients [rows][units]; y and dy have `stride` elements from example to example. With p a
+// gate's sum of products, b its bias:
+//   rnn   h = f(p + b), f = tanh or relu
+//   lstm  i, f, g, o:  c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o) tanh(c')     Hochreiter and Schmidhuber 1997
+//   gru   r, z, n, q:  q = h's part of n;  m = tanh(n + sigmoid(r) q); h' = (1 - sigmoid(z)) m + sigmoid(z) h     Cho et al. 2014
+enum class cell_kind : std::uint8_t { rnn_tanh, rnn_relu, lstm, gru };
+struct cell_spec {
+  cell_kind kind = cell_kind::lstm;
+  std::int64_t rows = 0, units = 0, stride = 0;
+  std::int64_t gates() const { return kind == cell_kind::lstm || kind == cell_kind::gru ? 4 : 1; }
+};
+
 struct sgd_spec {
   gradient_spec gradient{};
   double lr = 0.0, momentum = 0.0;

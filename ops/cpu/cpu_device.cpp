@@ -59,6 +59,9 @@ class cpu_device final : public device {
 
   void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override;
 
+  tensor pack(const gemm_spec& s, const tensor& b) override;
+  void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) override;
+
   void axpy(double a, const tensor& x, tensor& y) override {
     assert(x.count() == y.count());
     run("axpy", y, [&](const auto& k, auto v) {
@@ -136,6 +139,24 @@ class cpu_device final : public device {
     run("conv", dw, [&](const auto& k, auto v) {
       using T = decltype(v);
       cpu::conv_backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw));
+    });
+  }
+
+  void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
+                    tensor& c, tensor& h, tensor& y) override {
+    run("cell", gates, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.cell_forward(s, bias.data<T>(), out<T>(gates), h_before.data<T>(), static_cast<const T*>(optional_data(c_before)),
+                     c ? out<T>(c) : nullptr, out<T>(h), out<T>(y));
+    });
+  }
+  void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h, const tensor& c_before,
+                     const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) override {
+    run("cell", dgates, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.cell_backward(s, static_cast<const T*>(optional_data(gates)), h_before.data<T>(), h.data<T>(),
+                      static_cast<const T*>(optional_data(c_before)), static_cast<const T*>(optional_data(c)), dy.data<T>(),
+                      out<T>(dh), dc ? out<T>(dc) : nullptr, out<T>(dgates));
     });
   }
 
@@ -280,6 +301,27 @@ void cpu_device::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tens
   } else {
     unsupported("gemm", c.type());
   }
+}
+
+tensor cpu_device::pack(const gemm_spec& s, const tensor& b) {
+  tensor packed;
+  run("pack", b, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    const i64 columns = (s.n + k.panel_width - 1) / k.panel_width * k.panel_width;
+    packed = tensor::allocate(*this, shape{s.k * columns + k.slack}, b.type());
+    k.pack_panels(s.transpose_b, s.k, s.n, b.data<T>(), s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n), out<T>(packed));
+  });
+  return packed;
+}
+
+void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) {
+  assert(s.alpha == 1.0 && (s.beta == 0.0 || s.beta == 1.0));
+  run("gemm_packed", c, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    tensor scratch = tensor::allocate(*this, shape{k.product_scratch}, c.type());
+    k.product(s.transpose_a, s.m, s.n, s.k, a.data<T>(), s.lda ? s.lda : (s.transpose_a ? s.m : s.k), packed.data<T>(), out<T>(c),
+              s.ldc ? s.ldc : s.n, s.beta != 0.0, out<T>(scratch));
+  });
 }
 
 // Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and

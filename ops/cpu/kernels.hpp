@@ -67,6 +67,17 @@ struct kernels {
   void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
   void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
 
+  // cell.inl. Pointers as the tensors of device::cell_forward and cell_backward.
+  void (*cell_forward)(const cell_spec& s, const T* bias, T* gates, const T* h_before, const T* c_before, T* c, T* h, T* y);
+  void (*cell_backward)(const cell_spec& s, const T* gates, const T* h_before, const T* h, const T* c_before, const T* c,
+                        const T* dy, T* dh, T* dc, T* dgates);
+
+  // product.inl. `packed` holds k_count x (n rounded up to panel_width) elements and slack; `scratch` product_scratch elements.
+  i64 product_scratch;
+  void (*pack_panels)(bool transposed, i64 k_count, i64 n, const T* b, i64 ldb, T* packed);
+  void (*product)(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, const T* packed, T* c, i64 ldc, bool add,
+                  T* scratch);
+
   // tile.inl: the pieces of convolution. A panel is [k][panel_width] elements: panel_width pixels side by side. Buffers that are
   // read or written in whole vectors have `slack` elements to spare at their end.
   int panel_width;            // pixels

@@ -5,11 +5,13 @@
 #include "ops/cpu/maths.inl"
 #include "ops/cpu/vector.inl"
 
+#include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
 
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/pool.inl"
+#include "ops/cpu/product.inl"
 #include "ops/cpu/random.inl"
 #include "ops/cpu/tile.inl"
 #include "ops/cpu/update.inl"
@@ -41,6 +43,11 @@ constexpr kernels<T> make_table() {
   t.dropout = dropout<T>;
   t.fill_uniform = fill_uniform<T>;
   t.fill_gaussian = fill_gaussian<T>;
+  t.cell_forward = cell_forward<T>;
+  t.cell_backward = cell_backward<T>;
+  t.product_scratch = i64{product_tiles} * TROUPE_TILE_ROWS * product_depth + 2 * lanes_of<T>;
+  t.pack_panels = pack_panels<T>;
+  t.product = product<T>;
   t.panel_width = panel_of<T>;
   t.tile_rows = TROUPE_TILE_ROWS;
   t.dot_rows = 4;

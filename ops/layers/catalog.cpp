@@ -10,10 +10,13 @@
   LAYER(dropout) \
   LAYER(eltwise) \
   LAYER(flatten) \
+  LAYER(gru) \
   LAYER(linear) \
   LAYER(lrn) \
+  LAYER(lstm) \
   LAYER(max_pool) \
   LAYER(relu) \
+  LAYER(rnn) \
   LAYER(slice) \
   LAYER(softmax_loss)
 // clang-format on

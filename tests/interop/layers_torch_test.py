@@ -118,22 +118,35 @@ def slices(o, x, w):
 
 def softmax_loss(o, x, w):
     keep = x[1] >= 0
-    return F.cross_entropy(x[0].reshape(x[0].shape[0], -1)[keep], x[1][keep].long())
+    return F.cross_entropy(x[0].reshape(*x[1].shape, -1)[keep], x[1][keep].long())
 
 
 def accuracy(o, x, w):
-    scores, label = x[0].reshape(x[0].shape[0], -1), x[1].long()
-    best = scores.topk(o.int("top_k")).indices
+    label = x[1].long()
+    best = x[0].reshape(*label.shape, -1).topk(o.int("top_k")).indices
     keep = label >= 0
-    return (best == label[:, None]).any(1)[keep].float().mean()
+    return (best == label[..., None]).any(-1)[keep].float().mean()
+
+
+def recurrent(run, gates):
+    """PyTorch's own recurrent layer of one direction, batch first, from a state of zeros."""
+    def oracle(o, x, w):
+        n, t = x[0].shape[:2]
+        assert w[0].shape[0] == gates * o.int("units")
+        zero = torch.zeros(1, n, o.int("units"))
+        return run(o, (x[0].reshape(n, t, -1), zero, w, len(w) > 2, 1, 0.0, True, False, True))[0]
+    return oracle
 
 
 ORACLES = {
+    "rnn": recurrent(lambda o, a: (torch.rnn_relu if o.text("activation") == "relu" else torch.rnn_tanh)(*a), 1),
+    "lstm": recurrent(lambda o, a: torch.lstm(a[0], (a[1], a[1]), *a[2:]), 4),
+    "gru": recurrent(lambda o, a: torch.gru(*a), 3),
     "convolution": convolution,
     "max_pool": lambda o, x, w: pooled(o, x[0], "max"),
     "avg_pool": lambda o, x, w: pooled(o, x[0], "avg"),
     "relu": lambda o, x, w: F.leaky_relu(x[0], o.real("slope")),
-    "linear": lambda o, x, w: F.linear(x[0].reshape(x[0].shape[0], -1), w[0], w[1] if len(w) > 1 else None),
+    "linear": lambda o, x, w: F.linear(x[0].flatten(o.int("axis")), w[0], w[1] if len(w) > 1 else None),
     "flatten": lambda o, x, w: x[0].reshape(x[0].shape[0], -1),
     "lrn": lrn,
     "softmax_loss": softmax_loss,
