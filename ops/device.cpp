@@ -18,7 +18,9 @@ double device::scalar(const tensor& t) {
   return static_cast<double>(v);
 }
 
-bool device::needs_input(unary f) { return f == unary::log || f == unary::square || f == unary::absolute; }
+bool device::needs_input(unary f) {
+  return f == unary::log || f == unary::square || f == unary::absolute || f == unary::gelu || f == unary::gelu_tanh;
+}
 
 namespace {
 
