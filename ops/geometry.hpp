@@ -41,6 +41,14 @@ struct lrn_geometry {
   double alpha = 1.0, beta = 0.75, k = 1.0;
 };
 
+// y [outer, out, inner] from x [outer, in, inner]: element j is a sum of `taps` elements of x. index and weight are [out][taps]; a
+// negative index counts as zero. They are host memory, read while the call runs.
+struct resample_geometry {
+  std::int64_t outer = 1, in = 1, out = 1, inner = 1, taps = 1;
+  const std::int32_t* index = nullptr;
+  const double* weight = nullptr;
+};
+
 // A counter-based stream: element i depends on (key, a, b, i) only. Philox 4x32-10, Salmon et al. 2011.
 struct rng_stream {
   std::uint64_t key = 0;

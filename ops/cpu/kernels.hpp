@@ -42,6 +42,15 @@ struct kernels {
   void (*map_backward)(int f, T parameter, i64 n, const T* x, const T* y, const T* dy, T* dx);
   void (*select_equal)(i64 n, const T* x, const T* y, const T* dy, T* dx);
 
+  // channel.inl. Pointers that blend may do without are null.
+  void (*reduce_product)(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* out);
+  void (*moments)(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance);
+  void (*blend)(i64 outer, i64 mid, i64 inner, const T* x, const T* a, const T* y, const T* b, const T* shift, T* out);
+  void (*gather_rows)(i64 rows, i64 vocabulary, i64 length, const T* table, const std::int32_t* ids, T* out);
+  void (*scatter_rows)(i64 rows, i64 vocabulary, i64 length, const T* x, const std::int32_t* ids, T* table);
+  void (*resample)(const resample_geometry& g, const T* x, T* y);
+  void (*resample_backward)(const resample_geometry& g, const T* dy, T* dx);
+
   // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in device::adaptive_update's order.
   void (*sgd)(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out);
   void (*adaptive)(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const* in, T* w_out, T* const* out);
@@ -60,6 +69,10 @@ struct kernels {
   // loss.inl
   double (*softmax_loss)(i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability);
   void (*softmax_loss_backward)(i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels, T* dx);
+  void (*softmax)(i64 outer, i64 classes, i64 inner, const T* x, T* y);
+  void (*softmax_backward)(i64 outer, i64 classes, i64 inner, const T* y, const T* dy, T* dx);
+  // targets or labels is null.
+  double (*pointwise_loss)(int f, i64 rows, i64 classes, const T* x, const T* targets, const std::int32_t* labels, T* slope);
   double (*top_k)(i64 k, i64 rows, i64 classes, const T* x, const std::int32_t* labels);
 
   // random.inl

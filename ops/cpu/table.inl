@@ -8,6 +8,7 @@
 #include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
 
+#include "ops/cpu/channel.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/pool.inl"
@@ -29,6 +30,13 @@ constexpr kernels<T> make_table() {
   t.map = map<T>;
   t.map_backward = map_backward<T>;
   t.select_equal = select_equal<T>;
+  t.reduce_product = reduce_product<T>;
+  t.moments = moments<T>;
+  t.blend = blend<T>;
+  t.gather_rows = gather_rows<T>;
+  t.scatter_rows = scatter_rows<T>;
+  t.resample = resample<T>;
+  t.resample_backward = resample_backward<T>;
   t.sgd = sgd<T>;
   t.adaptive = adaptive<T>;
   t.max_pool = max_pool<T>;
@@ -39,6 +47,9 @@ constexpr kernels<T> make_table() {
   t.lrn_backward = lrn_backward<T>;
   t.softmax_loss = softmax_loss<T>;
   t.softmax_loss_backward = softmax_loss_backward<T>;
+  t.softmax = softmax<T>;
+  t.softmax_backward = softmax_backward<T>;
+  t.pointwise_loss = pointwise_loss<T>;
   t.top_k = top_k<T>;
   t.dropout = dropout<T>;
   t.fill_uniform = fill_uniform<T>;
