@@ -18,7 +18,12 @@ double device::scalar(const tensor& t) {
   return static_cast<double>(v);
 }
 
-bool device::needs_input(unary f) { return f == unary::log || f == unary::square || f == unary::absolute; }
+tensor device::pack(const gemm_spec&, const tensor& b) { return b; }
+void device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) { gemm(s, a, packed, c); }
+
+bool device::needs_input(unary f) {
+  return f == unary::log || f == unary::square || f == unary::absolute || f == unary::gelu || f == unary::gelu_tanh;
+}
 
 namespace {
 

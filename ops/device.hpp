@@ -5,7 +5,8 @@
 //   * Tensors are dense, row-major; a primitive takes the element type from its first tensor, and all floating tensors of one
 //     call share it (f32 or f64). Extents come from the tensors or from an explicit geometry, never from both.
 //   * An output must be backed. Every primitive ASSIGNS its output, except where its comment says that it adds.
-//   * In place is allowed (input and output the same memory) for map, map_backward (dy, dx), scale, binary and dropout only.
+//   * In place is allowed (input and output the same memory) for map, map_backward (dy, dx), scale, binary, blend (x or y,
+//     out) and dropout only.
 //   * Results are a function of the values alone: not of pointer alignment, of the thread, or of what ran before.
 // Errors: wrong sizes and types are bugs and assert. An unsupported type aborts with a message.
 // Threads: every member may be called by several threads at once, as long as they do not write the same tensor.
@@ -22,8 +23,10 @@ namespace troupe {
 
 enum class device_kind : std::uint8_t { cpu, cuda };
 
-// y = f(x); `parameter` is the slope of relu for x < 0, and unused elsewhere.
-enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute };
+// y = f(x); `parameter` is the slope of relu for x < 0, elu's alpha (>= 0), what inverse_root adds before
+// it takes the root (y = 1 / sqrt(x + parameter)), and unused elsewhere.
+enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute, elu, gelu, gelu_tanh, inverse_root };
+enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
 enum class binary : std::uint8_t { add, subtract, multiply, maximum };
 
 class device {
@@ -55,14 +58,35 @@ class device {
   };
   virtual void copy_block(const block& b, const tensor& from, tensor& to) = 0;
 
+  // Rows of a table by number (i32): out[r] = table[ids[r]], zeros for a negative id, NaN for one beyond the table.
+  virtual void gather_rows(const tensor& table, const tensor& ids, tensor& out) = 0;
+  // table[v] = sum of x[r] over the rows whose id is v, in their order; ids outside the table are left out.
+  virtual void scatter_rows(const tensor& x, const tensor& ids, tensor& table) = 0;
+  // Along one axis, y[o, j, i] = sum over taps of weight x[o, index, i]; backward is the transpose (dx = sum of weight dy).
+  virtual void resample(const resample_geometry& g, const tensor& x, tensor& y) = 0;
+  virtual void resample_backward(const resample_geometry& g, const tensor& dy, tensor& dx) = 0;
+
   // --- linear algebra and sums
   virtual void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) = 0;
+  // A right operand laid out for many products, in whatever way the device likes; `b` as in gemm, of s only n, k, transpose_b and ldb
+  // count. gemm_packed() with the same four is gemm(); beta must be 0 or 1, alpha 1. Row i of c depends on row i of op(a) alone,
+  // whatever m is.
+  virtual tensor pack(const gemm_spec& s, const tensor& b);
+  virtual void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c);
   virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // y += a x
   virtual void scale(double a, tensor& x) = 0;                  // x *= a
   virtual void apply(binary op, const tensor& x, const tensor& y, tensor& out) = 0;
   virtual void add_bias(std::int64_t outer, std::int64_t channels, std::int64_t inner, const tensor& bias, tensor& y) = 0;  // adds
   // out[mid] = sum over outer and inner of x[outer, mid, inner]: rows, columns and bias gradients.
   virtual void reduce_sum(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& out) = 0;
+  virtual void reduce_product(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, const tensor& y,
+                              tensor& out) = 0;  // out[mid] = sum of x y
+  // Of each mid: the mean over outer and inner, and the mean squared distance from it (two passes).
+  virtual void moments(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& mean,
+                       tensor& variance) = 0;
+  // out[o, m, i] = x a[m] + y b[m] + shift[m]. Empty: a or b is 1, y and shift are 0.
+  virtual void blend(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, const tensor& a, const tensor& y,
+                     const tensor& b, const tensor& shift, tensor& out) = 0;
   // In f64, by the binary tree over groups of 16 elements (packet_tree.hpp has its shape), so that a tensor cut at multiples of 16
   // can be summed in parts (runtime/reduce/norm.hpp). NaN or infinite when an element is.
   virtual double sum_squares(const tensor& x) = 0;
@@ -82,6 +106,16 @@ class device {
   virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
   virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw);
 
+  // --- recurrent cells: what is done to a time step's gates between the products (cell_spec has layouts and formulas).
+  // gates: sums of products in, values of the gates out (of rnn: unchanged; of gru q without its factor r). bias: [gates()][units].
+  // `c` of lstm only, empty otherwise; h and y get the same values.
+  virtual void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
+                            tensor& c, tensor& h, tensor& y) = 0;
+  // dgates: of the sums of products. dh: in, what the next step adds to dy; out, what reaches h_before past the products (gru; else
+  // unchanged). dc (lstm): in, of c; out, of c_before.
+  virtual void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h,
+                             const tensor& c_before, const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) = 0;
+
   // --- pooling and normalisation
   // index: i32, the winner's position in its plane; the first in row order wins a tie, a NaN wins over everything.
   virtual void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) = 0;
@@ -90,6 +124,18 @@ class device {
   virtual void avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) = 0;
   virtual void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) = 0;
   virtual void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) = 0;
+
+  // Over the middle axis of [outer, classes, inner].
+  virtual void softmax(std::int64_t outer, std::int64_t classes, std::int64_t inner, const tensor& x, tensor& y) = 0;
+  virtual void softmax_backward(std::int64_t outer, std::int64_t classes, std::int64_t inner, const tensor& y, const tensor& dy,
+                                tensor& dx) = 0;
+
+  // --- losses that are sums over elements, divided by the valid rows (dimension 0 of x). t: `targets` is of x's type and count, or
+  // i32 labels, one a row: 1 at the label's class and 0 elsewhere (with one class: t = label > 0); a negative label is padding.
+  //   sigmoid  max(x, 0) - x t + log(1 + exp(-|x|))     squared  (x - t)^2 / 2
+  //   hinge_1  max(0, 1 + s x), s = t > 0 ? -1 : 1      hinge_2  its square
+  // slope: d loss / dx. loss: one element, 0 when no row is valid.
+  virtual void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) = 0;
 
   // --- classification. x [rows, classes], labels [rows] i32; a row whose label is negative is padding.
   // loss: one element, the mean of -log probability[label] over the valid rows (0 when there are none).

@@ -45,6 +45,14 @@ struct lrn_geometry {
   double alpha = 1.0, beta = 0.75, k = 1.0;
 };
 
+// y [outer, out, inner] from x [outer, in, inner]: element j is a sum of `taps` elements of x. index and weight are [out][taps]; a
+// negative index counts as zero. They are host memory, read while the call runs.
+struct resample_geometry {
+  std::int64_t outer = 1, in = 1, out = 1, inner = 1, taps = 1;
+  const std::int32_t* index = nullptr;
+  const double* weight = nullptr;
+};
+
 // A counter-based stream: element i depends on (key, a, b, i) only. Philox 4x32-10, Salmon et al. 2011.
 struct rng_stream {
   std::uint64_t key = 0;
@@ -56,6 +64,19 @@ struct gradient_spec {
   double scale = 1.0;                   // 1 / packets, for a sum over packets
   double limit = __builtin_huge_val();  // infinite: no clamp
   double decay = 0.0;
+};
+
+// One time step of recurrent cells (device::cell_forward), `rows` examples of `units` states each. Gates of an example lie side by
+// side, [gates()][units]; h, c and their gradients [rows][units]; y and dy have `stride` elements from example to example. With p a
+// gate's sum of products, b its bias:
+//   rnn   h = f(p + b), f = tanh or relu
+//   lstm  i, f, g, o:  c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o) tanh(c')     Hochreiter and Schmidhuber 1997
+//   gru   r, z, n, q:  q = h's part of n;  m = tanh(n + sigmoid(r) q); h' = (1 - sigmoid(z)) m + sigmoid(z) h     Cho et al. 2014
+enum class cell_kind : std::uint8_t { rnn_tanh, rnn_relu, lstm, gru };
+struct cell_spec {
+  cell_kind kind = cell_kind::lstm;
+  std::int64_t rows = 0, units = 0, stride = 0;
+  std::int64_t gates() const { return kind == cell_kind::lstm || kind == cell_kind::gru ? 4 : 1; }
 };
 
 struct sgd_spec {

@@ -54,7 +54,9 @@ struct param_spec {
 };
 using param_specs = std::vector<param_spec>;
 
-// A recurrent state: produced at step t, consumed at t+1, keyed by lane (example position), zeroed on reset.
+// A recurrent state: produced at step t, consumed at t+1, keyed by lane (example position), zeroed on reset. dims: of a packet, lanes
+// first. Under algorithm "bptt" the host hands it to forward (context::carried_in) and takes it back (carried_out); a gradient does not
+// flow into it. Without, every packet begins with zeros.
 struct carry_spec {
   std::string name;
   shape dims;
@@ -88,6 +90,10 @@ struct context {
   std::uint32_t packet = 0;
   std::uint32_t packets = 1;
   tensors* stats_out = nullptr;  // running statistics for the shard to fold, in packet order
+  // Forward only, in the order of carries(). In: null, or one a carry, empty for zeros. Out: null when nobody keeps it; else forward
+  // appends one a carry, in memory that nothing else sees.
+  const tensors* carried_in = nullptr;
+  tensors* carried_out = nullptr;
 };
 
 struct layer {

@@ -15,6 +15,13 @@ void want(bool ok, const std::string& what, const shapes& got) {
   if (!ok) throw shape_error("wants " + what + ", got " + to_string(got));
 }
 
+bool scores_of_labels(const shape& scores, const shape& labels) {
+  if (labels.rank() < 1 || scores.rank() <= labels.rank()) return false;
+  for (int i = 0; i < labels.rank(); ++i)
+    if (scores[i] != labels[i]) return false;
+  return true;
+}
+
 signatures alike(std::initializer_list<distribution> kinds, std::size_t inputs, std::size_t params, std::size_t outputs) {
   signatures all;
   for (auto d : kinds) {

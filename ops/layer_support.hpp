@@ -16,6 +16,9 @@ std::string to_string(const shapes& s);  // "64x10, 64"
 // Throws shape_error "wants <what>, got <shapes>" unless `ok`.
 void want(bool ok, const std::string& what, const shapes& got);
 
+// Has every label its scores? labels [N] with scores [N, ...], or labels [N, T] with scores [N, T, ...], and so on.
+bool scores_of_labels(const shape& scores, const shape& labels);
+
 // The gradient of a parameter: f(target) must assign. Skipped when nobody wants it; with `accumulate` it is computed apart and
 // added, so that the result is exactly the old value plus the new.
 template <class F>

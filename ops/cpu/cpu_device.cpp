@@ -59,7 +59,35 @@ class cpu_device final : public device {
       std::memcpy(target + r * b.to_stride * size, source + r * b.from_stride * size, static_cast<std::size_t>(b.length * size));
   }
 
+  void gather_rows(const tensor& table, const tensor& ids, tensor& z) override {
+    const auto v = table.dims()[0], length = table.dims().count_from(1);
+    assert(z.count() == ids.count() * length);
+    run("gather_rows", z, [&](const auto& k, auto zero) {
+      using T = decltype(zero);
+      k.gather_rows(ids.count(), v, length, table.data<T>(), ids.data<std::int32_t>(), out<T>(z));
+    });
+  }
+  void scatter_rows(const tensor& x, const tensor& ids, tensor& table) override {
+    const auto v = table.dims()[0], length = table.dims().count_from(1);
+    assert(x.count() == ids.count() * length);
+    run("scatter_rows", table, [&](const auto& k, auto zero) {
+      using T = decltype(zero);
+      k.scatter_rows(ids.count(), v, length, x.data<T>(), ids.data<std::int32_t>(), out<T>(table));
+    });
+  }
+  void resample(const resample_geometry& g, const tensor& x, tensor& y) override {
+    assert(x.count() == g.outer * g.in * g.inner && y.count() == g.outer * g.out * g.inner);
+    run("resample", y, [&](const auto& k, auto v) { k.resample(g, x.data<decltype(v)>(), out<decltype(v)>(y)); });
+  }
+  void resample_backward(const resample_geometry& g, const tensor& dy, tensor& dx) override {
+    assert(dx.count() == g.outer * g.in * g.inner && dy.count() == g.outer * g.out * g.inner);
+    run("resample", dx, [&](const auto& k, auto v) { k.resample_backward(g, dy.data<decltype(v)>(), out<decltype(v)>(dx)); });
+  }
+
   void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override;
+
+  tensor pack(const gemm_spec& s, const tensor& b) override;
+  void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) override;
 
   void axpy(double a, const tensor& x, tensor& y) override {
     assert(x.count() == y.count());
@@ -90,6 +118,29 @@ class cpu_device final : public device {
     run("reduce_sum", z, [&](const auto& k, auto v) {
       using T = decltype(v);
       k.reduce_sum(outer, mid, inner, x.data<T>(), out<T>(z));
+    });
+  }
+  void reduce_product(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& y, tensor& z) override {
+    assert(x.count() == outer * mid * inner && y.count() == x.count() && z.count() == mid);
+    run("reduce_product", z, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.reduce_product(outer, mid, inner, x.data<T>(), y.data<T>(), out<T>(z));
+    });
+  }
+  void moments(i64 outer, i64 mid, i64 inner, const tensor& x, tensor& mean, tensor& variance) override {
+    assert(x.count() == outer * mid * inner && mean.count() == mid && variance.count() == mid);
+    run("moments", mean, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.moments(outer, mid, inner, x.data<T>(), out<T>(mean), out<T>(variance));
+    });
+  }
+  void blend(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& a, const tensor& y, const tensor& b, const tensor& shift,
+             tensor& z) override {
+    assert(x.count() == outer * mid * inner && z.count() == x.count() && (!y || y.count() == x.count()));
+    run("blend", z, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      const auto optional = [](const tensor& t) { return t ? t.data<T>() : nullptr; };
+      k.blend(outer, mid, inner, x.data<T>(), optional(a), optional(y), optional(b), optional(shift), out<T>(z));
     });
   }
   double sum_squares(const tensor& x) override {
@@ -142,6 +193,24 @@ class cpu_device final : public device {
     });
   }
 
+  void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
+                    tensor& c, tensor& h, tensor& y) override {
+    run("cell", gates, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.cell_forward(s, bias.data<T>(), out<T>(gates), h_before.data<T>(), static_cast<const T*>(optional_data(c_before)),
+                     c ? out<T>(c) : nullptr, out<T>(h), out<T>(y));
+    });
+  }
+  void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h, const tensor& c_before,
+                     const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) override {
+    run("cell", dgates, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.cell_backward(s, static_cast<const T*>(optional_data(gates)), h_before.data<T>(), h.data<T>(),
+                      static_cast<const T*>(optional_data(c_before)), static_cast<const T*>(optional_data(c)), dy.data<T>(),
+                      out<T>(dh), dc ? out<T>(dc) : nullptr, out<T>(dgates));
+    });
+  }
+
   void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override;
   void max_pool_backward(const pool_geometry& g, const tensor& dy, const tensor& index, tensor& dx) override {
     run("max_pool", dx, [&](const auto& k, auto v) {
@@ -178,6 +247,28 @@ class cpu_device final : public device {
       using T = decltype(v);
       k.softmax_loss_backward(probability.dims()[0], probability.dims().count_from(1), *dloss.data<T>(), probability.data<T>(),
                               labels.data<std::int32_t>(), out<T>(dx));
+    });
+  }
+  void softmax(i64 outer, i64 classes, i64 inner, const tensor& x, tensor& y) override {
+    assert(x.count() == outer * classes * inner && y.count() == x.count());
+    run("softmax", y, [&](const auto& k, auto v) { k.softmax(outer, classes, inner, x.data<decltype(v)>(), out<decltype(v)>(y)); });
+  }
+  void softmax_backward(i64 outer, i64 classes, i64 inner, const tensor& y, const tensor& dy, tensor& dx) override {
+    assert(y.count() == outer * classes * inner && dy.count() == y.count() && dx.count() == y.count());
+    run("softmax", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.softmax_backward(outer, classes, inner, y.data<T>(), dy.data<T>(), out<T>(dx));
+    });
+  }
+  void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) override {
+    const bool labels = targets.type() == dtype::i32;
+    const i64 rows = x.dims()[0];
+    assert(slope.count() == x.count() && targets.count() == (labels ? rows : x.count()));
+    run("pointwise_loss", x, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      *out<T>(loss) = static_cast<T>(k.pointwise_loss(static_cast<int>(f), rows, x.dims().count_from(1), x.data<T>(),
+                                                      labels ? nullptr : targets.data<T>(),
+                                                      labels ? targets.data<std::int32_t>() : nullptr, out<T>(slope)));
     });
   }
   void top_k(i64 count, const tensor& x, const tensor& labels, tensor& z) override {
@@ -285,6 +376,27 @@ void cpu_device::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tens
   } else {
     unsupported("gemm", c.type());
   }
+}
+
+tensor cpu_device::pack(const gemm_spec& s, const tensor& b) {
+  tensor packed;
+  run("pack", b, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    const i64 columns = (s.n + k.panel_width - 1) / k.panel_width * k.panel_width;
+    packed = tensor::allocate(*this, shape{s.k * columns + k.slack}, b.type());
+    k.pack_panels(s.transpose_b, s.k, s.n, b.data<T>(), s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n), out<T>(packed));
+  });
+  return packed;
+}
+
+void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) {
+  assert(s.alpha == 1.0 && (s.beta == 0.0 || s.beta == 1.0));
+  run("gemm_packed", c, [&](const auto& k, auto v) {
+    using T = decltype(v);
+    tensor scratch = tensor::allocate(*this, shape{k.product_scratch}, c.type());
+    k.product(s.transpose_a, s.m, s.n, s.k, a.data<T>(), s.lda ? s.lda : (s.transpose_a ? s.m : s.k), packed.data<T>(), out<T>(c),
+              s.ldc ? s.ldc : s.n, s.beta != 0.0, out<T>(scratch));
+  });
 }
 
 // Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and

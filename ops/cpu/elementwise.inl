@@ -121,7 +121,11 @@ void map(int f, T parameter, i64 n, const T* x, T* y) {
     case 4: return each(n, x, y, [](T v) { return log_of(v); });
     case 5: return each(n, x, y, [](T v) { return square_root(v); });
     case 6: return each(n, x, y, [](T v) { return v * v; });
-    default: return each(n, x, y, [](T v) { return v < T(0) ? -v : v; });
+    case 7: return each(n, x, y, [](T v) { return v < T(0) ? -v : v; });
+    case 8: return each(n, x, y, [parameter](T v) { return v > T(0) ? v : parameter * (exp_of(v) - T(1)); });
+    case 9: return each(n, x, y, [](T v) { return v * normal_cdf(v); });
+    case 10: return each(n, x, y, [](T v) { return T(0.5) * v * (T(1) + tanh_of(gelu_inner(v))); });
+    default: return each(n, x, y, [parameter](T v) { return T(1) / square_root(v + parameter); });
   }
 }
 
@@ -137,7 +141,11 @@ void map_backward(int f, T parameter, i64 n, const T* x, const T* y, const T* dy
     case 4: return each(n, x, dy, dx, [](T v, T d) { return d / v; });
     case 5: return each(n, y, dy, dx, [](T v, T d) { return d * (T(0.5) / v); });
     case 6: return each(n, x, dy, dx, [](T v, T d) { return d * (T(2) * v); });
-    default: return each(n, x, dy, dx, [](T v, T d) { return v < T(0) ? -d : (v > T(0) ? d : T(0)); });
+    case 7: return each(n, x, dy, dx, [](T v, T d) { return v < T(0) ? -d : (v > T(0) ? d : T(0)); });
+    case 8: return each(n, y, dy, dx, [parameter](T v, T d) { return v > T(0) ? d : d * (v + parameter); });
+    case 9: return each(n, x, dy, dx, [](T v, T d) { return d * (normal_cdf(v) + v * normal_density(v)); });
+    case 10: return each(n, x, dy, dx, [](T v, T d) { return d * gelu_tanh_slope(v); });
+    default: return each(n, y, dy, dx, [](T v, T d) { return d * (T(-0.5) * v * v * v); });
   }
 }
 

@@ -54,6 +54,15 @@ struct kernels {
   void (*map_backward)(int f, T parameter, i64 n, const T* x, const T* y, const T* dy, T* dx);
   void (*select_equal)(i64 n, const T* x, const T* y, const T* dy, T* dx);
 
+  // channel.inl. Pointers that blend may do without are null.
+  void (*reduce_product)(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* out);
+  void (*moments)(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance);
+  void (*blend)(i64 outer, i64 mid, i64 inner, const T* x, const T* a, const T* y, const T* b, const T* shift, T* out);
+  void (*gather_rows)(i64 rows, i64 vocabulary, i64 length, const T* table, const std::int32_t* ids, T* out);
+  void (*scatter_rows)(i64 rows, i64 vocabulary, i64 length, const T* x, const std::int32_t* ids, T* table);
+  void (*resample)(const resample_geometry& g, const T* x, T* y);
+  void (*resample_backward)(const resample_geometry& g, const T* dy, T* dx);
+
   // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in device::adaptive_update's order.
   void (*sgd)(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out);
   void (*adaptive)(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const* in, T* w_out, T* const* out);
@@ -72,12 +81,27 @@ struct kernels {
   // loss.inl
   double (*softmax_loss)(i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability);
   void (*softmax_loss_backward)(i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels, T* dx);
+  void (*softmax)(i64 outer, i64 classes, i64 inner, const T* x, T* y);
+  void (*softmax_backward)(i64 outer, i64 classes, i64 inner, const T* y, const T* dy, T* dx);
+  // targets or labels is null.
+  double (*pointwise_loss)(int f, i64 rows, i64 classes, const T* x, const T* targets, const std::int32_t* labels, T* slope);
   double (*top_k)(i64 k, i64 rows, i64 classes, const T* x, const std::int32_t* labels);
 
   // random.inl
   void (*dropout)(const rng_stream& s, std::uint64_t first_example, double ratio, i64 rows, i64 row_length, const T* x, T* y);
   void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
   void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
+
+  // cell.inl. Pointers as the tensors of device::cell_forward and cell_backward.
+  void (*cell_forward)(const cell_spec& s, const T* bias, T* gates, const T* h_before, const T* c_before, T* c, T* h, T* y);
+  void (*cell_backward)(const cell_spec& s, const T* gates, const T* h_before, const T* h, const T* c_before, const T* c,
+                        const T* dy, T* dh, T* dc, T* dgates);
+
+  // product.inl. `packed` holds k_count x (n rounded up to panel_width) elements and slack; `scratch` product_scratch elements.
+  i64 product_scratch;
+  void (*pack_panels)(bool transposed, i64 k_count, i64 n, const T* b, i64 ldb, T* packed);
+  void (*product)(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, const T* packed, T* c, i64 ldc, bool add,
+                  T* scratch);
 
   // tile.inl: the pieces of convolution. A panel is [k][panel_width] elements: panel_width pixels side by side. Buffers that are
   // read or written in whole vectors have `slack` elements to spare at their end.

@@ -56,3 +56,117 @@ double top_k(i64 k, i64 rows, i64 classes, const T* x, const std::int32_t* label
   const i64 valid = valid_rows(rows, labels);
   return valid > 0 ? static_cast<double>(hits) / static_cast<double>(valid) : 0.0;
 }
+
+// Softmax over the middle axis. Along inner, in strips that stay in registers and cache.
+template <class T>
+void softmax(i64 outer, i64 classes, i64 inner, const T* x, T* y) {
+  constexpr i64 strip = 64;
+  for (i64 o = 0; o < outer; ++o, x += classes * inner, y += classes * inner) {
+    if (inner == 1) {
+      T top = x[0];
+      for (i64 c = 1; c < classes; ++c) top = x[c] > top || x[c] != x[c] ? x[c] : top;
+      each(classes, x, y, [top](T v) { return exp_of(v - top); });
+      T lane[16] = {};
+      add_lanes(classes, y, lane);
+      scale(classes, T(1) / fold(lane), y);
+      continue;
+    }
+    for (i64 first = 0; first < inner; first += strip) {
+      const i64 n = smallest(strip, inner - first);
+      T top[strip], sum[strip];
+      for (i64 i = 0; i < n; ++i) top[i] = x[first + i], sum[i] = T(0);
+      for (i64 c = 1; c < classes; ++c) each(n, x + c * inner + first, top, top, [](T v, T t) { return v > t || v != v ? v : t; });
+      for (i64 c = 0; c < classes; ++c) {
+        each(n, x + c * inner + first, top, y + c * inner + first, [](T v, T t) { return exp_of(v - t); });
+        axpy(n, T(1), y + c * inner + first, sum);
+      }
+      for (i64 c = 0; c < classes; ++c) each(n, y + c * inner + first, sum, y + c * inner + first, [](T v, T s) { return v / s; });
+    }
+  }
+}
+
+// dx = y (dy - sum over the classes of y dy)
+template <class T>
+void softmax_backward(i64 outer, i64 classes, i64 inner, const T* y, const T* dy, T* dx) {
+  constexpr i64 strip = 64;
+  for (i64 o = 0; o < outer; ++o, y += classes * inner, dy += classes * inner, dx += classes * inner) {
+    if (inner == 1) {
+      T sum;
+      reduce_product(1, 1, classes, y, dy, &sum);
+      each(classes, y, dy, dx, [sum](T v, T d) { return v * (d - sum); });
+      continue;
+    }
+    for (i64 first = 0; first < inner; first += strip) {
+      const i64 n = smallest(strip, inner - first);
+      T sum[strip];
+      fill(n, T(0), sum);
+      for (i64 c = 0; c < classes; ++c) {
+        const i64 at = c * inner + first;
+        for (i64 i = 0; i < n; ++i) sum[i] += y[at + i] * dy[at + i];
+      }
+      for (i64 c = 0; c < classes; ++c) {
+        const i64 at = c * inner + first;
+#pragma GCC ivdep
+        for (i64 i = 0; i < n; ++i) dx[at + i] = y[at + i] * (dy[at + i] - sum[i]);
+      }
+    }
+  }
+}
+
+// One element: `value` of the loss and, returned, its slope. f: device's enum pointwise.
+template <int f, class T>
+inline T pointwise_at(T x, T t, T& value) {
+  if constexpr (f == 0) {
+    const T e = exp_of(x < T(0) ? x : -x);
+    value = (x > T(0) ? x : T(0)) - x * t + log_of(T(1) + e);
+    return (x < T(0) ? e : T(1)) / (T(1) + e) - t;
+  } else if constexpr (f == 1) {
+    value = T(0.5) * (x - t) * (x - t);
+    return x - t;
+  } else {
+    const T s = t > T(0) ? T(-1) : T(1);
+    const T margin = T(1) + s * x;
+    const T h = margin > T(0) ? margin : (margin == margin ? T(0) : margin);
+    value = f == 2 ? h : h * h;
+    if constexpr (f == 2) return h > T(0) ? s : T(0) * h;
+    return T(2) * s * h;
+  }
+}
+
+template <int f, class T>
+double pointwise_sum(i64 rows, i64 classes, const T* x, const T* targets, const std::int32_t* labels, T* slope) {
+  const i64 valid = labels != nullptr ? valid_rows(rows, labels) : rows;
+  const T share = valid > 0 ? T(1) / static_cast<T>(valid) : T(0);
+  double total = 0;
+  for (i64 r = 0; r < rows; ++r, x += classes, slope += classes) {
+    if (labels != nullptr && labels[r] < 0) {
+      fill(classes, T(0), slope);
+      continue;
+    }
+    T lane[16] = {};
+    const i64 yes = labels == nullptr || classes > 1 ? 0 : (labels[r] > 0 ? 0 : -1);
+    for (i64 first = 0; first < classes; first += 16) {
+      const i64 n = smallest(16, classes - first);
+#pragma GCC ivdep
+      for (i64 l = 0; l < n; ++l) {
+        const i64 c = first + l;
+        const T t = targets != nullptr ? targets[r * classes + c] : static_cast<T>(c == (classes > 1 ? labels[r] : yes) ? 1 : 0);
+        T value;
+        slope[c] = share * pointwise_at<f>(x[c], t, value);
+        lane[l] += value;
+      }
+    }
+    total += static_cast<double>(fold(lane));
+  }
+  return valid > 0 ? total / static_cast<double>(valid) : 0.0;
+}
+
+template <class T>
+double pointwise_loss(int f, i64 rows, i64 classes, const T* x, const T* targets, const std::int32_t* labels, T* slope) {
+  switch (f) {
+    case 0: return pointwise_sum<0>(rows, classes, x, targets, labels, slope);
+    case 1: return pointwise_sum<1>(rows, classes, x, targets, labels, slope);
+    case 2: return pointwise_sum<2>(rows, classes, x, targets, labels, slope);
+    default: return pointwise_sum<3>(rows, classes, x, targets, labels, slope);
+  }
+}

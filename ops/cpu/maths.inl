@@ -149,3 +149,48 @@ template <class T>
 inline T power_minus(T x, T beta) {
   return exp_of(-beta * log_of(x));
 }
+
+// The normal distribution: cdf(x) = erfc(-x / sqrt 2) / 2. With a = |x| / sqrt 2, erfc(a) = exp(-a^2) p(u) / (1 + 2 a), p a polynomial in
+// u = (a - k) / (a + k), k = 3.75 (the form is Shepherd and Laframboise's, 1981; coefficients by interpolation at Chebyshev nodes).
+inline float erfc_series(float u) {
+  constexpr float c[] = {1.23751263F,     -0.140240659F,   0.00358543802F, 0.0822784339F,  -0.108804565F,
+                         0.0922906917F,   -0.058688252F,   0.0284094304F,  -0.0097646905F, 0.00167573425F,
+                         0.000325388465F, -0.00022405205F, 2.36348201e-5F};
+  float p = c[12];
+  for (int i = 11; i >= 0; --i) p = p * u + c[i];
+  return p;
+}
+inline double erfc_series(double u) {
+  constexpr double c[] = {1.2375126308378275,     -0.14024059858554701,   0.0035854154854795752,  0.082276738490149773,
+                          -0.10880393014246645,   0.092304321160258936,   -0.058693398576310613,  0.028362277420377334,
+                          -0.0097465796859621716, 0.0017556258434318641,  0.00029371439057885598, -0.00029015404203352704,
+                          5.164649341002877e-5,   2.2384138525656756e-5,  -1.1437980374495534e-5, -9.7338751674941429e-7,
+                          1.7419011945194366e-6,  -5.7410760730139157e-8, -2.4851108650210706e-7, 2.3398534313040897e-8,
+                          3.1953986120578181e-8,  -3.7981897977362072e-9, -2.6185201565031448e-9, 3.2052623379289157e-10};
+  double p = c[23];
+  for (int i = 22; i >= 0; --i) p = p * u + c[i];
+  return p;
+}
+template <class T>
+inline T normal_cdf(T x) {
+  const T wide = (x < T(0) ? -x : x) * T(0.70710678118654752440);
+  const T a = wide > T(100) ? T(100) : wide;  // so that infinity stays a number
+  const T tail = T(0.5) * exp_of(-a * a) * erfc_series((a - T(3.75)) / (a + T(3.75))) / (T(1) + T(2) * a);
+  return x < T(0) ? tail : T(1) - tail;
+}
+template <class T>
+inline T normal_density(T x) {
+  return T(0.39894228040143267794) * exp_of(T(-0.5) * x * x);
+}
+
+// gelu by tanh: x/2 (1 + tanh(inner)), inner = sqrt(2/pi) (x + 0.044715 x^3).
+template <class T>
+inline T gelu_inner(T x) {
+  return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+}
+template <class T>
+inline T gelu_tanh_slope(T x) {
+  const T t = tanh_of(gelu_inner(x));
+  const T inner_slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+  return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
+}

@@ -5,13 +5,16 @@
 #include "ops/cpu/maths.inl"
 #include "ops/cpu/vector.inl"
 
+#include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
 #include "ops/cpu/pool2.inl"
 
 #include "ops/cpu/direct.inl"
+#include "ops/cpu/channel.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/pool.inl"
+#include "ops/cpu/product.inl"
 #include "ops/cpu/random.inl"
 #include "ops/cpu/tile.inl"
 #include "ops/cpu/update.inl"
@@ -30,6 +33,13 @@ constexpr kernels<T> make_table() {
   t.map = map<T>;
   t.map_backward = map_backward<T>;
   t.select_equal = select_equal<T>;
+  t.reduce_product = reduce_product<T>;
+  t.moments = moments<T>;
+  t.blend = blend<T>;
+  t.gather_rows = gather_rows<T>;
+  t.scatter_rows = scatter_rows<T>;
+  t.resample = resample<T>;
+  t.resample_backward = resample_backward<T>;
   t.sgd = sgd<T>;
   t.adaptive = adaptive<T>;
   t.max_pool = max_pool<T>;
@@ -40,10 +50,18 @@ constexpr kernels<T> make_table() {
   t.lrn_backward = lrn_backward<T>;
   t.softmax_loss = softmax_loss<T>;
   t.softmax_loss_backward = softmax_loss_backward<T>;
+  t.softmax = softmax<T>;
+  t.softmax_backward = softmax_backward<T>;
+  t.pointwise_loss = pointwise_loss<T>;
   t.top_k = top_k<T>;
   t.dropout = dropout<T>;
   t.fill_uniform = fill_uniform<T>;
   t.fill_gaussian = fill_gaussian<T>;
+  t.cell_forward = cell_forward<T>;
+  t.cell_backward = cell_backward<T>;
+  t.product_scratch = i64{product_tiles} * TROUPE_TILE_ROWS * product_depth + 2 * lanes_of<T>;
+  t.pack_panels = pack_panels<T>;
+  t.product = product<T>;
   t.panel_width = panel_of<T>;
   t.tile_rows = TROUPE_TILE_ROWS;
   t.dot_rows = 4;

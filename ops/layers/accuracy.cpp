@@ -1,5 +1,5 @@
-// accuracy: the share of valid examples whose label is among the top_k largest scores. A label < 0 is padding.
-//   shapes  scores [N, C], labels [N] i32 -> scalar. A metric: no gradient.
+// accuracy: the share of valid labels that are among the top_k largest scores. A label < 0 is padding.
+//   shapes  scores [N, C], labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar. A metric: no gradient.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -11,8 +11,8 @@ struct accuracy final : layer {
   explicit accuracy(const options& o) : top_k(o.integer("top_k")) {}
 
   shapes infer(const shapes& in) const override {
-    want(in.size() == 2 && in[0].rank() >= 2 && in[1].rank() == 1 && in[0][0] == in[1][0], "scores [N, C] and labels [N]", in);
-    want(top_k <= in[0].count_from(1), "at least top_k = " + std::to_string(top_k) + " classes", in);
+    want(in.size() == 2 && scores_of_labels(in[0], in[1]), "scores [N, C] and labels [N], or [N, T, C] and [N, T]", in);
+    want(top_k <= in[0].count_from(in[1].rank()), "at least top_k = " + std::to_string(top_k) + " classes", in);
     return {shape{}};
   }
   signatures supported() const override {
@@ -26,7 +26,8 @@ struct accuracy final : layer {
     return {.inputs = false};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    c.dev.top_k(top_k, in[0], in[1], backed(c.dev, out[0]));
+    const auto labels = in[1].count();
+    c.dev.top_k(top_k, in[0].reshaped(shape{labels, in[0].count() / labels}), in[1], backed(c.dev, out[0]));
   }
   void backward(context&, plan&, const saved&, const tensors&, const tensors&, tensors&, tensors&, bool) const override {}
 };
@@ -35,18 +36,18 @@ struct accuracy final : layer {
 
 layer_type accuracy_layer() {
   using i = std::int64_t;
-  return {
-      .name = "accuracy",
-      .doc =
-          "The share of valid examples whose label is among the top_k largest scores; a negative label is padding. scores [N, C], "
-          "labels [N] i32 -> scalar. A metric of the test phase.",
-      .specs = {integer_option("top_k", 1, "how many guesses count", 1)},
-      .make = [](const options& o) { return std::make_unique<accuracy>(o); },
-      .cases = {labelled("ten classes", {}, {{8, 10}, {8}}, 10), labelled("top 5", {{{"top_k", i{5}}}}, {{4, 9}, {4}}, 9),
-                labelled("one example", {}, {{1, 2}, {1}}, 2), labelled("all classes", {{{"top_k", i{3}}}}, {{5, 3}, {5}}, 3),
-                labelled("one class", {}, {{3, 1}, {3}}, 1)},
-      .min_inputs = 2,
-      .max_inputs = 2};
+  return {.name = "accuracy",
+          .doc =
+              "The share of valid labels that are among the top_k largest scores; a negative label is padding. scores [N, C], "
+              "labels [N] "
+              "i32, or scores [N, T, C], labels [N, T] -> scalar. A metric of the test phase.",
+          .specs = {integer_option("top_k", 1, "how many guesses count", 1)},
+          .make = [](const options& o) { return std::make_unique<accuracy>(o); },
+          .cases = {labelled("ten classes", {}, {{8, 10}, {8}}, 10), labelled("top 5", {{{"top_k", i{5}}}}, {{4, 9}, {4}}, 9),
+                    labelled("one example", {}, {{1, 2}, {1}}, 2), labelled("all classes", {{{"top_k", i{3}}}}, {{5, 3}, {5}}, 3),
+                    labelled("one class", {}, {{3, 1}, {3}}, 1), labelled("sequences", {}, {{3, 4, 5}, {3, 4}}, 5)},
+          .min_inputs = 2,
+          .max_inputs = 2};
 }
 
 }  // namespace troupe

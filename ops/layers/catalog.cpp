@@ -5,17 +5,37 @@
 #define TROUPE_STOCK_LAYERS(LAYER) \
   LAYER(accuracy) \
   LAYER(avg_pool) \
+  LAYER(bias) \
   LAYER(concat) \
   LAYER(convolution) \
+  LAYER(crop) \
+  LAYER(deconvolution) \
   LAYER(dropout) \
   LAYER(eltwise) \
+  LAYER(elu) \
+  LAYER(embedding) \
+  LAYER(euclidean) \
   LAYER(flatten) \
+  LAYER(gelu) \
+  LAYER(gru) \
+  LAYER(hinge) \
   LAYER(linear) \
   LAYER(lrn) \
+  LAYER(lstm) \
   LAYER(max_pool) \
+  LAYER(pad) \
+  LAYER(prelu) \
   LAYER(relu) \
+  LAYER(rnn) \
+  LAYER(scale) \
+  LAYER(sigmoid) \
+  LAYER(sigmoid_cross_entropy) \
   LAYER(slice) \
-  LAYER(softmax_loss)
+  LAYER(softmax) \
+  LAYER(softmax_loss) \
+  LAYER(split) \
+  LAYER(tanh) \
+  LAYER(upsample)
 // clang-format on
 
 namespace troupe {

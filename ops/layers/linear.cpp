@@ -1,6 +1,7 @@
-// linear: y = x w^T + bias, with the axes of x behind the first one flattened.
-//   shapes  x [N, ...] of D elements a row -> y [N, outputs]; w [outputs, D], bias [outputs]
-//   gradient  dx = dy w, dw = dy^T x, dbias = sum of dy over the examples
+// linear: y = x w^T + bias, with the axes of x from `axis` on flattened (Caffe's InnerProduct).
+//   shapes  x [N, ...] of D elements a row -> y [N, outputs]; axis 2: x [N, T, ...] -> y [N, T, outputs], the same w at each T
+//           w [outputs, D], bias [outputs]
+//   gradient  dx = dy w, dw = dy^T x, dbias = sum of dy over the rows
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -9,22 +10,30 @@ namespace {
 
 struct linear final : layer {
   std::int64_t outputs;
+  int axis;
   bool bias;
   filler_spec weight_filler, bias_filler;
 
   explicit linear(const options& o)
       : outputs(o.integer("outputs")),
+        axis(static_cast<int>(o.integer("axis"))),
         bias(o.flag("bias")),
         weight_filler(filler_from(o.table("weight_filler"), "xavier")),
         bias_filler(filler_from(o.table("bias_filler"), "constant")) {}
 
   shapes infer(const shapes& in) const override {
-    want(in.size() == 1 && in[0].rank() >= 1, "one input [N, ...]", in);
-    return {shape{in[0][0], outputs}};
+    want(in.size() == 1 && in[0].rank() >= axis,
+         axis == 1 ? "one input [N, ...]" : "one input of at least axis = " + std::to_string(axis) + " axes", in);
+    shape out;
+    for (int i = 0; i < axis; ++i) out.push_back(in[0][i]);
+    out.push_back(outputs);
+    return {out};
   }
+  std::int64_t rows_of(const shape& x) const { return x.count() / x.count_from(axis); }
   signatures supported() const override {
     using enum distribution;
     signatures s = alike({split_0, broadcast}, 1, bias ? 2 : 1);
+    if (axis > 1) return s;  // axis 1 is not that of the outputs
     s.push_back({{broadcast}, bias ? std::vector{split_0, split_0} : std::vector{split_0}, {split_1}});
     s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
     return s;
@@ -41,21 +50,21 @@ struct linear final : layer {
   }
   param_specs params(const shapes& in) const override {
     param_specs p(1);
-    p[0] = {.name = "weight", .dims = shape{outputs, in[0].count_from(1)}, .filler = weight_filler};
+    p[0] = {.name = "weight", .dims = shape{outputs, in[0].count_from(axis)}, .filler = weight_filler};
     if (bias) p.push_back({.name = "bias", .dims = shape{outputs}, .filler = bias_filler});
     return p;
   }
   double flops(const shapes& in) const override { return 2.0 * static_cast<double>(in[0].count() * outputs); }
 
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
-    const std::int64_t rows = in[0].dims()[0], width = in[0].dims().count_from(1);
+    const std::int64_t rows = rows_of(in[0].dims()), width = in[0].dims().count_from(axis);
     c.dev.gemm({.transpose_b = true, .m = rows, .n = outputs, .k = width}, in[0], params[0], backed(c.dev, out[0]));
     if (bias) c.dev.add_bias(rows, outputs, 1, params[1], out[0]);
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
     const tensor& x = s.inputs[0];
-    const std::int64_t rows = x.dims()[0], width = x.dims().count_from(1);
+    const std::int64_t rows = rows_of(x.dims()), width = x.dims().count_from(axis);
     if (wanted(grad_in, 0)) c.dev.gemm({.m = rows, .n = width, .k = outputs}, grad_out[0], params[0], backed(c.dev, grad_in[0]));
     assign_or_add(c.dev, grad_params[0], accumulate,
                   [&](tensor& dw) { c.dev.gemm({.transpose_a = true, .m = outputs, .n = width, .k = rows}, grad_out[0], x, dw); });
@@ -68,17 +77,24 @@ struct linear final : layer {
 
 layer_type linear_layer() {
   using i = std::int64_t;
-  return {.name = "linear",
-          .doc = "y = x w^T + bias; [N, ...] flattened to [N, D] -> [N, outputs]. weight [outputs, D], bias [outputs].",
-          .specs = {required_integer("outputs", "outputs for each example"), flag_option("bias", true, "add a bias to each output"),
-                    table_option("weight_filler", "initial weights, xavier by default"),
-                    table_option("bias_filler", "initial bias, zero by default")},
-          .make = [](const options& o) { return std::make_unique<linear>(o); },
-          .cases = {example("matrix", {{{"outputs", i{5}}}}, {{4, 7}}), example("image", {{{"outputs", i{3}}}}, {{2, 2, 3, 4}}),
-                    example("no bias", {{{"outputs", i{4}}, {"bias", false}}}, {{3, 6}}),
-                    example("one example", {{{"outputs", i{2}}}}, {{1, 9}}),
-                    example("one input, one output", {{{"outputs", i{1}}}}, {{3, 1}}),
-                    example("wide", {{{"outputs", i{33}}}}, {{5, 40}})}};
+  return {
+      .name = "linear",
+      .doc =
+          "y = x w^T + bias; [N, ...] flattened to [N, D] -> [N, outputs], or from `axis` on: 2 keeps [N, T] of sequences. weight "
+          "[outputs, D], bias [outputs].",
+      .specs = {required_integer("outputs", "outputs for each example"), flag_option("bias", true, "add a bias to each output"),
+                bounded(integer_option("axis", 1, "axes from here on are flattened; those before are kept"), 1,
+                        shape::max_rank - 1),
+                table_option("weight_filler", "initial weights, xavier by default"),
+                table_option("bias_filler", "initial bias, zero by default")},
+      .make = [](const options& o) { return std::make_unique<linear>(o); },
+      .cases = {example("matrix", {{{"outputs", i{5}}}}, {{4, 7}}), example("image", {{{"outputs", i{3}}}}, {{2, 2, 3, 4}}),
+                example("no bias", {{{"outputs", i{4}}, {"bias", false}}}, {{3, 6}}),
+                example("one example", {{{"outputs", i{2}}}}, {{1, 9}}),
+                example("one input, one output", {{{"outputs", i{1}}}}, {{3, 1}}),
+                example("wide", {{{"outputs", i{33}}}}, {{5, 40}}),
+                example("each step of a sequence", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 4, 5}}),
+                example("two axes kept, two flattened", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 3, 2, 2}})}};
 }
 
 }  // namespace troupe

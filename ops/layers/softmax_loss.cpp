@@ -1,6 +1,7 @@
-// softmax_loss: loss = mean over the valid examples of -log p[label], p = softmax(logits). A label < 0 is padding.
-//   shapes  logits [N, ...] of C classes, labels [N] i32 -> scalar.  dlogits = dloss (p - onehot(label)) / valid examples.
-//   Padding occurs in evaluation only: a packet's loss is the mean over its own valid examples.
+// softmax_loss: loss = mean over the valid labels of -log p[label], p = softmax(logits). A label < 0 is padding.
+//   shapes  logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label a place: logits [N, T, ...], labels [N, T].
+//   dlogits = dloss (p - onehot(label)) / valid labels.
+//   Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -9,7 +10,7 @@ namespace {
 
 struct softmax_loss final : layer {
   shapes infer(const shapes& in) const override {
-    want(in.size() == 2 && in[0].rank() >= 2 && in[1].rank() == 1 && in[0][0] == in[1][0], "logits [N, C] and labels [N]", in);
+    want(in.size() == 2 && scores_of_labels(in[0], in[1]), "logits [N, C] and labels [N], or [N, T, C] and [N, T]", in);
     return {shape{}};
   }
   signatures supported() const override {
@@ -22,8 +23,9 @@ struct softmax_loss final : layer {
     return {.inputs = false, .outputs = false, .saved_bytes = in[0].count() * 4};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
-    s.extra = {tensor::allocate(c.dev, in[0].dims(), in[0].type()), in[1]};
-    c.dev.softmax_loss(in[0], in[1], s.extra[0], backed(c.dev, out[0]));
+    const tensor rows = in[0].reshaped(shape{in[1].count(), in[0].count() / in[1].count()});
+    s.extra = {tensor::allocate(c.dev, rows.dims(), rows.type()), in[1]};
+    c.dev.softmax_loss(rows, in[1], s.extra[0], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
@@ -34,18 +36,18 @@ struct softmax_loss final : layer {
 }  // namespace
 
 layer_type softmax_loss_layer() {
-  return {
-      .name = "softmax_loss",
-      .doc =
-          "Mean over the valid examples of -log softmax(logits)[label]; a negative label is padding. logits [N, C], labels [N] i32 "
-          "-> scalar.",
-      .specs = {},
-      .make = [](const options&) { return std::make_unique<softmax_loss>(); },
-      .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("one example", {}, {{1, 3}, {1}}, 3),
-                labelled("one class", {}, {{3, 1}, {3}}, 1), labelled("many classes", {}, {{2, 37}, {2}}, 37),
-                labelled("trailing axes", {}, {{3, 5, 1, 1}, {3}}, 5)},
-      .min_inputs = 2,
-      .max_inputs = 2};
+  return {.name = "softmax_loss",
+          .doc =
+              "Mean over the valid labels of -log softmax(logits)[label]; a negative label is padding. logits [N, C], labels [N] "
+              "i32, or "
+              "logits [N, T, C], labels [N, T] -> scalar.",
+          .specs = {},
+          .make = [](const options&) { return std::make_unique<softmax_loss>(); },
+          .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("one example", {}, {{1, 3}, {1}}, 3),
+                    labelled("one class", {}, {{3, 1}, {3}}, 1), labelled("many classes", {}, {{2, 37}, {2}}, 37),
+                    labelled("trailing axes", {}, {{3, 5, 1, 1}, {3}}, 5), labelled("sequences", {}, {{3, 4, 5}, {3, 4}}, 5)},
+          .min_inputs = 2,
+          .max_inputs = 2};
 }
 
 }  // namespace troupe

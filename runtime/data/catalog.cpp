@@ -56,6 +56,7 @@ std::vector<std::string> eval_sampler_registry::names() const {
 void add_stock_sources(source_registry& r) {
   r.add(idx_source_type());
   r.add(synthetic_source_type());
+  r.add(text_source_type());
 }
 
 void add_stock_samplers(sampler_registry& r) {
@@ -66,11 +67,13 @@ void add_stock_samplers(sampler_registry& r) {
   r.add(replicate_sampler_type());
   r.add(served_sampler_type());
   r.add(seeded_sampler_type());
+  r.add(lanes_sampler_type());
 }
 
 void add_stock_eval_samplers(eval_sampler_registry& r) {
   r.add(all_eval_sampler_type());
   r.add(sample_eval_sampler_type());
+  r.add(lanes_eval_sampler_type());
 }
 
 std::vector<worker_share> shares_of(const sampler_config& c) {

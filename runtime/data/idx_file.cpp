@@ -1,8 +1,5 @@
 #include "runtime/data/idx_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -11,6 +8,8 @@
 #include <limits>
 #include <new>
 #include <utility>
+
+#include "runtime/data/file_bytes.hpp"
 
 namespace troupe {
 namespace {
@@ -167,36 +166,6 @@ idx_result parse_plain(bytes file, int min_rank, int max_rank) {
   return idx_array{std::move(h.extents), std::move(file), h.bytes};
 }
 
-struct descriptor {
-  int fd = -1;
-  ~descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
-
-// Whole regular file into memory, bounded by its size at opening.
-std::string slurp(const std::string& path, bytes& out) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
-  descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (d.fd < 0) return system_error("cannot open");
-  struct stat st {};
-  if (::fstat(d.fd, &st) != 0) return system_error("cannot stat");
-  if (!S_ISREG(st.st_mode)) return "not a regular file";
-  out.resize(static_cast<std::size_t>(st.st_size));
-  std::size_t got = 0;
-  while (got < out.size()) {
-    const auto n = ::read(d.fd, out.data() + got, out.size() - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("cannot read");
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  out.resize(got);
-  return {};
-}
-
 }  // namespace
 
 idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank) {
@@ -206,7 +175,7 @@ idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank)
 idx_result read_idx(const std::string& path, int min_rank, int max_rank) {
   try {
     bytes file;
-    if (auto e = slurp(path, file); !e.empty()) return e;
+    if (auto e = read_whole(path, file); !e.empty()) return e;
     return parse_idx(std::move(file), min_rank, max_rank);
   } catch (const std::bad_alloc&) {
     return std::string("does not fit into memory");

@@ -40,6 +40,9 @@ class sampler {
   virtual std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) = 0;
   // Whether indices() depends on the worker. Such a sampler cannot serve modes that deal packets to workers as they come.
   virtual bool by_worker() const { return false; }
+  // Whether position i of a step's batch goes on where position i of the step before stopped, but for the first step of an epoch: what
+  // layers that carry state need. Such a sampler does not look at the worker.
+  virtual bool keeps_lanes() const { return false; }
   // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows nothing else makes of it.
   // Together they are indices().
   virtual std::uint64_t seed_of(std::uint64_t step) const {
@@ -68,7 +71,7 @@ class sampler_registry {
  private:
   std::map<std::string, sampler_type, std::less<>> types_;
 };
-// shuffle, sequential, shard, own_order, replicate, served, seeded
+// shuffle, sequential, shard, own_order, replicate, served, seeded, lanes
 void add_stock_samplers(sampler_registry& r);
 
 // Which examples an evaluation with the weights of version `version` takes (Platoon: make_validation_sample). A pure function of
@@ -76,11 +79,14 @@ void add_stock_samplers(sampler_registry& r);
 struct eval_sampler_config {
   std::uint64_t seed = 1;
   std::int64_t examples = 0;  // of the split
+  std::int64_t lanes = 1;     // examples in one go of the job's packets
 };
 class eval_sampler {
  public:
   virtual ~eval_sampler() = default;
   virtual std::int64_t examples() const = 0;  // of every evaluation
+  // Whether example i + lanes goes on where example i stopped.
+  virtual bool keeps_lanes() const { return false; }
   // The examples [first, first + count) of the evaluation; first + count <= examples().
   virtual std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) = 0;
 };
@@ -99,6 +105,6 @@ class eval_sampler_registry {
  private:
   std::map<std::string, eval_sampler_type, std::less<>> types_;
 };
-void add_stock_eval_samplers(eval_sampler_registry& r);  // all, sample
+void add_stock_eval_samplers(eval_sampler_registry& r);  // all, sample, lanes
 
 }  // namespace troupe

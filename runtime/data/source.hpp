@@ -21,11 +21,14 @@ enum class split : std::uint8_t { train, test };
 class source {
  public:
   virtual ~source() = default;
-  virtual shape example() const = 0;         // e.g. 1x28x28
-  virtual std::int64_t classes() const = 0;  // 0: no labels
+  virtual shape example() const = 0;          // e.g. 1x28x28
+  virtual std::int64_t classes() const = 0;   // 0: no labels
+  virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several places
+  virtual bool ids() const { return false; }  // data is i32 (numbers of words, characters), not values
+  virtual std::vector<std::string> symbols() const { return {}; }  // of text: what each class stands for, in UTF-8
   virtual std::int64_t size(split s) const = 0;
-  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64, backed, [n, example...]), labels as i32 [n].
-  // An index < 0 is padding: zeros and label -1.
+  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 of ids; backed, [n, example...]), labels
+  // as i32 [n, label...]. An index < 0 is padding: zeros and label -1.
   virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
 };
 
@@ -44,6 +47,6 @@ class source_registry {
  private:
   std::map<std::string, source_type, std::less<>> types_;
 };
-void add_stock_sources(source_registry& r);  // idx, synthetic; node_tables() adds images
+void add_stock_sources(source_registry& r);  // idx, synthetic, text; node_tables() adds images
 
 }  // namespace troupe

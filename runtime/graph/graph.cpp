@@ -44,8 +44,9 @@ struct draft {
 
 class builder {
  public:
-  builder(const job_spec& job, const layer_registry& registry, const shape& example, std::int64_t classes)
-      : job_(job), registry_(registry), example_(example) {
+  builder(const job_spec& job, const layer_registry& registry, const shape& example, std::int64_t classes, const shape& label,
+          bool ids)
+      : job_(job), registry_(registry), example_(example), label_(label), ids_(ids) {
     graph_.classes = classes;
   }
 
@@ -89,7 +90,9 @@ class builder {
     } else {
       graph_.packet_examples = batch / packets;
       graph_.label = shape{graph_.packet_examples};
+      for (int i = 0; i < label_.rank(); ++i) graph_.label.push_back(label_[i]);
       graph_.data = shape{graph_.packet_examples};
+      graph_.ids = ids_;
       for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
     }
   }
@@ -267,9 +270,21 @@ class builder {
                         ") holds class numbers");
         return false;
       }
+      if (r == tensor_ref{from_data, 0} && !takes(g, k, *s, d)) return false;
       g.in.push_back(*s);
     }
     return true;
+  }
+
+  // Ids or values? A layer that has no gradient for an input reads it as ids.
+  bool takes(const graph_layer& g, std::size_t k, const shape& s, const draft& d) {
+    const bool reports = g.maths->is_loss() || g.maths->is_metric(), wants_ids = !g.maths->differentiable(k);
+    if (wants_ids == ids_ || (reports && wants_ids)) return true;
+    layer_error(*d.spec, "inputs." + std::to_string(k),
+                "input " + std::to_string(k) + " of a " + g.type + " layer takes " + (ids_ ? "values" : "ids") + ", but 'data' (" +
+                    s.to_string() + ") of source " + in_quotes(job_.data.source) + " holds " +
+                    (ids_ ? "ids: put an embedding between" : "values"));
+    return false;
   }
 
   void infer_one(graph_layer& g) {
@@ -322,7 +337,7 @@ class builder {
   void check_classes(const graph_layer& g) {
     const bool labelled = std::any_of(g.inputs.begin(), g.inputs.end(), [](tensor_ref r) { return r == tensor_ref{from_data, 1}; });
     if (!labelled || g.in.size() != 2 || g.in[0].rank() < 2 || !(g.maths->is_loss() || g.maths->is_metric())) return;
-    const auto scores = g.in[0].count_from(1);
+    const auto scores = g.in[0].count_from(std::min(g.in[1].rank(), g.in[0].rank()));
     if (scores > 1 && scores < graph_.classes)
       layer_error(*g.spec, "inputs.0",
                   "its input " + in_quotes(g.spec->inputs[0]) + " (" + g.in[0].to_string() + ") has " + std::to_string(scores) +
@@ -377,7 +392,8 @@ class builder {
 
   const job_spec& job_;
   const layer_registry& registry_;
-  shape example_;
+  shape example_, label_;
+  bool ids_ = false;
   model_graph graph_;
   diagnostics errors_;
   std::map<std::string, std::int32_t, std::less<>> by_name_;
@@ -390,8 +406,8 @@ class builder {
 }  // namespace
 
 std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                                   std::int64_t classes) {
-  return builder(job, layers, example, classes).build();
+                                                   std::int64_t classes, const shape& label, bool ids) {
+  return builder(job, layers, example, classes, label, ids).build();
 }
 
 }  // namespace troupe

@@ -51,6 +51,7 @@ struct model_graph {
   std::vector<graph_layer> layers;  // topological order, ties by position in the file
   std::vector<graph_param> params;
   shape data, label;  // of one training packet
+  bool ids = false;   // data is i32, not of the job's precision
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0;
@@ -59,10 +60,11 @@ struct model_graph {
   double flops_per_packet() const;                        // forward, in training
 };
 
-// `example` is the shape of one example (from the source), e.g. 1x28x28. Returns diagnostics when something is wrong: unknown layer
+// `example` is the shape of one example (from the source), e.g. 1x28x28, `label` that of its label, `ids` whether examples hold ids
+// (i32) in place of values. Returns diagnostics when something is wrong: unknown layer
 // type or input, missing or unused input, cycle, wrong number of inputs, shapes that do not fit (names the layer and both shapes),
 // batch not divisible by packets, duplicate names, no loss layer, a label that reaches a layer that wants values, ...
 std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                                   std::int64_t classes);
+                                                   std::int64_t classes, const shape& label = {}, bool ids = false);
 
 }  // namespace troupe

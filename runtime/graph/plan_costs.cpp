@@ -64,7 +64,8 @@ void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& 
 void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (const auto& e : p.edges) {
     if (!e.in_train) continue;
-    const auto type = e.what == tensor_ref{from_data, 1} ? dtype::i32 : t;
+    const bool ids = e.what.layer == from_data && (e.what.output == 1 || g.ids);
+    const auto type = ids ? dtype::i32 : t;
     const auto packets = p.placed ? e.packets.count : p.ranges[p[e.to].worker].count;
     const auto bytes =
         static_cast<double>(wire_bytes(e.wire, cut(shape_of(g, e.what), e.region), type)) * static_cast<double>(packets);
@@ -74,7 +75,7 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& lin
 }
 
 double packet_of_examples(const model_graph& g, dtype t) {
-  return bytes_of(g.data.count(), t) + bytes_of(g.label.count(), dtype::i32);
+  return bytes_of(g.data.count(), g.ids ? dtype::i32 : t) + bytes_of(g.label.count(), dtype::i32);
 }
 
 // Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.

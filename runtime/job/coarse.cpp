@@ -118,6 +118,7 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
   model_graph c;
   c.data = g.data;
   c.label = g.label;
+  c.ids = g.ids;
   c.packet_examples = g.packet_examples;
   c.classes = g.classes;
   tensor_ref from{from_data, 0};

@@ -34,7 +34,8 @@ split eval_split(const prepared_job& j) { return j.spec.eval.on_training ? split
 
 std::unique_ptr<eval_sampler> make_eval_sampler(const prepared_job& j) {
   const auto& s = j.spec.eval.sampler;
-  return j.all->eval_samplers.find(s.kind)->make(s.values, {j.spec.seed, j.data->size(eval_split(j))});
+  return j.all->eval_samplers.find(s.kind)->make(s.values,
+                                                 {j.spec.seed, j.data->size(eval_split(j)), eval_examples(j) * j.plan.packets});
 }
 
 // `seed`: a loader that is told its seeds does not know the job's.
@@ -347,7 +348,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   } catch (const option_error& e) {
     return diagnostics{{position(d.key_at, e.key, d.at), e.what()}};
   }
-  auto graph = build_graph(j->spec, j->all->layers, j->data->example(), j->data->classes());
+  auto graph = build_graph(j->spec, j->all->layers, j->data->example(), j->data->classes(), j->data->label(), j->data->ids());
   if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
   j->graph = std::move(std::get<model_graph>(graph));
   for (const auto& p : j->graph.params)

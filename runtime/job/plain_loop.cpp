@@ -129,8 +129,8 @@ void plain_loop::impl::fill_parameters() {
 void plain_loop::impl::load(std::uint32_t packet) {
   const auto n = j->graph.packet_examples;
   const auto indices = order->indices(at, packet * n, n);
-  data = tensor::allocate(*dev, j->graph.data, j->spec.type());
-  label = tensor::allocate(*dev, {n}, dtype::i32);
+  data = tensor::allocate(*dev, j->graph.data, j->graph.ids ? dtype::i32 : j->spec.type());
+  label = tensor::allocate(*dev, j->graph.label, dtype::i32);
   j->data->read(split::train, indices, data, label);
 }
 

@@ -22,8 +22,10 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   const auto n = static_cast<std::int64_t>(r->indices.size());
   auto data = c.graph->data;
   data.set(0, n);
-  r->data = tensor::declare(data, c.type);
-  r->label = tensor::declare({n}, dtype::i32);
+  auto label = c.graph->label;
+  label.set(0, n);
+  r->data = tensor::declare(data, c.graph->ids ? dtype::i32 : c.type);
+  r->label = tensor::declare(label, dtype::i32);
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
   const job_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(

@@ -118,22 +118,91 @@ def slices(o, x, w):
 
 def softmax_loss(o, x, w):
     keep = x[1] >= 0
-    return F.cross_entropy(x[0].reshape(x[0].shape[0], -1)[keep], x[1][keep].long())
+    return F.cross_entropy(x[0].reshape(*x[1].shape, -1)[keep], x[1][keep].long())
 
 
 def accuracy(o, x, w):
-    scores, label = x[0].reshape(x[0].shape[0], -1), x[1].long()
-    best = scores.topk(o.int("top_k")).indices
+    label = x[1].long()
+    best = x[0].reshape(*label.shape, -1).topk(o.int("top_k")).indices
     keep = label >= 0
-    return (best == label[:, None]).any(1)[keep].float().mean()
+    return (best == label[..., None]).any(-1)[keep].float().mean()
+
+
+def recurrent(run, gates):
+    """PyTorch's own recurrent layer of one direction, batch first, from a state of zeros."""
+    def oracle(o, x, w):
+        n, t = x[0].shape[:2]
+        assert w[0].shape[0] == gates * o.int("units")
+        zero = torch.zeros(1, n, o.int("units"))
+        return run(o, (x[0].reshape(n, t, -1), zero, w, len(w) > 2, 1, 0.0, True, False, True))[0]
+    return oracle
+
+
+def per_channel(v, x):
+    """A vector of channels, to be combined with x [N, C, ...]."""
+    return v.reshape([1, -1] + [1] * (x.dim() - 2))
+
+
+def embedding(o, x, w):
+    return F.embedding(x[0].long(), w[0])
+
+
+def crop(o, x, w):
+    axis, size, offsets = o.int("axis"), o.ints("size"), o.ints("offsets")
+    y = x[0]
+    for k in range(axis, y.dim()):
+        at = 0 if not offsets else offsets[0] if len(offsets) == 1 else offsets[k - axis]
+        y = y.narrow(k, at, size[k - axis] if size else x[1].shape[k])
+    return y
+
+
+def pad(o, x, w):
+    side = lambda k: o.int("pad") if o.int(k) < 0 else o.int(k)
+    mode = {"zero": "constant", "edge": "replicate", "reflect": "reflect"}[o.text("mode")]
+    return F.pad(x[0], tuple(side(k) for k in ("left", "right", "top", "bottom")), mode=mode)
+
+
+def upsample(o, x, w):
+    size = (o.int("height"), o.int("width")) if o.int("height") else tuple(n * o.int("factor") for n in x[0].shape[2:])
+    if o.text("mode") == "nearest":
+        return F.interpolate(x[0], size=size, mode="nearest")
+    return F.interpolate(x[0], size=size, mode="bilinear", align_corners=o.flag("align_corners"))
+
+
+def deconvolution(o, x, w):
+    bias = w[1] if len(w) > 1 else None
+    return F.conv_transpose2d(x[0], w[0], bias, o.pair("stride", 1), o.pair("pad", 0), o.int("output_pad"), o.int("groups"),
+                              o.pair("dilation", 1))
+
+
+def targets_of(x):
+    """Labels as Troupe reads them: one class each, or yes and no."""
+    if x[1].is_floating_point():
+        return x[1].detach()
+    rows = x[0].reshape(x[0].shape[0], -1)
+    if rows.shape[1] == 1:
+        return (x[1] > 0).to(x[0].dtype).reshape(x[0].shape)
+    return F.one_hot(x[1].long(), rows.shape[1]).to(x[0].dtype).reshape(x[0].shape)
+
+
+def sigmoid_cross_entropy(o, x, w):
+    return F.binary_cross_entropy_with_logits(x[0], targets_of(x), reduction="sum") / x[0].shape[0]
+
+
+def hinge(o, x, w):
+    h = F.relu(1 + (1 - 2 * targets_of(x)) * x[0])
+    return (h if o.text("norm") == "l1" else h * h).sum() / x[0].shape[0]
 
 
 ORACLES = {
+    "rnn": recurrent(lambda o, a: (torch.rnn_relu if o.text("activation") == "relu" else torch.rnn_tanh)(*a), 1),
+    "lstm": recurrent(lambda o, a: torch.lstm(a[0], (a[1], a[1]), *a[2:]), 4),
+    "gru": recurrent(lambda o, a: torch.gru(*a), 3),
     "convolution": convolution,
     "max_pool": lambda o, x, w: pooled(o, x[0], "max"),
     "avg_pool": lambda o, x, w: pooled(o, x[0], "avg"),
     "relu": lambda o, x, w: F.leaky_relu(x[0], o.real("slope")),
-    "linear": lambda o, x, w: F.linear(x[0].reshape(x[0].shape[0], -1), w[0], w[1] if len(w) > 1 else None),
+    "linear": lambda o, x, w: F.linear(x[0].flatten(o.int("axis")), w[0], w[1] if len(w) > 1 else None),
     "flatten": lambda o, x, w: x[0].reshape(x[0].shape[0], -1),
     "lrn": lrn,
     "softmax_loss": softmax_loss,
@@ -141,6 +210,23 @@ ORACLES = {
     "concat": lambda o, x, w: torch.cat(x, o.int("axis")),
     "slice": slices,
     "eltwise": eltwise,
+    "embedding": embedding,
+    "sigmoid": lambda o, x, w: torch.sigmoid(x[0]),
+    "tanh": lambda o, x, w: torch.tanh(x[0]),
+    "elu": lambda o, x, w: F.elu(x[0], o.real("alpha")),
+    "gelu": lambda o, x, w: F.gelu(x[0], approximate=o.text("approximate")),
+    "prelu": lambda o, x, w: F.prelu(x[0], w[0]),
+    "softmax": lambda o, x, w: F.softmax(x[0], 1),
+    "scale": lambda o, x, w: x[0] * per_channel(w[0], x[0]) + (per_channel(w[1], x[0]) if len(w) > 1 else 0),
+    "bias": lambda o, x, w: x[0] + per_channel(w[0], x[0]),
+    "split": lambda o, x, w: [x[0] * 1 for _ in range(o.int("copies"))],
+    "crop": crop,
+    "pad": pad,
+    "upsample": upsample,
+    "deconvolution": deconvolution,
+    "sigmoid_cross_entropy": sigmoid_cross_entropy,
+    "euclidean": lambda o, x, w: 0.5 * ((x[0] - x[1]) ** 2).sum() / x[0].shape[0],
+    "hinge": hinge,
 }
 
 
@@ -171,6 +257,8 @@ def check(path):
     if g:
         sum((a * b.reshape(a.shape)).sum() for a, b in zip(y, g)).backward()
         for name, v in leaves.items():
+            if name not in t and v.grad is None:
+                continue  # nothing flows there: targets, what is cropped to
             if name not in t:
                 sys.exit(f"{path}: Troupe gave no {name}")
             grad = v.grad if v.grad is not None else torch.zeros_like(v)

@@ -1,0 +1,71 @@
+// Layers whose rows and columns are each sums of a few input rows and columns (pad, upsample): one resample along the width, one
+// along the height, and their transposes back.
+#pragma once
+
+#include <memory>
+
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+// Element j of the output is the sum over `taps` of weight x input element; a negative index counts as zero.
+struct axis_map {
+  std::int64_t in = 0, taps = 1;
+  std::vector<std::int32_t> index;
+  std::vector<double> weight;
+
+  axis_map(std::int64_t in_, std::int64_t taps_) : in(in_), taps(taps_) {}
+  void add(std::int64_t from, double w) {
+    index.push_back(static_cast<std::int32_t>(from));
+    weight.push_back(w);
+  }
+  std::int64_t out() const { return static_cast<std::int64_t>(index.size()) / taps; }
+  resample_geometry geometry(std::int64_t outer, std::int64_t inner) const {
+    return {.outer = outer, .in = in, .out = out(), .inner = inner, .taps = taps, .index = index.data(), .weight = weight.data()};
+  }
+};
+
+struct image_map : layer {
+  // Along the height and the width of an image. Throws shape_error.
+  virtual axis_map rows(const shapes& in) const = 0;
+  virtual axis_map columns(const shapes& in) const = 0;
+
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+    return {shape{in[0][0], in[0][1], rows(in).out(), columns(in).out()}};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return alike({split_0, split_1, broadcast}, 1);
+  }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = false};
+  }
+  std::unique_ptr<plan> prepare(device&, const shapes& in, phase, dtype) const override {
+    return std::make_unique<maps>(rows(in), columns(in));
+  }
+  void forward(context& c, plan& p, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    const auto& m = static_cast<const maps&>(p);
+    const auto planes = in[0].dims()[0] * in[0].dims()[1];
+    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, in[0].type());
+    c.dev.resample(m.columns.geometry(planes * m.rows.in, 1), in[0], wide);
+    c.dev.resample(m.rows.geometry(planes, m.columns.out()), wide, backed(c.dev, out[0]));
+  }
+  void backward(context& c, plan& p, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    if (!wanted(grad_in, 0)) return;
+    const auto& m = static_cast<const maps&>(p);
+    const auto planes = grad_out[0].dims()[0] * grad_out[0].dims()[1];
+    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, grad_out[0].type());
+    c.dev.resample_backward(m.rows.geometry(planes, m.columns.out()), grad_out[0], wide);
+    c.dev.resample_backward(m.columns.geometry(planes * m.rows.in, 1), wide, backed(c.dev, grad_in[0]));
+  }
+
+ private:
+  struct maps final : plan {
+    axis_map rows, columns;
+    maps(axis_map r, axis_map c) : rows(std::move(r)), columns(std::move(c)) {}
+  };
+};
+
+}  // namespace troupe

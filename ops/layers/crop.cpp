@@ -1,0 +1,93 @@
+// crop: the box of x that begins at `offsets` on the axes from `axis` on. Its extents are `size`, or those of a second input.
+//   shapes  [N, C, H, W] with size = [h, w] -> [N, C, h, w]; one offset for all axes, or one each
+//   gradient  dx = dy in the box, 0 around it; the second input has none.  Caffe's crop layer.
+#include "ops/layers/region.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct crop final : layer {
+  int axis;
+  std::vector<std::int64_t> size, offsets;
+  explicit crop(const options& o)
+      : axis(static_cast<int>(o.integer("axis"))),
+        size(o.get<std::vector<std::int64_t>>("size")),
+        offsets(o.get<std::vector<std::int64_t>>("offsets")) {}
+
+  shape begin(const shape& x) const {
+    shape at = x;
+    for (int i = 0; i < x.rank(); ++i) {
+      const auto k = static_cast<std::size_t>(i - axis);
+      at.set(i, i < axis || offsets.empty() ? 0 : offsets.size() == 1 ? offsets[0] : offsets[k]);
+    }
+    return at;
+  }
+  shapes infer(const shapes& in) const override {
+    const shape& x = in.at(0);
+    want(x.rank() > axis, "an input with an axis " + std::to_string(axis), in);
+    const auto axes = static_cast<std::size_t>(x.rank() - axis);
+    want(in.size() == (size.empty() ? 2 : 1),
+         size.empty() ? "'size', or a second input that has it" : "one input, where 'size' is given", in);
+    want(size.empty() ? in[1].rank() == x.rank() : size.size() == axes, "a size for each axis from " + std::to_string(axis), in);
+    want(offsets.size() <= 1 || offsets.size() == axes, "one offset, or one for each axis from " + std::to_string(axis), in);
+    const shape at = begin(x);
+    shape out = x;
+    for (int i = axis; i < x.rank(); ++i) {
+      out.set(i, size.empty() ? in[1][i] : size[static_cast<std::size_t>(i - axis)]);
+      want(at[i] + out[i] <= x[i],
+           "a box inside the input: axis " + std::to_string(i) + " ends at " + std::to_string(at[i] + out[i]), in);
+    }
+    return {out};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return axis > 1 && !size.empty() ? alike({split_0, split_1, broadcast}, 1) : alike({split_0, broadcast}, size.empty() ? 2 : 1);
+  }
+  bool differentiable(std::size_t input) const override { return input == 0; }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = false};
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    const shape& x = in[0].dims();
+    copy_region(c.dev, x, out[0].dims(), begin(x), true, in[0], backed(c.dev, out[0]));
+  }
+  void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    if (!wanted(grad_in, 0)) return;
+    tensor& dx = backed(c.dev, grad_in[0]);
+    c.dev.fill(0.0, dx);
+    copy_region(c.dev, dx.dims(), grad_out[0].dims(), begin(dx.dims()), false, grad_out[0], dx);
+  }
+};
+
+}  // namespace
+
+layer_type crop_layer() {
+  using list = std::vector<std::int64_t>;
+  const auto with = [](std::int64_t axis, list size, list offsets) {
+    return options{{{"axis", axis}, {"size", size}, {"offsets", offsets}}};
+  };
+  return {
+      .name = "crop",
+      .doc =
+          "The box of the input that begins at `offsets` on the axes from `axis` on, as large as `size` or as a second input. dx = "
+          "dy in the box, 0 around it.",
+      .specs = {integer_option("axis", 2, "the first axis that is cut", 1),
+                bounded(option_of("size", option_kind::integers, list{}, "extents of the box; without, those of the second input"),
+                        1),
+                bounded(option_of("offsets", option_kind::integers, list{},
+                                  "where the box begins: one for all axes, or one each; 0 by default"),
+                        0)},
+      .make = [](const options& o) { return std::make_unique<crop>(o); },
+      .cases = {example("image", with(2, {2, 3}, {1, 2}), {{2, 3, 4, 5}}),
+                example("like another", with(2, {}, {1}), {{2, 2, 5, 4}, {2, 7, 3, 3}}),
+                example("channels", with(1, {2, 3, 3}, {1, 0, 0}), {{2, 4, 3, 3}}),
+                example("rows only", with(2, {2, 5}, {}), {{1, 2, 3, 5}}), example("vector", with(1, {3}, {2}), {{3, 6}}),
+                example("all of it", with(2, {1, 1}, {}), {{2, 1, 1, 1}}),
+                example("five axes", with(2, {1, 2, 2}, {1, 0, 1}), {{2, 2, 2, 3, 4}})},
+      .min_inputs = 1,
+      .max_inputs = 2};
+}
+
+}  // namespace troupe

@@ -1,0 +1,126 @@
+// deconvolution (transposed convolution): the map that the gradient of a convolution is, as a layer.
+//   y[n, o] = bias[o] + sum over c of w[c, o] spread by x[n, c]: y[i stride - pad + k dilation] gets x[i] w[k]
+//   shapes  x [N, C, H, W] -> y [N, outputs, OH, OW], OH = (H - 1) stride - 2 pad + dilation (kernel - 1) + 1 + output_pad;
+//           w [C, outputs / groups, kernel_h, kernel_w], bias [outputs]
+//   gradient  dx = dy convolved with w, dw = x correlated with dy, dbias = sum of dy.   Zeiler et al. 2010; Caffe, PyTorch.
+//   Not split by feature: its weights lie input channel by input channel.
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct deconvolution final : layer {
+  conv_geometry base;  // of the convolution that this transposes: its input is our output
+  std::int64_t outputs, output_pad;
+  bool bias;
+  filler_spec weight_filler, bias_filler;
+
+  explicit deconvolution(const options& o)
+      : outputs(o.integer("outputs")), output_pad(o.integer("output_pad")), bias(o.flag("bias")) {
+    const std::int64_t kernel = o.integer("kernel");
+    base.kernel_h = o.integer("kernel_h") > 0 ? o.integer("kernel_h") : kernel;
+    base.kernel_w = o.integer("kernel_w") > 0 ? o.integer("kernel_w") : kernel;
+    if (base.kernel_h <= 0 || base.kernel_w <= 0) throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w'");
+    base.stride_h = base.stride_w = o.integer("stride");
+    base.pad_h = base.pad_w = o.integer("pad");
+    base.dilation_h = base.dilation_w = o.integer("dilation");
+    base.groups = o.integer("groups");
+    if (outputs % base.groups != 0) throw option_error("groups", "'outputs' must be a multiple of 'groups'");
+    if (output_pad >= base.stride_h) throw option_error("output_pad", "'output_pad' must be smaller than 'stride'");
+    weight_filler = filler_from(o.table("weight_filler"), "xavier");
+    bias_filler = filler_from(o.table("bias_filler"), "constant");
+  }
+
+  conv_geometry geometry(const shape& x) const {
+    conv_geometry g = base;
+    g.batch = x[0], g.channels = outputs, g.outputs = x[1];
+    g.height = (x[2] - 1) * g.stride_h - 2 * g.pad_h + g.dilation_h * (g.kernel_h - 1) + 1 + output_pad;
+    g.width = (x[3] - 1) * g.stride_w - 2 * g.pad_w + g.dilation_w * (g.kernel_w - 1) + 1 + output_pad;
+    return g;
+  }
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+    want(in[0][1] % base.groups == 0, "channels in a multiple of groups = " + std::to_string(base.groups), in);
+    const conv_geometry g = geometry(in[0]);
+    want(g.height > 0 && g.width > 0, "an image of which pad = " + std::to_string(g.pad_h) + " leaves something", in);
+    return {shape{g.batch, outputs, g.height, g.width}};
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return alike({split_0, broadcast}, 1, bias ? 2 : 1);
+  }
+  param_specs params(const shapes& in) const override {
+    param_specs p(1);
+    p[0] = {
+        .name = "weight", .dims = shape{in[0][1], outputs / base.groups, base.kernel_h, base.kernel_w}, .filler = weight_filler};
+    if (bias) p.push_back({.name = "bias", .dims = shape{outputs}, .filler = bias_filler});
+    return p;
+  }
+  double flops(const shapes& in) const override {
+    const conv_geometry g = geometry(in[0]);
+    return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
+    const conv_geometry g = geometry(in[0].dims());
+    c.dev.conv_backward_data(g, in[0], params[0], backed(c.dev, out[0]));
+    if (bias) c.dev.add_bias(g.batch, outputs, g.height * g.width, params[1], out[0]);
+  }
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override {
+    const conv_geometry g = geometry(s.inputs[0].dims());
+    if (wanted(grad_in, 0)) c.dev.conv_forward(g, grad_out[0], params[0], tensor(), backed(c.dev, grad_in[0]));
+    assign_or_add(c.dev, grad_params[0], accumulate,
+                  [&](tensor& dw) { c.dev.conv_backward_weights(g, grad_out[0], s.inputs[0], dw); });
+    if (!bias) return;
+    assign_or_add(c.dev, grad_params[1], accumulate,
+                  [&](tensor& db) { c.dev.reduce_sum(g.batch, outputs, g.height * g.width, grad_out[0], db); });
+  }
+};
+
+options with(std::int64_t outputs, std::int64_t kernel, std::map<std::string, option_value, std::less<>> more = {}) {
+  more["outputs"] = outputs;
+  more["kernel"] = kernel;
+  return {std::move(more)};
+}
+
+std::vector<layer_case> cases() {
+  using i = std::int64_t;
+  return {
+      example("plain", with(3, 3), {{2, 2, 4, 5}}),
+      example("twice as large", with(4, 4, {{"stride", i{2}}, {"pad", i{1}}}), {{2, 3, 3, 4}}),
+      example("output pad", with(2, 3, {{"stride", i{3}}, {"output_pad", i{2}}}), {{2, 1, 3, 2}}),
+      example("groups", with(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
+      example("depthwise", with(3, 2, {{"groups", i{3}}, {"stride", i{2}}}), {{2, 3, 3, 3}}),
+      example("dilation", with(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 4, 4}}),
+      example("oblong kernel, no bias", with(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}), {{2, 2, 3, 3}}),
+      example("one pixel", with(5, 3), {{3, 4, 1, 1}}),
+      example("stride beyond the kernel", with(2, 1, {{"stride", i{2}}}), {{1, 2, 3, 3}}),
+  };
+}
+
+}  // namespace
+
+layer_type deconvolution_layer() {
+  return {.name = "deconvolution",
+          .doc =
+              "Transposed convolution: y[i stride - pad + k dilation] gets x[i] w[k]. [N, C, H, W] -> [N, outputs, OH, OW], OH = "
+              "(H - 1) "
+              "stride - 2 pad + dilation (kernel - 1) + 1 + output_pad. weight [C, outputs / groups, kernel_h, kernel_w], bias "
+              "[outputs]. dx = dy convolved with w. Zeiler et al. 2010.",
+          .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
+                    integer_option("kernel_h", 0, "its height, where they differ"),
+                    integer_option("kernel_w", 0, "its width, where they differ"),
+                    integer_option("stride", 1, "step between the windows that pixels spread to", 1),
+                    integer_option("pad", 0, "rows and columns taken off all around"),
+                    integer_option("output_pad", 0, "rows and columns added at the end; below stride"),
+                    integer_option("dilation", 1, "step between kernel elements", 1),
+                    integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
+                    flag_option("bias", true, "add a bias to each output channel"),
+                    table_option("weight_filler", "initial weights, xavier by default"),
+                    table_option("bias_filler", "initial bias, zero by default")},
+          .make = [](const options& o) { return std::make_unique<deconvolution>(o); },
+          .cases = cases()};
+}
+
+}  // namespace troupe

@@ -1,0 +1,39 @@
+// sigmoid_cross_entropy: loss = 1 / N sum over the elements of -t log p - (1 - t) log(1 - p), p = 1 / (1 + exp(-x)), computed as
+// max(x, 0) - x t + log(1 + exp(-|x|)).
+//   shapes  x [N, ...], targets of the same shape -> scalar; or labels [N] i32: t = 1 at the label's class, 0 elsewhere (with one
+//           logit an example: t = label > 0), where a negative label is padding and N counts the others
+//   gradient  dx = dloss (p - t) / N; none for the targets.  Caffe's layer of this name (PyTorch divides by all elements).
+#include "ops/layers/element_loss.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct sigmoid_cross_entropy final : element_loss {
+  sigmoid_cross_entropy() : element_loss(pointwise::sigmoid) {}
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 2 && in[0].rank() >= 1 && (in[1] == in[0] || in[1] == shape{in[0][0]}),
+         "logits [N, ...], and targets of that shape or labels [N]", in);
+    return {shape{}};
+  }
+};
+
+}  // namespace
+
+layer_type sigmoid_cross_entropy_layer() {
+  return {
+      .name = "sigmoid_cross_entropy",
+      .doc =
+          "1 / N sum over the elements of -t log p - (1 - t) log(1 - p), p = sigmoid(x). x [N, ...] and targets of that shape, or "
+          "labels [N] i32 (1 at the label's class; with one logit, t = label > 0) -> scalar. dx = dloss (p - t) / N.",
+      .specs = {},
+      .make = [](const options&) { return std::make_unique<sigmoid_cross_entropy>(); },
+      .cases = {example("targets", {}, {{4, 10}, {4, 10}}), example("image", {}, {{2, 3, 4, 5}, {2, 3, 4, 5}}),
+                labelled("labels", {}, {{4, 10}, {4}}, 10), labelled("yes or no", {}, {{6, 1}, {6}}, 2),
+                labelled("many classes", {}, {{2, 37}, {2}}, 37), labelled("vector", {}, {{5}, {5}}, 2),
+                example("one element", {}, {{1, 1}, {1, 1}})},
+      .min_inputs = 2,
+      .max_inputs = 2};
+}
+
+}  // namespace troupe
