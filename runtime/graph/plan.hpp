@@ -101,6 +101,13 @@ struct job_plan {
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
   std::uint32_t warm_up = 0;         // the most of them
   std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
+  // Steps that may be granted beyond the last complete one.
+  std::uint32_t window() const { return std::max(3u, warm_up + 2); }
+  // Nobody can need a packet of an earlier step any more: all losses of steps < `completed` have been reported, so every layer has run
+  // step completed - 1, with weights that lack warm_up steps at most.
+  std::uint64_t needed_from(std::uint64_t completed) const { return completed - std::min<std::uint64_t>(completed, warm_up + 1); }
+  // Versions of a layer's weights that a packet of such a step, or of a later one, may have met.
+  std::uint32_t versions_needed() const { return window() + 2 * warm_up + 2; }
   // Packets that one loader may have under way at its first stage.
   std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
 

@@ -85,7 +85,8 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
   c.batch = j->spec.data.batch;
-  c.window = std::max(c.window, j->plan.warm_up + 2);
+  c.window = j->plan.window();
+  c.keeps = j->keeps();
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
@@ -106,6 +107,7 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t inc
   c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
   c.await_resume = incarnation > 0;
   c.incarnation = incarnation;
+  c.keeps = j->keeps();
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -120,7 +122,7 @@ std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
   return std::make_unique<data_server>(std::move(c));
 }
 
-std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& me = j->plan[r];
   stage_config c;
   c.job = j->id;
@@ -135,6 +137,8 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   c.first_step = j->first_step;
   c.type = j->spec.type();
   c.seed = j->spec.seed;
+  c.keeps = j->keeps() && !me.tester;
+  c.incarnation = incarnation;
   if (me.layers.size() == 1)
     if (const auto* own = j->all->stages.find(j->graph.layers[me.layers[0]].type)) return own->make(std::move(c));
   return std::make_unique<stage>(std::move(c));
@@ -157,9 +161,9 @@ std::string gone_with(const prepared_job& j, role_id r) {
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       j.all->stages.find(j.graph.layers[me.layers[0]].type))
     return "what its peers had told it is gone";
-  // Packets cross nodes where layers are placed: nobody sends again what was on its way through this one.
+  // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
   const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
-  if (j.plan.placed && on_the_way && !me.tester) return "the packets that were under way there are gone";
+  if (j.plan.placed && !j.keeps() && on_the_way && !me.tester) return "the packets that were under way there are gone";
   return {};
 }
 
@@ -201,6 +205,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.seed = j->spec.seed;
   c.first_step = j->first_step;
   c.incarnation = incarnation;
+  c.keeps = j->keeps();
   c.continued = j->continued;
   if (j->plan[r].kind == role_kind::shard && !c.continued) set_initial(*j, c);
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
@@ -395,7 +400,7 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incar
   switch (j->plan[r].kind) {
     case role_kind::coordinator: return make_coordinator(j, r);
     case role_kind::loader: return make_loader(j, r, incarnation);
-    case role_kind::stage: return make_stage(j, r);
+    case role_kind::stage: return make_stage(j, r, incarnation);
     case role_kind::worker:
     case role_kind::shard: return make_half(j, r, incarnation);
     case role_kind::reducer: return make_reducer(j, r, incarnation);

@@ -25,6 +25,10 @@ struct prepared_job {
   job_plan plan;
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t last_step = 0;  // training ends after this many steps at the latest (0: no such limit)
+  // The host may restart roles while the job runs, one by one or with their node (the simulator does). Where layers are placed, stages, loaders,
+  // halves and shards then keep what a restarted one will ask for (docs/protocols.md, "After a restart"); else such a restart ends the job.
+  bool restarts = false;
+  bool keeps() const { return restarts && plan.placed; }
   // Weights (and, for a resume, rule states "<param>@<k>") to begin from instead of the fillers; full parameter shapes.
   std::vector<std::pair<std::string, tensor>> initial;
   std::uint64_t first_step = 0;
@@ -38,8 +42,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                      const std::vector<node_spec>& nodes,
                                                                      std::shared_ptr<const source> opened = {});
 
-// The role value `r` of the plan, ready to be hosted. `incarnation` > 0: again, after its node was restarted. A worker's half then asks
-// the shards where to go on (it must be sent `start`), and its loader waits for the answer.
+// The role value `r` of the plan, ready to be hosted. `incarnation` > 0: again, after it or its node was restarted. It must be sent
+// `start` then: a worker's half asks the shards where to go on, its loader waits for the answer, a stage tells its neighbours.
 std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r, std::uint32_t incarnation = 0);
 
 // The rate of a step as the job has it: its schedule, with warm-up, times what the batch adds to it.

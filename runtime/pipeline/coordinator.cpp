@@ -22,7 +22,7 @@ coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
   done_.assign(workers, completed_);
   granted_.assign(workers, completed_);
   joined_at_.assign(workers, completed_);
-  lives_.assign(workers, 0);
+  lives_.assign(config_.plan->workers.size(), 0);  // those of placed layers too
   if (!config_.before) return;
   const auto& b = *config_.before;
   evaluated_ = b.evaluated;
@@ -266,7 +266,8 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
     case ready::what_of::joined:
-      if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain) {
+      if (who.kind == role_kind::loader && config_.keeps) loader_is_back(h.src, out);
+      if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain && !config_.keeps) {
         ended_ = true;
         return out.event({"error",
                           completed_,
@@ -291,6 +292,10 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 
 // `again`: its word has come twice; what it was dealt since is not lost.
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
+  if (config_.keeps) {  // nothing else is lost with it
+    if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
+    return;
+  }
   if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
@@ -317,6 +322,14 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
   complete_steps(out);
   if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
   if (settling_) send_settle(config_.plan->workers[worker], out);  // its word may have been lost with it
+}
+
+// It begins with the oldest step of which anybody may want a packet: who has them takes them for what they are, packets that come twice.
+void coordinator::loader_is_back(role_id loader, effects& out) {
+  const auto worker = (*config_.plan)[loader].worker;
+  out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed_))}});
+  if (granted_[worker] > config_.first_step) out.send({to(loader), grant{granted_[worker]}});
+  if (round_) send_round_to(loader, out);
 }
 
 // --- a person

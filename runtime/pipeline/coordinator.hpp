@@ -2,8 +2,8 @@
 // switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
-//               ready{joined} (tester), command (a person, or the host: handover), peer_down, finished
-// Messages out: grant, portion, evaluate (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards)
+//               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
+// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
@@ -59,6 +59,7 @@ struct coordinator_config {
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   std::int64_t batch = 0;
   std::uint32_t window = 3;
+  bool keeps = false;  // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   mode_facts mode;
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
@@ -113,6 +114,7 @@ class coordinator final : public role {
   void step_complete(std::uint64_t step, const gathered& g, effects& out);
   void complete_steps(effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
+  void loader_is_back(role_id loader, effects& out);
   void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
   void deal_again(effects& out);

@@ -14,7 +14,8 @@ class edge_credit {
  public:
   explicit edge_credit(std::uint32_t limit) : limit_(limit) {}
 
-  std::uint32_t left() const { return limit_ - static_cast<std::uint32_t>(under_way_.size()); }
+  // More than the limit may be under way where a producer makes packets again that a restarted consumer has to have (stage_again.cpp).
+  std::uint32_t left() const { return under_way_.size() < limit_ ? limit_ - static_cast<std::uint32_t>(under_way_.size()) : 0; }
   void take(msg_id packet) { under_way_.push_back(packet); }
   // False: it is back already.
   bool give_back(msg_id packet) {

@@ -9,6 +9,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t own_reading = 0, tree_reading = 1;  // tokens of jobs
+constexpr role_id coordinator{0};
 
 }  // namespace
 
@@ -30,12 +31,19 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (e.h.clock == config_.incarnation) take_portion(p);
                  },
                  [&](const resume_at& r) {
-                   if (begun_) return;
+                   if (begun_ || (config_.keeps && e.h.src != coordinator)) return;
                    begun_ = true;
                    next_step_ = r.step;
                    if (tree_) tree_->greet(out);
                  },
-                 [&](const start&) { ask_again(out); },
+                 [&](const start&) {
+                   if (config_.keeps && e.h.src == no_role && config_.incarnation > 0)
+                     out.send({to_coordinator(), ready{ready::what_of::joined}});
+                   else if (config_.keeps && e.h.src != no_role && (*config_.plan)[e.h.src].kind == role_kind::stage)
+                     send_kept(e.h.src, out);
+                   else
+                     ask_again(out);
+                 },
                  [&](const evaluate& v) {
                    if (config_.dynamic && e.h.clock != config_.incarnation) return;  // it may have portions to do first
                    if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
@@ -78,6 +86,14 @@ void loader::pump(effects& out) {
   } while (send_front(out));  // what the tree had already
   read_next(out);
   read_for_tree(out);
+}
+
+header loader::to_coordinator() const {
+  header h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = coordinator;
+  return h;
 }
 
 void loader::take_portion(const portion& p) {
@@ -154,7 +170,10 @@ bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::
 void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   i->h.job = config_.job;
   i->h.src = config_.self;
-  i->h.id = make_msg_id(config_.self, counter_++);
+  // Where a restarted loader makes packets again, they have the names they had.
+  const auto n = static_cast<std::uint32_t>(trains(*i) ? i->h.step * range_.count + i->h.packet - range_.first
+                                                       : i->h.step * i->h.packets + i->h.packet);
+  i->h.id = make_msg_id(config_.self, config_.keeps ? 2 * n + (trains(*i) ? 0 : 1) : counter_++);
   if (config_.how == delivery::server) return ask(*i, out);
   if (!trains(*i)) {
     i->indices = eval_indices(config_.read, i->h);
@@ -263,23 +282,67 @@ bool loader::send_front(effects& out) {
   if (line_.empty() || line_.front()->at != state::here) return false;
   auto& i = *line_.front();
   const auto& edges = (*config_.plan)[config_.self].out_edges;
-  const bool train = trains(i);
-  auto used = [&](std::size_t e) {
-    const auto& edge = config_.plan->edges[edges[e]];
-    return train ? edge.in_train && edge.packets.has(i.h.packet) : edge.in_test && edge.packets.has(config_.plan->way_of(i.h.id));
-  };
   for (std::size_t e = 0; e < edges.size(); ++e)
-    if (used(e) && credit_[e].left() == 0) return false;
+    if (used(config_.plan->edges[edges[e]], i.h) && credit_[e].left() == 0) return false;
+  if (config_.keeps) i.h.clock = static_cast<std::uint32_t>(needed_from());
   for (std::size_t e = 0; e < edges.size(); ++e) {
-    if (!used(e)) continue;
-    credit_[e].take(i.h.id);
     const auto& edge = config_.plan->edges[edges[e]];
+    if (!used(edge, i.h)) continue;
+    credit_[e].take(i.h.id);
     i.h.dst = edge.to;
     i.h.port = edge.to_port;
     out.send({i.h, forward{edge.what.output == 0 ? i.data : i.label, i.valid, i.first_example}});
   }
+  if (config_.keeps) {
+    kept_.push_back({i.h, i.data, i.label, i.valid, i.first_example});
+    forget_kept();
+  }
   line_.pop_front();
   return true;
+}
+
+bool loader::used(const plan_edge& e, const header& h) const {
+  if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
+  return e.in_test && e.packets.has(config_.plan->way_of(h.id));
+}
+
+// Grants tell how far the losses are, and so what nobody can want any more.
+std::uint64_t loader::needed_from() const {
+  const auto window = config_.plan->window();
+  return std::max(config_.first_step, config_.plan->needed_from(granted_ > window ? granted_ - window : 0));
+}
+
+void loader::send_kept(role_id to, effects& out) {
+  forget_kept();
+  for (auto& k : kept_) {
+    k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
+    k.h.clock = static_cast<std::uint32_t>(needed_from());
+    for (auto e : (*config_.plan)[config_.self].out_edges) {
+      const auto& edge = config_.plan->edges[e];
+      if (edge.to != to || !used(edge, k.h)) continue;
+      k.h.dst = to;
+      k.h.port = edge.to_port;
+      out.send({k.h, forward{edge.what.output == 0 ? k.data : k.label, k.valid, k.first_example}});
+    }
+  }
+}
+
+// Packets of steps that are over. A round of evaluation is over when the next has begun, or training behind it. Whoever has forgotten a
+// packet does not give its credit back.
+void loader::forget_kept() {
+  const auto from = needed_from();
+  std::uint64_t trained = 0, latest = 0;
+  for (const auto& k : kept_)
+    if (k.h.phase == static_cast<std::uint8_t>(phase::train))
+      trained = std::max(trained, k.h.step + 1);
+    else
+      latest = std::max(latest, k.h.step);
+  std::erase_if(kept_, [&](const kept& k) {
+    const bool train = k.h.phase == static_cast<std::uint8_t>(phase::train);
+    if (train ? k.h.step >= from : k.h.step >= latest && trained <= k.h.version) return false;
+    for (auto& c : credit_) c.give_back(k.h.id);
+    return true;
+  });
 }
 
 role_status loader::status() const {

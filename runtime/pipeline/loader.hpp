@@ -7,9 +7,9 @@
 // How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
 // what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
 //
-// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again),
-//               want_examples (tree), credit (out-edge), halt
-// Messages out: forward, want_examples, examples and start (tree)
+// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again; a stage is new:
+//               it is sent again what it may still want), want_examples (tree), credit (out-edge), halt
+// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `keeps`)
 // Twice: whatever comes may come twice and late; the second changes nothing.
 // Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
 // after every packet of steps < v has left; never more than sub_solvers + 1 packets are asked for, loaded and unsent.
@@ -42,6 +42,7 @@ struct loader_config {
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
   // Portions, and with `dynamic` rounds of evaluation, whose header.clock is another were meant for a former life: the coordinator deals again once it knows of us.
   std::uint32_t incarnation = 0;
+  bool keeps = false;  // stages may be restarted one by one: they are sent again what they may still want
 };
 
 class loader final : public role {
@@ -83,6 +84,11 @@ class loader final : public role {
   void take_examples(const envelope& e, effects& out);
   void take_seed(std::uint64_t step, std::uint64_t seed);
   bool send_front(effects& out);
+  header to_coordinator() const;
+  bool used(const plan_edge& e, const header& h) const;
+  void send_kept(role_id to, effects& out);
+  void forget_kept();
+  std::uint64_t needed_from() const;
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
 
@@ -104,6 +110,13 @@ class loader final : public role {
   std::optional<batch_tree> tree_;
   std::shared_ptr<reading> tree_reading_;
   std::vector<edge_credit> credit_;  // by out-edge
+  // What has left and a restarted stage may ask for, in that order.
+  struct kept {
+    header h;
+    tensor data, label;
+    std::uint32_t valid = 0, first_example = 0;
+  };
+  std::deque<kept> kept_;
 };
 
 }  // namespace troupe

@@ -16,12 +16,10 @@ std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_
 
 stage::stage(stage_config c) : config_(std::move(c)) {
   const auto& me = self();
-  for (std::uint32_t i = 0; i < config_.slots; ++i) {
-    auto s = std::make_unique<slot>();
-    s->index = i;
-    s->passes.resize(me.layers.size());
-    slots_.push_back(std::move(s));
-  }
+  for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
+  floor_ = config_.first_step;
+  lives_ = config_.incarnation;
+  grows_ = lives_ > 0;
   for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
   params_.resize(me.layers.size());
   version_.assign(me.layers.size(), 0);
@@ -45,6 +43,13 @@ stage::stage(stage_config c) : config_(std::move(c)) {
 }
 
 stage::~stage() = default;
+
+void stage::add_slot() {
+  auto s = std::make_unique<slot>();
+  s->index = static_cast<std::uint32_t>(slots_.size());
+  s->passes.resize(self().layers.size());
+  slots_.push_back(std::move(s));
+}
 
 int stage::position_of(std::int32_t layer) const {
   const auto& mine = self().layers;
@@ -117,12 +122,16 @@ stage::contributions stage::contributions_of(tensor_ref t, feature_range feature
   return list;
 }
 
-header stage::reply(const slot& s, role_id to) const {
-  header h = s.h;
+header stage::reply(const header& of, role_id to) const {
+  header h = of;
   h.job = config_.job;
   h.src = config_.self;
   h.dst = to;
   h.port = 0;
+  if (config_.keeps) {
+    h.clock = static_cast<std::uint32_t>(floor_);
+    h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
+  }
   return h;
 }
 
@@ -140,14 +149,16 @@ std::uint32_t stage::backwards_of(const header& h) const {
 }
 
 void stage::on(const envelope& e, time_point, effects& out) {
+  if (config_.keeps) learn(e, out);
   std::visit(overloaded{
-                 [&](const forward&) { take_forward(e); },
+                 [&](const forward&) { take_forward(e, out); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
                  [&](const credit&) {
                    if (e.h.port >= credit_.size() || !credit_[e.h.port].give_back(e.h.id)) ++dropped_;
                  },
                  [&](const user&) { on_user(e, out); },
+                 [&](const start&) { take_start(e.h, out); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
                  [&](const auto&) { ++dropped_; },
@@ -159,7 +170,9 @@ void stage::on(const envelope& e, time_point, effects& out) {
 void stage::take_finished(const finished& f, effects& out) {
   auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
   const auto kind = static_cast<std::uint32_t>(f.token);
-  if (kind == kind_forward)
+  if (s.at == slot::stage_of::lost)
+    clear(s);
+  else if (kind == kind_forward)
     forward_done(s, out);
   else if (kind == kind_backward)
     backward_done(s, out);
@@ -167,11 +180,15 @@ void stage::take_finished(const finished& f, effects& out) {
     on_job(s, kind - kind_own, out);
 }
 
-void stage::take_forward(const envelope& e) {
+void stage::take_forward(const envelope& e, effects& out) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
   if (port >= self().in_edges.size() || slot_of(e.h.id)) return void(++dropped_);
-  if (std::find(past_.begin(), past_.end(), e.h.id) != past_.end()) return void(++dropped_);
+  if (is_past(e.h)) {
+    ++dropped_;
+    if (config_.keeps) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
+    return;
+  }
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
@@ -189,6 +206,13 @@ void stage::take_forward(const envelope& e) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
+  if (!s && config_.keeps && e.h.port < self().out_edges.size() && !is_past(e.h)) {  // we have been restarted since, and will make it again
+    auto& [h, grads] = early_[e.h.id];
+    h = e.h;
+    grads.resize(self().out_edges.size());
+    grads[e.h.port] = std::get<backward>(e.body).grad;
+    return;
+  }
   if (!s || e.h.port >= s->arriving.size() || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
   s->arriving[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
@@ -200,13 +224,12 @@ void stage::take_weights(const envelope& e) {
   const int p = position_of(static_cast<std::int32_t>(w.layer));
   if (p < 0) return void(++dropped_);
   const auto at = static_cast<std::size_t>(p);
-  if (has_weights_[at] && e.h.version < version_[at]) return void(++dropped_);
-  params_[at][e.h.version] = w.values;
-  version_[at] = e.h.version;
+  if (has_weights_[at] && e.h.version < (config_.keeps ? oldest_version(at) : version_[at])) return void(++dropped_);
+  params_[at].insert_or_assign(e.h.version, w.values);
+  version_[at] = std::max(version_[at], e.h.version);
   has_weights_[at] = true;
   // Gradients of all steps before this version have gone: packets still to come are of later steps.
-  const auto keep = config_.plan->rule == weight_rule::stash ? config_.plan->delay_of(w.layer) : 0;
-  params_[at].erase(params_[at].begin(), params_[at].lower_bound(e.h.version > keep ? e.h.version - keep : 0));
+  params_[at].erase(params_[at].begin(), params_[at].lower_bound(oldest_version(at)));
   count_versions();
 }
 
@@ -223,7 +246,7 @@ void stage::count_versions() {
 
 stage::slot* stage::slot_of(msg_id id) {
   for (auto& s : slots_)
-    if (s->at != slot::stage_of::free && s->h.id == id) return s.get();
+    if (s->at != slot::stage_of::free && s->at != slot::stage_of::lost && s->h.id == id) return s.get();
   return nullptr;
 }
 
@@ -252,6 +275,7 @@ const std::pair<const std::uint64_t, tensors>* stage::weights_for(const header& 
 // weights are not here any more.
 bool stage::overtaken(const header& h) const {
   if (h.flags & flag_void) return true;
+  if (config_.keeps) return false;  // somebody may still need it, and its weights are kept as long
   for (std::size_t p = 0; p < params_.size(); ++p)
     if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
   return false;
@@ -260,10 +284,12 @@ bool stage::overtaken(const header& h) const {
 // Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
+    if (config_.keeps && (s->at == slot::stage_of::sending || s->at == slot::stage_of::waiting) && over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
   }
-  for (auto& s : slots_) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    auto* s = slots_[i].get();
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
       auto next = pending_.begin();
       while (next != pending_.end() && (next->second.missing > 0 || (!weights_ready(next->second.h) && !overtaken(next->second.h))))
@@ -273,6 +299,7 @@ void stage::pump(effects& out) {
       pending_.erase(next);
       s->is_void ? forward_done(*s, out) : begin_forward(*s, out);
     }
+    if (grows_ && i + 1 == slots_.size()) add_slot();
   }
 }
 
@@ -297,6 +324,7 @@ void stage::bind(slot& s, pending&& p) {
   s.sent.assign(self().out_edges.size(), false);
   s.missing = training(s) ? backwards_of(s.h) : 0;
   s.scalars.clear();
+  if (config_.keeps) take_early(s);
   declare(s);
 }
 
@@ -370,7 +398,7 @@ bool stage::send_outputs(slot& s, effects& out) {
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
     const auto& edge = out_edge(e);
     if (s.sent[e] || !edge_used(edge, s.h)) continue;
-    if (credit_[e].left() == 0) {
+    if (credit_[e].left() == 0 && !grows_) {
       all = false;
       continue;
     }
@@ -381,6 +409,7 @@ bool stage::send_outputs(slot& s, effects& out) {
     const int p = position_of(edge.what.layer);
     assert(p >= 0);
     const auto& value = remade(e) ? s.outgoing[e] : s.passes[static_cast<std::size_t>(p)].out[edge.what.output];
+    if (config_.keeps) kept_of(s).forwards[e] = value;
     out.send({h, forward{value, s.valid, s.first_example}});
   }
   if (!all) return false;
@@ -414,9 +443,10 @@ void stage::backward_done(slot& s, effects& out) {
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
-    out.send(
-        {h, backward{s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e]}});  // run_backward left
-    // the gradient in place of the input
+    // run_backward left the gradient in place of the input
+    auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e];
+    if (config_.keeps) kept_of(s).backwards[e] = grad;
+    out.send({h, backward{std::move(grad)}});
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
@@ -429,15 +459,30 @@ void stage::backward_done(slot& s, effects& out) {
 }
 
 void stage::release(slot& s, effects& out) {
-  for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
-    const auto& edge = in_edge(e);
-    if (!edge_used(edge, s.h)) continue;
-    auto h = reply(s, edge.from);
-    h.port = edge.from_port;
-    out.send({h, credit{1}});
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e)
+    if (edge_used(in_edge(e), s.h)) give_credit(s.h, e, out);
+  if (config_.keeps) {
+    if (!over(s.h)) kept_of(s).done = true;
+  } else {
+    past_.push_back(s.h.id);
+    if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
   }
-  past_.push_back(s.h.id);
-  if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
+  clear(s);
+}
+
+void stage::give_credit(const header& of, std::size_t edge, effects& out) {
+  auto h = reply(of, in_edge(edge).from);
+  h.port = in_edge(edge).from_port;
+  out.send({h, credit{1}});
+}
+
+bool stage::is_past(const header& h) const {
+  if (!config_.keeps) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
+  const auto at = kept_.find(h.id);
+  return over(h) || (at != kept_.end() && at->second.done);
+}
+
+void stage::clear(slot& s) {
   s.at = slot::stage_of::free;
   s.inputs.clear();
   s.wholes.clear();

@@ -2,8 +2,8 @@
 // arrival and is bound to it by msg_id; its backward finds the bound sub-solver by the same msg_id, runs and frees it. A pipeline is
 // nothing but the set of bindings that share a msg_id.
 //
-// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, user
-// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), user
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user
+// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
@@ -14,6 +14,8 @@
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
 //   * forward, backward and credit may come twice: the second changes nothing;
+//   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
+//     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
@@ -48,6 +50,8 @@ struct stage_config {
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;  // versions begin here
+  bool keeps = false;            // roles around it, and it itself, may be restarted while packets are under way
+  std::uint32_t incarnation = 0;
 };
 
 class stage : public role {
@@ -58,6 +62,8 @@ class stage : public role {
   role_status status() const override;
   // The most versions of one layer's weights that were here at once, those of packets under way included.
   std::uint32_t most_versions() const { return most_versions_; }
+  // Packets of which something is kept for whoever may be restarted.
+  std::size_t kept() const { return kept_.size(); }
 
  protected:
   // What one hosted layer holds of one packet.
@@ -73,7 +79,8 @@ class stage : public role {
   };
   // A sub-solver.
   struct slot {
-    enum class stage_of { free, forward, sending, waiting, backward } at = stage_of::free;
+    // lost: begin_again() has given up its packet, and its job still runs.
+    enum class stage_of { free, forward, sending, waiting, backward, lost } at = stage_of::free;
     std::uint32_t index = 0;
     header h;  // of the packet's forward
     std::uint32_t valid = 0, first_example = 0;
@@ -113,7 +120,8 @@ class stage : public role {
 
   slot* slot_of(msg_id id);
   slot& slot_at(std::uint32_t index) { return *slots_[index]; }
-  header reply(const slot& s, role_id to) const;
+  header reply(const slot& s, role_id to) const { return reply(s.h, to); }
+  header reply(const header& of, role_id to) const;
   bool training(const slot& s) const { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
 
   const stage_config& config() const { return config_; }
@@ -133,7 +141,15 @@ class stage : public role {
     std::uint32_t missing = 0;
   };
 
-  void take_forward(const envelope& e);
+  // With `keeps`: what has been said of a packet, by edge.
+  struct kept_packet {
+    header h;
+    std::uint32_t valid = 0, first_example = 0;
+    tensors forwards, backwards;
+    bool done = false;  // it has left
+  };
+
+  void take_forward(const envelope& e, effects& out);
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
   void take_finished(const finished& f, effects& out);
@@ -148,6 +164,21 @@ class stage : public role {
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);
   void release(slot& s, effects& out);
+  void clear(slot& s);
+  bool is_past(const header& h) const;
+  void add_slot();
+  // stage_again.cpp
+  kept_packet& kept_of(const slot& s);
+  void learn(const envelope& e, effects& out);
+  void forget(effects& out);
+  bool over(const header& h) const;
+  void take_start(const header& h, effects& out);
+  void begin_again(effects& out);
+  void announce(effects& out);
+  void say_again(role_id to, effects& out);
+  void take_early(slot& s);
+  void give_credit(const header& of, std::size_t edge, effects& out);
+  std::uint64_t oldest_version(std::size_t position) const;
   bool edge_used(const plan_edge& e, const header& h) const;
   void find_needs();
   std::uint32_t backwards_of(const header& h) const;
@@ -189,10 +220,16 @@ class stage : public role {
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id> past_;          // packets that have left, the latest: what comes of them once more is a duplicate
+  std::deque<msg_id> past_;          // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
   std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
   std::vector<std::uint64_t> version_;
   std::vector<bool> has_weights_;
+  std::map<msg_id, kept_packet> kept_;
+  std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
+  std::uint64_t floor_ = 0;                             // nobody needs packets of earlier steps
+  std::uint64_t trained_ = 0, round_ = 0;               // steps and rounds of evaluation that packets have come of: those before are over
+  std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
+  bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
   std::uint32_t most_versions_ = 0;
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output

@@ -119,7 +119,9 @@ bool world::step() {
 // The role reacts; its effects take place while the record is still ours.
 void world::deliver(record& r) {
   auto* h = at_home(r.e.h.dst);
+  if (!h) ++counts_.lost_in_crash;
   if (!h || h->stopped) return;
+  if (of_past_life(r.e)) return void(++counts_.stale);
   if (const auto* t = std::get_if<timer_fired>(&r.e.body); t && r.e.h.src == r.e.h.dst) {
     const auto at = std::find(h->timers.begin(), h->timers.end(), std::pair(t->timer, r.number));
     if (at == h->timers.end()) return;  // cancelled or set again
@@ -151,6 +153,7 @@ void world::schedule_local(time_point when, role_id self, message body, std::uin
   const auto s = fill(r, kind::deliver, node, node);
   r->e.h = {};
   r->e.h.src = r->e.h.dst = self;
+  r->e.h.incarnation = roles_[index_of(self)].incarnation;
   r->e.body = std::move(body);
   r->number = number;
   queue_.push(when, s);
@@ -223,6 +226,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   r->tail = std::max(turn.begin, turn.end - duration(1));  // over before what begins at its end
   r->e.h = {};
   r->e.h.src = r->e.h.dst = self;
+  r->e.h.incarnation = h.incarnation;
   r->e.h.step = e.token;
   queue_.push(turn.begin, s);
 }
@@ -233,9 +237,11 @@ void world::go_on_shared(slot s, record& r) {
     return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);
   }
   const auto self = r.e.h.src;
+  const auto life = r.e.h.incarnation;
   r.e.body = finished{r.e.h.step};
   r.e.h = {};
   r.e.h.src = r.e.h.dst = self;
+  r.e.h.incarnation = life;
   r.number = 0;
   deliver(r);
   queue_.give_back(s);

@@ -61,6 +61,10 @@ class world {
   void crash(std::uint32_t node);
   // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order of ids.
   void restart(std::uint32_t node);
+  // One role alone: it loses what it holds and waits for, what it has said and is not there yet, and what comes while it is down. Restarted as
+  // with its node. Nobody is told.
+  void crash(role_id id);
+  void restart(role_id id);
   bool up(std::uint32_t node) const { return node >= nodes_.size() || nodes_[node].up; }
   std::function<std::unique_ptr<role>(role_id, std::uint32_t incarnation)> remake;
 
@@ -95,6 +99,7 @@ class world {
   struct hosted {
     std::unique_ptr<role> value;
     std::uint32_t node = 0, incarnation = 0;
+    std::uint32_t fenced = 0;  // messages of incarnations before are dropped: it has crashed alone
     bool there = false;  // add() was called
     bool stopped = false;
     time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
@@ -157,6 +162,9 @@ class world {
   // world_life.cpp
   bool void_now(const record& r);
   void plan_crashes();
+  void end_life(hosted& h);
+  void begin_life(role_id id);
+  bool of_past_life(const envelope& e) const;
   void detect(std::uint32_t node, std::uint32_t life);
 
   slot fill(record*& r, kind what, std::uint32_t from, std::uint32_t to);

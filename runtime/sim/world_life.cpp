@@ -36,13 +36,7 @@ void world::crash(std::uint32_t node) {
   ++nodes_[node].life;
   ++counts_.crashed;
   for (auto& h : roles_) {
-    if (h.node != node || !h.value) continue;
-    h.value.reset();
-    h.timers.clear();
-    h.last_job = {};
-    h.last_shared = {};
-    h.last_from = {};
-    h.stopped = false;
+    if (h.node == node && h.value) end_life(h);
   }
   processors_.clear(node, now_);
   if (auto& store = nodes_[node].shared) {
@@ -84,16 +78,52 @@ void world::restart(std::uint32_t node) {
   ++counts_.restarted;
   for (std::uint32_t i = 0; i < roles_.size(); ++i) {
     auto& h = roles_[i];
-    if (!h.there || h.node != node || h.value) continue;
-    h.value = remake(role_id{i}, h.incarnation + 1);
-    if (!h.value) continue;
-    ++h.incarnation;
-    envelope e;
-    e.h.dst = role_id{i};
-    e.h.incarnation = h.incarnation;
-    e.body = start{};
-    inject(std::move(e));
+    if (h.there && h.node == node && !h.value) begin_life(role_id{i});
   }
+}
+
+void world::end_life(hosted& h) {
+  h.value.reset();
+  h.timers.clear();
+  h.last_job = {};
+  h.last_shared = {};
+  h.last_from = {};
+  h.stopped = false;
+}
+
+void world::begin_life(role_id id) {
+  auto& h = roles_[index_of(id)];
+  h.value = remake(id, h.incarnation + 1);
+  if (!h.value) return;
+  ++h.incarnation;
+  envelope e;
+  e.h.dst = id;
+  e.h.incarnation = h.incarnation;
+  e.body = start{};
+  inject(std::move(e));
+}
+
+void world::crash(role_id id) {
+  if (inside_) return at(now_, [this, id] { crash(id); });
+  if (!at_home(id)) return;
+  auto& h = roles_[index_of(id)];
+  end_life(h);
+  h.fenced = h.incarnation + 1;
+  ++counts_.crashed;
+}
+
+void world::restart(role_id id) {
+  if (inside_) return at(now_, [this, id] { restart(id); });
+  if (index_of(id) >= roles_.size() || !remake) return;
+  const auto& h = roles_[index_of(id)];
+  if (!h.there || h.value || !up(h.node)) return;
+  ++counts_.restarted;
+  begin_life(id);
+}
+
+// Was it said by a role that has crashed since, on a node that has not? (Of nodes: void_now.)
+bool world::of_past_life(const envelope& e) const {
+  return index_of(e.h.src) < roles_.size() && e.h.incarnation < roles_[index_of(e.h.src)].fenced;
 }
 
 }  // namespace troupe::sim

@@ -17,8 +17,8 @@ void world::send(role_id self, envelope&& e) {
   auto& from = roles_[index_of(self)];
   e.h.incarnation = from.incarnation;
   if (!to) {
-    // A role of a node that is down, or none at all.
-    if (index_of(e.h.dst) < roles_.size() && !up(roles_[index_of(e.h.dst)].node)) ++counts_.lost_in_crash;
+    // A role that is down, or none at all.
+    if (index_of(e.h.dst) < roles_.size() && roles_[index_of(e.h.dst)].there) ++counts_.lost_in_crash;
     return;
   }
   if (config_.dev) freeze(e);

@@ -158,7 +158,7 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   assemble(layer, next, out);
 }
 
-// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates wants each of them.
+// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates, or makes steps again, wants each of them.
 void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   while (!assembling_[layer]) {
@@ -170,6 +170,7 @@ void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
       c.version = next;
       c.value = std::move(c.later.extract(next).mapped());
     }
+    if (config_.plan->rule == weight_rule::drain) count_read(layer, 0);
     assemble(layer, next, out);
   }
 }

@@ -53,6 +53,7 @@ struct half_config {
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;
   std::uint32_t incarnation = 0;  // > 0: this node has been restarted
+  bool keeps = false;             // roles may be restarted one by one: keep what they will ask for
   bool continued = false;         // shard: begin when the coordinator has sent every block (restore_state), with these
   // Shard: full parameters by graph index to begin from (an empty tensor: the filler), and states of the rule.
   std::shared_ptr<const std::vector<tensor>> initial;

@@ -111,6 +111,10 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
 }
 
 void shard_blocks::updated(shard_block& b) {
+  if (config_.keeps) {
+    b.earlier[b.version] = b.value;
+    if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
+  }
   if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
   b.value = std::move(b.next_value);
   if (!b.next_rule.empty()) b.rule = std::move(b.next_rule);

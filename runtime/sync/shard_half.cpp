@@ -105,6 +105,18 @@ void shard_half::answer_join(const header& h, shard_block& block, effects& out) 
   const auto* b = &block;
   const auto worker = worker_of(h.src);
   const auto wanted = wanted_from(worker, *b), version = version_for(worker, *b);
+  if (config_.keeps) {  // packets under way may have met any of them
+    const auto answers = static_cast<std::uint32_t>(b->earlier.size()) + 1;
+    for (const auto& [older, value] : b->earlier) {
+      auto back = to(h.src);
+      back.version = older;
+      back.flags = flag_join;
+      back.clock = static_cast<std::uint32_t>(wanted);
+      back.packets = answers;
+      out.send({back, weights{b->plan->id, value}});
+    }
+    return give(h.src, *b, version, flag_join, wanted, answers, out);
+  }
   const bool both = b->previous && gives_ == gives::weights && version > config_.first_step;
   if (both) {  // a sibling block may still be one version behind
     auto back = to(h.src);

@@ -66,9 +66,7 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
                  [&](const finished& f) {
                    if (!jobs_.finished(f.token, out)) ++dropped_;
                  },
-                 [&](const start&) {
-                   if (config_.incarnation > 0 && !joining_) begin_join(out);
-                 },
+                 [&](const start&) { take_start(e.h, out); },
                  [&](const settle&) {
                    if (static_cast<std::uint64_t>(e.h.id) <= settling_) return void(++dropped_);
                    settling_ = static_cast<std::uint64_t>(e.h.id);
@@ -104,7 +102,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   auto value = std::make_shared<tensors>(g.grads);
   if (range.count == 1 && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
-    if (l.delay == 0) l.done = h.step + 1;
+    if (!out_of_turn(l)) l.done = h.step + 1;
     on_sum(g.layer, h.step, cover_[0], value, out);
     return step_left(g.layer, h.step, out);
   }
@@ -138,10 +136,10 @@ void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   step_left(layer, step, out);
 }
 
-// Packets of several steps are under way where there is a delay, and a later step may be done first.
+// Packets of several steps are under way where there is a delay (or a stage makes steps again), and a later step may be done first.
 void worker_half::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& l = layers_[layer];
-  if (l.delay == 0) {
+  if (!out_of_turn(l)) {
     l.done = step + 1;
     return on_layer_done(layer, step, out);
   }
@@ -175,6 +173,10 @@ void worker_half::hand(std::uint32_t layer, std::uint64_t version, tensors value
   auto& l = layers_[layer];
   l.handed = version;
   l.begun = true;
+  if (config_.keeps) {
+    l.past[version] = values;
+    if (l.past.size() > config_.plan->versions_needed()) l.past.erase(l.past.begin());
+  }
   auto h = to(l.stage);
   h.version = version;
   out.send({h, layer_weights{layer, std::move(values)}});
@@ -189,7 +191,30 @@ void worker_half::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
 
 // --- after a restart: what do the shards have, and which step do they want from us?
 
+void worker_half::take_start(const header& h, effects& out) {
+  if (config_.keeps && h.src != no_role) {  // a stage of ours is new
+    for (std::uint32_t l = 0; l < layers_.size(); ++l)
+      for (const auto& [version, values] : layers_[l].past) {
+        if (layers_[l].stage != h.src) break;
+        auto again = to(h.src);
+        again.version = version;
+        again.attempt = 1;
+        out.send({again, layer_weights{l, values}});
+      }
+    return;
+  }
+  if (config_.incarnation == 0 || joining_) return;
+  if (config_.keeps)  // gradients that we had and nobody else: the stages make them again
+    for (auto s : config_.plan->stages[config_.worker]) out.send({to(s), start{}});
+  begin_join(out);
+}
+
 void worker_half::begin_join(effects& out) {
+  if (own_blocks_ == 0 && config_.keeps) {  // nothing to ask for
+    auto h = to(config_.coordinator);
+    h.step = config_.first_step;
+    return out.send({h, ready{ready::what_of::joined}});
+  }
   joining_.emplace();
   for (const auto& l : layers_)
     for (auto id : l.blocks) out.send({to(shard_of(id)), fetch{id, true}});
@@ -209,6 +234,7 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   joining_.reset();
   // Who steps by itself gets states; weights are then answers to questions of the life before.
   const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
+  if (config_.keeps) return go_on_with_all(step, std::move(answers), out);
   if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
   for (auto& l : layers_) l.done = l.handed = step;
   const auto block_of = [](const envelope& a) {
@@ -242,6 +268,27 @@ void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out
   for (const auto& a : answers)
     if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
   if (has_loader()) out.send({to(loader()), resume_at{step}});
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, ready{ready::what_of::joined}});
+}
+
+// Stages make again whatever packets may still be needed, so they are handed every version that there is, the oldest first. Sums that the
+// shards have already are duplicates there.
+void worker_half::go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out) {
+  std::stable_sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.h.version < b.h.version; });
+  const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };
+  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
+  for (const auto& a : answers)
+    if (a.h.flags & flag_join) oldest.try_emplace(block_of(a), a.h.version);
+  for (auto& l : layers_) {
+    l.done = l.handed = step;
+    std::uint64_t from = 0;
+    for (auto id : l.blocks) from = std::max(from, oldest[id]);
+    if (!l.blocks.empty()) l.handed = from;
+  }
+  on_joined(step, out);
+  for (const auto& a : answers) on_weights(a.h, std::get<weights>(a.body), out);
   auto h = to(config_.coordinator);
   h.step = step;
   out.send({h, ready{ready::what_of::joined}});

@@ -49,7 +49,8 @@ class worker_half : public role {
     std::uint64_t handed = 0;           // version the stage has
     bool begun = false;                 // it has one
     std::uint32_t delay = 0;            // steps that the stage runs ahead of its updates (graph/warm_up.hpp)
-    std::set<std::uint64_t> ahead;      // steps whose gradients have left before those of step `done`; with a delay only
+    std::set<std::uint64_t> ahead;      // steps whose gradients have left before those of step `done` (out_of_turn)
+    std::map<std::uint64_t, tensors> past;  // half_config::keeps: what the stage was handed, for when it is restarted
   };
 
   // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run.
@@ -84,6 +85,8 @@ class worker_half : public role {
   bool has_loader() const { return config_.worker < config_.plan->loaders.size(); }
   role_id loader() const { return config_.plan->loaders[config_.worker]; }
   bool joining() const { return joining_.has_value(); }
+  // May a later step of this layer be done before an earlier one? Where its stage runs ahead of its weights, or makes steps again.
+  bool out_of_turn(const layer_half& l) const { return l.delay > 0 || config_.keeps; }
 
   half_config config_;
   std::vector<layer_half> layers_;
@@ -107,7 +110,9 @@ class worker_half : public role {
   void take_gradient(const header& h, const gradient& g, effects& out);
   void step_left(std::uint32_t layer, std::uint64_t step, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
+  void take_start(const header& h, effects& out);
   void begin_join(effects& out);
+  void go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out);
   void take_join(const envelope& e, std::uint32_t block, effects& out);
   void check_settled(effects& out);
 
