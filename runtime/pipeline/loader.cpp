@@ -20,7 +20,8 @@ loader::loader(loader_config c) : config_(std::move(c)) {
   next_step_ = granted_ = config_.first_step;
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
-  const auto keep = (4 + config_.plan->warm_up) * range_.count + 2 * (config_.plan->sub_solvers + 1);
+  const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
+  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + 1);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
