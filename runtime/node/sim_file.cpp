@@ -237,7 +237,8 @@ class sim_reader {
       time(r, "restart_after", f.restart_after);
       std::vector<std::string> roles;
       if (r.texts("roles", roles) && named) r.error("roles", "it has nodes or roles, not both");
-      for (std::size_t i = 0; i < roles.size(); ++i) spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
+      for (std::size_t i = 0; i < roles.size(); ++i)
+        spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
       std::int64_t times = 1;
       if (r.integer("times", times, 1, 100000)) f.times = static_cast<std::uint32_t>(times);
     }
@@ -296,7 +297,9 @@ diagnostics find_roles(sim_spec& s, const job_plan& p) {
     }
     const bool part = role->kind == role_kind::stage || role->kind == role_kind::loader || role->kind == role_kind::worker;
     if (!part || role->tester || !p.placed)
-      list.push_back({at, "'" + name + "' cannot crash alone, only with its node: that can stages, loaders and halves of jobs with placed layers"});
+      list.push_back(
+          {at, "'" + name +
+                   "' cannot crash alone, only with its node: that can stages, loaders and halves of jobs with placed layers"});
     s.faults.list[fault].roles.push_back(role->id);
   }
   return list;

@@ -189,11 +189,11 @@ TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
   const auto placed = done({job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3", "--seed", "2"});
   EXPECT_EQ(quiet["weights_sha256"], placed["weights_sha256"]);
   const auto faults = [&](const std::string& role) {
-    return write("stage.toml",
-                 "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nuntil = \"20ms\"\ntimes = 3\nroles = [\"" + role + "\"]\nrestart_after = \"1ms\"\n");
+    return write("stage.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nuntil = \"20ms\"\ntimes = 3\nroles = [\"" + role +
+                                   "\"]\nrestart_after = \"1ms\"\n");
   };
   auto killed = words;
-  killed.insert(killed.end(), {"--faults", faults(STAGE_NAME)});
+  killed.insert(killed.end(), {"--faults", faults("host1/ip2..relu2")});
   const auto d = done(killed);
   EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]);
   EXPECT_GT(d["faults"]["crashed"].get<std::uint64_t>(), 0u);
