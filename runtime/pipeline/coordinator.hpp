@@ -59,7 +59,7 @@ struct coordinator_config {
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   std::int64_t batch = 0;
   std::uint32_t window = 3;
-  bool keeps = false;  // restarted stages, loaders and halves make again what was lost: all losses come
+  bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   mode_facts mode;
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.

@@ -20,13 +20,17 @@ loader::loader(loader_config c) : config_(std::move(c)) {
   next_step_ = granted_ = config_.first_step;
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
-  const auto keep = (4 + config_.plan->warm_up) * range_.count + 2 * (config_.plan->sub_solvers + 1);
+  const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
+  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + 1);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const grant& g) { granted_ = std::max(granted_, g.until); },
+                 [&](const grant& g) {
+                   granted_ = std::max(granted_, g.until);
+                   if (config_.keeps) forget_rounds();
+                 },
                  [&](const portion& p) {
                    if (e.h.clock == config_.incarnation) take_portion(p);
                  },
@@ -327,19 +331,23 @@ void loader::send_kept(role_id to, effects& out) {
   }
 }
 
-// Packets of steps that are over. A round of evaluation is over when the next has begun, or training behind it. Whoever has forgotten a
-// packet does not give its credit back.
+// Steps behind it are granted when a round of evaluation is over: reports from before a restart may have made it complete.
+void loader::forget_rounds() {
+  std::erase_if(rounds_, [&](const round& r) { return r.version < granted_; });
+  std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < granted_; });
+  forget_kept();
+}
+
+// Packets of steps that are over; of a round of evaluation, when the next has begun, or training behind it. Whoever has forgotten a packet, or
+// waits for the rest of it, does not give its credit back.
 void loader::forget_kept() {
   const auto from = needed_from();
-  std::uint64_t trained = 0, latest = 0;
+  std::uint64_t latest = 0;
   for (const auto& k : kept_)
-    if (k.h.phase == static_cast<std::uint8_t>(phase::train))
-      trained = std::max(trained, k.h.step + 1);
-    else
-      latest = std::max(latest, k.h.step);
+    if (k.h.phase == static_cast<std::uint8_t>(phase::test)) latest = std::max(latest, k.h.step);
   std::erase_if(kept_, [&](const kept& k) {
     const bool train = k.h.phase == static_cast<std::uint8_t>(phase::train);
-    if (train ? k.h.step >= from : k.h.step >= latest && trained <= k.h.version) return false;
+    if (train ? k.h.step >= from : k.h.step >= latest && granted_ <= k.h.version) return false;
     for (auto& c : credit_) c.give_back(k.h.id);
     return true;
   });

@@ -206,7 +206,8 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.keeps && e.h.port < self().out_edges.size() && !is_past(e.h)) {  // we have been restarted since, and will make it again
+  if (!s && config_.keeps && e.h.port < self().out_edges.size() &&
+      !is_past(e.h)) {  // we have been restarted since, and will make it again
     auto& [h, grads] = early_[e.h.id];
     h = e.h;
     grads.resize(self().out_edges.size());

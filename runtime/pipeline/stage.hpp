@@ -220,16 +220,16 @@ class stage : public role {
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id> past_;          // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
+  std::deque<msg_id> past_;  // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
   std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
   std::vector<std::uint64_t> version_;
   std::vector<bool> has_weights_;
   std::map<msg_id, kept_packet> kept_;
   std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
   std::uint64_t floor_ = 0;                             // nobody needs packets of earlier steps
-  std::uint64_t trained_ = 0, round_ = 0;               // steps and rounds of evaluation that packets have come of: those before are over
-  std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
-  bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
+  std::uint64_t trained_ = 0, round_ = 0;  // steps and rounds of evaluation that packets have come of: those before are over
+  std::uint32_t lives_ = 0;                // restarts, its own and those that made it begin again
+  bool grows_ = false;                     // somebody here was restarted: more sub-solvers rather than waiting for one
   std::uint32_t most_versions_ = 0;
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output

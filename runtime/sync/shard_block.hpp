@@ -29,9 +29,9 @@ struct shard_block {
   tensors rule;               // state tensors of the update rule
   tensor next_value;          // being made by the job that runs
   tensors next_rule;
-  tensor previous;     // the value one version ago, where a worker on another node may be restarted and ask for it
+  tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
-  bool ready = false;  // filled
+  bool ready = false;                       // filled
   bool updating = false;
 };
 

@@ -145,6 +145,8 @@ const row rows[] = {
     {"[[fault]]\nkind = \"slow\"\nnodes = [1]\n", "1:1", "it needs a factor"},
     {"[[fault]]\nkind = \"crash\"\n", "1:1", "it needs 'from'"},
     {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nuntil = \"1s\"\n", "4:1", "'until' is before 'from'"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nnodes = [2]\nroles = [\"host0\"]\n", "5:1", "nodes or roles, not both"},
+    {"[[fault]]\nkind = \"drop\"\nprobability = 0.1\nroles = [\"host0\"]\n", "4:1", "roles"},
     {"[fault]\nkind = \"drop\"\n", "1:2", "'fault' must be a list of tables: [[fault]]"},
     {"resend = \"0s\"\n", "1:1", "'resend' must be more than nothing"},
     {"detekt = \"1s\"\n", "1:1", "unknown key 'detekt'; did you mean 'detect'?"},

@@ -47,6 +47,9 @@ std::shared_ptr<prepared_job> random_placed(std::uint64_t seed) {
   random_net net(seed);
   auto spec = net.job();
   spec.train.finish.steps = net.draw(2, 5);
+  const std::vector<const char*> samplers{"shuffle", "shuffle", "shuffle", "served", "seeded", "replicate"};
+  const auto& kind = samplers[seed % samplers.size()];
+  spec.data.sampler = {kind, checked({}, shared_tables()->samplers.find(kind)->specs), {}};
   bool feature = false;
   net.place(spec, 4, feature);
   auto nodes = apart_nodes(4);
@@ -108,8 +111,8 @@ void must_be_found(const char* name, const std::function<std::unique_ptr<mistake
     const auto wrong = make();
     mode_shape once;
     once.steps = shape.steps;
-    const auto what = disturbed(ledger_chain(shape), seed, nullptr, wrong.get(), true,
-                                [&](const run_result& r) { return off_ledger(r, once); });
+    const auto what =
+        disturbed(ledger_chain(shape), seed, nullptr, wrong.get(), true, [&](const run_result& r) { return off_ledger(r, once); });
     if (what.empty()) continue;
     std::printf("%s: found at seed %llu: %s\n", name, static_cast<unsigned long long>(seed), what.c_str());
     return;
