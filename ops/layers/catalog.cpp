@@ -5,6 +5,7 @@
 #define TROUPE_STOCK_LAYERS(LAYER) \
   LAYER(accuracy) \
   LAYER(avg_pool) \
+  LAYER(batch_norm) \
   LAYER(bias) \
   LAYER(concat) \
   LAYER(convolution) \
@@ -18,6 +19,7 @@
   LAYER(flatten) \
   LAYER(gelu) \
   LAYER(hinge) \
+  LAYER(layer_norm) \
   LAYER(linear) \
   LAYER(lrn) \
   LAYER(max_pool) \

@@ -458,13 +458,13 @@ class planner {
       const auto rows = placed_rows(p);
       std::vector<std::uint32_t> takers;
       for (const auto& r : rows) takers.push_back(r.taker);
-      if (!param.spec.trainable) {
-        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
-        continue;
-      }
       if (apart(rows)) {
         for (const auto& r : rows)
           plan_.blocks.push_back({0, p, r.begin, r.end - r.begin, shard_beside(plan_[plan_.workers[r.taker]].node), {r.taker}});
+        continue;
+      }
+      if (!param.spec.trainable) {
+        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
         continue;
       }
       for (std::int64_t begin = 0; begin < param.spec.dims.count();) {
