@@ -5,11 +5,11 @@
 namespace troupe {
 namespace {
 
-// Per layer: does a gradient of its outputs lead to anything that is trained?
+// Per layer: does a gradient of its outputs lead to anything that is trained, or (running statistics leave with the gradients) folded?
 std::vector<bool> trains(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (const auto& g : graph.layers) {
-    bool t = has_trainable(graph, g);
+    bool t = !g.params.empty();
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
       t = t || (g.inputs[k].layer >= 0 && g.maths->differentiable(k) && found[static_cast<std::size_t>(g.inputs[k].layer)]);
     found[g.index] = t;

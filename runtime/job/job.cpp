@@ -8,6 +8,7 @@
 #include "runtime/graph/plan_check.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
+#include "runtime/pipeline/joint_stage.hpp"
 #include "runtime/pipeline/loader.hpp"
 #include "runtime/pipeline/lost_role.hpp"
 #include "runtime/pipeline/stage.hpp"
@@ -139,8 +140,11 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.seed = j->spec.seed;
   c.keeps = j->keeps() && !me.tester;
   c.incarnation = incarnation;
-  if (me.layers.size() == 1)
-    if (const auto* own = j->all->stages.find(j->graph.layers[me.layers[0]].type)) return own->make(std::move(c));
+  if (me.layers.size() == 1) {
+    const auto& l = j->graph.layers[me.layers[0]];
+    if (const auto* own = j->all->stages.find(l.type)) return own->make(std::move(c));
+    if (l.maths->joint() && !me.tester) return std::make_unique<joint_stage>(std::move(c));
+  }
   return std::make_unique<stage>(std::move(c));
 }
 
@@ -159,7 +163,7 @@ std::string gone_with(const prepared_job& j, role_id r) {
   if (me.kind == role_kind::shard) return "its parameters are gone";
   // A layer with a will of its own: what its likes on other workers had told it of the step.
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
-      j.all->stages.find(j.graph.layers[me.layers[0]].type))
+      (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";
   // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
   const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
@@ -220,6 +224,20 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   return f;
 }
 
+// What layers that keep statistics want of a mode (with these options); empty: it does.
+std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
+  for (const auto& l : j.graph.layers)
+    if (l.maths->joint() && l.in_train && (!m.lockstep || m.portions))
+      return "mode '" + m.name +
+             "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
+             "' together (mode bsp can)";
+  for (const auto& p : j.graph.params)
+    if (auto why = p.spec.trainable || !m.no_statistics ? "" : m.no_statistics(o, j.plan); !why.empty())
+      return "mode '" + m.name + "' cannot keep the running statistics of layer '" + j.graph.layers[p.layer].name + "' ('" +
+             p.spec.name + "'): " + why;
+  return {};
+}
+
 // A mode that a person asks for while the job runs.
 std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
                                     const std::vector<std::pair<std::string, std::string>>& given, std::string& error) {
@@ -241,6 +259,8 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
+    error = wrong_for_statistics(j, *m, o);
+    if (!error.empty()) return std::nullopt;
     return facts_of(*m, o);
   } catch (const option_error& e) {
     error = "mode " + name + ": " + e.what();
@@ -272,6 +292,7 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
     return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
                           "' has its own idea of which weights a step may use"};
+  if (auto wrong = wrong_for_statistics(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +
@@ -356,11 +377,6 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   auto graph = build_graph(j->spec, j->all->layers, j->data->example(), j->data->classes(), j->data->label(), j->data->ids());
   if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
   j->graph = std::move(std::get<model_graph>(graph));
-  for (const auto& p : j->graph.params)
-    if (!p.spec.trainable)
-      return diagnostics{{j->spec.layers.empty() ? j->spec.at : j->graph.layers[p.layer].spec->at,
-                          "layer '" + j->graph.layers[p.layer].name + "' keeps running statistics ('" + p.spec.name +
-                              "'), which no sync mode folds yet"}};
   const auto* order = j->all->samplers.find(d.sampler.kind);
   if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
   j->spec.data.how = order->how;
@@ -369,6 +385,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   j->plan = std::move(std::get<job_plan>(plan));
   if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;
   if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
+  for (const auto& l : j->graph.layers)
+    if (auto wrong = l.in_train ? joint_stage::check(j->plan, l) : ""; !wrong.empty())
+      return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
   for (const auto& l : j->graph.layers)
     if (const auto* own = j->all->stages.find(l.type); own && own->check)
       if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};

@@ -7,6 +7,7 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 
 namespace troupe {
@@ -36,7 +37,7 @@ class stopwatch {
 struct plain_loop::impl {
   // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
   struct pass {
-    tensors in, out, grad_out, grad_in, grad_params;
+    tensors in, out, grad_out, grad_in, grad_params, stats;
     saved kept;
     std::unique_ptr<plan> made;
     // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
@@ -76,7 +77,6 @@ struct plain_loop::impl {
   std::vector<parameter> parameters;        // by index in the graph
   std::vector<packet_tree<tensors>> trees;  // by layer
   tensor data, label;
-  tensors stats;
   std::map<std::uint32_t, std::pair<double, double>> losses;  // by layer: weighted sum, weight
 };
 
@@ -173,7 +173,8 @@ void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
     p.out.clear();
     for (const auto& s : l.out) p.out.push_back(tensor::declare(s, j->spec.type()));
     if (!p.made) p.made = l.maths->prepare(*dev, l.in, phase::train, j->spec.type());
-    auto c = context_of(l, packet, &stats);
+    p.stats.clear();
+    auto c = context_of(l, packet, &p.stats);
     l.maths->forward(c, *p.made, p.in, params_of(l), p.out, p.kept);
     if (l.wants_backward) {
       const auto needs = l.maths->backward_needs(l.in);
@@ -230,7 +231,7 @@ void plain_loop::impl::backward(std::uint32_t packet, plain_times* times) {
     for (std::size_t k = 0; k < l.params.size(); ++k)
       if (parameters[l.params[k]].trained)
         p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
-    auto c = context_of(l, packet, &stats);
+    auto c = context_of(l, packet, nullptr);
     l.maths->backward(c, *p.made, p.kept, params_of(l), p.grad_out, p.grad_in, p.grad_params, false);
     p.kept = {};
   }
@@ -242,6 +243,10 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   for (const auto& l : j->graph.layers) {
     auto& p = passes[l.index];
     if (l.params.empty() || p.grad_params.empty()) continue;
+    for (std::size_t k = 0; k < l.params.size(); ++k)
+      if (const auto& spec = j->graph.params[l.params[k]].spec; !spec.trainable)
+        p.grad_params[k] = tensor::declare(spec.dims, j->spec.type());
+    weigh_statistics(*dev, j->graph, l, p.stats, packet, j->plan.packets, p.grad_params);
     trees[l.index].add({packet, 1}, std::move(p.grad_params), {}, [this](tensors a, const tensors& b) {
       for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i]) dev->apply(binary::add, a[i], b[i], a[i]);
@@ -271,8 +276,9 @@ void plain_loop::impl::update() {
     if (!sum) continue;
     for (std::size_t k = 0; k < l.params.size(); ++k) {
       auto& mine = parameters[l.params[k]];
-      if (!mine.trained) continue;
       const auto& spec = j->graph.params[l.params[k]].spec;
+      if (!spec.trainable) fold_statistics(*dev, spec, j->plan.packets, mine.value, (*sum)[k], mine.value);
+      if (!mine.trained) continue;
       rule_step in;
       in.step = at;
       in.updates = at;

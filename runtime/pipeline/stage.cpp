@@ -346,6 +346,9 @@ void stage::declare(slot& s) {
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
     if (!training(s) || !l.wants_backward) continue;
+    for (auto q : l.params)
+      if (const auto& spec = config_.graph->params[q].spec; !spec.trainable)
+        pass.stats.push_back(tensor::declare(spec.dims, config_.type));
     for (std::size_t i = 0; i < l.in.size(); ++i)
       if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.type);
     for (std::size_t i = 0; i < l.params.size(); ++i) {

@@ -115,6 +115,10 @@ class stage : public role {
   void gather(slot& s, std::size_t position) const;
   void fill_grad_out(slot& s, std::size_t position, device& d) const;
   void hand_back(slot& s, device& d) const;
+  void join_inputs(slot& s, device& d) const;
+  void cut_outputs(slot& s, device& d) const;
+  context context_of(slot& s, std::size_t position, device& d) const;
+  void keep(slot& s, std::size_t position) const;  // what backward_needs() asks for
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
@@ -182,9 +186,7 @@ class stage : public role {
   bool edge_used(const plan_edge& e, const header& h) const;
   void find_needs();
   std::uint32_t backwards_of(const header& h) const;
-  void join_inputs(slot& s, device& d) const;
   void add_inputs(slot& s, std::size_t need, device& d) const;
-  void cut_outputs(slot& s, device& d) const;
   tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                          device& d) const;
   tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;

@@ -136,8 +136,9 @@ void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects
   out.send({back, weights{b.plan->id, b.value}});
 }
 
-void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out) {
-  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), scale, step);
+void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step,
+                            effects& out) {
+  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step);
   jobs_.run(
       std::move(work), cost,
       [this, &b](effects& more) {
