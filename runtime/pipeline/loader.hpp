@@ -85,6 +85,8 @@ class loader final : public role {
   bool send_front(effects& out);
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
+  bool evaluates(std::uint32_t packet) const;
+  void next_of(round& r) const;
 
   loader_config config_;
   packet_range range_;

@@ -32,6 +32,10 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
     pass.planned_examples[ph] = s.examples;
   }
   context c{d, static_cast<phase>(ph), config_.seed, l.index, s.h.step, s.first_example, s.h.packet, s.h.packets, &pass.stats};
+  if (s.keeps_lanes && !l.carries.empty()) {
+    c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
+    c.carried_out = &pass.carried_out;
+  }
   l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
   if (training(s) && l.wants_backward) {
     const auto needs = l.maths->backward_needs(l.in);
