@@ -132,7 +132,8 @@ void product(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, c
       const i64 depth = smallest(product_depth, k_count - k);
       if (transpose_a)
         pack_columns(
-            end - first, [&](i64 t) { return row_of(first + t) - row_of(first); }, depth, a + k * lda + row_of(first), lda, scratch);
+            end - first, [&](i64 t) { return row_of(first + t) - row_of(first); }, depth, a + k * lda + row_of(first), lda,
+            scratch);
       for (i64 t = first; t < end && !transpose_a; ++t)
         pack_rows(static_cast<int>(row_of(t + 1) - row_of(t)), depth, a + row_of(t) * lda + k, lda,
                   scratch + (row_of(t) - row_of(first)) * depth);

@@ -97,10 +97,18 @@ TEST_F(generating, a_trained_net_writes_what_it_has_learnt) {
     const auto g = made(*j, trained.weights);
     std::vector<std::int32_t> start;
     std::string why;
-    EXPECT_TRUE(g->encode("\xc3\xa9" "ab", start, why)) << why;
+    EXPECT_TRUE(
+        g->encode("\xc3\xa9"
+                  "ab",
+                  start, why))
+        << why;
     return generate(*g, start, 12, temperature, seed);
   };
-  EXPECT_EQ(write(0, 1).text, "c\xc3\xa9" "abc\xc3\xa9" "abc\xc3\xa9" "ab");
+  EXPECT_EQ(write(0, 1).text,
+            "c\xc3\xa9"
+            "abc\xc3\xa9"
+            "abc\xc3\xa9"
+            "ab");
   EXPECT_LT(write(0.5, 1).nats, 0.1);
   EXPECT_EQ(write(100, 7).text, write(100, 7).text);
   EXPECT_NE(write(100, 7).text, write(100, 8).text);
