@@ -57,6 +57,10 @@ std::vector<tensor_ref> model_graph::consumers(tensor_ref t) const {
   return found;
 }
 
+bool model_graph::carries() const {
+  return std::any_of(layers.begin(), layers.end(), [](const graph_layer& l) { return !l.carries.empty(); });
+}
+
 double model_graph::flops_per_packet() const {
   double sum = 0;
   for (const auto& g : layers)

@@ -6,6 +6,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/plan_check.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/joint_stage.hpp"
@@ -123,6 +124,13 @@ std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
   return std::make_unique<data_server>(std::move(c));
 }
 
+// What the stage's packets begin with, where a checkpoint has it.
+void set_carried(const prepared_job& j, const role_plan& me, stage_config& c) {
+  if (!j.graph.carries() || me.tester || j.continued) return;
+  for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k)
+    for (auto l : me.layers) c.carried[k].push_back(carried_from(j.initial, j.graph.layers[l], k));
+}
+
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& me = j->plan[r];
   stage_config c;
@@ -136,6 +144,8 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.plan = plan_of(j);
   c.slots = me.tester ? 1 : me.slots;
   c.first_step = j->first_step;
+  c.await_carried = j->continued;
+  set_carried(*j, me, c);
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   c.keeps = j->keeps() && !me.tester;
@@ -165,6 +175,9 @@ std::string gone_with(const prepared_job& j, role_id r) {
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";
+  if (j.graph.carries() && !me.tester &&
+      (me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker))
+    return "the state that its lanes carried is gone";
   // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
   const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
   if (j.plan.placed && !j.keeps() && on_the_way && !me.tester) return "the packets that were under way there are gone";
@@ -310,6 +323,19 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   return std::nullopt;
 }
 
+// Does everything suit layers that carry state?
+std::optional<diagnostic> check_carries(const prepared_job& j) {
+  if (!j.graph.carries()) return std::nullopt;
+  const auto& s = j.spec.data.sampler;
+  if (!make_sampler(j, 0, j.spec.seed)->keeps_lanes())
+    return diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
+                                "' an example does not go on where the one before it stopped; sampler 'lanes' sees to that"};
+  if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.portions)
+    return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a lane with its worker; mode '" + mode.name +
+                                                "' deals packets to whoever is free"};
+  return std::nullopt;
+}
+
 // Layers with a will of their own talk to their likes on all workers, and have none at a tester.
 plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
@@ -396,6 +422,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
+  if (auto wrong = check_carries(*j)) return diagnostics{*wrong};
+  j->plan.eval_lanes = j->graph.carries() && make_eval_sampler(*j)->keeps_lanes();
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   try {
     j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));

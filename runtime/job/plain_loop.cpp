@@ -7,6 +7,7 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 
@@ -40,6 +41,7 @@ struct plain_loop::impl {
     tensors in, out, grad_out, grad_in, grad_params, stats;
     saved kept;
     std::unique_ptr<plan> made;
+    std::vector<tensors> carried;  // by packet
     // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
     std::vector<std::vector<tensor_ref>> takers;
   };
@@ -52,6 +54,7 @@ struct plain_loop::impl {
   impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer);
   void fill_parameters();
   void load(std::uint32_t packet);
+  tensors carried_in(const graph_layer& l, std::uint32_t packet);
   void forward(std::uint32_t packet, plain_times* times);
   void backward(std::uint32_t packet, plain_times* times);
   tensor gradient_of(const pass& p, std::size_t output);
@@ -134,6 +137,15 @@ void plain_loop::impl::load(std::uint32_t packet) {
   j->data->read(split::train, indices, data, label);
 }
 
+// What the layer has carried in this packet's lanes; empty: zeros.
+tensors plain_loop::impl::carried_in(const graph_layer& l, std::uint32_t packet) {
+  auto& mine = passes[l.index].carried;
+  if (l.carries.empty()) return {};
+  if (mine.empty())
+    for (std::uint32_t k = 0; k < j->plan.packets; ++k) mine.push_back(carried_from(j->initial, l, k));
+  return at % static_cast<std::uint64_t>(order->steps_per_epoch()) == 0 ? tensors{} : std::move(mine[packet]);
+}
+
 context plain_loop::impl::context_of(const graph_layer& l, std::uint32_t packet, tensors* s) const {
   const auto first = static_cast<std::uint64_t>(packet) * static_cast<std::uint64_t>(j->graph.packet_examples);
   return context{*dev, phase::train, j->spec.seed, l.index, at, first, packet, j->plan.packets, s};
@@ -175,7 +187,12 @@ void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
     if (!p.made) p.made = l.maths->prepare(*dev, l.in, phase::train, j->spec.type());
     p.stats.clear();
     auto c = context_of(l, packet, &p.stats);
+    const auto before = carried_in(l, packet);
+    tensors after;
+    if (!before.empty()) c.carried_in = &before;
+    if (!l.carries.empty()) c.carried_out = &after;
     l.maths->forward(c, *p.made, p.in, params_of(l), p.out, p.kept);
+    if (!l.carries.empty()) p.carried[packet] = std::move(after);
     if (l.wants_backward) {
       const auto needs = l.maths->backward_needs(l.in);
       if (needs.inputs) p.kept.inputs = p.in;

@@ -53,7 +53,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
                    last_round_ = v.round;
                    const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
-                   rounds_.push_back({v.round, e.h.version, tester_ ? 0 : (*config_.plan)[config_.self].worker, n});
+                   rounds_.push_back({v.round, e.h.version, 0, n});
+                   if (!evaluates(0)) next_of(rounds_.back());
                  },
                  [&](const credit&) {
                    if (e.h.port < credit_.size()) credit_[e.h.port].give_back(e.h.id);
@@ -149,6 +150,8 @@ std::shared_ptr<loader::item> loader::training_item(next_packet p) {
   i->h.packet = p.packet;
   i->h.packets = config_.plan->packets;
   i->h.phase = static_cast<std::uint8_t>(phase::train);
+  if (config_.order->keeps_lanes() && p.step % static_cast<std::uint64_t>(config_.order->steps_per_epoch()) == 0)
+    i->h.flags |= flag_reset;
   return i;
 }
 
@@ -164,8 +167,18 @@ std::shared_ptr<loader::item> loader::evaluation_item() {
   i->h.packet = r.next;
   i->h.packets = r.packets;
   i->h.phase = static_cast<std::uint8_t>(phase::test);
-  r.next += tester_ ? 1 : static_cast<std::uint32_t>(config_.plan->ranges.size());
+  next_of(r);
   return i;
+}
+
+// Packets of an evaluation that are this loader's.
+bool loader::evaluates(std::uint32_t packet) const {
+  return tester_ || config_.plan->eval_worker(packet) == (*config_.plan)[config_.self].worker;
+}
+
+void loader::next_of(round& r) const {
+  do ++r.next;
+  while (r.next < r.packets && !evaluates(r.next));
 }
 
 bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }

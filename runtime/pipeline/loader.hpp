@@ -92,6 +92,8 @@ class loader final : public role {
   std::uint64_t needed_from() const;
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
+  bool evaluates(std::uint32_t packet) const;
+  void next_of(round& r) const;
 
   loader_config config_;
   packet_range range_;

@@ -2,8 +2,10 @@
 // arrival and is bound to it by msg_id; its backward finds the bound sub-solver by the same msg_id, runs and frees it. A pipeline is
 // nothing but the set of bindings that share a msg_id.
 //
-// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user
-// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user;
+//               collect, restore_state (carried state)
+// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user;
+//               state (carried)
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
@@ -13,6 +15,8 @@
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
+//   * with layers that carry state (carried.hpp), packet k of step t + 1 runs its forward after packet k of step t; in an evaluation
+//     with lanes packet p + packets after packet p. Training and tests have states of their own;
 //   * forward, backward and credit may come twice: the second changes nothing;
 //   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
 //     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
@@ -26,6 +30,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +57,9 @@ struct stage_config {
   std::uint64_t first_step = 0;  // versions begin here
   bool keeps = false;            // roles around it, and it itself, may be restarted while packets are under way
   std::uint32_t incarnation = 0;
+  // Of a stage whose layers carry state: it begins with `carried` (by packet and position; missing: zeros), or waits for restore_state.
+  std::map<std::uint32_t, std::vector<tensors>> carried;
+  bool await_carried = false;
 };
 
 class stage : public role {
@@ -71,6 +79,7 @@ class stage : public role {
     tensors in, out, params;
     tensors grad_out, grad_in, grad_params;
     tensors stats;
+    tensors carried_in, carried_out;
     saved kept;
     std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
     std::int64_t planned_examples[2] = {0, 0};
@@ -86,6 +95,7 @@ class stage : public role {
     std::uint32_t valid = 0, first_example = 0;
     std::vector<layer_pass> passes;  // by position in role_plan::layers
     bool is_void = false;            // nobody needs it any more
+    bool keeps_lanes = false;        // state is carried on from this packet
     std::int64_t examples = 0;
     tensors inputs;             // by in-edge
     tensors wholes;             // by need: put together from the inputs
@@ -156,6 +166,16 @@ class stage : public role {
   void take_forward(const envelope& e, effects& out);
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
+  // --- stage_lanes.cpp
+  void begin_lanes();
+  bool lanes_ready(const header& h) const;
+  void enter_lanes(slot& s);
+  void leave_lanes(slot& s);
+  void take_collect(const envelope& e, effects& out);
+  void take_carried(const restore_state& s);
+  bool in_lanes(const header& h) const {
+    return carries_ && (h.phase == static_cast<std::uint8_t>(phase::train) || config_.plan->eval_lanes);
+  }
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
   bool weights_ready(const header& h) const;
@@ -239,6 +259,14 @@ class stage : public role {
   std::vector<contributions> in_grads_;             // by need
   std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
   std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
+  // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
+  struct lane {
+    std::uint64_t next = 0, round = 0;
+    std::vector<tensors> state;  // by position
+  };
+  bool carries_ = false;
+  std::set<std::uint32_t> restored_;        // pieces that have come back
+  std::map<std::uint32_t, lane> lanes_[2];  // by phase, packet (modulo the plan's packets)
   bool wants_backward_ = false;
   bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
   job_cost forward_cost_, backward_cost_;

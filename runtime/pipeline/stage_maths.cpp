@@ -48,6 +48,10 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
     pass.planned_examples[ph] = s.examples;
   }
   auto c = context_of(s, position, d);
+  if (s.keeps_lanes && !l.carries.empty()) {
+    c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
+    c.carried_out = &pass.carried_out;
+  }
   l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
   keep(s, position);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));

@@ -152,7 +152,7 @@ void shard_half::take_ready(const header& h, const ready& r, effects&) {
   if (r.what != ready::what_of::settled || worker_of(h.src) >= workers()) return void(++dropped_);
   const auto round = static_cast<std::uint64_t>(h.id);
   if (round < settling_) return void(++dropped_);
-  if (round > settling_) {
+  if (round > settling_ || settled_.empty()) {  // the first word of a round
     settling_ = round;
     boundary_ = h.step;
     settled_.clear();

@@ -40,7 +40,9 @@ class random_net {
     at_ = "data";
     channels_ = 2, extent_ = 8, flat_ = false;
     for (auto n = draw(1, 4); n > 0; --n) image_layer(j);
-    if (chance(0.5)) {
+    steps_ = chance(0.25);
+    if (steps_) recurrent_layer(j);
+    if (!steps_ && chance(0.5)) {
       add(j, "flatten", {at_});
       flat_ = true;
     }
@@ -71,7 +73,7 @@ class random_net {
       for (std::int64_t k = 0; k < parts; ++k) l.place.push_back("n" + std::to_string(draw(1, nodes)));
       if (chance(0.6)) l.fraction = fractions(static_cast<std::size_t>(parts));
       l.key_at["partition"] = {};
-      if (kind == 2 && splits(l)) {
+      if (kind == 2 && splits(l) && !(l.type == "linear" && l.values.integer("axis") > 1)) {
         l.partition = adds(l.type) && chance(0.4) ? "input" : "feature";
         feature = true;
       }
@@ -190,25 +192,34 @@ class random_net {
     add(j, "euclidean", {score, at_});
   }
 
+  // Channels are its time.
+  void recurrent_layer(job_spec& j) {
+    const char* types[] = {"rnn", "lstm", "gru"};
+    for (auto n = draw(1, 2); n > 0; --n) add(j, types[draw(0, 2)], {at_}, with({{"units", draw(2, 6)}, {"bias", chance(0.7)}}));
+  }
+
   void flat_layer(job_spec& j) {
+    if (steps_ && chance(0.4)) return add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}, {"axis", std::int64_t{2}}}));
+    if (steps_ && chance(0.3)) return recurrent_layer(j);
     switch (draw(0, 4)) {
       case 3: return activation(j);
       case 4: {  // the label's vector beside what the net makes of the image
         add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}}));
         const auto made = at_;
+        steps_ = false;
         add(j, "embedding", {"label"}, with({{"vocabulary", std::int64_t{4}}, {"outputs", draw(1, 5)}}));
         return add(j, "concat", {made, at_});
       }
       case 0: return add(j, "relu", {at_});
       case 1: return add(j, "dropout", {at_}, with({{"ratio", 0.25}}));
-      default: return add(j, "linear", {at_}, with({{"outputs", draw(3, 12)}}));
+      default: steps_ = false; return add(j, "linear", {at_}, with({{"outputs", draw(3, 12)}}));
     }
   }
 
   std::mt19937_64 rng_;
   std::string at_;
   std::int64_t channels_ = 0, extent_ = 0;
-  bool flat_ = false;
+  bool flat_ = false, steps_ = false;  // steps_: [N, T, features], of a recurrent layer
 };
 
 }  // namespace troupe::testing
