@@ -28,6 +28,18 @@ struct tap_range {
   i64 low, high;
 };
 
+// y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel], or one stretch of that sum: `first` begins with
+// zero, `last` writes y; what is between lies in `partial` [pixel][vectors x lanes]. The order of additions is that of one stretch.
+template <class T>
+struct direct_sum {
+  i64 k_count;
+  const std::int32_t* k_offset;
+  const T* w;
+  const T* bias;
+  i64 features, plane;  // of the block; pixels of an output plane
+  bool first, last;
+};
+
 // The pixels that the gradient of weights is summed over (direct.inl), and how they lie in the stage.
 struct direct_block {
   i64 images, rows, width;
@@ -98,9 +110,8 @@ struct kernels {
   // direct.inl: vectors over output features; a block is `vectors` (1 or 2) x lanes of them.
   int lanes;
   void (*transpose_matrix)(i64 rows, i64 columns, const T* from, i64 from_stride, T* to, i64 to_stride);
-  // `pixels` (at most tile_rows) of an output row: y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel].
-  void (*direct)(int vectors, int pixels, i64 k_count, const std::int32_t* k_offset, const T* stage, const T* w, const T* bias,
-                 i64 features, T* y, i64 plane);
+  // `pixels` (at most tile_rows) of an output row, from their first on in `stage`, to y.
+  void (*direct)(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* partial, T* y);
   void (*direct_weights)(int vectors, int taps, const direct_block& b, const T* dy, const T* stage, const i64* offset,
                          T* const* to);
 
