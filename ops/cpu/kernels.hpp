@@ -52,6 +52,20 @@ constexpr int direct_groups(int vectors, int taps) {
   return groups[vectors - 1][taps - 1];
 }
 
+// A product over vectors of images (batch.inl): `k_count` elements at k_offset; the second place lies `from_step` and `to_step` behind
+// the first. `add`: to what is there.
+template <class T>
+struct batch_product {
+  i64 k_count;
+  const std::int32_t* k_offset;
+  i64 from_step, to_step;
+  bool add;
+};
+// A sum over all pixels of vectors of images: steps in x, and the distance of two planes of dy.
+struct batch_sum {
+  i64 rows, width, row_step, step, plane;
+};
+
 template <class T>
 struct kernels {
   // elementwise.inl
@@ -114,6 +128,11 @@ struct kernels {
   void (*direct)(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* partial, T* y);
   void (*direct_weights)(int vectors, int taps, const direct_block& b, const T* dy, const T* stage, const i64* offset,
                          T* const* to);
+
+  // batch.inl: vectors over images.
+  void (*batch_tile)(int rows, int places, const batch_product<T>& s, const T* a, const T* bias, const T* v,
+                     const std::int32_t* to_offset, T* to);
+  void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
   void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);     // 4 rows of 2 tiles + 2 pixels: B^T d B
