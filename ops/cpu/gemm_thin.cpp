@@ -33,7 +33,7 @@ void columns_side_by_side(device& d, const kernels<T>& k, const gemm_spec& s, co
   const strides ld(s);
   // Wide rows of b are read as a few streams side by side, for columns whose results stay in the second cache.
   const bool wide = s.n > 2048;
-  const even_blocks tiles(s.m, k.tile_rows), stretches(s.k, wide ? 48 : 128);
+  const even_blocks tiles(s.m, k.tile_rows), stretches(s.k, wide ? 24 : 128);
   scratch<T> packed(d, s.m * s.k);
   scratch<std::int32_t> rows_of_b(d, s.k), rows_of_c(d, s.m);
   pack(k, s, tiles, ld.a, a, packed.data);
