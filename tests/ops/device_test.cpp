@@ -49,6 +49,36 @@ TEST(device, gemm_agrees_with_a_loop_for_every_transposition) {
     }
 }
 
+// Few rows or short sums have kernels of their own in f32 (ops/cpu/gemm_thin.cpp): against f64, row strides included.
+TEST(device, thin_products_agree_with_f64) {
+  const std::int64_t sizes[][3] = {{1, 64, 256},  {32, 96, 272},  {33, 70, 512},  {128, 65, 1024}, {5, 64, 16},   {31, 1040, 130},
+                                   {300, 80, 64}, {500, 800, 64}, {64, 528, 300}, {14, 4112, 33},  {64, 500, 800}};
+  for (const auto& dev : test::all_devices())
+    for (const auto& [m, n, k] : sizes)
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true})
+          for (const std::int64_t more : {0, 48}) {
+            gemm_spec s{.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = k};
+            s.lda = (ta ? m : k) + more, s.ldb = (tb ? k : n) + more, s.ldc = n + more;
+            const tensor a = gaussian(*dev, {(ta ? k : m) * s.lda}, 1, dtype::f32),
+                         b = gaussian(*dev, {(tb ? n : k) * s.ldb}, 2, dtype::f32);
+            tensor c = test::empty(*dev, {m * s.ldc}, dtype::f32), a2 = test::empty(*dev, a.dims()),
+                   b2 = test::empty(*dev, b.dims());
+            tensor c2 = test::empty(*dev, c.dims());
+            dev->fill(7.0, c);
+            dev->fill(7.0, c2);
+            dev->copy(a, a2);
+            dev->copy(b, b2);
+            dev->gemm(s, a, b, c);
+            dev->gemm(s, a2, b2, c2);
+            double worst = 0;
+            for (std::int64_t i = 0; i < c.count(); ++i)
+              worst = std::max(worst, std::fabs(static_cast<double>(c.data<float>()[i]) - c2.data<double>()[i]));
+            EXPECT_LT(worst, 1e-5 * std::sqrt(static_cast<double>(k)))
+                << m << " " << n << " " << k << " " << ta << tb << " " << more;
+          }
+}
+
 TEST(device, maps_agree_with_the_standard_library) {
   struct row {
     unary f;
