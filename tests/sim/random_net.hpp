@@ -56,6 +56,7 @@ class random_net {
   void place(job_spec& j, std::uint32_t nodes, bool& feature) {
     j.topology.workers_per_group = draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
     j.topology.servers_per_group = draw(1, 3);
+    if (chance(0.05)) return;
     for (auto& l : j.layers) {
       if (chance(0.4)) continue;
       const auto kind = draw(0, 2);
