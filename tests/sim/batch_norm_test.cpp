@@ -159,7 +159,8 @@ TEST_F(batch_norm_world, statistics_of_the_batch_want_all_packets_in_flight_and_
 
 job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
   auto j = normal_spec(s, "packet");
-  j.train.rule = {"sgd", checked({}, shared_tables()->rules.find("sgd")->specs), {}};
+  const char* rule = mode == "eamsgd" ? "nesterov" : "sgd";
+  j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
   j.train.decay = 0;  // what ssp lays over its weights are gradients alone
   const auto* m = shared_tables()->modes.find(mode);
   j.train.sync = {mode, checked(std::move(o), m->specs), {}};
