@@ -6,7 +6,8 @@ usage: bench/lstm.py [--bin build/release/bin/troupe] [--rounds 5] [--seconds 4]
 
 The peer is tuned as bench/compare.py has it (BLAS threads = torch threads, glibc's malloc kept from page faults) and does what the job
 does: embedding, two layers, dropout, scores, cross entropy, SGD with momentum, the norm of the gradient clipped, state carried from step
-to step. Both sides run in turn; medians over the rounds, or with --least the least of them, for a machine that is shared.
+to step. Both sides run in turn; medians over steps, of which medians over the rounds, or with
+--least the least, for a machine that is shared.
 The floor is the job's floating-point operations over the sgemm peak that PyTorch's BLAS reaches here, on the same threads.
 """
 import argparse
@@ -115,7 +116,7 @@ def main():
             for _ in range(a.rounds):
                 theirs.append(peer(threads, a.seconds))
                 ours.append(troupe(a.bin, text.name, threads, a.steps))
-            them = over(t["least" if a.least else "median"] for t in theirs)
+            them = over(t["median"] for t in theirs)
             plain, actors = over(t["plain_ms"] for t in ours), over(t["actors_ms"] for t in ours)
             peak = max(t["peak"] for t in theirs)
             lines.append(f"| {threads} | {them:.1f} | {plain:.1f} | {actors:.1f} | {them / actors:.2f} | {peak / 1e9:.0f} | {1000 * flops() / peak:.1f} |")
