@@ -6,6 +6,7 @@
 #include "ops/cpu/vector.inl"
 
 #include "ops/cpu/elementwise.inl"
+
 #include "ops/cpu/pool2.inl"
 
 #include "ops/cpu/direct.inl"
