@@ -22,8 +22,9 @@ def lines(binary, *args):
     return [json.loads(line) for line in r.stdout.splitlines()]
 
 
-def cost(binary, job, steps, rounds):
-    runs = [next(e for e in lines(binary, "time", job, "--steps", str(steps)) if e["event"] == "time") for _ in range(rounds)]
+def cost(binary, job, steps, rounds, settings):
+    more = [word for s in settings for word in ("--set", s)]
+    runs = [next(e for e in lines(binary, "time", job, "--steps", str(steps), *more) if e["event"] == "time") for _ in range(rounds)]
     ratio = sorted(100 * (e["actors_ms"] / e["plain_ms"] - 1) for e in runs)
     return [statistics.median(e["plain_ms"] for e in runs), statistics.median(e["actors_ms"] for e in runs), statistics.median(ratio),
             ratio[0], ratio[-1], runs[0]["packets"]]
@@ -53,8 +54,9 @@ One thread, the actors against a plain loop over the same layers and packets:
 | job | packets | plain loop, ms | actors, ms | cost, % | least | most |
 |---|---|---|---|---|---|---|
 """
-    for title, job, steps in (("LeNet b64", "lenet_fashion.toml", 150), ("CIFAR10-full b100", "cifar10_full.toml", 60)):
-        plain, actors, middle, least, most, packets = cost(a.bin, os.path.join(jobs, job), steps, a.rounds)
+    for title, job, steps, *settings in (("LeNet b64", "lenet_fashion.toml", 150), ("CIFAR10-full b100", "cifar10_full.toml", 60),
+                                         ("AlexNet b32", "alexnet.toml", 10, "data.batch=32", "pipeline.packets=1")):
+        plain, actors, middle, least, most, packets = cost(a.bin, os.path.join(jobs, job), steps, a.rounds, settings)
         text += f"| {title} | {packets} | {plain:.2f} | {actors:.2f} | {middle:+.1f} | {least:+.1f} | {most:+.1f} |\n"
     text += "\nLeNet, two threads, ms per step:\n\n| packets | one sub-solver | two | gain | least | most |\n|---|---|---|---|---|---|\n"
     for packets in (2, 4):

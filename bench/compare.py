@@ -23,7 +23,10 @@ NETS = {
     "lenet": ("LeNet b64", "lenet_fashion.toml"),
     "cifar10_full": ("CIFAR10-full b100", "cifar10_full.toml"),
     "mlp": ("MLP 784-1024-1024-10 b128", "mlp_fashion.toml"),
+    "alexnet": ("AlexNet b32", "alexnet.toml", "data.batch=32"),
+    "resnet20": ("ResNet-20 b128", "resnet20.toml"),
 }
+SLOW = ("alexnet", "resnet20")  # ten steps of these take as long as a hundred of others
 
 
 def torch_ms(net, threads, layout, seconds):
@@ -34,9 +37,10 @@ def torch_ms(net, threads, layout, seconds):
     return json.loads(r.stdout)["ms"]
 
 
-def troupe_time(binary, job, threads, steps):
+def troupe_time(binary, job, threads, steps, settings):
+    more = [word for s in settings for word in ("--set", s)]
     r = subprocess.run([binary, "time", os.path.join(ROOT, "configs/jobs", job), "--json", "--threads", str(threads), "--steps", str(steps),
-                        "--set", f"pipeline.packets={threads}", "--set", f"pipeline.sub_solvers={threads}"],
+                        "--set", f"pipeline.packets={threads}", "--set", f"pipeline.sub_solvers={threads}", *more],
                        capture_output=True, text=True)
     if r.returncode != 0:
         sys.exit(r.stdout + r.stderr)
@@ -62,13 +66,13 @@ def main():
              "ms per step (forward, backward, update; fp32).", "",
              "| net | threads | torch NCHW | torch channels-last | Troupe, plain loop | Troupe, actors | torch / Troupe |", "|---|---|---|---|---|---|---|"]
     for net in a.nets.split(","):
-        title, job = NETS[net]
+        title, job, *settings = NETS[net]
         for threads in (1, 2):
             got = {"nchw": [], "channels_last": [], "plain": [], "actors": []}
             for _ in range(a.rounds):
                 for layout in ("nchw", "channels_last"):
                     got[layout].append(torch_ms(net, threads, layout, a.seconds))
-                t = troupe_time(a.bin, job, threads, a.steps)
+                t = troupe_time(a.bin, job, threads, min(a.steps, 10) if net in SLOW else a.steps, settings)
                 got["plain"].append(t["plain_ms"])
                 got["actors"].append(t["actors_ms"])
             m = {k: statistics.median(v) for k, v in got.items()}

@@ -89,7 +89,7 @@ def others(binary):
 
 def speed(binary, steps):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    d = simulate(binary, os.path.join(ROOT, "configs/sim/googlenet.toml"), "--nodes", "1024", "--maths", "none", "--buckets", "4", "--steps",
+    d = simulate(binary, os.path.join(ROOT, "configs/jobs/googlenet.toml"), "--nodes", "1024", "--maths", "none", "--buckets", "4", "--steps",
                  str(steps), "--set", "train.exchange.reducer=tree")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

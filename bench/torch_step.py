@@ -1,7 +1,7 @@
 """One PyTorch training step, timed: the peer of bench/compare.py. Runs in a process of its own so that thread counts and the
 allocator can be set; prints one JSON line.
 
-usage: torch_step.py NET THREADS LAYOUT SECONDS      NET: lenet | cifar10_full | mlp    LAYOUT: nchw | channels_last
+usage: torch_step.py NET THREADS LAYOUT SECONDS      NET: a key of NETS    LAYOUT: nchw | channels_last
 """
 import json
 import statistics
@@ -45,7 +45,56 @@ class Cifar(nn.Module):
         return self.f(x.flatten(1))
 
 
+def conv(inputs, outputs, kernel, **more):
+    return nn.Conv2d(inputs, outputs, kernel, **more), nn.ReLU(inplace=True)
+
+
+class AlexNet(nn.Module):
+    """BVLC's, in two groups: normalisation before pooling."""
+
+    def __init__(self):
+        super().__init__()
+        norm, pool = lambda: nn.LocalResponseNorm(5, 1e-4, 0.75, 1.0), lambda: nn.MaxPool2d(3, 2)
+        self.body = nn.Sequential(
+            *conv(3, 96, 11, stride=4), norm(), pool(), *conv(96, 256, 5, padding=2, groups=2), norm(), pool(),
+            *conv(256, 384, 3, padding=1), *conv(384, 384, 3, padding=1, groups=2), *conv(384, 256, 3, padding=1, groups=2), pool())
+        self.head = nn.Sequential(nn.Linear(9216, 4096), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True),
+                                  nn.Dropout(), nn.Linear(4096, 1000))
+
+    def forward(self, x):
+        return self.head(self.body(x).flatten(1))
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.c1, self.b1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.c2, self.b2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.stride, self.more = stride, outputs - inputs
+
+    def forward(self, x):
+        y = self.b2(self.c2(F.relu(self.b1(self.c1(x)))))
+        if self.stride > 1:  # option A of the paper: every second pixel, and channels of zeros
+            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.more // 2, self.more - self.more // 2))
+        return F.relu(x + y)
+
+
+class ResNet20(nn.Module):
+    def __init__(self):
+        super().__init__()
+        body, inputs = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)], 16
+        for outputs, stride in ((16, 1), (16, 1), (16, 1), (32, 2), (32, 1), (32, 1), (64, 2), (64, 1), (64, 1)):
+            body.append(Block(inputs, outputs, stride))
+            inputs = outputs
+        self.body, self.head = nn.Sequential(*body), nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.head(self.body(x).mean((2, 3)))
+
+
 NETS = {
+    "alexnet": (AlexNet, 32, (3, 227, 227), 0.01, 5e-4),
+    "resnet20": (ResNet20, 128, (3, 32, 32), 0.1, 1e-4),
     "lenet": (LeNet, 64, (1, 28, 28), 0.01, 5e-4),
     "cifar10_full": (Cifar, 100, (3, 32, 32), 0.001, 4e-3),
     "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)),

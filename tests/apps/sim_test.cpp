@@ -87,7 +87,7 @@ TEST_F(sim_command, tells_time_loss_and_bytes) {
 }
 
 TEST_F(sim_command, without_maths_a_thousand_nodes_are_quick) {
-  const auto all = run({config("sim/googlenet.toml"), "--nodes", "1000", "--maths", "none", "--steps", "5", "--buckets", "2"});
+  const auto all = run({config("jobs/googlenet.toml"), "--nodes", "1000", "--maths", "none", "--steps", "5", "--buckets", "2"});
   const auto& d = all.back();
   EXPECT_EQ(d["parameters"], 13378280);
   EXPECT_EQ(d["packets"], 1000);

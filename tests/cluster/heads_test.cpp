@@ -21,7 +21,7 @@ class cluster_heads : public cluster_test {
 TEST_F(cluster_heads, googlenet_with_its_heads_on_three_nodes) {
   make_cluster_like("heads.toml");
   start_all();
-  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/configs/sim/googlenet.toml", std::ios::binary);
+  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/googlenet.toml", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const std::vector<std::string> small{"data.batch=4",         "data.examples=16",       "data.test_examples=4",
                                        "pipeline.packets=4",   "pipeline.fuse=\"auto\"", "eval.every=0",

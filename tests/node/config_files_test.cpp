@@ -77,6 +77,7 @@ std::vector<node_spec> nodes_of(const std::string& cluster) {
 const std::map<std::string, std::string> clusters_of_jobs{{"alexnet_fc.toml", "alexnet_fc.toml"},
                                                           {"multinode_caffe.toml", "multinode_caffe.toml"},
                                                           {"pipeline4.toml", "pipeline4.toml"},
+                                                          {"two_stage.toml", "local2.toml"},
                                                           {"singa_hybrid.toml", "local2.toml"}};
 
 TEST(configs, every_job_is_read_built_and_planned) {

@@ -105,7 +105,7 @@ TEST(suggest, what_a_job_says_of_places_is_set_aside) {
 }
 
 TEST(suggest, nets_of_convolutions_stay_by_batch) {
-  for (const char* file : {"sim/nin.toml", "sim/googlenet.toml"}) {
+  for (const char* file : {"jobs/nin.toml", "jobs/googlenet.toml"}) {
     SCOPED_TRACE(file);
     const auto j = prepared(file, {}, four_nodes());
     ASSERT_TRUE(j);
