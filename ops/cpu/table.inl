@@ -7,6 +7,7 @@
 
 #include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
+
 #include "ops/cpu/pool2.inl"
 
 #include "ops/cpu/direct.inl"
