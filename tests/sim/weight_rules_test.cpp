@@ -164,7 +164,7 @@ TEST(weight_rules, stash_of_any_partition_of_any_net_is_the_plain_loop_with_dela
     ++ran;
     delayed += j->plan.warm_up > 0 ? 1 : 0;
     const auto got = run_in_world(j, world_of(seed));
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed;
+    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << " " << (got.events.empty() ? "" : got.events.back().text);
     plain_loop loop(prepared(whole, 1), cpu(), j->plan.delay);
     while (loop.steps() < 8) loop.step();
     ASSERT_LT(worst_difference(loop.weights(), got.weights), 1e-9) << "seed " << seed;
