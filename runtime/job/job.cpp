@@ -59,6 +59,7 @@ reading_config reading_of(const job_ptr& j) {
   reading_config c;
   c.graph = graph_of(j);
   c.data = j->data;
+  c.augment = j->augment;
   c.type = j->spec.type();
   c.eval = make_eval_sampler(*j);
   c.eval_split = eval_split(*j);
@@ -312,6 +313,19 @@ diagnostics whole_or_not(const prepared_job& j) {
   return wrong;
 }
 
+// What only the opened data can tell about [data] augment.
+std::optional<diagnostic> add_augmentation(prepared_job& j) {
+  const auto& d = j.spec.data;
+  if (!d.augment) return std::nullopt;
+  try {
+    j.augment = std::make_shared<const augmentation>(*d.augment, j.data->example(), j.data->ids(), j.spec.seed);
+  } catch (const option_error& e) {
+    const auto at = position(d.key_at, "augment", d.at);
+    return diagnostic{position(d.key_at, "augment." + e.key, at), "[data.augment]: " + std::string(e.what())};
+  }
+  return std::nullopt;
+}
+
 // What only the data's size can tell about the samplers of training and of evaluation.
 std::optional<diagnostic> check_samplers(const prepared_job& j) {
   const auto& d = j.spec.data;
@@ -353,7 +367,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   } catch (const option_error& e) {
     return diagnostics{{position(d.key_at, e.key, d.at), e.what()}};
   }
-  auto graph = build_graph(j->spec, j->all->layers, j->data->example(), j->data->classes(), j->data->label(), j->data->ids());
+  if (auto wrong = add_augmentation(*j)) return diagnostics{*wrong};
+  const auto example = j->augment ? j->augment->example() : j->data->example();
+  auto graph = build_graph(j->spec, j->all->layers, example, j->data->classes(), j->data->label(), j->data->ids());
   if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
   j->graph = std::move(std::get<model_graph>(graph));
   for (const auto& p : j->graph.params)

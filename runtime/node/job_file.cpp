@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/filler.hpp"
+#include "runtime/data/augment.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/device_names.hpp"
 #include "runtime/node/plugin_list.hpp"
@@ -108,6 +109,7 @@ class job_reader {
     auto r = section("data", job_.data.at, &job_.data.key_at, true);
     if (!r) return;
     r->integer("batch", job_.data.batch, 1, int32_most);
+    if (auto a = r->table("augment", "[data.augment]")) job_.data.augment = a->rest(augmentation::specs());
     choice source;
     choose(*r, "source", "source", all_.sources, source);
     job_.data.source = source.kind;
