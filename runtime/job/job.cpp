@@ -290,10 +290,22 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   return std::nullopt;
 }
 
+// Readers beside one another: as the file says; else one where reading is copying, and where it decodes one for each device of the
+// best node, within bounds.
+std::uint32_t readers_of(const prepared_job& j) {
+  constexpr std::size_t least = 2, most = 8;
+  if (j.spec.data.readers > 0) return static_cast<std::uint32_t>(j.spec.data.readers);
+  if (!j.data->decodes()) return 1;
+  std::size_t devices = 0;
+  for (const auto& n : j.nodes) devices = std::max(devices, n.devices.size());
+  return static_cast<std::uint32_t>(std::clamp(devices, least, most));
+}
+
 // Layers with a will of their own talk to their likes on all workers, and have none at a tester.
 plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
+  o.readers = readers_of(j);
   try {
     o.tester = j.all->eval_samplers.find(j.spec.eval.sampler.kind) && make_eval_sampler(j)->examples() > 0;
   } catch (const option_error&) {

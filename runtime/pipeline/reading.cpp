@@ -32,7 +32,8 @@ void read_examples(const source& from, const augmentation* augment, split part, 
     augment->test(indices, raw, data);
 }
 
-void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out) {
+void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
+                   std::uint32_t slot) {
   const auto n = static_cast<std::int64_t>(r->indices.size());
   auto data = c.graph->data;
   data.set(0, n);
@@ -48,7 +49,7 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
         r->label.back(j.dev);
         read_examples(*source, augment.get(), from, r->h, r->indices, j.dev, r->data, r->label);
       },
-      cost, token);
+      cost, token, slot);
 }
 
 }  // namespace troupe

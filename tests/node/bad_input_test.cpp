@@ -53,6 +53,7 @@ const row rows[] = {
      "augment is for images [channels, height, width]; this source yields 8"},
     {"a crop that the net cannot take", 7, "shape = [2, 8, 8]\naugment = { crop = 2 }", "10:1",
      "layer 'conv1': wants an image no smaller than the kernel's extent 3x3 (pad 0), got 2x2x2x2"},
+    {"no readers", 7, "shape = [2, 8, 8]\nreaders = 0", "8:1", "'readers' must be between 1 and 64, it is 0"},
     {"batch zero", 8, "batch = 0", "8:1", "'batch' must be between 1 and"},
     {"batch that does not divide", 8, "batch = 10", "37:1", "packets must divide the batch: 10 examples"},
     {"batch larger than the data", 7, "shape = [2, 8, 8]\nexamples = 4", "9:1", "larger than the training split of 4 examples"},

@@ -108,8 +108,8 @@ void must_be_found(const char* name, const std::function<std::unique_ptr<mistake
     const auto wrong = make();
     mode_shape once;
     once.steps = shape.steps;
-    const auto what = disturbed(ledger_chain(shape), seed, nullptr, wrong.get(), true,
-                                [&](const run_result& r) { return off_ledger(r, once); });
+    const auto what =
+        disturbed(ledger_chain(shape), seed, nullptr, wrong.get(), true, [&](const run_result& r) { return off_ledger(r, once); });
     if (what.empty()) continue;
     std::printf("%s: found at seed %llu: %s\n", name, static_cast<unsigned long long>(seed), what.c_str());
     return;

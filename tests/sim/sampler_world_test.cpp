@@ -167,6 +167,24 @@ TEST_F(sampler_world, evaluation_has_its_own_batch_sample_and_split) {
     }
 }
 
+// Any number of packets read at once, by loaders, by the data server and by the root of a broadcast.
+TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
+  for (const char* kind : {"shuffle", "served", "seeded", "replicate"}) {
+    auto shape = several_workers();
+    shape.packets = 8;
+    shape.readers = 1;
+    const auto want = run(prepared(shape, kind), 1);
+    ASSERT_FALSE(want.bytes().empty());
+    for (std::int64_t readers : {2, 3, 7})
+      for (std::uint64_t seed = 1; seed <= seeds(200) / 20; ++seed) {
+        shape.readers = readers;
+        const auto got = run(prepared(shape, kind), seed, true);
+        ASSERT_EQ(got.bytes(), want.bytes()) << kind << ", " << readers << " readers, seed " << seed;
+        ASSERT_EQ(evaluations(got), evaluations(want)) << kind << ", " << readers << " readers, seed " << seed;
+      }
+  }
+}
+
 // Augmented images: whoever reads them and however they travel, the weights are those of one worker alone.
 TEST_F(sampler_world, augmented_examples_do_not_depend_on_who_reads_them) {
   const auto augmented = [](job_spec& s) {

@@ -99,92 +99,95 @@ void expect_said(const std::vector<std::string>& said, const std::vector<std::st
 
 TEST(stage_restart, killed_before_its_forward_has_run) {
   const auto j = three_stages();
-  const auto got = kill_when(j, [](const envelope& e, role_id v) { return e.h.dst == v && std::holds_alternative<forward>(e.body); });
+  const auto got =
+      kill_when(j, [](const envelope& e, role_id v) { return e.h.dst == v && std::holds_alternative<forward>(e.body); });
   expect_said(got.said, {
-      "host -> host1/a1..r1 start 0/0 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
-      "host1/a1..r1 -> host1 start 0/0 attempt 1",
-      "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
-      "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
-      "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
-      "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 0",
-      "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
-      "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
-      "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
-  });
+                            "host -> host1/a1..r1 start 0/0 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
+                            "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
+                            "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 0",
+                            "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
+                            "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
+                        });
   EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
 TEST(stage_restart, killed_between_forward_and_backward) {
   const auto j = three_stages();
-  const auto got = kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<forward>(e.body); });
+  const auto got =
+      kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<forward>(e.body); });
   expect_said(got.said, {
-      "host -> host1/a1..r1 start 0/0 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
-      "host1/a1..r1 -> host1 start 0/0 attempt 1",
-      "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
-      "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
-      "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 0",
-      "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
-      "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
-      "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
-      "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
-      "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
-  });
+                            "host -> host1/a1..r1 start 0/0 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
+                            "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
+                            "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 0",
+                            "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
+                            "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
+                            "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
+                        });
   EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
 TEST(stage_restart, killed_after_its_backward) {
   const auto j = three_stages();
-  const auto got = kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<backward>(e.body); });
+  const auto got =
+      kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<backward>(e.body); });
   expect_said(got.said, {
-      "host -> host1/a1..r1 start 0/0 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
-      "host1/a1..r1 -> host1 start 0/0 attempt 1",
-      "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 1",
-      "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
-      "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
-      "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
-      "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
-      "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
-      "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
-      "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
-      "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
-      "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
-  });
+                            "host -> host1/a1..r1 start 0/0 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 start 0/0 attempt 1",
+                            "host1/a1..r1 -> host2/a2..loss start 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 0/0 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/0 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/1 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 0/0 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 backward 1/1 attempt 1",
+                            "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
+                            "host1/a1..r1 -> host2/a2..loss forward 0/0 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 credit 0/0 attempt 0",
+                            "host1/a1..r1 -> host2/a2..loss forward 1/1 attempt 1",
+                            "host2/a2..loss -> host1/a1..r1 credit 1/1 attempt 0",
+                            "host1/a1..r1 -> host0/a0..r0 backward 0/0 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 0/0 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 0/0 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 backward 1/1 attempt 1",
+                            "host1/a1..r1 -> host1 gradient 1/1 attempt 1",
+                            "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
+                            "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
+                        });
   EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
@@ -201,7 +204,8 @@ TEST(stage_restart, four_stages_with_stash_and_eight_packets_in_flight) {
   for (const char* layer : {"a0", "a1", "a2", "a3", "r1"})
     for (int at = 1; at <= 12; ++at) {
       mode_run r{.job = j, .config = quiet_world()};
-      const std::vector<killing> one{{{stage_of(j->plan, layer)}, false, std::chrono::microseconds(500 * at), std::chrono::microseconds(200)}};
+      const std::vector<killing> one{
+          {{stage_of(j->plan, layer)}, false, std::chrono::microseconds(500 * at), std::chrono::microseconds(200)}};
       r.prepare = [&](sim::world& w) { kill_in(w, one, j->plan); };
       const auto got = run(r);
       ASSERT_EQ(got.violation, "") << layer << " at " << at;
