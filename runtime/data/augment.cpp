@@ -56,8 +56,8 @@ option_specs augmentation::specs() {
 augmentation::augmentation(const options& o, const shape& example, bool ids, std::uint64_t seed)
     : key_(sub_key(seed, tag)), in_(example), pad_(o.integer("pad")), mirror_(o.flag("mirror")) {
   if (ids || example.rank() != 3)
-    throw option_error("", "augment is for images [channels, height, width]; this source yields " +
-                               (ids ? "ids " : std::string()) + example.to_string());
+    throw option_error("", "augment is for images [channels, height, width]; this source yields " + (ids ? "ids " : std::string()) +
+                               example.to_string());
   if (pad_ > std::max(example[1], example[2]))
     throw option_error("pad", "pad " + std::to_string(pad_) + " is more than the images' height and width, " +
                                   std::to_string(example[1]) + " and " + std::to_string(example[2]));

@@ -74,7 +74,8 @@ TEST(data_augment, every_value_is_where_the_definition_says) {
     std::vector<double> scale(static_cast<std::size_t>(in[0]), 1.0), mean(static_cast<std::size_t>(in[0]), 0.0);
     auto o = given({{"crop_height", n(height)}, {"crop_width", n(width)}, {"pad", n(pad)}, {"mirror", true}});
     if (scaled) {
-      for (std::size_t c = 0; c < scale.size(); ++c) scale[c] = 0.5 + static_cast<double>(c), mean[c] = 3.0 - static_cast<double>(c);
+      for (std::size_t c = 0; c < scale.size(); ++c)
+        scale[c] = 0.5 + static_cast<double>(c), mean[c] = 3.0 - static_cast<double>(c);
       o.values["scale"] = scale;
       o.values["mean"] = mean;
     }
@@ -92,9 +93,8 @@ TEST(data_augment, every_value_is_where_the_definition_says) {
         for (std::int64_t c = 0; c < in[0]; ++c)
           for (std::int64_t y = 0; y < height; ++y)
             for (std::int64_t x = 0; x < width; ++x, ++at) {
-              const auto want = which[static_cast<std::size_t>(i)] < 0
-                                    ? 0.0
-                                    : expected(raw, in, a.example(), pad, d, i, c, y, x, scale, mean);
+              const auto want =
+                  which[static_cast<std::size_t>(i)] < 0 ? 0.0 : expected(raw, in, a.example(), pad, d, i, c, y, x, scale, mean);
               ASSERT_EQ(got.at(at), want) << "round " << round << " example " << i << " at " << c << " " << y << " " << x;
             }
       }
