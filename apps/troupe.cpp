@@ -81,6 +81,23 @@ void add_test(CLI::App& app, test_arguments& a, choice_made& chosen) {
   c->callback([&] { chosen.run = [&](const output& o) { return run_test(a, o); }; });
 }
 
+void add_sample(CLI::App& app, sample_arguments& a, choice_made& chosen) {
+  auto* c =
+      command(app, "sample", "Write text with a net that was trained on text",
+              "  troupe sample configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --weights net.safetensors --start ROMEO:");
+  job_flags(*c, a, chosen.json);
+  file_option(*c, "--weights", a.weights, "Weights of the net (safetensors; a checkpoint will do)")->required();
+  c->add_option("--start", a.start, "What the text begins with (default: a new line, which is not printed)")->option_text("TEXT");
+  c->add_option("--length", a.length, "Characters to write (default: 400)")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000000}));
+  c->add_option("--temperature", a.temperature, "Scores are divided by it; 0: always the likeliest (default: 0.8)")
+      ->option_text("X")
+      ->check(CLI::Range(0.0, 1000.0));
+  c->add_option("--seed", a.seed, "Of the drawing (default: 1)")->option_text("S");
+  c->callback([&] { chosen.run = [&](const output& o) { return run_sample(a, o); }; });
+}
+
 void add_time(CLI::App& app, time_arguments& a, choice_made& chosen) {
   auto* c = command(app, "time", "Time a job: each layer, and what the actors cost over a plain loop",
                     "  troupe time configs/jobs/lenet_fashion.toml --steps 200\n"
@@ -214,6 +231,7 @@ int run(int argc, char** argv) {
   choice_made chosen;
   train_arguments train;
   test_arguments test;
+  sample_arguments sample;
   time_arguments time;
   init_arguments init;
   pack_arguments pack;
@@ -224,6 +242,7 @@ int run(int argc, char** argv) {
   list_arguments layers, modes;
   add_train(app, train, chosen);
   add_test(app, test, chosen);
+  add_sample(app, sample, chosen);
   add_time(app, time, chosen);
   add_init(app, init, chosen);
   add_pack(app, pack, chosen);

@@ -27,6 +27,14 @@ struct test_arguments : job_arguments {
 };
 int run_test(const test_arguments& a, const output& out);  // troupe_train.cpp
 
+struct sample_arguments : job_arguments {
+  std::string weights, start;
+  std::int64_t length = 400;
+  double temperature = 0.8;
+  std::uint64_t seed = 1;
+};
+int run_sample(const sample_arguments& a, const output& out);  // troupe_sample.cpp
+
 struct time_arguments : job_arguments {
   std::string weights;
   unsigned threads = 1;

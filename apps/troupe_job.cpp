@@ -8,6 +8,7 @@
 #include "runtime/node/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
@@ -60,6 +61,16 @@ std::optional<record_error> resume_from(prepared_job& j, const std::string& file
       if (!(at->second.dims() == p.spec.dims))
         return record_error{file, name,
                             "it has shape " + at->second.dims().to_string() + ", the model wants " + p.spec.dims.to_string()};
+    }
+  for (const auto& l : j.graph.layers)
+    for (std::size_t k = 0; k < l.carries.size() && c.step % j.steps_per_epoch != 0; ++k) {
+      const auto name = carried_name(l, k);
+      const auto want = carried_shape(l, k, j.plan.packets);
+      const auto at = std::find_if(c.named.begin(), c.named.end(), [&](const auto& n) { return n.first == name; });
+      if (at == c.named.end())
+        return record_error{file, {}, "it has no tensor '" + name + "', the state that its lanes had come to"};
+      if (!(at->second.dims() == want))
+        return record_error{file, name, "it has shape " + at->second.dims().to_string() + ", the job wants " + want.to_string()};
     }
   const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
     return record_error{file,

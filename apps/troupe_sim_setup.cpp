@@ -226,6 +226,9 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
     s.job = std::get<std::shared_ptr<prepared_job>>(counted);
   }
   if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return bad;
+  if (auto bad = find_roles(models, s.job->plan); !bad.empty()) return bad;
+  s.job->restarts = std::any_of(models.faults.list.begin(), models.faults.list.end(),
+                                [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
   s.world.network = models.network;
   s.world.compute = models.compute;

@@ -43,6 +43,7 @@ class checker {
       check_accumulate(values);
     }
     if (findings_.empty()) {
+      check_statistics(values);
       check_purity();
       check_f32(values);
       check_test_phase(values);
@@ -79,7 +80,10 @@ class checker {
       v.in.push_back(label ? labels(case_.in[i], ++number) : random(case_.in[i], ++number));
     }
     number = 500;  // parameters are shared by the packets
-    for (const auto& p : specs_) v.params.push_back(random(p.dims, ++number, 0.5));
+    for (const auto& p : specs_) {
+      v.params.push_back(random(p.dims, ++number, 0.5));
+      if (!p.trainable) dev_.map(unary::absolute, 0.0, v.params.back(), v.params.back());  // a running variance is not negative
+    }
     number = packet * 1000 + 800;
     for (const auto& s : out_shapes_) v.grad_out.push_back(random(s, ++number));
     return v;
@@ -313,6 +317,25 @@ class checker {
         find(std::string("with accumulate, gradients of parameters are not old plus new (") + name_of(t) + ")");
       if (!same_bits(fresh.grad_in, added.grad_in)) find("accumulate changes gradients of inputs");
     }
+  }
+
+  // One statistic for each buffer, in training, and the same outputs whether somebody wants them or not.
+  void check_statistics(const pass_values& v) {
+    shapes wanted_dims;
+    for (const auto& p : specs_)
+      if (!p.trainable) wanted_dims.push_back(p.dims);
+    tensors stats, out;
+    for (const auto& shp : out_shapes_) out.push_back(poisoned(shp, type_of(v)));
+    context c = make_context(phase::train);
+    c.stats_out = &stats;
+    saved s, t;
+    layer_.forward(c, *make_plan(phase::train, dtype::f64), v.in, v.params, out, s);
+    if (stats.size() != wanted_dims.size())
+      return find("leaves " + std::to_string(stats.size()) + " statistics, has " + std::to_string(wanted_dims.size()) +
+                  " parameters that are not trainable");
+    check_written("statistic", stats, wanted_dims);
+    if (!same_bits(out, forward(v, *make_plan(phase::train, dtype::f64), t, phase::train)))
+      find("an output changes when somebody wants statistics");
   }
 
   // One packet after the other, against forward 0, forward 1, backward 0, backward 1, with two plans and with one.

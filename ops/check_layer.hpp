@@ -27,6 +27,7 @@ struct layer_check {
 //   * backward() uses only what backward_needs() asks for (the rest is poisoned), skips what nobody wants without changing the
 //     rest, and adds to parameter gradients exactly when told to accumulate;
 //   * gradients equal central differences in f64; where the function has a kink, one of the sides;
+//   * in training it leaves one statistic for each parameter that is not trainable, and testing takes them;
 //   * packets interleaved through one layer, with a plan each or sharing one, give the bits of packets one after the other;
 //   * f32 agrees with f64; both phases run.
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {});

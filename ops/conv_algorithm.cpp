@@ -17,7 +17,17 @@ constexpr row rows[] = {{"auto", conv_algorithm::automatic},      {"lowering1", 
 
 bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
 
+std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
+
 }  // namespace
+
+bool over_images(const conv_geometry& g) {
+  const auto out = g.group_outputs();
+  const bool images_fill = 8 * empty_lanes(g.batch) <= g.batch, features_fill = 16 * empty_lanes(out) <= out;
+  // A vector of images holds 16 of them at once: more than this leaves the cache.
+  const auto block = 16 * (g.group_channels() * (g.height + 2 * g.pad_h) * (g.width + 2 * g.pad_w) + out * g.pixels());
+  return images_fill && !features_fill && block <= (1 << 19);
+}
 
 std::vector<std::string> conv_algorithm_names() {
   std::vector<std::string> names;
@@ -50,16 +60,14 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wid
   using enum conv_algorithm;
   if (!wide) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  const bool weights = pass == conv_pass::backward_weights;
   // Winograd's transforms pay off only when each of their elements meets many features.
-  if (!weights && in >= 128 && out >= 128 && why_not(winograd, g).empty()) return winograd;
+  if (pass != conv_pass::backward_weights && in >= 128 && out >= 128 && why_not(winograd, g).empty()) return winograd;
+  if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
-  // `direct` lays features along vectors of 16: what is mostly empty, or has rows of few pixels, is better lowered.
+  // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.
   const auto lanes = pass == conv_pass::backward_data ? in : out;
   const auto row = pass == conv_pass::backward_data ? g.width : g.out_w();
-  const auto empty = (lanes + 15) / 16 * 16 - lanes;
-  const bool full = weights ? 4 * empty <= lanes + empty : empty == 0;
-  return full && row >= 6 ? direct : lowering1;
+  return empty_lanes(lanes) == 0 && row >= 6 ? direct : lowering1;
 }
 
 }  // namespace troupe

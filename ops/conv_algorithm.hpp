@@ -22,6 +22,9 @@ std::string name_of(conv_algorithm a);
 // Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it supports. Batch and extents do not matter.
 std::string why_not(conv_algorithm a, const conv_geometry& g);
 
+// Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
+bool over_images(const conv_geometry& g);
+
 // What `auto` stands for: never automatic, always supported. `wide`: the device has 32 registers of 512 bits, for which `direct` and
 // `winograd` are written.
 conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide);

@@ -49,8 +49,10 @@ struct param_spec {
   filler_spec filler;
   double lr_multiplier = 1.0;
   double decay_multiplier = 1.0;
-  bool trainable = true;  // false: a buffer, folded from stats_out
-  int slice_axis = 0;     // the axis a split(1) partition cuts; -1: whole on every worker
+  bool trainable = true;  // false: a buffer, folded from stats_out: buffer = (1 - momentum) buffer + momentum statistic, a packet
+  double momentum = 0.1;  // of a buffer
+  bool once_a_step = false;  // the packets of a step have the statistic in common: fold it once
+  int slice_axis = 0;        // the axis a split(1) partition cuts; -1: whole on every worker
 };
 using param_specs = std::vector<param_spec>;
 
@@ -89,11 +91,30 @@ struct context {
   std::uint64_t first_example = 0;  // index in the step's global batch of the packet's first example
   std::uint32_t packet = 0;
   std::uint32_t packets = 1;
-  tensors* stats_out = nullptr;  // running statistics for the shard to fold, in packet order
+  // Where forward, in training, leaves one statistic for each parameter that is not trainable, in their order; the shard folds them in
+  // packet order. Null: nobody wants them.
+  tensors* stats_out = nullptr;
   // Forward only, in the order of carries(). In: null, or one a carry, empty for zeros. Out: null when nobody keeps it; else forward
   // appends one a carry, in memory that nothing else sees.
   const tensors* carried_in = nullptr;
   tensors* carried_out = nullptr;
+};
+
+// The maths of a layer whose packets of one step compute together (batch_norm with stats = "batch"): each measures its own part, and
+// goes on when those of all packets are there (runtime/pipeline/joint_stage.hpp). Measurements come in packet order, all packets have
+// equally many examples, and what is made of them depends on nothing else, so the same bits come out wherever packets are computed.
+// As in layer: all const, and what is wanted is assigned. layer::forward and backward are those of a step with one packet.
+struct joint_maths {
+  virtual ~joint_maths() = default;
+  virtual shape measured(const shapes& in) const = 0;  // of a measurement, forward and backward
+  virtual tensor measure(context& c, const tensors& in) const = 0;
+  virtual void forward_with(context& c, const tensors& measured, const tensors& in, const tensors& params, tensors& out,
+                            saved& s) const = 0;
+  // Also makes the gradients of the parameters: they are sums over packets like those of any other layer.
+  virtual tensor measure_back(context& c, const saved& s, const tensors& params, const tensors& grad_out,
+                              tensors& grad_params) const = 0;
+  virtual void backward_with(context& c, const tensors& measured, const saved& s, const tensors& params, const tensors& grad_out,
+                             tensors& grad_in) const = 0;
 };
 
 struct layer {
@@ -121,6 +142,7 @@ struct layer {
   virtual bool is_metric() const { return false; }  // output 0 is a scalar to report; no gradient flows back
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }
+  virtual const joint_maths* joint() const { return nullptr; }  // not null: its packets compute together, in training
 
   // Multiply-adds x 2 of forward for one packet; 0 when negligible. For plans and simulation.
   virtual double flops(const shapes& in) const { return (void)in, 0.0; }

@@ -12,7 +12,7 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
   if (a == conv_algorithm::lowering2) return conv_lowering2<T>();
   if (a == conv_algorithm::lowering3) return conv_lowering3<T>();
   if constexpr (std::is_same_v<T, float>) {
-    if (a == conv_algorithm::direct) return conv_direct();
+    if (a == conv_algorithm::direct) return over_images(g) ? conv_batch() : conv_direct();
     if (a == conv_algorithm::winograd) return conv_winograd();
   }
   return conv_lowering1<T>();

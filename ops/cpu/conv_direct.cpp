@@ -30,7 +30,10 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
   scratch<std::int32_t> offsets(d, patch);
   scratch<T> packed(d, features.padded() * patch), biases(d, features.padded());
   low.offsets(offsets.data, false);
-  const even_blocks strips(g.out_w(), k.tile_rows);
+  // A stretch of the sum is so long that its weights stay in the nearest cache from strip to strip.
+  constexpr i64 stretch = 160;
+  const even_blocks strips(g.out_w(), k.tile_rows), stretches(patch, stretch);
+  scratch<T> partial(d, stretches.blocks > 1 ? low.images(0) * g.pixels() * 2 * k.lanes : 1);
   for (i64 group = 0; group < g.groups; ++group) {
     zero(packed.data, features.padded() * patch);
     zero(biases.data, features.padded());
@@ -41,13 +44,26 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
     for (i64 block = 0; block < low.blocks(); ++block) {
       low.load(block, group, x);
       for (i64 f = 0; f < features.count(); ++f)
-        for (i64 b = 0; b < low.images(block); ++b) {
-          T* planes = y + ((low.first_image(block) + b) * g.outputs + group * outputs + features.first(f)) * g.pixels();
-          for (i64 oy = 0; oy < g.out_h(); ++oy)
-            for (i64 s = 0; s < strips.blocks; ++s)
-              k.direct(features.vectors(f), strips.size(s), patch, offsets.data,
-                       low.stage() + low.row_offset(b, oy) + strips.begin(s), packed.data + features.first(f) * patch,
-                       biases.data + features.first(f), features.valid(f), planes + oy * g.out_w() + strips.begin(s), g.pixels());
+        for (i64 s = 0; s < stretches.blocks; ++s) {
+          const i64 at = stretches.begin(s);
+          const direct_sum<T> sum{stretches.size(s),
+                                  offsets.data + at,
+                                  packed.data + features.first(f) * patch + at * features.width(f),
+                                  biases.data + features.first(f),
+                                  features.valid(f),
+                                  g.pixels(),
+                                  s == 0,
+                                  s == stretches.blocks - 1};
+          for (i64 b = 0; b < low.images(block); ++b) {
+            T* planes = y + ((low.first_image(block) + b) * g.outputs + group * outputs + features.first(f)) * g.pixels();
+            T* parts = partial.data + b * g.pixels() * features.width(f);
+            for (i64 oy = 0; oy < g.out_h(); ++oy)
+              for (i64 t = 0; t < strips.blocks; ++t) {
+                const i64 ox = strips.begin(t), pixel = oy * g.out_w() + ox;
+                k.direct(features.vectors(f), strips.size(t), sum, low.stage() + low.row_offset(b, oy) + ox,
+                         parts + pixel * features.width(f), planes + pixel);
+              }
+          }
         }
     }
   }

@@ -7,6 +7,7 @@
 
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
+#include "ops/cpu/gemm.hpp"
 #include "ops/cpu/kernels.hpp"
 
 namespace troupe {
@@ -359,6 +360,8 @@ class cpu_device final : public device {
 };
 
 void cpu_device::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
+  if (c.type() == dtype::f32 && is_thin(s, wide()))
+    return thin_gemm(*this, set_.f32, s, a.data<float>(), b.data<float>(), out<float>(c));
   // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that calls it.
   thread_local const bool single = (openblas_set_num_threads(1), true);
   (void)single;

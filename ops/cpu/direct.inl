@@ -18,14 +18,19 @@ void transpose_matrix(i64 rows, i64 columns, const T* from, i64 from_stride, T* 
 
 // Pixels of one output row (side by side in the stage) times V vectors of features.
 template <class T, int V, int P>
-void direct_strip(i64 k_count, const std::int32_t* k_offset, const T* stage, const T* w, const T* bias, i64 features, T* y,
-                  i64 plane) {
+void direct_strip(const direct_sum<T>& s, const T* stage, T* partial, T* y) {
   constexpr int lanes = lanes_of<T>;
   vec<T> sum[V * P];
+  if (s.first) {
 #pragma GCC unroll 28
-  for (int i = 0; i < V * P; ++i) sum[i] = vec<T>{};
-  for (i64 k = 0; k < k_count; ++k, w += V * lanes) {
-    const T* x = stage + k_offset[k];
+    for (int i = 0; i < V * P; ++i) sum[i] = vec<T>{};
+  } else {
+#pragma GCC unroll 28
+    for (int i = 0; i < V * P; ++i) sum[i] = load(partial + i * lanes);
+  }
+  const T* w = s.w;
+  for (i64 k = 0; k < s.k_count; ++k, w += V * lanes) {
+    const T* x = stage + s.k_offset[k];
     vec<T> weight[V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) weight[v] = load(w + v * lanes);
@@ -36,10 +41,15 @@ void direct_strip(i64 k_count, const std::int32_t* k_offset, const T* stage, con
       for (int v = 0; v < V; ++v) sum[p * V + v] = fused(weight[v], pixel, sum[p * V + v]);
     }
   }
+  if (!s.last) {
+#pragma GCC unroll 28
+    for (int i = 0; i < V * P; ++i) store(partial + i * lanes, sum[i]);
+    return;
+  }
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const vec<T> b = load(bias + v * lanes);
-    const i64 filled = smallest(lanes, features - v * lanes);
+    const vec<T> b = load(s.bias + v * lanes);
+    const i64 filled = smallest(lanes, s.features - v * lanes);
 #pragma GCC unroll 4
     for (int first = 0; first < P; first += lanes) {
       vec<T> row[lanes];
@@ -48,19 +58,18 @@ void direct_strip(i64 k_count, const std::int32_t* k_offset, const T* stage, con
       transpose<T>(row);
 #pragma GCC unroll 16
       for (int i = 0; i < lanes; ++i)
-        if (i < filled) store_first(y + (v * lanes + i) * plane + first, row[i], P - first);
+        if (i < filled) store_first(y + (v * lanes + i) * s.plane + first, row[i], P - first);
     }
   }
 }
 
 template <class T, int V, int... P>
 struct strip_table {
-  static constexpr void (*row[])(i64, const std::int32_t*, const T*, const T*, const T*, i64, T*, i64) = {direct_strip<T, V, P>...};
+  static constexpr void (*row[])(const direct_sum<T>&, const T*, T*, T*) = {direct_strip<T, V, P>...};
 };
 
 template <class T>
-void direct(int vectors, int pixels, i64 k_count, const std::int32_t* k_offset, const T* stage, const T* w, const T* bias,
-            i64 features, T* y, i64 plane) {
+void direct(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* partial, T* y) {
 #if TROUPE_TILE_ROWS == 14
   using one = strip_table<T, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14>;
   using two = strip_table<T, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14>;
@@ -68,7 +77,7 @@ void direct(int vectors, int pixels, i64 k_count, const std::int32_t* k_offset, 
   using one = strip_table<T, 1, 1, 2, 3, 4, 5, 6>;
   using two = strip_table<T, 2, 1, 2, 3, 4, 5, 6>;
 #endif
-  (vectors == 1 ? one::row : two::row)[pixels - 1](k_count, k_offset, stage, w, bias, features, y, plane);
+  (vectors == 1 ? one::row : two::row)[pixels - 1](s, stage, partial, y);
 }
 
 // The gradient of weights: over all pixels of the block, V vectors of dy times `N` neighbouring elements of the stage for each of G

@@ -28,6 +28,18 @@ struct tap_range {
   i64 low, high;
 };
 
+// y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel], or one stretch of that sum: `first` begins with
+// zero, `last` writes y; what is between lies in `partial` [pixel][vectors x lanes]. The order of additions is that of one stretch.
+template <class T>
+struct direct_sum {
+  i64 k_count;
+  const std::int32_t* k_offset;
+  const T* w;
+  const T* bias;
+  i64 features, plane;  // of the block; pixels of an output plane
+  bool first, last;
+};
+
 // The pixels that the gradient of weights is summed over (direct.inl), and how they lie in the stage.
 struct direct_block {
   i64 images, rows, width;
@@ -39,6 +51,20 @@ constexpr int direct_groups(int vectors, int taps) {
   constexpr int groups[2][direct_taps] = {{8, 6, 6, 5, 5}, {8, 5, 4, 3, 2}};
   return groups[vectors - 1][taps - 1];
 }
+
+// A product over vectors of images (batch.inl): `k_count` elements at k_offset; the second place lies `from_step` and `to_step` behind
+// the first. `add`: to what is there.
+template <class T>
+struct batch_product {
+  i64 k_count;
+  const std::int32_t* k_offset;
+  i64 from_step, to_step;
+  bool add;
+};
+// A sum over all pixels of vectors of images: steps in x, and the distance of two planes of dy.
+struct batch_sum {
+  i64 rows, width, row_step, step, plane;
+};
 
 template <class T>
 struct kernels {
@@ -122,11 +148,15 @@ struct kernels {
   // direct.inl: vectors over output features; a block is `vectors` (1 or 2) x lanes of them.
   int lanes;
   void (*transpose_matrix)(i64 rows, i64 columns, const T* from, i64 from_stride, T* to, i64 to_stride);
-  // `pixels` (at most tile_rows) of an output row: y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel].
-  void (*direct)(int vectors, int pixels, i64 k_count, const std::int32_t* k_offset, const T* stage, const T* w, const T* bias,
-                 i64 features, T* y, i64 plane);
+  // `pixels` (at most tile_rows) of an output row, from their first on in `stage`, to y.
+  void (*direct)(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* partial, T* y);
   void (*direct_weights)(int vectors, int taps, const direct_block& b, const T* dy, const T* stage, const i64* offset,
                          T* const* to);
+
+  // batch.inl: vectors over images.
+  void (*batch_tile)(int rows, int places, const batch_product<T>& s, const T* a, const T* bias, const T* v,
+                     const std::int32_t* to_offset, T* to);
+  void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
   void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);     // 4 rows of 2 tiles + 2 pixels: B^T d B

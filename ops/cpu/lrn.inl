@@ -22,12 +22,6 @@ inline void sum_channels(i64 c, i64 channels, i64 radius, i64 inner, const T* in
   for (i64 w = largest(c - radius, 0); w < smallest(c + radius + 1, channels); ++w) axpy(inner, T(1), in + w * inner, out);
 }
 
-template <class T>
-inline void sum_three(i64 n, const T* in, i64 apart, T* out) {
-#pragma GCC ivdep
-  for (i64 i = 0; i < n; ++i) out[i] = in[i] + in[i + apart] + in[i + 2 * apart];
-}
-
 // out = box sum of `in` (one plane), through two padded planes of scratch.
 template <class T>
 inline void sum_box(i64 height, i64 width, i64 radius, const T* in, T* out, T* scratch) {
@@ -41,17 +35,33 @@ inline void sum_box(i64 height, i64 width, i64 radius, const T* in, T* out, T* s
     for (i64 x = 0; x < width; ++x) to[x] = in[y * width + x];
   }
   const i64 all = body + 2 * radius * stride;
-  if (radius == 1) {
-    sum_three(all, padded, 1, rows);
-    for (i64 y = 0; y < height; ++y) sum_three(width, rows + y * stride, stride, out + y * width);
-    return;
-  }
   for (i64 i = 0; i < all; ++i) rows[i] = padded[i];
   for (i64 j = 1; j <= 2 * radius; ++j) axpy(all, T(1), padded + j, rows);
   for (i64 i = 0; i < body; ++i) padded[i] = rows[i];
   for (i64 j = 1; j <= 2 * radius; ++j) axpy(body, T(1), rows + j * stride, padded);
   for (i64 y = 0; y < height; ++y)
     for (i64 x = 0; x < width; ++x) out[y * width + x] = padded[y * stride + x];
+}
+
+// Box sums of 3 x 3 of f(element) without copies: lanes along the row, the neighbours by unaligned loads.
+template <class T, class F>
+inline void sum_nine(i64 height, i64 width, F f, T* out) {
+  constexpr int lanes = lanes_of<T>;
+  vec_bits<T> before;
+  for (int l = 0; l < lanes; ++l) before[l] = l == 0 ? lanes : l - 1;
+  for (i64 y = 0; y < height; ++y)
+    for (i64 x = 0; x < width; x += lanes) {
+      vec<T> middle{}, left{}, right{};
+      for (i64 iy = largest(y - 1, 0); iy < smallest(y + 2, height); ++iy) {
+        const i64 at = iy * width + x;
+        const vec<T> here = f(at, width - x);
+        middle += here;
+        if (x > 0) left += f(at - 1, width - x + 1);
+        if (x + 1 < width) right += f(at + 1, width - x - 1);
+      }
+      if (x == 0) left = __builtin_shuffle(middle, vec<T>{}, before);
+      store_first(out + y * width + x, left + middle + right, width - x);
+    }
 }
 
 template <class T>
@@ -62,11 +72,20 @@ void lrn(const lrn_geometry& g, const T* x, T* y, T* scale, T* scratch) {
   const i64 image = g.channels * inner;
   T* square = scratch;  // of one image
   for (i64 n = 0; n < g.batch; ++n) {
-    each(image, x, square, [](T v) { return v * v; });
+    const bool nine = !g.across_channels && radius == 1;
+    if (!nine) each(image, x, square, [](T v) { return v * v; });
     for (i64 c = 0; c < g.channels; ++c) {
       T* s = scale + c * inner;
       if (g.across_channels)
         sum_channels(c, g.channels, radius, inner, square, s);
+      else if (nine)
+        sum_nine<T>(
+            g.height, g.width,
+            [&](i64 i, i64 count) {
+              const vec<T> v = load_first(x + c * inner + i, count);
+              return v * v;
+            },
+            s);
       else
         sum_box(g.height, g.width, radius, square + c * inner, s, scratch + image);
       for (i64 i = 0; i < inner; ++i) s[i] = k + share * s[i];
@@ -90,6 +109,9 @@ void lrn_backward(const lrn_geometry& g, const T* x, const T* scale, const T* dy
     for (i64 c = 0; c < g.channels; ++c) {
       if (g.across_channels)
         sum_channels(c, g.channels, radius, inner, ratio, sum);
+      else if (radius == 1)
+        sum_nine<T>(
+            g.height, g.width, [&](i64 i, i64 count) { return load_first(ratio + c * inner + i, count); }, sum);
       else
         sum_box(g.height, g.width, radius, ratio + c * inner, sum, sum + inner);
       const T* in = x + c * inner;

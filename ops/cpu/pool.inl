@@ -134,15 +134,12 @@ void max_pool_backward(const pool_geometry& g, const T* dy, const std::int32_t* 
   }
 }
 
-// Rows of a window: clipped at the image, or at image plus padding.
-inline i64 window_rows(const pool_geometry& g, i64 oy) {
-  const i64 start = oy * g.stride_h - g.pad_h;
-  const i64 end = smallest(start + g.kernel_h, g.height + (g.count_padding ? g.pad_h : 0));
-  return end - (g.count_padding ? start : largest(start, 0));
-}
-
 template <class T>
 void avg_pool(const pool_geometry& g, const tap_range* taps, const T* columns, const T* x, T* y, T* scratch) {
+  if constexpr (sizeof(T) == 4) {
+    if (window_by_two(g) == 2) return avg_pool_by_two<2>(g, columns, x, y);
+    if (window_by_two(g) == 3) return avg_pool_by_two<3>(g, columns, x, y);
+  }
   T* row = scratch;  // column sums of the window's rows
   for (i64 p = 0; p < g.planes; ++p) {
     for (i64 oy = 0; oy < g.out_h; ++oy) {
@@ -164,6 +161,10 @@ void avg_pool(const pool_geometry& g, const tap_range* taps, const T* columns, c
 
 template <class T>
 void avg_pool_backward(const pool_geometry& g, const tap_range* taps, const T* columns, const T* dy, T* dx, T* scratch) {
+  if constexpr (sizeof(T) == 4) {
+    if (window_by_two(g) == 2) return avg_pool_backward_by_two<2>(g, columns, dy, dx);
+    if (window_by_two(g) == 3) return avg_pool_backward_by_two<3>(g, columns, dy, dx);
+  }
   T* share = scratch;          // dy / elements
   T* row = scratch + g.out_w;  // what each row of the window gets
   fill(g.planes * g.height * g.width, T(0), dx);

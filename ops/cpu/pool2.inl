@@ -1,6 +1,6 @@
-// Max pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the outputs of a row; taps come as
+// Pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the outputs of a row; taps come as
 // the even and odd pixels of whole vectors, winners as offsets within the window.
-// Backward is a gather: an element of dx adds, in the outputs' order, the dy of those windows that it has won.
+// Backward is a gather: an element of dx adds, in the outputs' order, the dy of those windows that it has won (or its share of them).
 
 // Window of output (oy, ox), clipped at the image: the general rule, for borders.
 template <int K, class T>
@@ -65,30 +65,41 @@ void max_pool_by_two(const pool_geometry& g, const float* x, float* y, std::int3
 }
 
 // dy and winners of the outputs of a row that start at p, `count` of them there; the others have a dy of zero.
+// The first lane becomes zero.
+template <class V>
+inline V moved_up(V v) {
+  vec_bits<float> before;
+  for (int l = 0; l < lanes_of<float>; ++l) before[l] = l == 0 ? lanes_of<float> : l - 1;
+  return __builtin_shuffle(v, V{}, before);
+}
+
 struct row_of_winners {
   vec<float> dy;
   vec_bits<float> at;
   row_of_winners(const float* d, const std::int32_t* index, i64 count)
       : dy(load_first(d, count)), at((vec_bits<float>)load_first(reinterpret_cast<const float*>(index), count)) {}
-  void move_up_a_lane() {
-    vec_bits<float> before;
-    for (int l = 0; l < lanes_of<float>; ++l) before[l] = l == 0 ? lanes_of<float> : l - 1;
-    dy = __builtin_shuffle(dy, vec<float>{}, before);
-    at = __builtin_shuffle(at, vec_bits<float>{}, before);
-  }
+  void move_up_a_lane() { dy = moved_up(dy), at = moved_up(at); }
   vec<float> won(vec_bits<float> where) const { return at == where ? dy : vec<float>{}; }
 };
+
+// The first n of even[0], odd[0], even[1], ...
+inline void store_pairs(float* to, vec<float> even, vec<float> odd, i64 n) {
+  constexpr int lanes = lanes_of<float>;
+  vec_bits<float> low, high;
+  for (int i = 0; i < lanes; ++i) {
+    low[i] = i / 2 + (i % 2) * lanes;
+    high[i] = low[i] + lanes / 2;
+  }
+  store_first(to, __builtin_shuffle(even, odd, low), n);
+  if (n > lanes) store_first(to + lanes, __builtin_shuffle(even, odd, high), n - lanes);
+}
 
 template <int K>
 void max_pool_backward_by_two(const pool_geometry& g, const float* dy, const std::int32_t* index, float* dx) {
   using T = float;
   constexpr int lanes = lanes_of<T>;
-  vec_bits<T> twice, low, high;
-  for (int i = 0; i < lanes; ++i) {
-    twice[i] = 2 * i;
-    low[i] = i / 2 + (i % 2) * lanes;
-    high[i] = low[i] + lanes / 2;
-  }
+  vec_bits<T> twice;
+  for (int i = 0; i < lanes; ++i) twice[i] = 2 * i;
   const i64 plane = g.height * g.width, out = g.out_h * g.out_w;
   for (i64 p = 0; p < g.planes; ++p, dx += plane, dy += out, index += out)
     for (i64 y = 0; y < g.height; ++y)
@@ -110,10 +121,7 @@ void max_pool_backward_by_two(const pool_geometry& g, const float* dy, const std
           even += here.won(at);
           odd += here.won(at + 1);
         }
-        T* to = dx + y * g.width + 2 * b;
-        const i64 left = g.width - 2 * b;
-        store_first(to, __builtin_shuffle(even, odd, low), left);
-        if (left > lanes) store_first(to + lanes, __builtin_shuffle(even, odd, high), left - lanes);
+        store_pairs(dx + y * g.width + 2 * b, even, odd, g.width - 2 * b);
       }
 }
 
@@ -122,4 +130,68 @@ inline int window_by_two(const pool_geometry& g) {
   const bool fits = g.kernel_h == g.kernel_w && g.stride_h == 2 && g.stride_w == 2 && g.pad_h == 0 && g.pad_w == 0 &&
                     g.width >= g.kernel_w && (g.kernel_h == 2 || g.kernel_h == 3);
   return fits ? static_cast<int>(g.kernel_h) : 0;
+}
+
+// Rows of a window: clipped at the image, or at image plus padding.
+inline i64 window_rows(const pool_geometry& g, i64 oy) {
+  const i64 start = oy * g.stride_h - g.pad_h;
+  const i64 end = smallest(start + g.kernel_h, g.height + (g.count_padding ? g.pad_h : 0));
+  return end - (g.count_padding ? start : largest(start, 0));
+}
+
+template <int K>
+void avg_pool_by_two(const pool_geometry& g, const float* columns, const float* x, float* y) {
+  using T = float;
+  constexpr int lanes = lanes_of<T>;
+  vec_bits<T> e, o;
+  for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;
+  for (i64 p = 0; p < g.planes; ++p, x += g.height * g.width)
+    for (i64 oy = 0; oy < g.out_h; ++oy, y += g.out_w) {
+      const i64 end = smallest(2 * oy + K, g.height);
+      const T rows = static_cast<T>(window_rows(g, oy));
+      for (i64 ox = 0; ox < g.out_w; ox += lanes) {
+        vec<T> part[4] = {};  // columns 2 ox .., and from 2 ox + 2 on
+        for (i64 iy = 2 * oy; iy < end; ++iy) {
+          const T* row = x + iy * g.width + 2 * ox;
+          const i64 left = g.width - 2 * ox;
+#pragma GCC unroll 4
+          for (int i = 0; i < (K == 3 ? 4 : 2); ++i) {
+            const i64 at = i % 2 * lanes + i / 2 * 2;
+            if (left > at) part[i] += load_first(row + at, left - at);
+          }
+        }
+        vec<T> sum = __builtin_shuffle(part[0], part[1], e) + __builtin_shuffle(part[0], part[1], o);
+        if (K == 3) sum += __builtin_shuffle(part[2], part[3], e);
+        const i64 count = g.out_w - ox;
+        store_first(y + ox, sum / (rows * load_first(columns + ox, count)), count);
+      }
+    }
+}
+
+template <int K>
+void avg_pool_backward_by_two(const pool_geometry& g, const float* columns, const float* dy, float* dx) {
+  using T = float;
+  constexpr int lanes = lanes_of<T>;
+  const i64 plane = g.height * g.width, out = g.out_h * g.out_w;
+  // What output b + lane of row oy gives each element of its window.
+  const auto share = [&](const T* d, i64 oy, i64 b) {
+    const i64 count = g.out_w - b;
+    if (count <= 0) return vec<T>{};
+    const vec<T> extent = load_first(columns + b, count);
+    return load_first(d + oy * g.out_w + b, count) /
+           (static_cast<T>(window_rows(g, oy)) * (extent != vec<T>{} ? extent : vec<T>{} + T(1)));
+  };
+  for (i64 p = 0; p < g.planes; ++p, dx += plane, dy += out)
+    for (i64 y = 0; y < g.height; ++y)
+      for (i64 b = 0; 2 * b < g.width; b += lanes) {
+        vec<T> even{}, odd{};
+        for (i64 oy = y / 2 - (K == 3 && y % 2 == 0 ? 1 : 0); oy <= y / 2; ++oy) {
+          if (oy < 0 || oy >= g.out_h) continue;
+          const vec<T> here = share(dy, oy, b);
+          if (K == 3) even += b == 0 ? moved_up(here) : share(dy, oy, b - 1);
+          even += here;
+          odd += here;
+        }
+        store_pairs(dx + y * g.width + 2 * b, even, odd, g.width - 2 * b);
+      }
 }

@@ -3,7 +3,7 @@
 // summed over k in the same order whatever m is, so a row does not depend on its neighbours. Goto and van de Geijn 2008.
 
 constexpr int product_depth = 256;  // of k: a panel of it fits the first-level cache
-constexpr int product_tiles = 8;
+constexpr int product_tiles = 32;   // of rows: they stay in the second-level cache
 
 // v[i][j] becomes v[j][i]: each round swaps the off-diagonal quarters of all squares of one size.
 template <class T, int Width>
@@ -44,11 +44,22 @@ inline void pack_rows(int rows, i64 depth, const T* a, i64 lda, T* packed) {
     for (int r = 0; r < rows; ++r) packed[k * rows + r] = a[r * lda + k];
 }
 
-// The same of a transposed a: row r of column k is a[k][r].
-template <class T>
-inline void pack_columns(int rows, i64 depth, const T* a, i64 lda, T* packed) {
+// Columns of a transposed a, [k][rows]: `tiles` tiles whose first rows are row_of(0), row_of(1), ... One pass over a, whose rows may lie
+// far apart. What a tile's column writes too much, its next column overwrites; the last one writes no more than it has.
+template <class T, class F>
+inline void pack_columns(i64 tiles, F row_of, i64 depth, const T* a, i64 lda, T* packed) {
+  constexpr int lanes = lanes_of<T>;
+  const i64 wide = lda >= 2 * panel_of<T> ? depth - 1 : 0;
   for (i64 k = 0; k < depth; ++k)
-    for (int r = 0; r < rows; ++r) packed[k * rows + r] = a[k * lda + r];
+    for (i64 t = 0; t < tiles; ++t) {
+      const i64 rows = row_of(t + 1) - row_of(t);
+      const T* from = a + k * lda + row_of(t);
+      T* to = packed + row_of(t) * depth + k * rows;
+      if (k < wide)
+        for (i64 r = 0; r < rows; r += lanes) store(to + r, load(from + r));
+      else
+        for (i64 r = 0; r < rows; ++r) to[r] = from[r];
+    }
 }
 
 template <class T>
@@ -119,14 +130,13 @@ void product(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, c
     const i64 end = smallest(tiles, first + product_tiles);
     for (i64 k = 0; k < k_count; k += product_depth) {
       const i64 depth = smallest(product_depth, k_count - k);
-      for (i64 t = first; t < end; ++t) {
-        const int rows = static_cast<int>(row_of(t + 1) - row_of(t));
-        T* to = scratch + (row_of(t) - row_of(first)) * depth;
-        if (transpose_a)
-          pack_columns(rows, depth, a + k * lda + row_of(t), lda, to);
-        else
-          pack_rows(rows, depth, a + row_of(t) * lda + k, lda, to);
-      }
+      if (transpose_a)
+        pack_columns(
+            end - first, [&](i64 t) { return row_of(first + t) - row_of(first); }, depth, a + k * lda + row_of(first), lda,
+            scratch);
+      for (i64 t = first; t < end && !transpose_a; ++t)
+        pack_rows(static_cast<int>(row_of(t + 1) - row_of(t)), depth, a + row_of(t) * lda + k, lda,
+                  scratch + (row_of(t) - row_of(first)) * depth);
       for (i64 j = 0; j < n; j += width) {
         const T* panel = panels + j * k_count + k * width;
         const int columns = static_cast<int>(smallest(width, n - j));

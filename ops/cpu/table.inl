@@ -7,6 +7,7 @@
 
 #include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
+
 #include "ops/cpu/pool2.inl"
 
 #include "ops/cpu/direct.inl"
@@ -17,6 +18,8 @@
 #include "ops/cpu/product.inl"
 #include "ops/cpu/random.inl"
 #include "ops/cpu/tile.inl"
+
+#include "ops/cpu/batch.inl"
 #include "ops/cpu/update.inl"
 #include "ops/cpu/winograd.inl"
 
@@ -79,6 +82,8 @@ constexpr kernels<T> make_table() {
     t.transpose_matrix = transpose_matrix<T>;
     t.direct = direct<T>;
     t.direct_weights = direct_weights<T>;
+    t.batch_tile = batch_tile<T>;
+    t.batch_dot = batch_dot<T>;
     t.winograd_input = winograd_input<T>;
     t.winograd_gradient = winograd_gradient<T>;
     t.winograd_output = winograd_output<T>;

@@ -5,6 +5,7 @@
 #define TROUPE_STOCK_LAYERS(LAYER) \
   LAYER(accuracy) \
   LAYER(avg_pool) \
+  LAYER(batch_norm) \
   LAYER(bias) \
   LAYER(concat) \
   LAYER(convolution) \
@@ -19,6 +20,7 @@
   LAYER(gelu) \
   LAYER(gru) \
   LAYER(hinge) \
+  LAYER(layer_norm) \
   LAYER(linear) \
   LAYER(lrn) \
   LAYER(lstm) \

@@ -112,6 +112,7 @@ std::vector<layer_case> cases() {
       example("kernel covers the image", with(3, 4), {{5, 2, 4, 4}}),
       example("stride beyond the kernel, size-1 axes", with(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
       example("several panels", with(17, 5, {{"pad", i{2}}}), {{3, 2, 13, 11}}),
+      example("many images", with(3, 2, {{"stride", i{2}}, {"pad", i{1}}}), {{31, 2, 5, 4}}),
       example("many features", with(40, 3, {{"pad", i{1}}}), {{2, 33, 7, 9}}),
   };
 }

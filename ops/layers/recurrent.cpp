@@ -23,6 +23,9 @@ filler_spec filler_of(const options& table, std::int64_t units) {
   return {"uniform", options{{{"min", -s}, {"max", s}}}};
 }
 
+// Below this many columns of the result, packing the left operand costs more than it brings.
+constexpr std::int64_t few_columns = 128;
+
 tensor from(const tensor& t, std::int64_t begin) { return t.slice(begin, shape{t.count() - begin}); }
 
 }  // namespace
@@ -193,6 +196,7 @@ void recurrent::weight_gradients(device& d, const extents& e, const saved& s, co
   const auto width = columns() * units_;
   assign_or_add(d, grad_params[0], accumulate, [&](tensor& dw) {
     const gemm_spec spec{.transpose_a = true, .m = gates() * units_, .n = e.inputs, .k = e.rows(), .lda = width};
+    if (e.inputs < few_columns) return d.gemm(spec, dgates, s.extra[1], dw);
     d.gemm_packed(spec, dgates, d.pack(spec, s.extra[1]), dw);
   });
   assign_or_add(d, grad_params[1], accumulate, [&](tensor& dw) {

@@ -5,11 +5,11 @@
 namespace troupe {
 namespace {
 
-// Per layer: does a gradient of its outputs lead to anything that is trained?
+// Per layer: does a gradient of its outputs lead to anything that is trained, or (running statistics leave with the gradients) folded?
 std::vector<bool> trains(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (const auto& g : graph.layers) {
-    bool t = has_trainable(graph, g);
+    bool t = !g.params.empty();
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
       t = t || (g.inputs[k].layer >= 0 && g.maths->differentiable(k) && found[static_cast<std::size_t>(g.inputs[k].layer)]);
     found[g.index] = t;
@@ -55,6 +55,10 @@ std::vector<tensor_ref> model_graph::consumers(tensor_ref t) const {
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
       if (g.inputs[k] == t) found.push_back({static_cast<std::int32_t>(g.index), static_cast<std::uint16_t>(k)});
   return found;
+}
+
+bool model_graph::carries() const {
+  return std::any_of(layers.begin(), layers.end(), [](const graph_layer& l) { return !l.carries.empty(); });
 }
 
 double model_graph::flops_per_packet() const {

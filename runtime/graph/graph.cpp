@@ -62,6 +62,7 @@ class builder {
       if (errors_.empty()) {
         mark_gradients(graph_);
         check_trained();
+        check_algorithm();
       }
     }
     if (!errors_.empty()) return std::move(errors_);
@@ -279,6 +280,12 @@ class builder {
   // Ids or values? A layer that has no gradient for an input reads it as ids.
   bool takes(const graph_layer& g, std::size_t k, const shape& s, const draft& d) {
     const bool reports = g.maths->is_loss() || g.maths->is_metric(), wants_ids = !g.maths->differentiable(k);
+    if (ids_ && wants_ids && d.spec->values.has("vocabulary") && d.spec->values.integer("vocabulary") < graph_.classes) {
+      layer_error(*d.spec, "vocabulary",
+                  "a vocabulary of " + std::to_string(d.spec->values.integer("vocabulary")) + ", but the data has " +
+                      std::to_string(graph_.classes) + " different ids");
+      return false;
+    }
     if (wants_ids == ids_ || (reports && wants_ids)) return true;
     layer_error(*d.spec, "inputs." + std::to_string(k),
                 "input " + std::to_string(k) + " of a " + g.type + " layer takes " + (ids_ ? "values" : "ids") + ", but 'data' (" +
@@ -294,6 +301,7 @@ class builder {
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);
       check_classes(g);
+      if (job_.train.algorithm == "bptt") g.carries = g.maths->carries(g.in);
       g.out = std::move(out);
     } catch (const shape_error& e) {
       layer_error(*g.spec, "", e.what());
@@ -378,6 +386,13 @@ class builder {
                         " is used by no layer, and it is neither a loss nor a metric");
       }
     }
+  }
+
+  // What is carried nowhere, or what nobody carries.
+  void check_algorithm() {
+    if (job_.train.algorithm == "bptt" && !graph_.carries())
+      error(position_of(job_.train.key_at, "algorithm", job_.train.at),
+            "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\"");
   }
 
   // Parameters that no gradient ever reaches would leave the worker waiting for them.

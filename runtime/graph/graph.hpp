@@ -43,6 +43,7 @@ struct graph_layer {
   std::vector<bool> grad_in_wanted;   // per input: does a gradient have to flow back there?
   bool wants_backward = false;        // has parameters, or something before it has; and a loss depends on it
   bool in_train = true, in_test = true;
+  carry_specs carries;               // with algorithm "bptt": what it carries from step to step
   double loss_weight = 0.0;          // of a loss layer
   const layer_spec* spec = nullptr;  // in the job_spec the graph was built from, which must outlive it
 };
@@ -58,6 +59,7 @@ struct model_graph {
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs
   double flops_per_packet() const;                        // forward, in training
+  bool carries() const;
 };
 
 // `example` is the shape of one example (from the source), e.g. 1x28x28, `label` that of its label, `ids` whether examples hold ids

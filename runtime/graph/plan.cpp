@@ -465,14 +465,14 @@ class planner {
       const auto halves = placed_elements(p);
       std::vector<std::uint32_t> takers;
       for (const auto& h : halves) takers.push_back(h.taker);
-      if (!param.spec.trainable) {
-        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
-        continue;
-      }
       if (apart(halves)) {
         for (const auto& [taker, here] : halves)
           plan_.blocks.push_back(
               {0, p, here.begin, here.count, shard_beside(plan_[plan_.workers[taker]].node), {taker}, here.run, here.stride});
+        continue;
+      }
+      if (!param.spec.trainable) {
+        buffers.push_back({0, p, 0, param.spec.dims.count(), plan_.shards[s], takers});
         continue;
       }
       for (std::int64_t begin = 0; begin < param.spec.dims.count();) {

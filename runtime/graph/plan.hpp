@@ -100,6 +100,14 @@ struct job_plan {
   weight_rule rule = weight_rule::drain;
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
   std::uint32_t warm_up = 0;         // the most of them
+  // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are the same worker's.
+  bool eval_lanes = false;
+  std::uint32_t eval_worker(std::uint32_t packet) const {
+    if (!eval_lanes) return packet % static_cast<std::uint32_t>(ranges.size());
+    std::uint32_t w = 0;
+    while (!ranges[w].has(packet % packets)) ++w;
+    return w;
+  }
   std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
   // Steps that may be granted beyond the last complete one.
   std::uint32_t window() const { return std::max(3u, warm_up + 2); }

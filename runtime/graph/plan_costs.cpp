@@ -28,7 +28,7 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
 
 // Along the tree of reducers: the sum of a rank's subtree goes to its parent, weights come the same way back, and only the root talks
 // to the shards.
-void add_tree(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
+void add_tree(const job_plan& p, dtype t, node_links& links) {
   const auto all = static_cast<std::uint32_t>(p.workers.size());
   for (std::uint32_t rank = 0; rank < all; ++rank) {
     const auto here = p[p.reducers[rank]].node;
@@ -38,15 +38,14 @@ void add_tree(const job_plan& p, const model_graph& g, dtype t, node_links& link
     const auto sums = static_cast<double>(tree_cover(covered, p.packets).size());
     for (const auto& b : p.blocks) {
       const auto there = rank == 0 ? p[b.shard].node : p[p.reducers[tree_parent(rank, p.arity)]].node;
-      if (!g.params[b.param].spec.trainable) continue;
       add(links, here, there, bytes_of(b.count, t) * sums);
       add(links, there, here, bytes_of(b.count, t));
     }
   }
 }
 
-// Sums go up once per tree block (running statistics once per packet: they are folded one by one), weights come back once.
-void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
+// Sums (of running statistics too) go up once per tree block, weights come back once.
+void add_exchange(const job_plan& p, dtype t, node_links& links) {
   for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
     const auto here = p[p.workers[w]].node;
     const auto range = p.range_of(w);
@@ -54,8 +53,7 @@ void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& 
     for (const auto& b : p.blocks) {
       if (!p.takes(w, b)) continue;
       const auto there = p[p.shard_of(b, p.group_of(w).server_group)].node;
-      const bool trainable = g.params[b.param].spec.trainable;
-      add(links, here, there, bytes_of(b.count, t) * (trainable ? sums : static_cast<double>(range.count)));
+      add(links, here, there, bytes_of(b.count, t) * sums);
       add(links, there, here, bytes_of(b.count, t));
     }
   }
@@ -142,9 +140,9 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   const auto t = job.type();
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
   if (p.reducers.empty())
-    add_exchange(p, g, t, c.links);
+    add_exchange(p, t, c.links);
   else
-    add_tree(p, g, t, c.links);
+    add_tree(p, t, c.links);
   add_edges(p, g, t, c.links);
   add_examples(p, g, job, c.links);
   for (const auto& [way, bytes] : c.links) {

@@ -13,8 +13,8 @@ class fuser {
   std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
     std::vector<std::vector<std::uint32_t>> out;
     for (const auto& l : g_.layers) {
-      const bool joins = fuse && !out.empty() && !own_.count(l.type) && !own_.count(g_.layers[out.back().back()].type) &&
-                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
+      const bool joins = fuse && !out.empty() && !alone(l) && !alone(g_.layers[out.back().back()]) && lies_as(l, out.back()) &&
+                         keeps_order(l, out.back().front());
       if (!joins) out.emplace_back();
       out.back().push_back(l.index);
     }
@@ -22,6 +22,8 @@ class fuser {
   }
 
  private:
+  bool alone(const graph_layer& l) const { return own_.count(l.type) > 0 || (l.maths && l.maths->joint() != nullptr); }
+
   // On the same nodes, and each part wants of the group's tensors what the same part makes.
   bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
     const auto& here = where_[l.index];

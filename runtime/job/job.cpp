@@ -6,8 +6,10 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/plan_check.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
+#include "runtime/pipeline/joint_stage.hpp"
 #include "runtime/pipeline/loader.hpp"
 #include "runtime/pipeline/lost_role.hpp"
 #include "runtime/pipeline/stage.hpp"
@@ -123,6 +125,13 @@ std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
   return std::make_unique<data_server>(std::move(c));
 }
 
+// What the stage's packets begin with, where a checkpoint has it.
+void set_carried(const prepared_job& j, const role_plan& me, stage_config& c) {
+  if (!j.graph.carries() || me.tester || j.continued) return;
+  for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k)
+    for (auto l : me.layers) c.carried[k].push_back(carried_from(j.initial, j.graph.layers[l], k));
+}
+
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& me = j->plan[r];
   stage_config c;
@@ -136,12 +145,17 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.plan = plan_of(j);
   c.slots = me.tester ? 1 : me.slots;
   c.first_step = j->first_step;
+  c.await_carried = j->continued;
+  set_carried(*j, me, c);
   c.type = j->spec.type();
   c.seed = j->spec.seed;
   c.keeps = j->keeps() && !me.tester;
   c.incarnation = incarnation;
-  if (me.layers.size() == 1)
-    if (const auto* own = j->all->stages.find(j->graph.layers[me.layers[0]].type)) return own->make(std::move(c));
+  if (me.layers.size() == 1) {
+    const auto& l = j->graph.layers[me.layers[0]];
+    if (const auto* own = j->all->stages.find(l.type)) return own->make(std::move(c));
+    if (l.maths->joint() && !me.tester) return std::make_unique<joint_stage>(std::move(c));
+  }
   return std::make_unique<stage>(std::move(c));
 }
 
@@ -160,8 +174,11 @@ std::string gone_with(const prepared_job& j, role_id r) {
   if (me.kind == role_kind::shard) return "its parameters are gone";
   // A layer with a will of its own: what its likes on other workers had told it of the step.
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
-      j.all->stages.find(j.graph.layers[me.layers[0]].type))
+      (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";
+  if (j.graph.carries() && !me.tester &&
+      (me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker))
+    return "the state that its lanes carried is gone";
   // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
   const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
   if (j.plan.placed && !j.keeps() && on_the_way && !me.tester) return "the packets that were under way there are gone";
@@ -221,6 +238,20 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   return f;
 }
 
+// What layers that keep statistics want of a mode (with these options); empty: it does.
+std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
+  for (const auto& l : j.graph.layers)
+    if (l.maths->joint() && l.in_train && (!m.lockstep || m.portions))
+      return "mode '" + m.name +
+             "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
+             "' together (mode bsp can)";
+  for (const auto& p : j.graph.params)
+    if (auto why = p.spec.trainable || !m.no_statistics ? "" : m.no_statistics(o, j.plan); !why.empty())
+      return "mode '" + m.name + "' cannot keep the running statistics of layer '" + j.graph.layers[p.layer].name + "' ('" +
+             p.spec.name + "'): " + why;
+  return {};
+}
+
 // A mode that a person asks for while the job runs.
 std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
                                     const std::vector<std::pair<std::string, std::string>>& given, std::string& error) {
@@ -242,6 +273,8 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
+    error = wrong_for_statistics(j, *m, o);
+    if (!error.empty()) return std::nullopt;
     return facts_of(*m, o);
   } catch (const option_error& e) {
     error = "mode " + name + ": " + e.what();
@@ -273,6 +306,7 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
     return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
                           "' has its own idea of which weights a step may use"};
+  if (auto wrong = wrong_for_statistics(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +
@@ -299,6 +333,19 @@ std::uint32_t readers_of(const prepared_job& j) {
   std::size_t devices = 0;
   for (const auto& n : j.nodes) devices = std::max(devices, n.devices.size());
   return static_cast<std::uint32_t>(std::clamp(devices, least, most));
+}
+
+// Does everything suit layers that carry state?
+std::optional<diagnostic> check_carries(const prepared_job& j) {
+  if (!j.graph.carries()) return std::nullopt;
+  const auto& s = j.spec.data.sampler;
+  if (!make_sampler(j, 0, j.spec.seed)->keeps_lanes())
+    return diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
+                                "' an example does not go on where the one before it stopped; sampler 'lanes' sees to that"};
+  if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.portions)
+    return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a lane with its worker; mode '" + mode.name +
+                                                "' deals packets to whoever is free"};
+  return std::nullopt;
 }
 
 // Layers with a will of their own talk to their likes on all workers, and have none at a tester.
@@ -384,11 +431,6 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   auto graph = build_graph(j->spec, j->all->layers, example, j->data->classes(), j->data->label(), j->data->ids());
   if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
   j->graph = std::move(std::get<model_graph>(graph));
-  for (const auto& p : j->graph.params)
-    if (!p.spec.trainable)
-      return diagnostics{{j->spec.layers.empty() ? j->spec.at : j->graph.layers[p.layer].spec->at,
-                          "layer '" + j->graph.layers[p.layer].name + "' keeps running statistics ('" + p.spec.name +
-                              "'), which no sync mode folds yet"}};
   const auto* order = j->all->samplers.find(d.sampler.kind);
   if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
   j->spec.data.how = order->how;
@@ -398,6 +440,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;
   if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
   for (const auto& l : j->graph.layers)
+    if (auto wrong = l.in_train ? joint_stage::check(j->plan, l) : ""; !wrong.empty())
+      return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
+  for (const auto& l : j->graph.layers)
     if (const auto* own = j->all->stages.find(l.type); own && own->check)
       if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
   if (j->data->size(split::train) < d.batch)
@@ -405,6 +450,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                " is larger than the training split of " +
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
+  if (auto wrong = check_carries(*j)) return diagnostics{*wrong};
+  j->plan.eval_lanes = j->graph.carries() && make_eval_sampler(*j)->keeps_lanes();
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   try {
     j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));

@@ -7,7 +7,9 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
+#include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 
 namespace troupe {
@@ -37,9 +39,10 @@ class stopwatch {
 struct plain_loop::impl {
   // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
   struct pass {
-    tensors in, out, grad_out, grad_in, grad_params;
+    tensors in, out, grad_out, grad_in, grad_params, stats;
     saved kept;
     std::unique_ptr<plan> made;
+    std::vector<tensors> carried;  // by packet
     // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
     std::vector<std::vector<tensor_ref>> takers;
   };
@@ -52,6 +55,7 @@ struct plain_loop::impl {
   impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer);
   void fill_parameters();
   void load(std::uint32_t packet);
+  tensors carried_in(const graph_layer& l, std::uint32_t packet);
   void forward(std::uint32_t packet, plain_times* times);
   void backward(std::uint32_t packet, plain_times* times);
   tensor gradient_of(const pass& p, std::size_t output);
@@ -77,7 +81,6 @@ struct plain_loop::impl {
   std::vector<parameter> parameters;        // by index in the graph
   std::vector<packet_tree<tensors>> trees;  // by layer
   tensor data, label;
-  tensors stats;
   std::map<std::uint32_t, std::pair<double, double>> losses;  // by layer: weighted sum, weight
 };
 
@@ -139,6 +142,15 @@ void plain_loop::impl::load(std::uint32_t packet) {
   read_examples(*j->data, j->augment.get(), split::train, h, indices, *dev, data, label);
 }
 
+// What the layer has carried in this packet's lanes; empty: zeros.
+tensors plain_loop::impl::carried_in(const graph_layer& l, std::uint32_t packet) {
+  auto& mine = passes[l.index].carried;
+  if (l.carries.empty()) return {};
+  if (mine.empty())
+    for (std::uint32_t k = 0; k < j->plan.packets; ++k) mine.push_back(carried_from(j->initial, l, k));
+  return at % static_cast<std::uint64_t>(order->steps_per_epoch()) == 0 ? tensors{} : std::move(mine[packet]);
+}
+
 context plain_loop::impl::context_of(const graph_layer& l, std::uint32_t packet, tensors* s) const {
   const auto first = static_cast<std::uint64_t>(packet) * static_cast<std::uint64_t>(j->graph.packet_examples);
   return context{*dev, phase::train, j->spec.seed, l.index, at, first, packet, j->plan.packets, s};
@@ -178,8 +190,14 @@ void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
     p.out.clear();
     for (const auto& s : l.out) p.out.push_back(tensor::declare(s, j->spec.type()));
     if (!p.made) p.made = l.maths->prepare(*dev, l.in, phase::train, j->spec.type());
-    auto c = context_of(l, packet, &stats);
+    p.stats.clear();
+    auto c = context_of(l, packet, &p.stats);
+    const auto before = carried_in(l, packet);
+    tensors after;
+    if (!before.empty()) c.carried_in = &before;
+    if (!l.carries.empty()) c.carried_out = &after;
     l.maths->forward(c, *p.made, p.in, params_of(l), p.out, p.kept);
+    if (!l.carries.empty()) p.carried[packet] = std::move(after);
     if (l.wants_backward) {
       const auto needs = l.maths->backward_needs(l.in);
       if (needs.inputs) p.kept.inputs = p.in;
@@ -235,7 +253,7 @@ void plain_loop::impl::backward(std::uint32_t packet, plain_times* times) {
     for (std::size_t k = 0; k < l.params.size(); ++k)
       if (parameters[l.params[k]].trained)
         p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
-    auto c = context_of(l, packet, &stats);
+    auto c = context_of(l, packet, nullptr);
     l.maths->backward(c, *p.made, p.kept, params_of(l), p.grad_out, p.grad_in, p.grad_params, false);
     p.kept = {};
   }
@@ -247,6 +265,10 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   for (const auto& l : j->graph.layers) {
     auto& p = passes[l.index];
     if (l.params.empty() || p.grad_params.empty()) continue;
+    for (std::size_t k = 0; k < l.params.size(); ++k)
+      if (const auto& spec = j->graph.params[l.params[k]].spec; !spec.trainable)
+        p.grad_params[k] = tensor::declare(spec.dims, j->spec.type());
+    weigh_statistics(*dev, j->graph, l, p.stats, packet, j->plan.packets, p.grad_params);
     trees[l.index].add({packet, 1}, std::move(p.grad_params), {}, [this](tensors a, const tensors& b) {
       for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i]) dev->apply(binary::add, a[i], b[i], a[i]);
@@ -276,8 +298,9 @@ void plain_loop::impl::update() {
     if (!sum) continue;
     for (std::size_t k = 0; k < l.params.size(); ++k) {
       auto& mine = parameters[l.params[k]];
-      if (!mine.trained) continue;
       const auto& spec = j->graph.params[l.params[k]].spec;
+      if (!spec.trainable) fold_statistics(*dev, spec, j->plan.packets, mine.value, (*sum)[k], mine.value);
+      if (!mine.trained) continue;
       rule_step in;
       in.step = at;
       in.updates = at;

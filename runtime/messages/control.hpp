@@ -47,7 +47,8 @@ struct report {
   std::uint32_t valid = 0;  // examples behind the means
 };
 
-// Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at version header.version.
+// Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at version header.version. Also coordinator
+// -> stages whose layers carry state (pipeline/carried.hpp): send what your packets have carried to the boundary.
 struct collect {
   std::uint64_t request = 0;
   bool with_state = false;

@@ -36,8 +36,9 @@ static_assert(sizeof(header) == 64);
 
 // header.flags: the low byte are marks, the high byte the era of the mode in use (it grows with every live switch), so that
 // messages of the mode before are known when they come late.
-constexpr std::uint16_t flag_void = 1;  // a packet that nobody needs any more: it flows on for the accounts, without maths
-constexpr std::uint16_t flag_join = 2;  // the answer to a `fetch` that joins: header.clock is the step wanted next
+constexpr std::uint16_t flag_void = 1;   // a packet that nobody needs any more: it flows on for the accounts, without maths
+constexpr std::uint16_t flag_join = 2;   // the answer to a `fetch` that joins: header.clock is the step wanted next
+constexpr std::uint16_t flag_reset = 4;  // a training packet whose lanes begin anew: nothing is carried over from the step before
 constexpr std::uint16_t flag_marks = 0xff;
 
 using message = std::variant<

@@ -235,6 +235,10 @@ class sim_reader {
     if (f.kind == fault_kind::crash) {
       if (!r.take("from")) r.error("from", "it needs 'from', the time of the crash (or the earliest, with 'until')");
       time(r, "restart_after", f.restart_after);
+      std::vector<std::string> roles;
+      if (r.texts("roles", roles) && named) r.error("roles", "it has nodes or roles, not both");
+      for (std::size_t i = 0; i < roles.size(); ++i)
+        spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
       std::int64_t times = 1;
       if (r.integer("times", times, 1, 100000)) f.times = static_cast<std::uint32_t>(times);
     }
@@ -280,6 +284,24 @@ diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes) {
   for (const auto& [node, at] : s.nodes_named)
     if (node >= nodes)
       list.push_back({at, "there is no node " + std::to_string(node + 1) + ": the cluster has " + std::to_string(nodes)});
+  return list;
+}
+
+diagnostics find_roles(sim_spec& s, const job_plan& p) {
+  diagnostics list;
+  for (const auto& [fault, name, at] : s.roles_named) {
+    const auto role = std::find_if(p.roles.begin(), p.roles.end(), [&](const role_plan& r) { return r.name == name; });
+    if (role == p.roles.end()) {
+      list.push_back({at, "there is no role '" + name + "' (`troupe plan` lists them)"});
+      continue;
+    }
+    const bool part = role->kind == role_kind::stage || role->kind == role_kind::loader || role->kind == role_kind::worker;
+    if (!part || role->tester || !p.placed)
+      list.push_back(
+          {at, "'" + name +
+                   "' cannot crash alone, only with its node: that can stages, loaders and halves of jobs with placed layers"});
+    s.faults.list[fault].roles.push_back(role->id);
+  }
   return list;
 }
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/graph/plan.hpp"
 #include "runtime/sim/models.hpp"
 
 namespace troupe {
@@ -34,6 +34,12 @@ struct sim_spec {
   bool measure = false;            // [compute]: time each layer on this machine first
   sim::fault_model faults;
   std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // indices from 0, for check_nodes
+  struct named_role {
+    std::size_t fault;  // index in faults.list
+    std::string name;
+    source_position at;
+  };
+  std::vector<named_role> roles_named;  // for find_roles
 };
 
 std::variant<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
@@ -44,5 +50,8 @@ bool is_scenario(const std::string& path);
 
 // Nodes that the file names and a cluster of `nodes` does not have.
 diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes);
+
+// Puts the roles that crash alone into the faults, as this plan has them; what is wrong with their names.
+diagnostics find_roles(sim_spec& s, const job_plan& p);
 
 }  // namespace troupe

@@ -3,7 +3,8 @@
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
-// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards)
+// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards);
+//               collect, restore_state (stages that carry state)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
@@ -30,6 +31,7 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/pipeline/portions.hpp"
@@ -59,7 +61,7 @@ struct coordinator_config {
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   std::int64_t batch = 0;
   std::uint32_t window = 3;
-  bool keeps = false;  // restarted stages, loaders and halves make again what was lost: all losses come
+  bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   mode_facts mode;
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
@@ -93,6 +95,8 @@ class coordinator final : public role {
     std::vector<std::optional<state>> blocks;
     std::vector<std::uint64_t> updates;  // by block: that its rule states have seen
     std::vector<std::pair<std::string, tensor>> weights, rule;
+    std::vector<carried_piece> pieces;  // of carried state: their `blocks` follow those of the plan
+    std::vector<std::pair<std::string, tensor>> carried;
   };
   // A block for its shard that a job picks out of the whole parameter (and its states).
   struct cut_block {
@@ -146,6 +150,8 @@ class coordinator final : public role {
   void switched(effects& out);
   void begin_collect(bool final, effects& out);
   void take_state(const envelope& e, effects& out);
+  void name_pieces(collecting& c) const;
+  void join_pieces(collecting& c, device& d) const;
   job_work join_blocks();
   void collected(effects& out);
   void restore(effects& out);

@@ -165,9 +165,15 @@ void coordinator::begin_collect(bool final, effects& out) {
   want_checkpoint_ = false;
   collect_->request = ++requests_;
   collect_->final = final;
-  collect_->blocks.resize(config_.plan->blocks.size());
-  collect_->updates.resize(config_.plan->blocks.size());
-  collect_->missing = static_cast<std::uint32_t>(config_.plan->blocks.size());
+  // What is carried is of use to who goes on.
+  if (!final || stopped_by_person_) collect_->pieces = carried_pieces(*config_.graph, *config_.plan);
+  const auto all = config_.plan->blocks.size() + collect_->pieces.size();
+  collect_->blocks.resize(all);
+  collect_->updates.resize(all);
+  collect_->missing = static_cast<std::uint32_t>(all);
+  std::set<role_id> asked;
+  for (const auto& piece : collect_->pieces)
+    if (asked.insert(piece.stage).second) out.send({to(piece.stage), collect{requests_, true}});
   for (auto s : config_.plan->shards) {
     if ((*config_.plan)[s].group != 0) continue;  // the first server group is the master of the others
     auto h = to(s);
@@ -192,12 +198,38 @@ void coordinator::take_state(const envelope& e, effects& out) {
         for (std::size_t k = 0; k < c.blocks[b.id]->rule.size(); ++k)
           c.rule.emplace_back(p.full_name + "@" + config_.rule_states.at(k), tensor{});
   }
+  name_pieces(c);
   out.run(join_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
+}
+
+// Nothing when some lanes have carried nothing yet.
+void coordinator::name_pieces(collecting& c) const {
+  for (const auto& piece : c.pieces)
+    if (!c.blocks[piece.block]->value) return c.pieces.clear();
+  for (const auto& l : config_.graph->layers)
+    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
+}
+
+void coordinator::join_pieces(collecting& c, device& d) const {
+  std::size_t index = 0;
+  for (const auto& l : config_.graph->layers)
+    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) {
+      auto& whole = c.carried[index++].second;
+      for (const auto& piece : c.pieces) {
+        if (piece.layer != l.index) continue;
+        const auto& got = *c.blocks[piece.block];
+        const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
+        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, config_.plan->packets), from.type());
+        auto part = carried_lanes(whole, l.carries[k].dims, piece.packet);
+        d.copy(from, part);
+      }
+    }
 }
 
 job_work coordinator::join_blocks() {
   return [this](job_context& ctx) {
     auto& at = *collect_;
+    join_pieces(at, ctx.dev);
     std::size_t rule_index = 0;
     for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
       const auto& spec = config_.graph->params[p].spec;
@@ -223,6 +255,7 @@ void coordinator::collected(effects& out) {
   collect_.reset();
   auto both = c.weights;
   both.insert(both.end(), c.rule.begin(), c.rule.end());
+  both.insert(both.end(), c.carried.begin(), c.carried.end());
   if (c.handover) return hand_over(std::move(c), out);
   if (!c.final || stopped_by_person_) {
     out.store({"checkpoint", completed_, both});
@@ -251,7 +284,8 @@ void coordinator::hand_over(collecting c, effects& out) {
   }
   h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
   auto named = std::move(c.weights);
-  for (auto& r : c.rule) named.push_back(std::move(r));
+  for (auto* more : {&c.rule, &c.carried})
+    for (auto& r : *more) named.push_back(std::move(r));
   out.store({"handover", completed_, std::move(named), std::move(h)});
   ended_ = true;
 }
@@ -260,6 +294,12 @@ void coordinator::hand_over(collecting c, effects& out) {
 void coordinator::restore(effects& out) {
   auto& b = *config_.before;
   begun_ -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
+  for (const auto& piece : carried_pieces(*config_.graph, *config_.plan)) {
+    auto have = carried_from(b.named, config_.graph->layers[piece.layer], piece.packet);
+    restore_state s{piece.block, have.empty() ? tensor{} : have[0], {}};
+    if (have.size() > 1) s.rule.assign(have.begin() + 1, have.end());
+    out.send({to(piece.stage), std::move(s)});
+  }
   const std::map<std::string, tensor> named(b.named.begin(), b.named.end());
   b.named.clear();
   for (const auto& block : config_.plan->blocks) {

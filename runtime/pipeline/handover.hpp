@@ -21,10 +21,11 @@ struct handover {
   double accuracy = -1;                     // of the last
   double seconds = 0;                       // since the job began
   bool paused = false;
-  std::vector<set_value> settings;                    // what a person has set, in order
-  std::map<std::string, std::uint64_t> updates;       // by parameter: how many the states of the rule have seen
-  std::shared_ptr<finish_conditions> finish;          // they remember
-  std::vector<std::pair<std::string, tensor>> named;  // "<param>" and "<param>@<state>"; the next coordinator lets go of them
+  std::vector<set_value> settings;               // what a person has set, in order
+  std::map<std::string, std::uint64_t> updates;  // by parameter: how many the states of the rule have seen
+  std::shared_ptr<finish_conditions> finish;     // they remember
+  std::vector<std::pair<std::string, tensor>>
+      named;  // "<param>", "<param>@<state>", carried state; the next coordinator lets go of them
 };
 
 }  // namespace troupe

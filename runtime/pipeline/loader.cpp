@@ -22,13 +22,17 @@ loader::loader(loader_config c) : config_(std::move(c)) {
   next_step_ = granted_ = config_.first_step;
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
-  const auto keep = (4 + config_.plan->warm_up) * range_.count + 2 * (config_.plan->sub_solvers + readers_);
+  const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
+  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + readers_);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const grant& g) { granted_ = std::max(granted_, g.until); },
+                 [&](const grant& g) {
+                   granted_ = std::max(granted_, g.until);
+                   if (config_.keeps) forget_rounds();
+                 },
                  [&](const portion& p) {
                    if (e.h.clock == config_.incarnation) take_portion(p);
                  },
@@ -51,7 +55,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
                    last_round_ = v.round;
                    const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
-                   rounds_.push_back({v.round, e.h.version, tester_ ? 0 : (*config_.plan)[config_.self].worker, n});
+                   rounds_.push_back({v.round, e.h.version, 0, n});
+                   if (!evaluates(0)) next_of(rounds_.back());
                  },
                  [&](const credit&) {
                    if (e.h.port < credit_.size()) credit_[e.h.port].give_back(e.h.id);
@@ -147,6 +152,8 @@ std::shared_ptr<loader::item> loader::training_item(next_packet p) {
   i->h.packet = p.packet;
   i->h.packets = config_.plan->packets;
   i->h.phase = static_cast<std::uint8_t>(phase::train);
+  if (config_.order->keeps_lanes() && p.step % static_cast<std::uint64_t>(config_.order->steps_per_epoch()) == 0)
+    i->h.flags |= flag_reset;
   return i;
 }
 
@@ -162,8 +169,18 @@ std::shared_ptr<loader::item> loader::evaluation_item() {
   i->h.packet = r.next;
   i->h.packets = r.packets;
   i->h.phase = static_cast<std::uint8_t>(phase::test);
-  r.next += tester_ ? 1 : static_cast<std::uint32_t>(config_.plan->ranges.size());
+  next_of(r);
   return i;
+}
+
+// Packets of an evaluation that are this loader's.
+bool loader::evaluates(std::uint32_t packet) const {
+  return tester_ || config_.plan->eval_worker(packet) == (*config_.plan)[config_.self].worker;
+}
+
+void loader::next_of(round& r) const {
+  do ++r.next;
+  while (r.next < r.packets && !evaluates(r.next));
 }
 
 bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }
@@ -344,19 +361,23 @@ void loader::send_kept(role_id to, effects& out) {
   }
 }
 
-// Packets of steps that are over. A round of evaluation is over when the next has begun, or training behind it. Whoever has forgotten a
-// packet does not give its credit back.
+// Steps behind it are granted when a round of evaluation is over: reports from before a restart may have made it complete.
+void loader::forget_rounds() {
+  std::erase_if(rounds_, [&](const round& r) { return r.version < granted_; });
+  std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < granted_; });
+  forget_kept();
+}
+
+// Packets of steps that are over; of a round of evaluation, when the next has begun, or training behind it. Whoever has forgotten a packet, or
+// waits for the rest of it, does not give its credit back.
 void loader::forget_kept() {
   const auto from = needed_from();
-  std::uint64_t trained = 0, latest = 0;
+  std::uint64_t latest = 0;
   for (const auto& k : kept_)
-    if (k.h.phase == static_cast<std::uint8_t>(phase::train))
-      trained = std::max(trained, k.h.step + 1);
-    else
-      latest = std::max(latest, k.h.step);
+    if (k.h.phase == static_cast<std::uint8_t>(phase::test)) latest = std::max(latest, k.h.step);
   std::erase_if(kept_, [&](const kept& k) {
     const bool train = k.h.phase == static_cast<std::uint8_t>(phase::train);
-    if (train ? k.h.step >= from : k.h.step >= latest && trained <= k.h.version) return false;
+    if (train ? k.h.step >= from : k.h.step >= latest && granted_ <= k.h.version) return false;
     for (auto& c : credit_) c.give_back(k.h.id);
     return true;
   });

@@ -92,9 +92,12 @@ class loader final : public role {
   bool used(const plan_edge& e, const header& h) const;
   void send_kept(role_id to, effects& out);
   void forget_kept();
+  void forget_rounds();
   std::uint64_t needed_from() const;
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
+  bool evaluates(std::uint32_t packet) const;
+  void next_of(round& r) const;
 
   loader_config config_;
   packet_range range_;

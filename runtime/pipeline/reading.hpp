@@ -24,7 +24,7 @@ struct reading_config {
   std::int64_t eval_examples = 0;  // of one evaluation packet
 };
 
-// Packets of one evaluation round over all workers; packet i is loaded by worker i % workers. 0: there is nothing to evaluate on.
+// Packets of one evaluation round over all workers; packet i is loaded by job_plan::eval_worker(i). 0: there is nothing to evaluate on.
 std::uint32_t eval_packets(std::int64_t examples, std::int64_t packet_examples);
 
 struct reading {

@@ -38,6 +38,7 @@ stage::stage(stage_config c) : config_(std::move(c)) {
       out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
   for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
+  begin_lanes();
   forward_cost_.kind = "forward";
   backward_cost_ = {2 * forward_cost_.flops, 0, "backward"};
 }
@@ -159,6 +160,8 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const user&) { on_user(e, out); },
                  [&](const start&) { take_start(e.h, out); },
+                 [&](const collect&) { take_collect(e, out); },
+                 [&](const restore_state& s) { take_carried(s); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
                  [&](const auto&) { ++dropped_; },
@@ -197,7 +200,7 @@ void stage::take_forward(const envelope& e, effects& out) {
   if (p.inputs[port]) return void(++dropped_);  // a duplicate
   const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
   p.h = e.h;
-  p.h.flags = marks & flag_void;
+  p.h.flags = marks & (flag_void | flag_reset);
   p.valid = f.valid;
   p.first_example = f.first_example;
   p.inputs[port] = f.value;
@@ -206,7 +209,8 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.keeps && e.h.port < self().out_edges.size() && !is_past(e.h)) {  // we have been restarted since, and will make it again
+  if (!s && config_.keeps && e.h.port < self().out_edges.size() &&
+      !is_past(e.h)) {  // we have been restarted since, and will make it again
     auto& [h, grads] = early_[e.h.id];
     h = e.h;
     grads.resize(self().out_edges.size());
@@ -292,8 +296,10 @@ void stage::pump(effects& out) {
     auto* s = slots_[i].get();
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
       auto next = pending_.begin();
-      while (next != pending_.end() && (next->second.missing > 0 || (!weights_ready(next->second.h) && !overtaken(next->second.h))))
-        ++next;
+      const auto ready = [&](const pending& p) {
+        return p.missing == 0 && (overtaken(p.h) || (weights_ready(p.h) && lanes_ready(p.h)));
+      };
+      while (next != pending_.end() && !ready(next->second)) ++next;
       if (next == pending_.end()) return;
       bind(*s, std::move(next->second));
       pending_.erase(next);
@@ -326,6 +332,7 @@ void stage::bind(slot& s, pending&& p) {
   s.scalars.clear();
   if (config_.keeps) take_early(s);
   declare(s);
+  enter_lanes(s);
 }
 
 // Every tensor of the pass by shape only; the maths, where there is any, gives them memory.
@@ -345,6 +352,9 @@ void stage::declare(slot& s) {
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
     if (!training(s) || !l.wants_backward) continue;
+    for (auto q : l.params)
+      if (const auto& spec = config_.graph->params[q].spec; !spec.trainable)
+        pass.stats.push_back(tensor::declare(spec.dims, config_.type));
     for (std::size_t i = 0; i < l.in.size(); ++i)
       if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.type);
     for (std::size_t i = 0; i < l.params.size(); ++i) {
@@ -385,6 +395,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
+  leave_lanes(s);
   if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   if (config_.plan->rule == weight_rule::latest && training(s))
     for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
@@ -507,6 +518,8 @@ role_status stage::status() const {
       st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
     else if (!weights_ready(p.h))
       st.waits_for = "weights of version " + std::to_string(p.h.version);
+    else if (!lanes_ready(p.h))
+      st.waits_for = "what packet " + std::to_string(p.h.packet) + " of the step before carries over";
     else
       st.waits_for = "a free sub-solver";
     return st;

@@ -2,8 +2,10 @@
 // arrival and is bound to it by msg_id; its backward finds the bound sub-solver by the same msg_id, runs and frees it. A pipeline is
 // nothing but the set of bindings that share a msg_id.
 //
-// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user
-// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user;
+//               collect, restore_state (carried state)
+// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user;
+//               state (carried)
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
@@ -13,6 +15,8 @@
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
+//   * with layers that carry state (carried.hpp), packet k of step t + 1 runs its forward after packet k of step t; in an evaluation
+//     with lanes packet p + packets after packet p. Training and tests have states of their own;
 //   * forward, backward and credit may come twice: the second changes nothing;
 //   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
 //     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
@@ -26,6 +30,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +57,9 @@ struct stage_config {
   std::uint64_t first_step = 0;  // versions begin here
   bool keeps = false;            // roles around it, and it itself, may be restarted while packets are under way
   std::uint32_t incarnation = 0;
+  // Of a stage whose layers carry state: it begins with `carried` (by packet and position; missing: zeros), or waits for restore_state.
+  std::map<std::uint32_t, std::vector<tensors>> carried;
+  bool await_carried = false;
 };
 
 class stage : public role {
@@ -71,6 +79,7 @@ class stage : public role {
     tensors in, out, params;
     tensors grad_out, grad_in, grad_params;
     tensors stats;
+    tensors carried_in, carried_out;
     saved kept;
     std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
     std::int64_t planned_examples[2] = {0, 0};
@@ -86,6 +95,7 @@ class stage : public role {
     std::uint32_t valid = 0, first_example = 0;
     std::vector<layer_pass> passes;  // by position in role_plan::layers
     bool is_void = false;            // nobody needs it any more
+    bool keeps_lanes = false;        // state is carried on from this packet
     std::int64_t examples = 0;
     tensors inputs;             // by in-edge
     tensors wholes;             // by need: put together from the inputs
@@ -115,6 +125,10 @@ class stage : public role {
   void gather(slot& s, std::size_t position) const;
   void fill_grad_out(slot& s, std::size_t position, device& d) const;
   void hand_back(slot& s, device& d) const;
+  void join_inputs(slot& s, device& d) const;
+  void cut_outputs(slot& s, device& d) const;
+  context context_of(slot& s, std::size_t position, device& d) const;
+  void keep(slot& s, std::size_t position) const;  // what backward_needs() asks for
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
@@ -152,6 +166,16 @@ class stage : public role {
   void take_forward(const envelope& e, effects& out);
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
+  // --- stage_lanes.cpp
+  void begin_lanes();
+  bool lanes_ready(const header& h) const;
+  void enter_lanes(slot& s);
+  void leave_lanes(slot& s);
+  void take_collect(const envelope& e, effects& out);
+  void take_carried(const restore_state& s);
+  bool in_lanes(const header& h) const {
+    return carries_ && (h.phase == static_cast<std::uint8_t>(phase::train) || config_.plan->eval_lanes);
+  }
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
   bool weights_ready(const header& h) const;
@@ -182,9 +206,7 @@ class stage : public role {
   bool edge_used(const plan_edge& e, const header& h) const;
   void find_needs();
   std::uint32_t backwards_of(const header& h) const;
-  void join_inputs(slot& s, device& d) const;
   void add_inputs(slot& s, std::size_t need, device& d) const;
-  void cut_outputs(slot& s, device& d) const;
   tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                          device& d) const;
   tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
@@ -220,16 +242,16 @@ class stage : public role {
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id> past_;          // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
+  std::deque<msg_id> past_;  // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
   std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
   std::vector<std::uint64_t> version_;
   std::vector<bool> has_weights_;
   std::map<msg_id, kept_packet> kept_;
   std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
   std::uint64_t floor_ = 0;                             // nobody needs packets of earlier steps
-  std::uint64_t trained_ = 0, round_ = 0;               // steps and rounds of evaluation that packets have come of: those before are over
-  std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
-  bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
+  std::uint64_t trained_ = 0, round_ = 0;  // steps and rounds of evaluation that packets have come of: those before are over
+  std::uint32_t lives_ = 0;                // restarts, its own and those that made it begin again
+  bool grows_ = false;                     // somebody here was restarted: more sub-solvers rather than waiting for one
   std::uint32_t most_versions_ = 0;
   std::uint64_t dropped_ = 0;
   std::vector<std::vector<contributions>> out_grads_;  // by position, output
@@ -237,6 +259,14 @@ class stage : public role {
   std::vector<contributions> in_grads_;             // by need
   std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
   std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
+  // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
+  struct lane {
+    std::uint64_t next = 0, round = 0;
+    std::vector<tensors> state;  // by position
+  };
+  bool carries_ = false;
+  std::set<std::uint32_t> restored_;        // pieces that have come back
+  std::map<std::uint32_t, lane> lanes_[2];  // by phase, packet (modulo the plan's packets)
   bool wants_backward_ = false;
   bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
   job_cost forward_cost_, backward_cost_;

@@ -21,6 +21,21 @@ void stage::gather(slot& s, std::size_t position) const {
   }
 }
 
+context stage::context_of(slot& s, std::size_t position, device& d) const {
+  const auto& h = s.h;
+  return {d,         static_cast<phase>(h.phase), config_.seed, hosted(position).index, h.step, s.first_example, h.packet,
+          h.packets, &s.passes[position].stats};
+}
+
+void stage::keep(slot& s, std::size_t position) const {
+  const auto& l = hosted(position);
+  auto& pass = s.passes[position];
+  if (!training(s) || !l.wants_backward) return;
+  const auto needs = l.maths->backward_needs(l.in);
+  if (needs.inputs) pass.kept.inputs = pass.in;
+  if (needs.outputs) pass.kept.outputs = pass.out;
+}
+
 void stage::layer_forward(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
@@ -32,13 +47,13 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
     pass.plans[ph] = l.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
     pass.planned_examples[ph] = s.examples;
   }
-  context c{d, static_cast<phase>(ph), config_.seed, l.index, s.h.step, s.first_example, s.h.packet, s.h.packets, &pass.stats};
-  l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
-  if (training(s) && l.wants_backward) {
-    const auto needs = l.maths->backward_needs(l.in);
-    if (needs.inputs) pass.kept.inputs = pass.in;
-    if (needs.outputs) pass.kept.outputs = pass.out;
+  auto c = context_of(s, position, d);
+  if (s.keeps_lanes && !l.carries.empty()) {
+    c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
+    c.carried_out = &pass.carried_out;
   }
+  l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
+  keep(s, position);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
 }
 
@@ -176,7 +191,7 @@ void stage::layer_backward(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   fill_grad_out(s, position, d);
-  context c{d, phase::train, config_.seed, l.index, s.h.step, s.first_example, s.h.packet, s.h.packets, &pass.stats};
+  auto c = context_of(s, position, d);
   l.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
   pass.kept = {};
 }

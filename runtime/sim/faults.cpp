@@ -64,10 +64,12 @@ std::vector<faults::crash> faults::crashes(std::uint32_t nodes) {
   for (const auto& f : model_.list) {
     if (f.kind != fault_kind::crash) continue;
     for (std::uint32_t i = 0; i < f.times; ++i) {
-      crash c{f.from, 0, f.restart_after};
+      crash c{f.from, 0, f.restart_after, no_role};
       if (f.until != duration::max() && f.until > f.from)
         c.at += duration(static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>((f.until - f.from).count()))));
-      if (!f.nodes.empty())
+      if (!f.roles.empty())
+        c.role = f.roles[random_.below(f.roles.size())];
+      else if (!f.nodes.empty())
         c.node = f.nodes[random_.below(f.nodes.size())];
       else if (nodes > 1)
         c.node = 1 + static_cast<std::uint32_t>(random_.below(nodes - 1));

@@ -34,6 +34,7 @@ class faults {
     time_point at;
     std::uint32_t node;
     duration restart_after;  // negative: never
+    role_id role = no_role;  // alone; none: the node
   };
   // All crashes of the run, by time, for a cluster of so many nodes. Drawn once.
   std::vector<crash> crashes(std::uint32_t nodes);

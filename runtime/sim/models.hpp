@@ -68,6 +68,7 @@ struct fault {
   duration least{}, most{};
   duration from{}, until = duration::max();
   std::vector<std::uint32_t> nodes;
+  std::vector<role_id> roles;  // crash: one of these alone
   double factor = 1;
   bool above = false;
   duration restart_after{-1};

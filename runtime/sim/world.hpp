@@ -100,7 +100,7 @@ class world {
     std::unique_ptr<role> value;
     std::uint32_t node = 0, incarnation = 0;
     std::uint32_t fenced = 0;  // messages of incarnations before are dropped: it has crashed alone
-    bool there = false;  // add() was called
+    bool there = false;        // add() was called
     bool stopped = false;
     time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source

@@ -20,6 +20,11 @@ bool world::void_now(const record& r) {
 void world::plan_crashes() {
   for (const auto& c : faults_.crashes(static_cast<std::uint32_t>(nodes_.size())))
     at(c.at, [this, c] {
+      if (c.role != no_role) {
+        crash(c.role);
+        if (c.restart_after >= duration{}) at(now_ + c.restart_after, [this, c] { restart(c.role); });
+        return;
+      }
       if (!up(c.node)) return;
       crash(c.node);
       if (c.restart_after >= duration{})

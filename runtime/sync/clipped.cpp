@@ -42,6 +42,7 @@ class clipped_shard final : public clocked_shard {
   }
 
   void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
+    if (!counts(*b.plan)) return clocked_shard::update_block(b, std::move(due), std::move(sum), packets, step, out);
     rounds_[step].waiting.push_back({&b, sum, packets});
     auto found = std::make_shared<std::vector<square_sum>>();
     auto cost = cost_of(due);
@@ -89,7 +90,7 @@ class clipped_shard final : public clocked_shard {
     next_ = step + 1;
     for (const auto& w : done.waiting) {
       const double mean = 1.0 / w.packets;
-      run_update(*w.block, {}, w.sum, mean * factor(done, mean), step, out);
+      run_update(*w.block, {}, w.sum, w.packets, factor(done, mean), step, out);
     }
   }
 

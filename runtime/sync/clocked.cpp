@@ -196,18 +196,20 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   for (std::size_t p = 0; p < params.size(); ++p) {
     const auto& dims = params[p].dims;
     const auto before = params[p].begin;
+    const bool steps = config_.graph->params[params[p].param].spec.trainable;  // else a running statistic, of the shards alone
     values->push_back(tensor::declare(dims, config_.type));
     for (auto id : blocks_of(params[p].param)) {
       const auto& c = cache_[id];
       const auto& b = block_at(id);
       least = std::min(least, c.version);
-      const bool lacks = std::any_of(own_[layer].begin(), own_[layer].end(), [&](const own_sum& o) { return o.step >= c.version; });
+      const bool lacks =
+          steps && std::any_of(own_[layer].begin(), own_[layer].end(), [&](const own_sum& o) { return o.step >= c.version; });
       if (b.count == dims.count() && !lacks)
         values->back() = c.value.reshaped(dims);
       else
         copies.push_back({p, b.begin - before, c.value});
       for (const auto& o : own_[layer])
-        if (o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
+        if (steps && o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
           own.push_back(
               {p, b.begin - before, b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
     }

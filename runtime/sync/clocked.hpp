@@ -87,7 +87,7 @@ class clocked_shard : public shard_half {
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
   // All gradients of a clock are here; by default the rule runs at once. Ends in run_update() of the block.
   virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
-    run_update(b, std::move(due), std::move(sum), 1.0 / packets, step, out);
+    run_update(b, std::move(due), std::move(sum), packets, 1.0, step, out);
   }
   std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
     return clocks_[b.plan->id].groups[config_.plan->group_index(worker)].applied;

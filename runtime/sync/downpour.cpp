@@ -88,7 +88,7 @@ class downpour_shard final : public centre_shard {
  private:
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
     const auto packets = config_.plan->ranges[worker_of(h.src)].count;
-    run_update(b, {}, std::make_shared<tensors>(1, value), 1.0 / packets, h.step - 1, out);
+    run_update(b, {}, std::make_shared<tensors>(1, value), packets, 1.0, h.step - 1, out);
   }
 };
 
@@ -105,6 +105,10 @@ sync_mode downpour_mode() {
       .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
                 integer_option("n_fetch", 1, "steps between two fetches", 1)},
       .by_groups = true,
+      .no_statistics = [](const options& o, const job_plan&) -> std::string {
+        if (o.integer("n_push") == 1) return {};
+        return "of accumulated packets the shards cannot tell how often to fold them: n_push must be 1";
+      },
       .check =
           [](const options& o, const job_spec&, const job_plan& p) {
             one_centre(p, "downpour");

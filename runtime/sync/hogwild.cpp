@@ -303,6 +303,10 @@ sync_mode hogwild_mode() {
               "steps. Niu et al. 2011.",
           .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
           .by_groups = true,
+          .no_statistics = [](const options&, const job_plan& p) -> std::string {
+            if (p.workers.size() == 1) return {};
+            return "workers add what each has changed, and so would fold the same old statistics away several times";
+          },
           .check =
               [](const options&, const job_spec&, const job_plan& p) {
                 no_tree(p, "hogwild");

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/device.hpp"
+#include "runtime/reduce/fold.hpp"
 
 namespace troupe {
 
@@ -171,6 +172,10 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
           in.grad_scale = mean;
           in.updates = r.updates;
           auto& to = (*next)[i];
+          if (const auto& spec = config_.graph->params[params[i]].spec; !spec.trainable) {
+            fold_statistics(c.dev, spec, packets_here(), r.value, (*sum)[i], to.value);
+            continue;
+          }
           to.value.back(c.dev);
           for (auto& t : to.rule)
             if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());

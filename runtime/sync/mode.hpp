@@ -79,6 +79,8 @@ struct sync_mode {
   bool clips_by_norm = false;  // half_config::clip_norm
   bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
   bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)
+  // Why layers that keep running statistics (batch_norm) cannot be trained this way; empty, or no function: they can.
+  std::function<std::string(const options&, const job_plan&)> no_statistics = {};
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).
   std::function<void(const options&, const job_spec&, const job_plan&)> check = {};
   std::function<std::unique_ptr<role>(half_config)> make_worker = {};

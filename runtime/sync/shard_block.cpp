@@ -3,6 +3,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/block_copy.hpp"
+#include "runtime/reduce/fold.hpp"
 
 namespace troupe {
 
@@ -89,17 +90,23 @@ job_work shard_blocks::fill() {
   };
 }
 
-std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step) {
+std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
+                                                   std::uint64_t step) {
   auto in = rule_step_at(config_, b.plan->param, step);
-  in.grad_scale = scale;
+  in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
   b.updating = true;
   b.next_value = tensor::declare({b.plan->count}, config_.type);
   auto cost = cost_of(due);
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next_value.bytes() * (3 + 2 * b.rule.size()));
-  return {[this, &b, due = std::move(due), sum = std::move(sum), in](job_context& c) {
+  return {[this, &b, due = std::move(due), sum = std::move(sum), in, packets](job_context& c) {
             run_additions(due, c.dev);
+            const auto& spec = config_.graph->params[b.plan->param].spec;
+            if (!spec.trainable) {
+              b.next_rule = b.rule;
+              return fold_statistics(c.dev, spec, packets, b.value, (*sum)[0], b.next_value);
+            }
             b.next_value.back(c.dev);
             // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
             b.next_rule = b.rule;

@@ -29,9 +29,9 @@ struct shard_block {
   tensors rule;               // state tensors of the update rule
   tensor next_value;          // being made by the job that runs
   tensors next_rule;
-  tensor previous;     // the value one version ago, where a worker on another node may be restarted and ask for it
+  tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
-  bool ready = false;  // filled
+  bool ready = false;                       // filled
   bool updating = false;
 };
 
@@ -46,8 +46,10 @@ class shard_blocks {
 
   // A job that fills every block, from the fillers or from what there is to begin with.
   job_work fill();
-  // A job: first the additions that are due, then one step of the rule with `scale` times the sum. To be followed by updated().
-  std::pair<job_work, job_cost> update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step);
+  // A job: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
+  // (running statistics: reduce/fold.hpp). To be followed by updated().
+  std::pair<job_work, job_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
+                                       std::uint64_t step);
   void updated(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);

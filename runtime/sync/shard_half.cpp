@@ -136,8 +136,9 @@ void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects
   out.send({back, weights{b.plan->id, b.value}});
 }
 
-void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, double scale, std::uint64_t step, effects& out) {
-  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), scale, step);
+void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step,
+                            effects& out) {
+  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step);
   jobs_.run(
       std::move(work), cost,
       [this, &b](effects& more) {
@@ -151,7 +152,7 @@ void shard_half::take_ready(const header& h, const ready& r, effects&) {
   if (r.what != ready::what_of::settled || worker_of(h.src) >= workers()) return void(++dropped_);
   const auto round = static_cast<std::uint64_t>(h.id);
   if (round < settling_) return void(++dropped_);
-  if (round > settling_) {
+  if (round > settling_ || settled_.empty()) {  // the first word of a round
     settling_ = round;
     boundary_ = h.step;
     settled_.clear();

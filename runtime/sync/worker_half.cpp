@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/reduce/fold.hpp"
+
 namespace troupe {
 namespace {
 
@@ -99,6 +101,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   const tree_node leaf{h.packet - all.first, 1};
   const auto packets = all.count;
   if (leaf.first >= packets) return void(++dropped_);
+  if (!g.stats.empty()) return weigh(h, g, out);
   auto value = std::make_shared<tensors>(g.grads);
   if (range.count == 1 && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
@@ -124,6 +127,21 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
               if (leaves) node_done(layer, step, node, sum, more);
             },
             out);
+}
+
+// Running statistics get their weight in the sum, and take the places of the gradients that their buffers do not have.
+void worker_half::weigh(const header& h, const gradient& g, effects& out) {
+  const auto& l = layer_at(g.layer);
+  auto weighed = std::make_shared<gradient>(gradient{g.layer, g.grads, {}});
+  weighed->grads.resize(l.params.size());
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < l.params.size() && k < g.stats.size(); ++i)
+    if (!config_.graph->params[l.params[i]].spec.trainable)
+      weighed->grads[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
+  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+  jobs_.run([this, &l, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
+                job_context& c) { weigh_statistics(c.dev, *config_.graph, l, stats, packet, packets, weighed->grads); },
+            {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
 }
 
 void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {

@@ -108,6 +108,7 @@ class worker_half : public role {
   };
 
   void take_gradient(const header& h, const gradient& g, effects& out);
+  void weigh(const header& h, const gradient& g, effects& out);
   void step_left(std::uint32_t layer, std::uint64_t step, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void take_start(const header& h, effects& out);

@@ -181,6 +181,33 @@ TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_na
   EXPECT_NE(errors[0]["message"].get<std::string>().find("shard1"), std::string::npos) << j.out;
 }
 
+// Placed layers: what one stage held is sent again by its neighbours, and applied once.
+TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
+  const auto job = config("jobs/pipeline4.toml");
+  const std::vector<std::string> words{job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3"};
+  const auto quiet = done(words);
+  const auto placed = done({job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3", "--seed", "2"});
+  EXPECT_EQ(quiet["weights_sha256"], placed["weights_sha256"]);
+  const auto faults = [&](const std::string& role) {
+    return write("stage.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nuntil = \"20ms\"\ntimes = 3\nroles = [\"" + role +
+                                   "\"]\nrestart_after = \"1ms\"\n");
+  };
+  auto killed = words;
+  killed.insert(killed.end(), {"--faults", faults("host1/ip2..relu2")});
+  const auto d = done(killed);
+  EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]);
+  EXPECT_GT(d["faults"]["crashed"].get<std::uint64_t>(), 0u);
+  killed.insert(killed.begin(), "sim");
+  killed.back() = faults("nobody");
+  auto o = troupe(killed);
+  EXPECT_EQ(o.code, 2) << o.out << o.err;
+  EXPECT_NE(o.err.find("stage.toml:6:9: there is no role 'nobody'"), std::string::npos) << o.err;
+  killed.back() = faults("shard0");
+  o = troupe(killed);
+  EXPECT_EQ(o.code, 2) << o.out << o.err;
+  EXPECT_NE(o.err.find("'shard0' cannot crash alone"), std::string::npos) << o.err;
+}
+
 TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   const auto job = write("job.toml", tiny_job());
   done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});

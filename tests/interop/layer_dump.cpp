@@ -1,9 +1,10 @@
 // Writes one safetensors file per layer type and case: inputs, parameters, outputs, gradients of outputs, inputs and parameters, as
 // Troupe computes them. layers_torch_test.py computes the same with PyTorch.
 //
-// usage: layer_dump DIRECTORY
+// usage: layer_dump DIRECTORY [RANDOM]: also so many random cases of each type that tests/ops/random_layers.hpp knows
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "ops/filler.hpp"
 #include "ops/registry.hpp"
 #include "runtime/record/safetensors.hpp"
+#include "tests/ops/random_layers.hpp"
 
 namespace {
 
@@ -65,8 +67,9 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
   const auto specs = maths->params(one.in);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     params.push_back(gaussian(d, specs[i].dims, static_cast<std::uint32_t>(100 + i)));
+    if (!specs[i].trainable) d.map(unary::absolute, 0.0, params.back(), params.back());
     file.emplace_back("param." + std::to_string(i), params.back());
-    grad_params.push_back(tensor::declare(specs[i].dims, dtype::f32));
+    grad_params.push_back(specs[i].trainable ? tensor::declare(specs[i].dims, dtype::f32) : tensor{});
   }
   for (const auto& s : maths->infer(one.in)) out.push_back(tensor::declare(s, dtype::f32));
   auto p = maths->prepare(d, one.in, phase::train, dtype::f32);
@@ -74,6 +77,14 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
   saved kept;
   maths->forward(c, *p, in, params, out, kept);
   for (std::size_t i = 0; i < out.size(); ++i) file.emplace_back("out." + std::to_string(i), out[i]);
+  for (std::size_t i = 0; i < stats.size(); ++i) file.emplace_back("stat." + std::to_string(i), stats[i]);
+  if (!stats.empty()) {  // what evaluation makes of the running ones
+    tensors tested{tensor::declare(out[0].dims(), dtype::f32)};
+    context t{d, phase::test, 1, 0, 0, 0, 0, 1, nullptr};
+    saved none;
+    maths->forward(t, *maths->prepare(d, one.in, phase::test, dtype::f32), in, params, tested, none);
+    file.emplace_back("tested.0", tested[0]);
+  }
   if (!maths->is_metric()) {
     const auto needs = maths->backward_needs(one.in);
     if (needs.inputs) kept.inputs = in;
@@ -87,7 +98,8 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
     maths->backward(c, *p, kept, params, grad_out, grad_in, grad_params, false);
     for (std::size_t i = 0; i < grad_in.size(); ++i)
       if (grad_in[i]) file.emplace_back("grad_in." + std::to_string(i), grad_in[i]);
-    for (std::size_t i = 0; i < grad_params.size(); ++i) file.emplace_back("grad_param." + std::to_string(i), grad_params[i]);
+    for (std::size_t i = 0; i < grad_params.size(); ++i)
+      if (grad_params[i]) file.emplace_back("grad_param." + std::to_string(i), grad_params[i]);
   }
   const auto path = directory + "/" + type.name + "." + one.name + ".safetensors";
   if (auto wrong = write_safetensors(path, file, meta)) {
@@ -100,11 +112,15 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "usage: layer_dump DIRECTORY\n"), 2;
+  if (argc < 2 || argc > 3) return std::fprintf(stderr, "usage: layer_dump DIRECTORY [RANDOM]\n"), 2;
   auto d = make_cpu_device();
   layer_registry all;
   add_stock_layers(all);
   for (const auto& name : all.names())
     for (const auto& one : all.find(name)->cases) dump(*all.find(name), one, *d, argv[1]);
+  for (const auto& name : test::random_layers::types()) {
+    test::random_layers draw(11);
+    for (int n = 0; argc == 3 && n < std::atoi(argv[2]); ++n) dump(*all.find(name), draw.draw(name, n), *d, argv[1]);
+  }
   return 0;
 }

@@ -2,7 +2,7 @@
 """Every layer's forward and gradients against PyTorch, fp32, to 1e-5 relative.
 
 usage: layers_torch_test.py LAYER_DUMP_BINARY
-The dump covers every layer type in the registry and every case it ships; a type without an oracle below fails the test.
+The dump covers every layer type in the registry, every case it ships and random ones; a type without an oracle below fails the test.
 """
 import glob
 import os
@@ -194,6 +194,28 @@ def hinge(o, x, w):
     return (h if o.text("norm") == "l1" else h * h).sum() / x[0].shape[0]
 
 
+def layer_norm(o, x, w):
+    return F.layer_norm(x[0], x[0].shape[o.int("axis"):], *(w if w else (None, None)), eps=o.real("epsilon"))
+
+
+def batch_norm(o, x, w, training=True, running=None):
+    mean, var = running or (w[-2].clone().detach(), w[-1].clone().detach())
+    affine = w[:2] if len(w) == 4 else (None, None)
+    return F.batch_norm(x[0], mean, var, *affine, training, o.real("momentum"), o.real("epsilon"))
+
+
+def check_running(o, t, x, w):
+    """Folding the packet's statistics into the running ones, and evaluation with them."""
+    running = w[-2].clone().detach(), w[-1].clone().detach()
+    worst = tensors.relative(t["tested.0"], batch_norm(o, x, w, False, running).detach().numpy())
+    batch_norm(o, x, w, True, running)
+    m = o.real("momentum")
+    for k in range(2):
+        old = w[len(w) - 2 + k].detach().numpy()
+        worst = max(worst, tensors.relative((1 - m) * old + m * t[f"stat.{k}"], running[k].numpy()))
+    return worst
+
+
 ORACLES = {
     "rnn": recurrent(lambda o, a: (torch.rnn_relu if o.text("activation") == "relu" else torch.rnn_tanh)(*a), 1),
     "lstm": recurrent(lambda o, a: torch.lstm(a[0], (a[1], a[1]), *a[2:]), 4),
@@ -216,6 +238,8 @@ ORACLES = {
     "elu": lambda o, x, w: F.elu(x[0], o.real("alpha")),
     "gelu": lambda o, x, w: F.gelu(x[0], approximate=o.text("approximate")),
     "prelu": lambda o, x, w: F.prelu(x[0], w[0]),
+    "layer_norm": layer_norm,
+    "batch_norm": batch_norm,
     "softmax": lambda o, x, w: F.softmax(x[0], 1),
     "scale": lambda o, x, w: x[0] * per_channel(w[0], x[0]) + (per_channel(w[1], x[0]) if len(w) > 1 else 0),
     "bias": lambda o, x, w: x[0] + per_channel(w[0], x[0]),
@@ -251,7 +275,7 @@ def check(path):
         v.requires_grad_(True)
     y = ORACLES[kind](o, x, w)
     y = list(y) if isinstance(y, (list, tuple)) else [y]
-    worst = 0.0
+    worst = check_running(o, t, x, w) if kind == "batch_norm" else 0.0
     for i, v in enumerate(y):
         worst = max(worst, tensors.relative(t[f"out.{i}"].reshape(v.shape), v.detach().numpy()))
     if g:
@@ -270,7 +294,7 @@ def check(path):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as tmp:
-        subprocess.run([sys.argv[1], tmp], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.argv[1], tmp, "60"], check=True, stdout=subprocess.DEVNULL)
         worst = {}
         for path in sorted(glob.glob(os.path.join(tmp, "*.safetensors"))):
             kind = os.path.basename(path).split(".")[0]

@@ -49,6 +49,36 @@ TEST(device, gemm_agrees_with_a_loop_for_every_transposition) {
     }
 }
 
+// Few rows or short sums have kernels of their own in f32 (ops/cpu/gemm_thin.cpp): against f64, row strides included.
+TEST(device, thin_products_agree_with_f64) {
+  const std::int64_t sizes[][3] = {{1, 64, 256},  {32, 96, 272},  {33, 70, 512},  {128, 65, 1024}, {5, 64, 16},   {31, 1040, 130},
+                                   {300, 80, 64}, {500, 800, 64}, {64, 528, 300}, {14, 4112, 33},  {64, 500, 800}};
+  for (const auto& dev : test::all_devices())
+    for (const auto& [m, n, k] : sizes)
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true})
+          for (const std::int64_t more : {0, 48}) {
+            gemm_spec s{.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = k};
+            s.lda = (ta ? m : k) + more, s.ldb = (tb ? k : n) + more, s.ldc = n + more;
+            const tensor a = gaussian(*dev, {(ta ? k : m) * s.lda}, 1, dtype::f32),
+                         b = gaussian(*dev, {(tb ? n : k) * s.ldb}, 2, dtype::f32);
+            tensor c = test::empty(*dev, {m * s.ldc}, dtype::f32), a2 = test::empty(*dev, a.dims()),
+                   b2 = test::empty(*dev, b.dims());
+            tensor c2 = test::empty(*dev, c.dims());
+            dev->fill(7.0, c);
+            dev->fill(7.0, c2);
+            dev->copy(a, a2);
+            dev->copy(b, b2);
+            dev->gemm(s, a, b, c);
+            dev->gemm(s, a2, b2, c2);
+            double worst = 0;
+            for (std::int64_t i = 0; i < c.count(); ++i)
+              worst = std::max(worst, std::fabs(static_cast<double>(c.data<float>()[i]) - c2.data<double>()[i]));
+            EXPECT_LT(worst, 1e-5 * std::sqrt(static_cast<double>(k)))
+                << m << " " << n << " " << k << " " << ta << tb << " " << more;
+          }
+}
+
 TEST(device, maps_agree_with_the_standard_library) {
   struct row {
     unary f;
@@ -217,7 +247,7 @@ TEST(device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
 }
 
 // Windows and extents around those that have kernels of their own, with many ties; f64 has none of them.
-TEST(device, max_pool_of_f32_agrees_with_f64_bit_for_bit) {
+TEST(device, pooling_of_f32_agrees_with_f64) {
   for (const auto& dev : test::all_devices())
     for (std::int64_t kernel : {1, 2, 3, 4})
       for (std::int64_t width : {3, 4, 5, 6, 7, 31, 32, 33, 34, 35, 55, 63, 64, 65, 66, 67})
@@ -244,7 +274,39 @@ TEST(device, max_pool_of_f32_agrees_with_f64_bit_for_bit) {
           dev->max_pool_backward(g, wide_dy, at2, dx2);
           for (std::int64_t i = 0; i < dx.count(); ++i)
             ASSERT_NEAR(dx.data<float>()[i], dx2.data<double>()[i], 1e-5) << kernel << " " << width << " " << i;
+          dev->avg_pool(g, narrow, y);
+          dev->avg_pool(g, x, y2);
+          for (std::int64_t i = 0; i < y.count(); ++i)
+            ASSERT_NEAR(y.data<float>()[i], y2.data<double>()[i], 1e-5) << kernel << " " << width << " " << i;
+          dev->avg_pool_backward(g, dy, dx);
+          dev->avg_pool_backward(g, wide_dy, dx2);
+          for (std::int64_t i = 0; i < dx.count(); ++i)
+            ASSERT_NEAR(dx.data<float>()[i], dx2.data<double>()[i], 1e-5) << kernel << " " << width << " " << i;
         }
+}
+
+TEST(device, lrn_within_a_channel_of_f32_agrees_with_f64) {
+  for (const auto& dev : test::all_devices())
+    for (const std::int64_t width : {1, 2, 3, 8, 15, 16, 17, 33}) {
+      const lrn_geometry g{
+          .batch = 2, .channels = 2, .height = 4, .width = width, .size = 3, .across_channels = false, .alpha = 0.7};
+      const shape s{2, 2, 4, width};
+      const tensor x = gaussian(*dev, s, 1, dtype::f32), dy = gaussian(*dev, s, 2, dtype::f32);
+      tensor x2 = test::empty(*dev, s), dy2 = test::empty(*dev, s);
+      dev->copy(x, x2);
+      dev->copy(dy, dy2);
+      tensor y = test::empty(*dev, s, dtype::f32), scale = y, dx = y, y2 = test::empty(*dev, s), scale2 = y2, dx2 = y2;
+      for (tensor* t : {&y, &scale, &dx}) *t = test::empty(*dev, s, dtype::f32);
+      for (tensor* t : {&y2, &scale2, &dx2}) *t = test::empty(*dev, s);
+      dev->lrn(g, x, y, scale);
+      dev->lrn(g, x2, y2, scale2);
+      dev->lrn_backward(g, x, scale, dy, dx);
+      dev->lrn_backward(g, x2, scale2, dy2, dx2);
+      for (std::int64_t i = 0; i < y.count(); ++i) {
+        ASSERT_NEAR(y.data<float>()[i], y2.data<double>()[i], 3e-6) << width;
+        ASSERT_NEAR(dx.data<float>()[i], dx2.data<double>()[i], 1e-5) << width;
+      }
+    }
 }
 
 TEST(device, softmax_loss_leaves_padding_out) {

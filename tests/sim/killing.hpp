@@ -151,7 +151,9 @@ inline std::shared_ptr<prepared_job> ledger_chain(const chain_shape& c) {
 
 inline chain_shape draw_chain(std::uint64_t seed) {
   std::mt19937_64 g(seed * 2862933555777941757ull + 5);
-  const auto draw = [&](std::uint64_t least, std::uint64_t most) { return static_cast<std::uint32_t>(least + g() % (most - least + 1)); };
+  const auto draw = [&](std::uint64_t least, std::uint64_t most) {
+    return static_cast<std::uint32_t>(least + g() % (most - least + 1));
+  };
   chain_shape c;
   c.replicas.clear();
   for (auto n = draw(2, 4); n > 0; --n) c.replicas.push_back(g() % 4 == 0 ? 2 : 1);
@@ -164,9 +166,24 @@ inline chain_shape draw_chain(std::uint64_t seed) {
   return c;
 }
 
+// What the job told of every step and every evaluation, but for how long they took.
+inline std::string told(const run_result& r) {
+  std::ostringstream s;
+  s.precision(17);
+  for (const auto& e : r.events) {
+    if (e.kind != "step" && e.kind != "eval") continue;
+    s << e.kind << " " << e.step;
+    for (const auto& [name, value] : e.values)
+      if (name != "examples_per_s" && name != "seconds") s << " " << name << " " << value;
+    s << "\n";
+  }
+  return s.str();
+}
+
 inline std::string differs(const run_result& got, const run_result& want) {
   if (got.weights.size() != want.weights.size() || got.weights.empty()) return "no weights";
-  return got.bytes() == want.bytes() ? "" : "weights differ from those of the undisturbed run";
+  if (got.bytes() != want.bytes()) return "weights differ from those of the undisturbed run";
+  return told(got) == told(want) ? "" : "losses differ from those of the undisturbed run:\n" + told(got) + "and not\n" + told(want);
 }
 
 }  // namespace troupe::testing

@@ -47,6 +47,9 @@ std::shared_ptr<prepared_job> random_placed(std::uint64_t seed) {
   random_net net(seed);
   auto spec = net.job();
   spec.train.finish.steps = net.draw(2, 5);
+  const std::vector<const char*> samplers{"shuffle", "shuffle", "shuffle", "served", "seeded", "replicate"};
+  const auto& kind = samplers[seed % samplers.size()];
+  spec.data.sampler = {kind, checked({}, shared_tables()->samplers.find(kind)->specs), {}};
   bool feature = false;
   net.place(spec, 4, feature);
   auto nodes = apart_nodes(4);

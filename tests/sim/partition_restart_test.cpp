@@ -1,10 +1,12 @@
 // A node of a placed job that is restarted: the job ends with the node's name, or with the weights of an undisturbed run. Never in silence.
+// (Of nodes and roles that hold nothing but packets, where the host restarts roles: laws_killed_test.cpp.)
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {
 namespace {
 
-TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) {
+// `restarts`: roles keep what a restarted one will ask for; then only what nobody else has ends the job.
+void restart_nodes(bool restarts) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0, named = 0, whole = 0;
   for (std::uint64_t seed = 1; ran < seeds(); ++seed) {
@@ -18,6 +20,7 @@ TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) {
     if (std::holds_alternative<diagnostics>(made)) continue;
     const auto j = std::get<std::shared_ptr<prepared_job>>(made);
     if (!j->plan.placed) continue;
+    j->restarts = restarts;
     ++ran;
     sim::world_config c;
     c.seed = seed;
@@ -50,19 +53,26 @@ TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) {
     if (!error.empty()) {
       ++named;
       ASSERT_NE(error.find("n" + std::to_string(node + 1)), std::string::npos) << error << ", seed " << seed;
+      const bool alone_has_it = std::any_of(j->plan.roles.begin(), j->plan.roles.end(), [&](const role_plan& r) {
+        return r.node == node && (r.kind == role_kind::shard || r.kind == role_kind::coordinator);
+      });
+      ASSERT_TRUE(alone_has_it || !restarts) << error << ", seed " << seed;
       continue;
     }
     ++whole;
     ASSERT_EQ(weights.size(), undisturbed.weights.size());
     run_result again;
     again.weights = weights;
-    if (!feature) {
+    if (!feature || restarts) {
       ASSERT_EQ(again.bytes(), undisturbed.bytes()) << "seed " << seed;
     }
   }
   EXPECT_GT(named, 0u);
   EXPECT_GT(whole, 0u);
 }
+
+TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) { restart_nodes(false); }
+TEST(partition_laws, a_restarted_node_ends_the_job_only_with_what_nobody_else_has) { restart_nodes(true); }
 
 }  // namespace
 }  // namespace troupe::testing

@@ -40,14 +40,16 @@ class random_net {
     at_ = "data";
     channels_ = 2, extent_ = 8, flat_ = false;
     for (auto n = draw(1, 4); n > 0; --n) image_layer(j);
-    if (chance(0.5)) {
+    steps_ = chance(0.25);
+    if (steps_) recurrent_layer(j);
+    if (!steps_ && chance(0.5)) {
       add(j, "flatten", {at_});
       flat_ = true;
     }
     for (auto n = draw(0, 3); n > 0; --n) flat_layer(j);
     add(j, "linear", {at_}, with({{"outputs", std::int64_t{4}}}));
     const auto score = at_;
-    add(j, "softmax_loss", {score, "label"});
+    losses(j, score);
     add(j, "accuracy", {score, "label"});
     j.layers.back().phase = "test";
     return j;
@@ -71,17 +73,18 @@ class random_net {
       for (std::int64_t k = 0; k < parts; ++k) l.place.push_back("n" + std::to_string(draw(1, nodes)));
       if (chance(0.6)) l.fraction = fractions(static_cast<std::size_t>(parts));
       l.key_at["partition"] = {};
-      if (kind == 2 && splits(l.type)) {
+      if (kind == 2 && splits(l) && !(l.type == "linear" && l.values.integer("axis") > 1)) {
         l.partition = adds(l.type) && chance(0.4) ? "input" : "feature";
         feature = true;
       }
     }
   }
 
-  static bool splits(const std::string& type) {
-    static const std::set<std::string> can{"convolution", "linear",   "relu",    "dropout",
-                                           "max_pool",    "avg_pool", "flatten", "eltwise"};
-    return can.count(type) > 0;
+  static bool splits(const layer_spec& l) {
+    static const std::set<std::string> can{"convolution", "linear",  "relu",    "dropout", "max_pool", "avg_pool",
+                                           "flatten",     "eltwise", "sigmoid", "tanh",    "elu",      "gelu",
+                                           "scale",       "bias",    "split",   "crop",    "pad",      "upsample"};
+    return can.count(l.type) > 0 || (l.type == "prelu" && !l.values.flag("shared"));
   }
 
   // Along its input.
@@ -109,7 +112,18 @@ class random_net {
 
   void image_layer(job_spec& j) {
     const auto from = at_;
-    switch (draw(0, 7)) {
+    switch (draw(0, 12)) {
+      case 8: return normalisation(j);
+      case 9: return activation(j);
+      case 10: return resized(j);
+      case 11:
+        return add(j, "deconvolution", {from},
+                   with({{"outputs", channels_ = draw(2, 5)}, {"kernel", std::int64_t{3}}, {"pad", std::int64_t{1}}}));
+      case 12: {  // twice the same, as outputs of its own
+        add(j, "split", {from});
+        const auto both = at_;
+        return add(j, "eltwise", {both, both + ".1"}, with({{"coeffs", std::vector<double>{1.5, -0.5}}}));
+      }
       case 0: return convolution(j, from, draw(2, 6));
       case 1: return add(j, "relu", {from});
       case 2:
@@ -138,18 +152,74 @@ class random_net {
     }
   }
 
+  // Any shape [N, C, ...] -> same.
+  void activation(job_spec& j) {
+    static const char* types[] = {"sigmoid", "tanh", "elu", "gelu", "prelu", "softmax", "scale", "bias"};
+    const std::string type = types[draw(0, 7)];
+    options o;
+    if (type == "prelu") o = with({{"shared", chance(0.5)}});
+    if (type == "scale") o = with({{"bias", chance(0.5)}});
+    add(j, type, {at_}, o);
+  }
+  // An epsilon that keeps rounding small: packets have two examples.
+  void normalisation(job_spec& j) {
+    const bool batch = chance(0.6);
+    options o = with({{"epsilon", 0.1}, {"affine", chance(0.7)}});
+    if (batch) o.values["momentum"] = 0.25;
+    add(j, batch ? "batch_norm" : "layer_norm", {at_}, o);
+  }
+  // Larger or smaller, and back again.
+  void resized(job_spec& j) {
+    using i = std::int64_t;
+    if (chance(0.5)) {
+      add(j, "upsample", {at_}, with({{"mode", std::string(chance(0.5) ? "bilinear" : "nearest")}}));
+      return add(j, "max_pool", {at_}, with({{"kernel", i{2}}, {"stride", i{2}}}));
+    }
+    static const char* modes[] = {"zero", "edge", "reflect"};
+    const auto offset = draw(0, 1);
+    add(j, "crop", {at_}, with({{"size", std::vector<i>{extent_ - 1, extent_ - 1}}, {"offsets", std::vector<i>{offset}}}));
+    const auto mode = std::string(modes[draw(0, extent_ > 2 ? 2 : 1)]);
+    add(j, "pad", {at_}, with({{"top", offset}, {"left", offset}, {"bottom", 1 - offset}, {"right", 1 - offset}, {"mode", mode}}));
+  }
+  void losses(job_spec& j, const std::string& score) {
+    const auto which = draw(0, 5);
+    if (which == 3) return add(j, "hinge", {score, "label"}, with({{"norm", std::string(chance(0.5) ? "l1" : "l2")}}));
+    if (which == 4) return add(j, "sigmoid_cross_entropy", {score, "label"});
+    add(j, "softmax_loss", {score, "label"});
+    if (which != 5) return;
+    add(j, "linear", {j.layers[j.layers.size() - 2].inputs[0]},
+        with({{"outputs", std::int64_t{4}}}));  // from what score is made from
+    add(j, "euclidean", {score, at_});
+  }
+
+  // Channels are its time.
+  void recurrent_layer(job_spec& j) {
+    const char* types[] = {"rnn", "lstm", "gru"};
+    for (auto n = draw(1, 2); n > 0; --n) add(j, types[draw(0, 2)], {at_}, with({{"units", draw(2, 6)}, {"bias", chance(0.7)}}));
+  }
+
   void flat_layer(job_spec& j) {
-    switch (draw(0, 2)) {
+    if (steps_ && chance(0.4)) return add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}, {"axis", std::int64_t{2}}}));
+    if (steps_ && chance(0.3)) return recurrent_layer(j);
+    switch (draw(0, 4)) {
+      case 3: return activation(j);
+      case 4: {  // the label's vector beside what the net makes of the image
+        add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}}));
+        const auto made = at_;
+        steps_ = false;
+        add(j, "embedding", {"label"}, with({{"vocabulary", std::int64_t{4}}, {"outputs", draw(1, 5)}}));
+        return add(j, "concat", {made, at_});
+      }
       case 0: return add(j, "relu", {at_});
       case 1: return add(j, "dropout", {at_}, with({{"ratio", 0.25}}));
-      default: return add(j, "linear", {at_}, with({{"outputs", draw(3, 12)}}));
+      default: steps_ = false; return add(j, "linear", {at_}, with({{"outputs", draw(3, 12)}}));
     }
   }
 
   std::mt19937_64 rng_;
   std::string at_;
   std::int64_t channels_ = 0, extent_ = 0;
-  bool flat_ = false;
+  bool flat_ = false, steps_ = false;  // steps_: [N, T, features], of a recurrent layer
 };
 
 }  // namespace troupe::testing

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Every algorithm of convolution on the layers of the nets, and the products of their linear layers: runs bench_convolution and
+bench_linear and makes docs/measurements/convolution.md of it.
+
+usage: bench/convolution.py [--build build/release] [--seconds 0.3] [--peak 207] [--out docs/measurements/convolution.md]
+
+`--peak` is what one core can do in fp32, in GFLOP/s: what the distance from the floor is counted against. The slowest rows (lowering3 of large kernels over many
+channels) take many seconds a call, so AlexNet's conv1 is left out there.
+"""
+import argparse
+import datetime
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, HERE)
+from compare import machine  # noqa: E402
+
+ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd"]
+LAYERS = ["lenet_conv1", "lenet_conv2", "cifar_conv1", "cifar_conv2", "cifar_conv3", "alexnet_conv1", "alexnet_conv2", "alexnet_conv3",
+          "alexnet_conv4", "alexnet_conv5", "resnet20_16", "resnet20_16_32", "resnet20_32", "resnet20_64"]
+
+
+def rows_of(binary, seconds, layer, algorithm):
+    text = subprocess.run([binary, str(seconds), layer, algorithm], capture_output=True, text=True, check=True).stdout
+    for line in text.splitlines():
+        m = re.match(r"(\S+) +(\S+) +([\d.]+) +([\d.]+) +([\d.]+) ", line)
+        if m and m[1] == layer:
+            yield m[2], [float(m[i]) for i in (3, 4, 5)]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default=os.path.join(ROOT, "build/release"))
+    p.add_argument("--seconds", type=float, default=0.3)
+    p.add_argument("--peak", type=float, default=207)
+    p.add_argument("--out")
+    a = p.parse_args()
+    load = os.getloadavg()[0]
+    table, best = [], []
+    for layer in LAYERS:
+        for name in ALGORITHMS:
+            if layer == "alexnet_conv1" and name in ("lowering2", "lowering3"):
+                continue
+            for algorithm, got in rows_of(os.path.join(a.build, "bin/bench_convolution"), a.seconds, layer, name):
+                table.append(f"| {layer} | {algorithm} | " + " | ".join(f"{v:.0f}" for v in got) + " |")
+                if algorithm == "auto":
+                    best.append(f"| {layer} | " + " | ".join(f"{100 * v / a.peak:.0f} %" for v in got) + " |")
+    linear = subprocess.run([os.path.join(a.build, "bin/bench_linear"), str(a.seconds)], capture_output=True, text=True, check=True).stdout
+    products = []
+    for line in linear.splitlines()[1:]:
+        name, *v = line.replace("/", " ").split()
+        products.append(f"| {name} | " + " | ".join(f"{float(v[i]):.0f} ({float(v[i + 3]):.0f})" for i in range(3)) + " |")
+    text = f"""# Convolution and linear layers, kernel by kernel, {datetime.date.today()}
+
+**Question.** What do the algorithms of convolution give on the layers of the nets, and how far is `auto` from what a core can do?
+
+{machine()}; load average at the start {load:.1f}. One run of `bench/convolution.py`: fp32, one thread, the best of many calls in {a.seconds} s.
+GFLOP/s count the operations of the plain sum; winograd makes fewer and may pass the peak. `data` of a first layer is not needed in training.
+
+| layer | algorithm | forward | data | weights |
+|---|---|---|---|---|
+""" + "\n".join(table) + f"""
+
+`auto` against the FMA peak of one core ({a.peak:.0f} GFLOP/s):
+
+| layer | forward | data | weights |
+|---|---|---|---|
+""" + "\n".join(best) + """
+
+Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone:
+
+| layer | forward | data | weights |
+|---|---|---|---|
+""" + "\n".join(products) + """
+
+**What it does not show.** Two threads; how layers cool each other's caches (`troupe time` does); machines without AVX-512, where `auto`
+is lowering1 throughout; oneDNN.
+"""
+    if a.out:
+        with open(a.out, "w") as f:
+            f.write(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

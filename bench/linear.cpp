@@ -1,0 +1,52 @@
+// The three products of linear layers of the nets, GFLOP/s: what the device makes of them, and OpenBLAS. One thread, the best of many
+// calls. OpenBLAS is reached through beta = 1, for which the device has no kernels of its own.
+//
+// usage: bench_linear [seconds per figure = 0.3]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ops/device.hpp"
+
+int main(int argc, char** argv) {
+  using namespace troupe;
+  using clock = std::chrono::steady_clock;
+  const double budget = argc > 1 ? std::atof(argv[1]) : 0.3;
+  const struct {
+    const char* name;
+    std::int64_t rows, width, outputs;
+  } layers[] = {{"lenet_ip1", 64, 800, 500},     {"lenet_ip1_half", 32, 800, 500}, {"mlp_784_1024", 128, 784, 1024},
+                {"mlp_1024", 128, 1024, 1024},   {"mlp_half", 64, 1024, 1024},     {"alexnet_fc6", 32, 9216, 4096},
+                {"alexnet_fc7", 32, 4096, 4096}, {"alexnet_fc8", 32, 4096, 1000},  {"alexnet_fc6_half", 16, 9216, 4096}};
+  const auto d = make_cpu_device();
+  std::printf("layer: forward, data, weights by the device / by OpenBLAS (GFLOP/s)\n");
+  for (const auto& l : layers) {
+    const tensor x = [&] {
+      tensor t = tensor::allocate(*d, {l.rows, l.width}, dtype::f32);
+      d->fill_gaussian({.key = 1}, 0, 1, t);
+      return t;
+    }();
+    tensor w = tensor::allocate(*d, {l.outputs, l.width}, dtype::f32), y = tensor::allocate(*d, {l.rows, l.outputs}, dtype::f32);
+    tensor dx = tensor::allocate(*d, {l.rows, l.width}, dtype::f32), dw = tensor::allocate(*d, {l.outputs, l.width}, dtype::f32);
+    for (tensor* t : {&w, &y, &dx, &dw}) d->fill_gaussian({.key = 2}, 0, 1, *t);
+    const auto best = [&](gemm_spec s, const tensor& a, const tensor& b, tensor& c) {
+      double least = 1e30;
+      const auto end = clock::now() + std::chrono::duration<double>(budget);
+      do {
+        const auto begin = clock::now();
+        d->gemm(s, a, b, c);
+        least = std::min(least, std::chrono::duration<double>(clock::now() - begin).count());
+      } while (clock::now() < end);
+      return 2e-9 * static_cast<double>(l.rows * l.width * l.outputs) / least;
+    };
+    std::printf("%-17s", l.name);
+    for (const double beta : {0.0, 1.0}) {
+      std::printf(" %6.1f", best({.transpose_b = true, .m = l.rows, .n = l.outputs, .k = l.width, .beta = beta}, x, w, y));
+      std::printf(" %6.1f", best({.m = l.rows, .n = l.width, .k = l.outputs, .beta = beta}, y, w, dx));
+      std::printf(" %6.1f%s", best({.transpose_a = true, .m = l.outputs, .n = l.width, .k = l.rows, .beta = beta}, y, x, dw),
+                  beta == 0.0 ? "  /" : "\n");
+    }
+    std::fflush(stdout);
+  }
+}

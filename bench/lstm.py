@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The character LSTM (configs/jobs/char_rnn_lstm.toml: 2 x 256, 64 characters, batch 50, vocabulary 65) through Troupe's actors against
+PyTorch's nn.LSTM on the same threads: forward, backward, clipping and update, fp32.
+
+usage: bench/lstm.py [--bin build/release/bin/troupe] [--rounds 5] [--seconds 4] [--steps 40] [--least] [--out FILE.md]
+
+The peer is tuned as bench/compare.py has it (BLAS threads = torch threads, glibc's malloc kept from page faults) and does what the job
+does: embedding, two layers, dropout, scores, cross entropy, SGD with momentum, the norm of the gradient clipped, state carried from step
+to step. Both sides run in turn; medians over steps, of which medians over the rounds, or with
+--least the least, for a machine that is shared.
+The floor is the job's floating-point operations over the sgemm peak that PyTorch's BLAS reaches here, on the same threads.
+"""
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, HERE)
+UNITS, STEPS, BATCH, WORDS, WIDTH = 256, 64, 50, 65, 64
+
+
+def torch_step(threads, seconds):
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(WORDS, WIDTH)
+            self.lstm = nn.LSTM(WIDTH, UNITS, 2, batch_first=True)
+            self.score = nn.Linear(UNITS, WORDS)
+
+        def forward(self, x, state):
+            y, state = self.lstm(self.embed(x), state)
+            return self.score(F.dropout(y, 0.2)), state
+
+    net = Net()
+    opt = torch.optim.SGD(net.parameters(), lr=0.002, momentum=0.9)
+    x, y = torch.randint(0, WORDS, (BATCH, STEPS)), torch.randint(0, WORDS, (BATCH, STEPS))
+    state, times, end = None, [], None
+    while end is None or time.perf_counter() < end:
+        t = time.perf_counter()
+        opt.zero_grad(set_to_none=False)
+        out, state = net(x, state)
+        state = tuple(s.detach() for s in state)
+        F.cross_entropy(out.reshape(-1, WORDS), y.reshape(-1)).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+        opt.step()
+        times.append(time.perf_counter() - t)
+        if end is None and len(times) >= 3:
+            times, end = [], time.perf_counter() + seconds
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    peak = 0.0
+    for _ in range(20):
+        t = time.perf_counter()
+        torch.mm(a, b)
+        peak = max(peak, 2 * 1024**3 / (time.perf_counter() - t))
+    print(json.dumps({"median": 1000 * statistics.median(times), "least": 1000 * min(times), "peak": peak, "torch": torch.__version__}))
+
+
+def peer(threads, seconds):
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
+               MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
+    r = subprocess.run(["/usr/bin/python3", os.path.abspath(__file__), "--torch", str(threads), "--seconds", str(seconds)], env=env,
+                       capture_output=True, text=True, check=True)
+    return json.loads(r.stdout)
+
+
+def troupe(binary, text, threads, steps):
+    r = subprocess.run([binary, "time", os.path.join(ROOT, "configs/jobs/char_rnn_lstm.toml"), "--json", "--threads", str(threads), "--steps",
+                        str(steps), "--set", f"data.path={text}", "--set", f"pipeline.packets={threads}", "--set",
+                        f"pipeline.sub_solvers={threads}", "--set", "train.dynamics.rule=momentum"], capture_output=True, text=True)
+    if r.returncode != 0:
+        sys.exit(r.stdout + r.stderr)
+    return next(e for e in map(json.loads, r.stdout.splitlines()) if e["event"] == "time")
+
+
+def flops():
+    """Of a step: forward, and twice that backward, but for the gradient of the first layer's input (an embedding takes that too)."""
+    rows = BATCH * STEPS
+    return 3 * 2 * rows * (4 * UNITS * (WIDTH + UNITS) + 4 * UNITS * 2 * UNITS + UNITS * WORDS)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--seconds", type=float, default=4)
+    p.add_argument("--steps", type=int, default=40)
+    p.add_argument("--least", action="store_true")
+    p.add_argument("--torch", type=int, help=argparse.SUPPRESS)
+    p.add_argument("--out")
+    a = p.parse_args()
+    if a.torch:
+        return torch_step(a.torch, a.seconds)
+    from compare import machine
+    over = min if a.least else statistics.median
+    words = "".join(chr(48 + i * 7 % WORDS) for i in range(WORDS))
+    lines = ["| threads | PyTorch ms | Troupe, plain loop ms | Troupe, actors ms | PyTorch / actors | sgemm GFLOP/s | floor ms |",
+             "|---|---|---|---|---|---|---|"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as text:
+        text.write("".join(words[(i * i + i // 97) % WORDS] for i in range(200000)))
+        text.flush()
+        for threads in (1, 2):
+            theirs, ours = [], []
+            for _ in range(a.rounds):
+                theirs.append(peer(threads, a.seconds))
+                ours.append(troupe(a.bin, text.name, threads, a.steps))
+            them = over(t["median"] for t in theirs)
+            plain, actors = over(t["plain_ms"] for t in ours), over(t["actors_ms"] for t in ours)
+            peak = max(t["peak"] for t in theirs)
+            lines.append(f"| {threads} | {them:.1f} | {plain:.1f} | {actors:.1f} | {them / actors:.2f} | {peak / 1e9:.0f} | {1000 * flops() / peak:.1f} |")
+            print(lines[-1], flush=True)
+            if threads == 1:
+                for l in ours[-1]["layers"]:
+                    print(f"  {l['name']}: {l['forward_ms']:.2f} + {l['backward_ms']:.2f}", file=sys.stderr)
+    if a.out:
+        what = "the least of them" if a.least else "medians"
+        head = [f"# LSTM against PyTorch, {datetime.date.today()}", "", f"{machine()}. One run of `bench/lstm.py`, {a.rounds} rounds, {what}.", ""]
+        open(a.out, "w").write("\n".join(head + lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+// direct, for channels or features that would not fill a vector: vectors lie over images instead (kernels: batch.inl). A block of
+// `lanes` images is held as [channel][row][pixel][image], with zero padding; images that do not exist are zeros.
+//   forward            tiles of outputs x two pixels; the sum over the patch in stretches, whose pixels stay in the nearest cache
+//   backward, data     tiles of patch elements x two pixels, summed over the outputs and added where the patch lies
+//   backward, weights  tiles of outputs x patch elements, summed over the pixels, then over the images of the vector
+#include "ops/cpu/conv.hpp"
+#include "ops/cpu/conv_stage.hpp"
+
+namespace troupe::cpu {
+
+namespace {
+
+using T = float;
+
+// Blocks of images between NCHW and vectors of images.
+class image_vectors {
+ public:
+  image_vectors(device& d, const kernels<T>& k, i64 batch, i64 planes, i64 channels, i64 height, i64 width, i64 pad_h, i64 pad_w)
+      : k_(k),
+        batch_(batch),
+        planes_(planes),
+        channels_(channels),
+        height_(height),
+        width_(width),
+        pad_h_(pad_h),
+        pad_w_(pad_w),
+        row_((width + 2 * pad_w) * k.lanes),
+        plane_((height + 2 * pad_h) * row_),
+        memory_(d, channels * plane_) {
+    assert(channels * plane_ < (i64{1} << 31));
+    clear();
+  }
+  T* data() { return memory_.data; }
+  void clear() { zero(memory_.data, channels_ * plane_); }
+  i64 blocks() const { return ceil_div(batch_, k_.lanes); }
+  i64 row() const { return row_; }
+  i64 plane() const { return plane_; }
+
+  // Channels [first, first + channels) of the images of a block.
+  void load(i64 block, i64 first, const T* x) {
+    if (valid(block) < k_.lanes) clear();
+    each(block, first, [&](i64 at, i64 pixels, T* to) {
+      k_.transpose_matrix(valid(block), pixels, x + at, planes_ * height_ * width_, to, k_.lanes);
+    });
+  }
+  void unload(i64 block, i64 first, T* x) {
+    each(block, first, [&](i64 at, i64 pixels, T* from) {
+      k_.transpose_matrix(pixels, valid(block), from, k_.lanes, x + at, planes_ * height_ * width_);
+    });
+  }
+
+ private:
+  i64 valid(i64 block) const { return std::min<i64>(k_.lanes, batch_ - block * k_.lanes); }
+  // f(element of the first image, pixels, place): whole planes without padding, rows with it.
+  template <class F>
+  void each(i64 block, i64 first, F f) {
+    const bool whole = pad_h_ == 0 && pad_w_ == 0;
+    for (i64 c = 0; c < channels_; ++c)
+      for (i64 y = 0; y < (whole ? 1 : height_); ++y)
+        f(((block * k_.lanes * planes_ + first + c) * height_ + y) * width_, whole ? height_ * width_ : width_,
+          memory_.data + c * plane_ + (y + pad_h_) * row_ + pad_w_ * k_.lanes);
+  }
+
+  const kernels<T>& k_;
+  i64 batch_, planes_, channels_, height_, width_, pad_h_, pad_w_, row_, plane_;
+  scratch<T> memory_;
+};
+
+image_vectors vectors_of_x(device& d, const kernels<T>& k, const conv_geometry& g) {
+  return {d, k, g.batch, g.channels, g.group_channels(), g.height, g.width, g.pad_h, g.pad_w};
+}
+image_vectors vectors_of_y(device& d, const kernels<T>& k, const conv_geometry& g) {
+  return {d, k, g.batch, g.outputs, g.group_outputs(), g.out_h(), g.out_w(), 0, 0};
+}
+
+// Patch elements in the order of the weights -> offsets in the vectors of x.
+void patch_offsets(const kernels<T>& k, const conv_geometry& g, const image_vectors& x, std::int32_t* to) {
+  for (i64 c = 0; c < g.group_channels(); ++c)
+    for (i64 i = 0; i < g.kernel_h; ++i)
+      for (i64 j = 0; j < g.kernel_w; ++j)
+        *to++ = static_cast<std::int32_t>(c * x.plane() + i * g.dilation_h * x.row() + j * g.dilation_w * k.lanes);
+}
+
+// f(offset in x, offset in y, places) for the pixels of an image, two by two along each row.
+template <class F>
+void each_place(const kernels<T>& k, const conv_geometry& g, const image_vectors& x, F f) {
+  for (i64 oy = 0; oy < g.out_h(); ++oy)
+    for (i64 ox = 0; ox < g.out_w(); ox += 2)
+      f(oy * g.stride_h * x.row() + ox * g.stride_w * k.lanes, (oy * g.out_w() + ox) * k.lanes, ox + 1 < g.out_w() ? 2 : 1);
+}
+
+void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
+  const i64 patch = g.patch(), outputs = g.group_outputs();
+  image_vectors from = vectors_of_x(d, k, g), to = vectors_of_y(d, k, g);
+  scratch<std::int32_t> offsets(d, patch), planes(d, outputs);
+  scratch<T> packed(d, outputs * patch);
+  patch_offsets(k, g, from, offsets.data);
+  for (i64 o = 0; o < outputs; ++o) planes.data[o] = static_cast<std::int32_t>(o * to.plane());
+  const even_blocks tiles(outputs, k.tile_rows), stretches(patch, 250);
+  for (i64 group = 0; group < g.groups; ++group) {
+    for (i64 t = 0; t < tiles.blocks; ++t)  // [tile][k][row]
+      k.transpose_matrix(tiles.size(t), patch, w + (group * outputs + tiles.begin(t)) * patch, patch,
+                         packed.data + tiles.begin(t) * patch, tiles.size(t));
+    const T* biases = bias == nullptr ? nullptr : bias + group * outputs;
+    for (i64 block = 0; block < from.blocks(); ++block) {
+      from.load(block, group * g.group_channels(), x);
+      for (i64 s = 0; s < stretches.blocks; ++s) {
+        const i64 first = stretches.begin(s);
+        const batch_product<T> sum{stretches.size(s), offsets.data + first, g.stride_w * k.lanes, k.lanes, s > 0};
+        each_place(k, g, from, [&](i64 in, i64 out, int places) {
+          for (i64 t = 0; t < tiles.blocks; ++t)
+            k.batch_tile(tiles.size(t), places, sum, packed.data + tiles.begin(t) * patch + first * tiles.size(t),
+                         biases == nullptr || s > 0 ? nullptr : biases + tiles.begin(t), from.data() + in,
+                         planes.data + tiles.begin(t), to.data() + out);
+        });
+      }
+      to.unload(block, group * outputs, y);
+    }
+  }
+}
+
+void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const T* dy, const T* w, T* dx) {
+  const i64 patch = g.patch(), outputs = g.group_outputs();
+  image_vectors from = vectors_of_y(d, k, g), to = vectors_of_x(d, k, g);
+  scratch<std::int32_t> offsets(d, patch), planes(d, outputs);
+  scratch<T> packed(d, outputs * patch);
+  patch_offsets(k, g, to, offsets.data);
+  for (i64 o = 0; o < outputs; ++o) planes.data[o] = static_cast<std::int32_t>(o * from.plane());
+  const even_blocks tiles(patch, k.tile_rows);
+  const batch_product<T> sum{outputs, planes.data, k.lanes, g.stride_w * k.lanes, true};
+  for (i64 group = 0; group < g.groups; ++group) {
+    for (i64 t = 0; t < tiles.blocks; ++t)  // [tile][output][row]
+      for (i64 o = 0; o < outputs; ++o)
+        copy(packed.data + tiles.begin(t) * outputs + o * tiles.size(t), w + (group * outputs + o) * patch + tiles.begin(t),
+             tiles.size(t));
+    for (i64 block = 0; block < from.blocks(); ++block) {
+      from.load(block, group * outputs, dy);
+      to.clear();
+      each_place(k, g, to, [&](i64 out, i64 in, int places) {
+        for (i64 t = 0; t < tiles.blocks; ++t)
+          k.batch_tile(tiles.size(t), places, sum, packed.data + tiles.begin(t) * outputs, nullptr, from.data() + in,
+                       offsets.data + tiles.begin(t), to.data() + out);
+      });
+      to.unload(block, group * g.group_channels(), dx);
+    }
+  }
+}
+
+void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw) {
+  const i64 patch = g.patch(), outputs = g.group_outputs();
+  image_vectors right = vectors_of_x(d, k, g), left = vectors_of_y(d, k, g);
+  scratch<std::int32_t> offsets(d, patch);
+  patch_offsets(k, g, right, offsets.data);
+  zero(dw, g.outputs * patch);
+  const even_blocks rows(outputs, k.dot_rows), columns(patch, k.dot_columns);
+  const batch_sum sum{g.out_h(), g.out_w(), g.stride_h * right.row(), g.stride_w * k.lanes, left.plane()};
+  for (i64 group = 0; group < g.groups; ++group)
+    for (i64 block = 0; block < left.blocks(); ++block) {
+      right.load(block, group * g.group_channels(), x);
+      left.load(block, group * outputs, dy);
+      for (i64 r = 0; r < rows.blocks; ++r)
+        for (i64 c = 0; c < columns.blocks; ++c)
+          k.batch_dot(rows.size(r), columns.size(c), sum, left.data() + rows.begin(r) * left.plane(), right.data(),
+                      offsets.data + columns.begin(c), dw + (group * outputs + rows.begin(r)) * patch + columns.begin(c), patch);
+    }
+}
+
+}  // namespace
+
+conv_passes<float> conv_batch() { return {forward, backward_data, backward_weights}; }
+
+}  // namespace troupe::cpu

@@ -1,0 +1,14 @@
+// Products with few rows or a short sum, as linear layers make them of small batches: the large matrix is read where it lies, once,
+// where a BLAS copies it first. f32.
+#pragma once
+
+#include "ops/cpu/kernels.hpp"
+#include "ops/device.hpp"
+
+namespace troupe::cpu {
+
+// Whether thin_gemm takes this product: by its extents alone, so that equal jobs compute alike.
+bool is_thin(const gemm_spec& s, bool wide);
+void thin_gemm(device& d, const kernels<float>& k, const gemm_spec& s, const float* a, const float* b, float* c);
+
+}  // namespace troupe::cpu

@@ -1,0 +1,183 @@
+// batch_norm: y = w xhat + b, xhat = (x - mean) r, r = 1 / sqrt(var + epsilon), by channel (axis 1).
+//   training  mean and (biased) variance over examples and pixels, of the packet, or with stats = "batch" of all packets of the step,
+//             wherever they are computed (joint_maths). They leave as statistics (the variance times M / (M - 1), M elements), which
+//             the shard folds into the running ones, packet by packet or once a step (runtime/reduce/fold.hpp):
+//             running = (1 - momentum) running + momentum statistic
+//   testing   the running mean and variance
+//   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers mean, variance: [C]
+//   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat, db = sum of dy
+//   Ioffe and Szegedy 2015, algorithms 1 and 2; means and variances are joined as in Chan, Golub and LeVeque 1979, eq. 1.5. Momentum,
+//   epsilon and variances as PyTorch has them.
+#include "ops/layers/normalise.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct batch_norm final : layer, joint_maths {
+  double epsilon, momentum;
+  bool affine, whole_batch;
+  filler_spec ones, zeros;
+  explicit batch_norm(const options& o)
+      : epsilon(o.real("epsilon")),
+        momentum(o.real("momentum")),
+        affine(o.flag("affine")),
+        whole_batch(o.text("stats") == "batch") {
+    ones.values.values["value"] = 1.0;
+  }
+
+  shapes infer(const shapes& in) const override {
+    want(in.size() == 1 && in[0].rank() >= 2, "one input [N, C, ...]", in);
+    return in;
+  }
+  signatures supported() const override {
+    using enum distribution;
+    return alike({split_0, broadcast}, 1, affine ? 4 : 2);
+  }
+  param_specs params(const shapes& in) const override {
+    const auto of = [&](const char* name, const filler_spec& f, bool trainable) {
+      param_spec p;
+      p.name = name, p.dims = shape{in[0][1]}, p.filler = f;
+      p.trainable = trainable, p.momentum = momentum, p.once_a_step = whole_batch;
+      return p;
+    };
+    param_specs p;
+    if (affine) p = {of("weight", ones, true), of("bias", zeros, true)};
+    p.push_back(of("mean", zeros, false));
+    p.push_back(of("variance", ones, false));
+    return p;
+  }
+  struct backward_needs backward_needs(const shapes& in) const override {
+    return {.saved_bytes = 8 * in[0][1]};
+  }
+  const joint_maths* joint() const override { return whole_batch ? this : nullptr; }
+
+  static normal_extents channels(const shape& x) { return {x[0], x[1], x.count_from(2)}; }
+  static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, x.type()); }
+  // Row k of a measurement.
+  static tensor row(const tensor& m, std::int64_t k) { return m.slice(k * m.dims()[1], shape{m.dims()[1]}); }
+
+  // --- joint_maths: a measurement is the packet's mean and variance; back, the sums of dy and of dy xhat.
+  shape measured(const shapes& in) const override { return {2, in[0][1]}; }
+
+  tensor measure(context& c, const tensors& in) const override {
+    const auto e = channels(in[0].dims());
+    tensor m = tensor::allocate(c.dev, measured({in[0].dims()}), in[0].type());
+    tensor mean = row(m, 0), variance = row(m, 1);
+    c.dev.moments(e.outer, e.mid, e.inner, in[0], mean, variance);
+    return m;
+  }
+  void forward_with(context& c, const tensors& packets, const tensors& in, const tensors& params, tensors& out,
+                    saved& s) const override {
+    const tensor& x = in[0];
+    const double share = 1.0 / static_cast<double>(packets.size());
+    tensor mean = vector_like(c.dev, x), variance = vector_like(c.dev, x), r = vector_like(c.dev, x);
+    c.dev.fill(0.0, mean);
+    for (const auto& p : packets) c.dev.axpy(share, row(p, 0), mean);
+    c.dev.fill(0.0, variance);
+    for (const auto& p : packets) {
+      c.dev.axpy(share, row(p, 1), variance);
+      if (packets.size() == 1) continue;
+      c.dev.apply(binary::subtract, row(p, 0), mean, r);
+      c.dev.map(unary::square, 0.0, r, r);
+      c.dev.axpy(share, r, variance);
+    }
+    c.dev.map(unary::inverse_root, epsilon, variance, r);
+    const double m = static_cast<double>(channels(x.dims()).count()) * static_cast<double>(packets.size());
+    if (m > 1) c.dev.scale(m / (m - 1), variance);
+    if (c.stats_out != nullptr) *c.stats_out = {mean, variance};
+    s.extra = {mean, r};
+    normalise(c.dev, x, mean, r, params, out[0]);
+  }
+  tensor measure_back(context& c, const saved& s, const tensors& params, const tensors& grad_out,
+                      tensors& grad_params) const override {
+    return sums(c.dev, s, params, grad_out, grad_params, false);
+  }
+  void backward_with(context& c, const tensors& packets, const saved& s, const tensors& params, const tensors& grad_out,
+                     tensors& grad_in) const override {
+    if (!wanted(grad_in, 0)) return;
+    const tensor& x = s.inputs[0];
+    const auto e = channels(x.dims());
+    tensor sum = vector_like(c.dev, x), product = vector_like(c.dev, x), r = s.extra[1];
+    c.dev.copy(row(packets[0], 0), sum);
+    c.dev.copy(row(packets[0], 1), product);
+    for (std::size_t p = 1; p < packets.size(); ++p) {
+      c.dev.axpy(1.0, row(packets[p], 0), sum);
+      c.dev.axpy(1.0, row(packets[p], 1), product);
+    }
+    if (affine) {  // w comes out of every sum of g
+      r = vector_like(c.dev, x);
+      c.dev.apply(binary::multiply, params[0], s.extra[1], r);
+    }
+    const tensor xhat = standardised(c.dev, e, x, s.extra[0], s.extra[1]);
+    standardised_backward(c.dev, e, grad_out[0], xhat, r, sum, product,
+                          static_cast<double>(e.count()) * static_cast<double>(packets.size()), backed(c.dev, grad_in[0]));
+  }
+
+  // --- one packet by itself
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
+    if (c.ph == phase::train) return forward_with(c, {measure(c, in)}, in, params, out, s);
+    const std::size_t buffers = affine ? 2 : 0;
+    tensor r = vector_like(c.dev, in[0]);
+    c.dev.map(unary::inverse_root, epsilon, params[buffers + 1], r);
+    normalise(c.dev, in[0], params[buffers], r, params, out[0]);
+  }
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override {
+    backward_with(c, {sums(c.dev, s, params, grad_out, grad_params, accumulate)}, s, params, grad_out, grad_in);
+  }
+
+ private:
+  // y = x (w r) + (b - mean w r)
+  void normalise(device& d, const tensor& x, const tensor& mean, const tensor& r, const tensors& params, tensor& y) const {
+    const auto e = channels(x.dims());
+    tensor scale = r, shift = vector_like(d, x);
+    if (affine) {
+      scale = vector_like(d, x);
+      d.apply(binary::multiply, params[0], r, scale);
+    }
+    d.apply(binary::multiply, mean, scale, shift);
+    d.scale(-1.0, shift);
+    if (affine) d.axpy(1.0, params[1], shift);
+    d.blend(e.outer, e.mid, e.inner, x, scale, {}, {}, shift, backed(d, y));
+  }
+  tensor sums(device& d, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_params, bool accumulate) const {
+    const tensor& x = s.inputs[0];
+    const auto e = channels(x.dims());
+    tensor m = tensor::allocate(d, measured({x.dims()}), x.type());
+    tensor sum = row(m, 0), product = row(m, 1);
+    d.reduce_sum(e.outer, e.mid, e.inner, grad_out[0], sum);
+    d.reduce_product(e.outer, e.mid, e.inner, grad_out[0], standardised(d, e, x, s.extra[0], s.extra[1]), product);
+    if (affine) {
+      assign_or_add(d, grad_params[0], accumulate, [&](tensor& dw) { d.copy(product, dw); });
+      assign_or_add(d, grad_params[1], accumulate, [&](tensor& db) { d.copy(sum, db); });
+    }
+    return m;
+  }
+};
+
+}  // namespace
+
+layer_type batch_norm_layer() {
+  return {.name = "batch_norm",
+          .doc =
+              "y = weight (x - mean) / sqrt(var + epsilon) + bias by channel; in training with mean and variance of the packet, or "
+              "with "
+              "stats = \"batch\" of all packets of the step; they are folded into running ones (running = (1 - momentum) running + "
+              "momentum "
+              "new), with which testing computes. [N, C, ...] -> same; weight, bias, and the buffers mean, variance: [C]. With g = "
+              "dy weight: dx = r (g - mean of g - xhat mean of (g xhat)). Not "
+              "split by feature. Ioffe and Szegedy 2015.",
+          .specs = {choice_option("stats", {"packet", "batch"}, "what mean and variance are taken over in training"),
+                    real_option("epsilon", 1e-5, "added to the variance", 1e-30),
+                    real_option("momentum", 0.1, "weight of new statistics in the running ones", 0.0, 1.0),
+                    flag_option("affine", true, "learn weight and bias")},
+          .make = [](const options& o) { return std::make_unique<batch_norm>(o); },
+          .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{6, 19}}),
+                    example("not affine", options{{{"affine", false}}}, {{4, 3, 2, 2}}), example("one channel", {}, {{5, 1, 3, 3}}),
+                    example("one example", {}, {{1, 2, 3, 7}}), example("two elements", options{{{"epsilon", 0.1}}}, {{2, 3}}),
+                    example("long rows", {}, {{3, 2, 1, 37}}),
+                    example("one packet is the batch", options{{{"stats", std::string("batch")}}}, {{3, 2, 4, 5}})}};
+}
+
+}  // namespace troupe

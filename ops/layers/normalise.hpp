@@ -1,0 +1,34 @@
+// What layers that normalise share. x is [outer, mid, inner]; each mid has a mean and r = 1 / sqrt(variance + epsilon) of its own.
+#pragma once
+
+#include "ops/layer_support.hpp"
+
+namespace troupe {
+
+struct normal_extents {
+  std::int64_t outer = 1, mid = 1, inner = 1;
+  std::int64_t count() const { return outer * inner; }  // elements that a mean is over
+};
+
+// xhat = (x - mean) r
+inline tensor standardised(device& d, const normal_extents& e, const tensor& x, const tensor& mean, const tensor& r) {
+  tensor shift = tensor::allocate(d, mean.dims(), x.type()), xhat = tensor::allocate(d, x.dims(), x.type());
+  d.apply(binary::multiply, mean, r, shift);
+  d.scale(-1.0, shift);
+  d.blend(e.outer, e.mid, e.inner, x, r, {}, {}, shift, xhat);
+  return xhat;
+}
+
+// dx = r (g - mean of g - xhat mean of (g xhat)), where g = dy scale: given the sums of g and of g xhat. In `dx`, which may be g.
+// Ioffe and Szegedy 2015, section 3 (the derivative through mean and variance, put together).
+inline void standardised_backward(device& d, const normal_extents& e, const tensor& g, const tensor& xhat, const tensor& r,
+                                  const tensor& sum_g, const tensor& sum_g_xhat, double count, tensor& dx) {
+  tensor slope = tensor::allocate(d, r.dims(), r.type()), shift = tensor::allocate(d, r.dims(), r.type());
+  d.apply(binary::multiply, r, sum_g_xhat, slope);
+  d.scale(-1.0 / count, slope);
+  d.apply(binary::multiply, r, sum_g, shift);
+  d.scale(-1.0 / count, shift);
+  d.blend(e.outer, e.mid, e.inner, g, r, xhat, slope, shift, dx);
+}
+
+}  // namespace troupe

@@ -1,0 +1,95 @@
+#include "runtime/pipeline/joint_stage.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().slots) {}
+
+std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
+  if (!l.maths->joint()) return {};
+  if (p.rule != weight_rule::drain) return "its packets compute together, which wants pipeline.weights = \"drain\"";
+  std::uint32_t most = 0;
+  for (const auto& r : p.ranges) most = std::max(most, r.count);
+  if (p.sub_solvers >= most) return {};
+  return "its packets compute together, so all of a step must be in flight: a worker has " + std::to_string(most) +
+         " packets, but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
+}
+
+std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {
+  return mine_[s.index] = std::make_shared<tensor>(tensor::declare(maths().measured(hosted(0).in), config().type));
+}
+
+void joint_stage::begin_forward(slot& s, effects& out) {
+  if (!training(s)) return stage::begin_forward(s, out);
+  run_own(
+      s, measure,
+      [this, &s, to = begin_measure(s)](job_context& c) {
+        join_inputs(s, c.dev);
+        gather(s, 0);
+        auto with = context_of(s, 0, c.dev);
+        *to = maths().measure(with, s.passes[0].in);
+      },
+      {0, 0, "measure"}, out);
+}
+
+void joint_stage::begin_backward(slot& s, effects& out) {
+  run_own(
+      s, measure_back,
+      [this, &s, to = begin_measure(s)](job_context& c) {
+        fill_grad_out(s, 0, c.dev);
+        auto& pass = s.passes[0];
+        auto with = context_of(s, 0, c.dev);
+        *to = maths().measure_back(with, pass.kept, pass.params, pass.grad_out, pass.grad_params);
+      },
+      {0, 0, "measure"}, out);
+}
+
+void joint_stage::on_job(slot& s, std::uint32_t job, effects& out) {
+  if (job == make) return forward_done(s, out);
+  if (job == make_back) return backward_done(s, out);
+  for (auto peer : config().peers)
+    out.send({reply(s, peer), user{job == measure ? forward_part : backward_part, {}, {*mine_[s.index]}}});
+}
+
+void joint_stage::on_user(const envelope& e, effects& out) {
+  const auto& u = std::get<user>(e.body);
+  const auto packets = config().plan->packets;
+  if ((u.type != forward_part && u.type != backward_part) || u.values.size() != 1 || e.h.packet >= packets ||
+      e.h.step < done_[u.type])
+    return;
+  auto& step = steps_[{e.h.step, u.type}];
+  if (step.by_packet.empty()) step.by_packet.resize(packets), step.missing = packets;
+  if (step.by_packet[e.h.packet]) return;
+  step.by_packet[e.h.packet] = u.values[0];
+  if (--step.missing > 0) return;
+  const auto all = std::make_shared<const tensors>(std::move(step.by_packet));
+  steps_.erase({e.h.step, u.type});
+  done_[u.type] = e.h.step + 1;
+  for (std::uint32_t i = 0; i < config().slots; ++i) {
+    auto& s = slot_at(i);
+    if (s.at != slot::stage_of::free && training(s) && s.h.step == e.h.step) use(s, u.type, all, out);
+  }
+}
+
+void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const tensors>& all, effects& out) {
+  const bool ahead = kind == forward_part;
+  run_own(
+      s, ahead ? make : make_back,
+      [this, &s, all, ahead](job_context& c) {
+        auto& pass = s.passes[0];
+        auto with = context_of(s, 0, c.dev);
+        if (ahead) {
+          maths().forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
+          keep(s, 0);
+          cut_outputs(s, c.dev);
+        } else {
+          maths().backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);
+          pass.kept = {};
+          hand_back(s, c.dev);
+        }
+      },
+      {0, 0, ahead ? "forward" : "backward"}, out);
+}
+
+}  // namespace troupe

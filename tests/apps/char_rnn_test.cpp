@@ -1,0 +1,85 @@
+// The character jobs of configs/jobs as their user runs them: train, stop and go on, test, write text.
+#include <signal.h>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+// Small nets on a small text, with two workers and two packets.
+class char_rnn : public command_test, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (unsigned i = 0, x = 1; i < 9000; ++i)
+      text += static_cast<char>('a' + (x = x * 1103515245u + 12345u) / 65536u % 3 * (i % 5));
+    data_ = write("text.txt", text);
+  }
+  std::vector<std::string> command(const std::string& what, std::vector<std::string> more) const {
+    const std::string name = GetParam();
+    std::vector<std::string> words{what, std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/char_rnn_" + name + ".toml", "--json"};
+    std::vector<std::string> set{"data.path=" + data_, "data.sequence=20", "data.batch=8", "train.finish={steps=70}",
+                                 "eval.every=30"};
+    for (const auto* layer : {"1", "2"})
+      if (name == "lstm" || std::string(layer) == "1") set.push_back("layer." + name + layer + ".units=24");
+    for (const auto& s : set) words.insert(words.end(), {"--set", s});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  nlohmann::json last(const outcome& o) const {
+    const auto list = objects(o.out);
+    return list.empty() ? nlohmann::json() : list.back();
+  }
+  std::string data_;
+};
+
+TEST_P(char_rnn, trains_the_same_for_any_number_of_workers_tests_and_writes) {
+  const auto o = troupe(command("train", {"--out", path("w.safetensors")}));
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto two = troupe(command("train", {"--set", "topology.workers_per_group=2"}));
+  EXPECT_EQ(last(two)["weights_sha256"], last(o)["weights_sha256"]);
+  const auto steps = of_kind(objects(o.out), "step"), evals = of_kind(objects(o.out), "eval");
+  EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
+  ASSERT_GE(evals.size(), 2u);
+  EXPECT_EQ(of_kind(objects(two.out), "eval").back()["loss"], evals.back()["loss"]);
+  const auto tested = troupe(command("test", {"--weights", path("w.safetensors")}));
+  ASSERT_EQ(tested.code, 0) << tested.out;
+  EXPECT_EQ(of_kind(objects(tested.out), "eval").back()["loss"], evals.back()["loss"]);
+  const auto a = troupe(command("sample", {"--weights", path("w.safetensors"), "--start", "ab", "--length", "30", "--seed", "4"}));
+  ASSERT_EQ(a.code, 0) << a.out << a.err;
+  EXPECT_EQ(last(a)["text"].get<std::string>().size(), 32u);
+  EXPECT_EQ(last(a)["text"].get<std::string>().substr(0, 2), "ab");
+  const auto b = troupe(command("sample", {"--weights", path("w.safetensors"), "--start", "ab", "--length", "30", "--seed", "4"}));
+  EXPECT_EQ(a.out, b.out);
+  const auto wrong = troupe(command("sample", {"--weights", path("w.safetensors"), "--start", "Q"}));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.out.find("the vocabulary has no 'Q'"), std::string::npos) << wrong.out;
+}
+
+TEST_P(char_rnn, stopped_and_resumed_is_the_unbroken_run) {
+  const std::vector<std::string> longer{"--set", "train.finish.steps=600"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), longer.begin(), longer.end());
+    return command("train", more);
+  };
+  const auto unbroken = troupe(command("train", longer));
+  ASSERT_EQ(unbroken.code, 0) << unbroken.out;
+  child c(troupe_program(), with({"--checkpoint", path("c.safetensors")}), folder_);
+  std::string line;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(c.read_line(line));
+  c.send(SIGTERM);
+  const auto stopped = c.wait();
+  const auto kept = load_checkpoint(path("c.safetensors"));
+  ASSERT_TRUE(std::holds_alternative<checkpoint>(kept)) << std::get<record_error>(kept).to_string() << stopped.out;
+  const auto resumed = troupe(with({"--resume", path("c.safetensors")}));
+  ASSERT_EQ(resumed.code, 0) << resumed.out;
+  EXPECT_EQ(last(resumed)["weights_sha256"], last(unbroken)["weights_sha256"]) << "from step " << std::get<checkpoint>(kept).step;
+}
+
+INSTANTIATE_TEST_SUITE_P(configs, char_rnn, testing::Values("gru", "lstm"), [](const auto& i) { return std::string(i.param); });
+
+}  // namespace
+}  // namespace troupe

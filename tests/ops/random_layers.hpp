@@ -1,0 +1,189 @@
+// Random options and input shapes of the stock layers: groups, axes of extent 1, odd borders. Seeded. For the check of gradients
+// (layers_random_test.cpp) and the comparison with PyTorch (tests/interop/layer_dump.cpp), so both see the same cases.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "ops/layer_support.hpp"
+
+namespace troupe::test {
+
+class random_layers {
+ public:
+  using i = std::int64_t;
+  explicit random_layers(std::uint64_t seed) : rng_(seed) {}
+
+  // Types it knows; the others have their cases only.
+  static std::vector<std::string> types() {
+    std::vector<std::string> all;
+    for (const auto& [name, make] : makers()) all.push_back(name);
+    return all;
+  }
+  layer_case draw(const std::string& type, int number) {
+    layer_case c = makers().at(type)(*this);
+    c.name = "random " + std::to_string(number);
+    return c;
+  }
+
+ private:
+  using maker = std::function<layer_case(random_layers&)>;
+
+  i in(i least, i most) { return std::uniform_int_distribution<i>(least, most)(rng_); }
+  // Often 1, seldom large.
+  i extent(i most = 9) { return in(0, 3) == 0 ? 1 : in(1, most); }
+  bool chance() { return in(0, 1) == 1; }
+  shape any(int least_rank = 1, int most_rank = 5) {
+    shape s;
+    for (auto rank = in(least_rank, most_rank); rank > 0; --rank)
+      s.push_back(s.rank() == 0 && in(0, 9) == 0 ? in(20, 70) : extent(6));
+    return s;
+  }
+  shape image(i least = 1) { return {extent(3), extent(6), std::max(least, extent()), std::max(least, extent())}; }
+  static options with(std::map<std::string, option_value, std::less<>> values) { return {std::move(values)}; }
+  static std::string word(bool first, const char* a, const char* b) { return first ? a : b; }
+
+  layer_case plain(shapes in_, options o = {}) { return example("", std::move(o), std::move(in_)); }
+
+  layer_case embedding() {
+    const i v = in(1, 20);
+    return labelled("", with({{"vocabulary", v}, {"outputs", in(1, 20)}}), {any(1, 4)}, v);
+  }
+  layer_case crop() {
+    const shape x = any(2, 5);
+    const i axis = in(1, x.rank() - 1);
+    std::vector<i> size, offsets;
+    shape like = x;
+    for (int a = static_cast<int>(axis); a < x.rank(); ++a) {
+      size.push_back(in(1, x[a]));
+      offsets.push_back(in(0, x[a] - size.back()));
+      like.set(a, size.back());
+    }
+    if (chance()) return plain({x}, with({{"axis", axis}, {"size", size}, {"offsets", offsets}}));
+    return plain({x, like}, with({{"axis", axis}, {"offsets", offsets}}));
+  }
+  layer_case pad() {
+    const shape x = image();
+    static const char* modes[] = {"zero", "edge", "reflect"};
+    const std::string mode = modes[in(0, 2)];
+    const auto side = [&](int axis) { return in(0, mode == "reflect" ? std::min<i>(x[axis] - 1, 4) : 4); };
+    return plain({x}, with({{"mode", mode}, {"top", side(2)}, {"bottom", side(2)}, {"left", side(3)}, {"right", side(3)}}));
+  }
+  layer_case upsample() {
+    const bool bilinear = chance();
+    options o = with({{"mode", word(bilinear, "bilinear", "nearest")}, {"align_corners", bilinear && chance()}});
+    if (chance() || !bilinear)  // nearest to any size: PyTorch finds the pixel in floating point, and now and then another one
+      o.values["factor"] = in(1, 4);
+    else
+      o.values["height"] = in(1, 12), o.values["width"] = in(1, 12);
+    return plain({image()}, o);
+  }
+  layer_case deconvolution() {
+    const i groups = in(1, 3), stride = in(1, 3), dilation = in(1, 2), kernel_h = in(1, 4), kernel_w = in(1, 4);
+    const shape x{extent(3), groups * in(1, 3), extent(6), extent(6)};
+    const i rows = (x[2] - 1) * stride + dilation * (kernel_h - 1) + 1,
+            columns = (x[3] - 1) * stride + dilation * (kernel_w - 1) + 1;
+    return plain({x}, with({{"outputs", groups * in(1, 3)},
+                            {"groups", groups},
+                            {"kernel_h", kernel_h},
+                            {"kernel_w", kernel_w},
+                            {"stride", stride},
+                            {"dilation", dilation},
+                            {"output_pad", in(0, stride - 1)},
+                            {"pad", in(0, std::min<i>(3, (std::min(rows, columns) - 1) / 2))},
+                            {"bias", chance()}}));
+  }
+  layer_case convolution() {
+    const i groups = in(1, 3), dilation = in(1, 2), kernel_h = in(1, 4), kernel_w = in(1, 4), pad = in(0, 3);
+    const auto least = [&](i kernel) { return std::max<i>(1, dilation * (kernel - 1) + 1 - 2 * pad); };
+    const shape x{extent(3), groups * in(1, 3), least(kernel_h) + extent(6) - 1, least(kernel_w) + extent(6) - 1};
+    return plain({x}, with({{"outputs", groups * in(1, 4)},
+                            {"groups", groups},
+                            {"kernel_h", kernel_h},
+                            {"kernel_w", kernel_w},
+                            {"stride", in(1, 3)},
+                            {"dilation", dilation},
+                            {"pad", pad},
+                            {"bias", chance()}}));
+  }
+  layer_case element_loss(bool targets) {
+    const shape x = any(2, 4);
+    if (targets && chance()) return plain({x, x});
+    const i classes = x.count_from(1);
+    return labelled("", {}, {x, {x[0]}}, classes == 1 ? 2 : classes);
+  }
+  // At least two elements a mean: of one, nothing is left but rounding.
+  layer_case layer_norm() {
+    shape x = any(2, 5);
+    const i axis = in(1, x.rank() - 1);
+    if (x.count_from(static_cast<int>(axis)) < 3) x.set(x.rank() - 1, in(3, 30));
+    return plain({x}, with({{"axis", axis}, {"affine", chance()}, {"epsilon", chance() ? 0.1 : 0.01}}));
+  }
+  layer_case batch_norm() {
+    shape x = any(2, 5);
+    if (x[0] * x.count_from(2) < 3) x.set(0, in(3, 10));
+    return plain({x}, with({{"affine", chance()},
+                            {"stats", word(chance(), "packet", "batch")},
+                            {"momentum", chance() ? 0.1 : 0.75},
+                            {"epsilon", chance() ? 0.1 : 0.01}}));
+  }
+
+  static const std::map<std::string, maker>& makers() {
+    using self = random_layers;
+    const auto any_shape = [](self& r) { return r.plain({r.any()}); };
+    const auto channels = [](self& r) { return r.plain({r.any(2)}); };
+    static const std::map<std::string, maker> all{
+        {"sigmoid", any_shape},
+        {"tanh", any_shape},
+        {"elu",
+         [](self& r) {
+           return r.plain({r.any()}, with({{"alpha", 0.25 * static_cast<double>(r.in(0, 8))}}));
+         }},
+        {"gelu",
+         [](self& r) {
+           return r.plain({r.any()}, with({{"approximate", word(r.chance(), "none", "tanh")}}));
+         }},
+        {"prelu",
+         [](self& r) {
+           return r.plain({r.any(2)}, with({{"shared", r.chance()}}));
+         }},
+        {"softmax", channels},
+        {"scale",
+         [](self& r) {
+           return r.plain({r.any(2)}, with({{"bias", r.chance()}}));
+         }},
+        {"bias", channels},
+        {"split",
+         [](self& r) {
+           return r.plain({r.any()}, with({{"copies", r.in(1, 4)}}));
+         }},
+        {"crop", [](self& r) { return r.crop(); }},
+        {"pad", [](self& r) { return r.pad(); }},
+        {"upsample", [](self& r) { return r.upsample(); }},
+        {"deconvolution", [](self& r) { return r.deconvolution(); }},
+        {"convolution", [](self& r) { return r.convolution(); }},
+        {"embedding", [](self& r) { return r.embedding(); }},
+        {"layer_norm", [](self& r) { return r.layer_norm(); }},
+        {"batch_norm", [](self& r) { return r.batch_norm(); }},
+        {"sigmoid_cross_entropy", [](self& r) { return r.element_loss(true); }},
+        {"hinge",
+         [](self& r) {
+           auto c = r.element_loss(false);
+           c.given = with({{"norm", word(r.chance(), "l1", "l2")}});
+           return c;
+         }},
+        {"euclidean",
+         [](self& r) {
+           const shape x = r.any();
+           return r.plain({x, x});
+         }},
+    };
+    return all;
+  }
+
+  std::mt19937_64 rng_;
+};
+
+}  // namespace troupe::test

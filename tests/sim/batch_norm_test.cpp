@@ -1,0 +1,205 @@
+// Running statistics (reduce/fold.hpp) and layers whose packets compute together (pipeline/joint_stage.hpp), on batch_norm: the same
+// bits however the packets lie, the values of one packet after the other, and what modes make of them.
+#include <cmath>
+#include <map>
+
+#include "runtime/job/plain_loop.hpp"
+#include "runtime/reduce/fold.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// The small net with a batch_norm behind its convolution and one, not affine, before its scores; dropout would make packets unlike.
+job_spec normal_spec(const shape_of_job& s, const std::string& stats, double momentum = 0.1) {
+  auto j = small_spec(s);
+  j.precision = "f64";
+  std::erase_if(j.layers, [](const layer_spec& l) { return l.type == "dropout"; });
+  auto bn = layer_of("bn1", "batch_norm", {"conv1"}, with({{"stats", stats}, {"momentum", momentum}}));
+  j.layers.insert(j.layers.begin() + 1, bn);
+  j.layers[2].inputs = {"bn1"};
+  for (auto& l : j.layers)
+    if (l.name == "score") l.inputs = {"bn2"};
+  j.layers.push_back(layer_of("bn2", "batch_norm", {"sum"},
+                              with({{"stats", stats}, {"momentum", momentum}, {"affine", false}, {"epsilon", 0.01}})));
+  return j;
+}
+
+using prepared = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+prepared prepare_on(job_spec j, std::uint32_t nodes) {
+  std::vector<node_spec> list(nodes);
+  for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1);
+  return prepare_job(std::move(j), shared_tables(), list);
+}
+std::string refusal(job_spec j) {
+  const auto made = prepare_on(std::move(j), 1);
+  const auto* bad = std::get_if<diagnostics>(&made);
+  return bad ? bad->front().message : "none";
+}
+
+struct batch_norm_world : ::testing::Test {
+  std::shared_ptr<device> dev = make_cpu_device();
+
+  run_result run(job_spec j, std::uint32_t nodes = 1, std::uint64_t seed = 5) {
+    auto made = prepare_on(std::move(j), nodes);
+    if (const auto* bad = std::get_if<diagnostics>(&made)) {
+      ADD_FAILURE() << bad->front().to_string();
+      return {};
+    }
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev.get();
+    return run_in_world(std::get<std::shared_ptr<prepared_job>>(made), c);
+  }
+  std::vector<std::pair<std::string, tensor>> plain(job_spec j) {
+    auto made = prepare_on(std::move(j), 1);
+    plain_loop loop(std::get<std::shared_ptr<prepared_job>>(made), dev);
+    while (loop.steps() < 5) loop.step();
+    return loop.weights();
+  }
+};
+
+const double* values_of(const run_result& r, const std::string& name) {
+  for (const auto& [n, t] : r.weights)
+    if (n == name) return t.data<double>();
+  ADD_FAILURE() << "no " << name;
+  return nullptr;
+}
+
+TEST(fold, weights_and_what_is_left_are_those_of_one_packet_after_the_other) {
+  for (const double momentum : {0.0, 0.1, 0.75, 1.0})
+    for (std::uint32_t packets = 1; packets < 9; ++packets) {
+      param_spec p;
+      p.momentum = momentum;
+      double running = 3, sum = 0;
+      for (std::uint32_t k = 0; k < packets; ++k) {
+        const double packet = std::sin(k + 1.0);
+        running = (1 - momentum) * running + momentum * packet;
+        sum += fold_weight(p, k, packets) * packet;
+      }
+      EXPECT_NEAR(fold_keep(p, packets) * 3 + sum, running, 1e-14) << momentum << " " << packets;
+      p.once_a_step = true;
+      EXPECT_EQ(fold_keep(p, packets), 1 - momentum);
+      EXPECT_EQ(fold_weight(p, 0, packets), momentum);
+    }
+}
+
+TEST_F(batch_norm_world, n_workers_are_one_worker_bit_for_bit_running_statistics_too) {
+  const shape_of_job one{.packets = 6};
+  const auto want = plain(normal_spec(one, "packet"));
+  run_result plain_result;
+  plain_result.weights = want;
+  for (const double start : {0.0, 1.0}) {
+    const auto* running = values_of(plain_result, start == 0.0 ? "bn1.mean" : "bn1.variance");
+    for (int c = 0; c < 3; ++c) EXPECT_NE(running[c], start) << "it has moved";
+  }
+  for (std::uint32_t workers = 1; workers <= 4; ++workers)
+    for (const char* reducer : {"server", "tree"})
+      for (const char* fuse : {"auto", "none"}) {
+        shape_of_job s = one;
+        s.workers = workers, s.shards = 1 + workers % 3, s.sub_solvers = 1 + workers % 2, s.fuse = fuse;
+        auto j = normal_spec(s, "packet");
+        j.train.reducer = reducer;
+        const auto got = run(j, workers);
+        ASSERT_EQ(got.bytes(), plain_result.bytes()) << workers << " " << reducer << " " << fuse;
+      }
+}
+
+// Clipping by norm leaves statistics alone: with a limit that nothing reaches, the bits are those without.
+TEST_F(batch_norm_world, the_norm_over_all_parameters_is_not_over_statistics) {
+  auto j = normal_spec({.packets = 4, .workers = 2, .shards = 2}, "packet");
+  const auto want = run(j, 2);
+  j.train.clip.norm = 1e9;
+  EXPECT_EQ(run(j, 2).bytes(), want.bytes());
+}
+
+TEST_F(batch_norm_world, statistics_of_the_batch_are_those_of_one_packet_with_all_examples) {
+  shape_of_job one{.packets = 1};
+  auto whole = normal_spec(one, "packet", 0.3);
+  whole.data.batch = 12;
+  run_result want;
+  want.weights = plain(whole);
+  std::string first;
+  for (const auto& [workers, sub_solvers] : std::map<std::uint32_t, std::uint32_t>{{1, 6}, {2, 3}, {3, 2}, {6, 1}}) {
+    shape_of_job s{.packets = 6, .workers = workers, .shards = 2, .sub_solvers = sub_solvers, .fuse = "auto"};
+    auto j = normal_spec(s, "batch", 0.3);
+    j.data.batch = 12;
+    j.eval.every = 2;
+    const auto got = run(j, workers, workers);
+    ASSERT_EQ(got.weights.size(), want.weights.size());
+    for (std::size_t i = 0; i < want.weights.size(); ++i)
+      for (std::int64_t k = 0; k < want.weights[i].second.count(); ++k) {
+        const double a = want.weights[i].second.data<double>()[k], b = got.weights[i].second.data<double>()[k];
+        ASSERT_NEAR(a, b, 1e-10 * std::max(1.0, std::fabs(a))) << want.weights[i].first << " with " << workers << " workers";
+      }
+    if (first.empty()) first = got.bytes();
+    EXPECT_EQ(got.bytes(), first) << "the same bits wherever the packets are, " << workers << " workers";
+  }
+}
+
+TEST_F(batch_norm_world, measurements_that_come_twice_change_nothing) {
+  shape_of_job s{.packets = 4, .workers = 2, .sub_solvers = 2};
+  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(normal_spec(s, "batch"), 2));
+  sim::world_config c;
+  c.seed = 3;
+  c.dev = dev.get();
+  const auto want = run_in_world(j, c);
+  const auto got = run_in_world(j, c, [](const envelope& e, sim::random&) { return std::holds_alternative<user>(e.body) ? 2 : 1; });
+  EXPECT_EQ(got.bytes(), want.bytes());
+}
+
+TEST_F(batch_norm_world, statistics_of_the_batch_want_all_packets_in_flight_and_steps_together) {
+  EXPECT_EQ(refusal(normal_spec({.packets = 4, .workers = 2, .sub_solvers = 1}, "batch")),
+            "layer 'bn1': its packets compute together, so all of a step must be in flight: a worker has 2 packets, but "
+            "pipeline.sub_solvers = 1");
+  auto stale = normal_spec({.packets = 2, .workers = 2, .sub_solvers = 1}, "batch");
+  stale.train.sync = {"ssp", checked({}, shared_tables()->modes.find("ssp")->specs), {}};
+  EXPECT_NE(refusal(stale).find("cannot compute layer 'bn1' together (mode bsp can)"), std::string::npos) << refusal(stale);
+}
+
+job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
+  auto j = normal_spec(s, "packet");
+  const char* rule = mode == "eamsgd" ? "nesterov" : "sgd";
+  j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
+  j.train.decay = 0;  // what ssp lays over its weights are gradients alone
+  const auto* m = shared_tables()->modes.find(mode);
+  j.train.sync = {mode, checked(std::move(o), m->specs), {}};
+  if (m->by_groups) {
+    j.topology.worker_groups = s.workers;
+    j.topology.workers_per_group = 1;
+  }
+  return j;
+}
+
+// One worker of any mode is plain training; several keep statistics that are those of the data: between what they began with and what
+// packets have.
+TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
+  const auto want = plain(in_mode({.packets = 4}, "bsp", {}));
+  run_result wanted;
+  wanted.weights = want;
+  for (const auto& mode : shared_tables()->modes.names()) {
+    const auto got = run(in_mode({.packets = 4}, mode, {}));
+    ASSERT_FALSE(got.weights.empty()) << mode;
+    const bool elastic = mode == "easgd" || mode == "eamsgd";  // what is kept at the end is the centre
+    for (const auto& [name, t] : got.weights)
+      for (std::int64_t k = 0; !elastic && k < t.count(); ++k)
+        ASSERT_NEAR(t.data<double>()[k], values_of(wanted, name)[k], 1e-9) << mode << " " << name;
+    auto j = in_mode({.packets = 4, .workers = 2}, mode, {});
+    if (mode == "hogwild" || mode == "group_sync") {
+      if (mode == "group_sync") j.topology.server_groups = 2;
+      EXPECT_NE(refusal(j).find("cannot keep the running statistics of layer 'bn1' ('mean'): "), std::string::npos) << refusal(j);
+      continue;
+    }
+    const auto several = run(j, 2);
+    ASSERT_FALSE(several.weights.empty()) << mode;
+    for (int c = 0; c < 3; ++c) {
+      const double v = values_of(several, "bn1.variance")[c];
+      EXPECT_TRUE(std::isfinite(v) && v > 0) << mode << " " << v;
+    }
+  }
+  EXPECT_NE(refusal(in_mode({.packets = 4}, "downpour", with({{"n_push", std::int64_t{2}}}))).find("n_push must be 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::testing

@@ -1,0 +1,131 @@
+// Text from a net: what it writes is drawn from what the net says of the whole text before.
+#include <cmath>
+
+#include "runtime/job/generate.hpp"
+#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+job_spec text_spec(const std::string& path, std::int64_t sequence, std::int64_t batch) {
+  const auto& t = *shared_tables();
+  const auto n = [](std::int64_t v) { return option_value(v); };
+  shape_of_job s;
+  s.packets = 1;
+  auto j = small_spec(s);
+  j.data.source = "text";
+  j.data.values = checked(with({{"path", path}, {"sequence", n(sequence)}, {"test_fraction", 0.0}}), t.sources.find("text")->specs);
+  j.data.batch = batch;
+  j.data.sampler = {"lanes", checked({}, t.samplers.find("lanes")->specs), {}};
+  j.train.algorithm = "bptt";
+  j.layers = {layer_of("embed", "embedding", {"data"}, with({{"vocabulary", n(12)}, {"outputs", n(4)}})),
+              layer_of("one", "lstm", {"embed"}, with({{"units", n(8)}})),
+              layer_of("two", "gru", {"one"}, with({{"units", n(8)}})),
+              layer_of("drop", "dropout", {"two"}),
+              layer_of("score", "linear", {"drop"}, with({{"outputs", n(12)}, {"axis", n(2)}})),
+              layer_of("loss", "softmax_loss", {"score", "label"})};
+  return j;
+}
+
+std::vector<node_spec> one_node() {
+  std::vector<node_spec> list(1);
+  list[0].name = "n1";
+  return list;
+}
+
+class generating : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "abc\xc3\xa9";  // one character after the other, always in this order
+    test::write_bytes(dir.file("t.txt"), {text.begin(), text.end()});
+  }
+  std::shared_ptr<prepared_job> prepared(std::int64_t sequence, std::int64_t batch) {
+    auto made = prepare_job(text_spec(dir.file("t.txt"), sequence, batch), shared_tables(), one_node());
+    return std::get<std::shared_ptr<prepared_job>>(made);
+  }
+  std::unique_ptr<text_generator> made(const prepared_job& j, const std::vector<std::pair<std::string, tensor>>& weights) {
+    auto g = make_generator(j, weights, dev);
+    if (const auto* bad = std::get_if<diagnostic>(&g)) ADD_FAILURE() << bad->to_string();
+    return std::get<std::unique_ptr<text_generator>>(std::move(g));
+  }
+  test::temp_dir dir;
+  const std::shared_ptr<device> dev = make_cpu_device();
+};
+
+// Character by character, with the state carried: the losses of one long sequence.
+TEST_F(generating, the_distribution_is_that_of_the_net_on_the_whole_text) {
+  const auto j = prepared(9, 1);
+  const auto weights = initial_weights(*j, *dev);
+  const auto g = made(*j, weights);
+  EXPECT_EQ(g->symbols().size(), 4u);
+  std::vector<tensor> out;
+  std::vector<std::int32_t> ids{2, 0, 1, 3, 3, 0, 2, 1, 0};
+  tensor x = tensor::allocate(*dev, {1, 9}, dtype::i32);
+  dev->upload(ids.data(), x);
+  for (const auto& l : j->graph.layers) {
+    if (l.maths->is_loss()) break;
+    tensors params, made_out{tensor::declare(l.out[0], dtype::f32)};
+    for (auto p : l.params) params.push_back(weights[p].second);
+    context c{.dev = *dev, .ph = phase::test};
+    saved kept;
+    l.maths->forward(c, *l.maths->prepare(*dev, l.in, phase::test, dtype::f32), {x}, params, made_out, kept);
+    x = made_out[0];
+  }
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    g->read(ids[t]);
+    const auto* scores = x.data<float>() + 12 * t;
+    double sum = 0;
+    for (int k = 0; k < 4; ++k) sum += std::exp(scores[k] / 0.7);  // of the vocabulary; the other scores mean nothing
+    const auto p = g->next(0.7);
+    ASSERT_EQ(p.size(), 4u);
+    for (std::size_t k = 0; k < 4; ++k) EXPECT_NEAR(p[k], std::exp(scores[k] / 0.7) / sum, 1e-6);
+  }
+}
+
+TEST_F(generating, a_trained_net_writes_what_it_has_learnt) {
+  auto spec = text_spec(dir.file("t.txt"), 10, 4);
+  spec.train.rule = {"adam", checked({}, shared_tables()->rules.find("adam")->specs), {}};
+  spec.train.lr = 0.02, spec.train.decay = 0;
+  spec.train.finish.steps = 120;
+  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), one_node()));
+  sim::world_config c;
+  c.dev = dev.get();
+  const auto trained = run_in_world(j, c);
+  const auto write = [&](double temperature, std::uint64_t seed) {
+    const auto g = made(*j, trained.weights);
+    std::vector<std::int32_t> start;
+    std::string why;
+    EXPECT_TRUE(
+        g->encode("\xc3\xa9"
+                  "ab",
+                  start, why))
+        << why;
+    return generate(*g, start, 12, temperature, seed);
+  };
+  EXPECT_EQ(write(0, 1).text,
+            "c\xc3\xa9"
+            "abc\xc3\xa9"
+            "abc\xc3\xa9"
+            "ab");
+  EXPECT_LT(write(0.5, 1).nats, 0.1);
+  EXPECT_EQ(write(100, 7).text, write(100, 7).text);
+  EXPECT_NE(write(100, 7).text, write(100, 8).text);
+}
+
+TEST_F(generating, what_cannot_be_written_is_named) {
+  const auto j = prepared(9, 1);
+  const auto g = made(*j, initial_weights(*j, *dev));
+  std::vector<std::int32_t> ids;
+  std::string why;
+  EXPECT_FALSE(g->encode("abx", ids, why));
+  EXPECT_EQ(why, "the vocabulary has no 'x' (byte 2 of the text)");
+  const auto other = prepare({});
+  auto none = make_generator(*other, {}, dev);
+  ASSERT_TRUE(std::holds_alternative<diagnostic>(none));
+  EXPECT_EQ(std::get<diagnostic>(none).message, "source 'synthetic' has no text to go on with");
+}
+
+}  // namespace
+}  // namespace troupe::testing
