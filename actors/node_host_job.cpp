@@ -13,7 +13,7 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     seat s;
     s.id = r.id;
     s.name = r.name;
-    s.slots = r.kind == role_kind::stage && !r.tester ? r.slots : 1;
+    s.slots = r.tester ? 1 : r.slots;
     s.value = make_role(j, r.id);
     s.incarnation = leg;
     seats.push_back(std::move(s));

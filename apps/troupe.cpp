@@ -118,6 +118,16 @@ void add_init(CLI::App& app, init_arguments& a, choice_made& chosen) {
   c->callback([&] { chosen.run = [&](const output& o) { return run_init(a, o); }; });
 }
 
+void add_pack(CLI::App& app, pack_arguments& a, choice_made& chosen) {
+  auto* c = command(app, "pack", "Write a job's data into one file that any example is read from at once",
+                    "  troupe pack configs/jobs/cifar10_images.toml --out cifar10.pack\n"
+                    "  troupe train job.toml --set data='{ source = \"packed\", path = \"cifar10.pack\", batch = 100 }'\n"
+                    "What the source yields is written, before [data] augment; training with it gives the same weights.");
+  job_flags(*c, a, chosen.json);
+  file_option(*c, "--out", a.out, "File to write")->required();
+  c->callback([&] { chosen.run = [&](const output& o) { return run_pack(a, o); }; });
+}
+
 void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
   auto* c =
       command(app, "plan", "Show placement, routes, weight delays, bytes per step and memory of a job",
@@ -224,6 +234,7 @@ int run(int argc, char** argv) {
   sample_arguments sample;
   time_arguments time;
   init_arguments init;
+  pack_arguments pack;
   plan_arguments plan;
   sim_arguments sim;
   check_arguments check;
@@ -234,6 +245,7 @@ int run(int argc, char** argv) {
   add_sample(app, sample, chosen);
   add_time(app, time, chosen);
   add_init(app, init, chosen);
+  add_pack(app, pack, chosen);
   add_plan(app, plan, chosen);
   add_sim(app, sim, chosen);
   add_check(app, check, chosen);

@@ -47,6 +47,11 @@ struct init_arguments : job_arguments {
 };
 int run_init(const init_arguments& a, const output& out);  // troupe_setup.cpp
 
+struct pack_arguments : job_arguments {
+  std::string out;
+};
+int run_pack(const pack_arguments& a, const output& out);  // troupe_setup.cpp
+
 struct check_arguments {
   std::vector<std::string> files;
   std::vector<std::string> overrides;

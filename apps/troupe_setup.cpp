@@ -1,9 +1,10 @@
-// `troupe init`, `troupe check` and `troupe init-cluster`: what is done before anything runs.
+// `troupe init`, `troupe pack`, `troupe check` and `troupe init-cluster`: what is done before anything runs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/troupe_commands.hpp"
 #include "ops/device.hpp"
+#include "runtime/data/packed.hpp"
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/document.hpp"
@@ -93,6 +94,33 @@ int run_init(const init_arguments& a, const output& out) {
     out.object({{"event", "init"}, {"file", a.out}, {"parameters", j.graph.parameter_count}, {"weights_sha256", hash}});
   out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(j.graph.parameter_count)) + " parameters, weights sha256 " + hash +
            "\n");
+  return exit_done;
+}
+
+int run_pack(const pack_arguments& a, const output& out) {
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  const auto packed = pack(*j.data, a.out);
+  if (const auto* e = std::get_if<std::string>(&packed)) return out.failed({}, *e);
+  const auto& r = std::get<packed_result>(packed);
+  const auto& h = r.header;
+  auto extents = nlohmann::ordered_json::array();
+  for (int i = 0; i < h.example.rank(); ++i) extents.push_back(h.example[i]);
+  if (out.json())
+    out.object({{"event", "pack"},
+                {"file", a.out},
+                {"train", h.train},
+                {"test", h.test},
+                {"shape", extents},
+                {"values", name_of(h.type)},
+                {"classes", h.classes},
+                {"bytes", r.bytes}});
+  out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(h.train)) + " training and " +
+           with_commas(static_cast<std::uint64_t>(h.test)) + " test examples of " + h.example.to_string() + " (" + name_of(h.type) +
+           "), " + bytes_text(static_cast<double>(r.bytes)) + "\n" + "use it with: source = \"packed\", path = \"" + a.out +
+           "\"\n");
   return exit_done;
 }
 

@@ -54,7 +54,9 @@ std::vector<std::string> eval_sampler_registry::names() const {
 }
 
 void add_stock_sources(source_registry& r) {
+  r.add(csv_source_type());
   r.add(idx_source_type());
+  r.add(packed_source_type());
   r.add(synthetic_source_type());
   r.add(text_source_type());
 }

@@ -22,7 +22,7 @@ struct labelled {
 class idx_source final : public source {
  public:
   idx_source(labelled train, labelled test, shape example, std::int64_t classes, double scale, double mean)
-      : parts_{std::move(train), std::move(test)}, example_(example), classes_(classes) {
+      : parts_{std::move(train), std::move(test)}, example_(example), classes_(classes), scaling_{{scale}, {mean}} {
     for (std::size_t i = 0; i < as_double_.size(); ++i) {
       as_double_[i] = static_cast<double>(i) * scale - mean;
       as_float_[i] = static_cast<float>(as_double_[i]);
@@ -32,6 +32,17 @@ class idx_source final : public source {
   shape example() const override { return example_; }
   std::int64_t classes() const override { return classes_; }
   std::int64_t size(split s) const override { return part(s).images.extents[0]; }
+  std::optional<byte_scaling> bytes() const override { return scaling_; }
+  void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
+    const auto n = static_cast<std::size_t>(example_.count());
+    for (auto i : indices) {
+      if (i < 0)
+        std::memset(out, 0, n);
+      else
+        std::memcpy(out, part(s).images.elements() + static_cast<std::size_t>(i) * n, n);
+      out += n;
+    }
+  }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
     assert(data.count() == static_cast<std::int64_t>(indices.size()) * example_.count());
@@ -68,6 +79,7 @@ class idx_source final : public source {
   std::array<labelled, 2> parts_;
   shape example_;
   std::int64_t classes_;
+  byte_scaling scaling_;
   std::array<double, 256> as_double_{};
   std::array<float, 256> as_float_{};
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,11 @@ namespace troupe {
 
 enum class split : std::uint8_t { train, test };
 
+// value = byte * scale - mean; one pair for all, or one for each step of an example's outermost axis (channels).
+struct byte_scaling {
+  std::vector<double> scale, mean;
+};
+
 class source {
  public:
   virtual ~source() = default;
@@ -27,9 +33,18 @@ class source {
   virtual bool ids() const { return false; }  // data is i32 (numbers of words, characters), not values
   virtual std::vector<std::string> symbols() const { return {}; }  // of text: what each class stands for, in UTF-8
   virtual std::int64_t size(split s) const = 0;
+  // Whether read() does work that is worth doing for several packets at once (it decodes files), and does not only copy.
+  virtual bool decodes() const { return false; }
   // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 of ids; backed, [n, example...]), labels
   // as i32 [n, label...]. An index < 0 is padding: zeros and label -1.
+  // Called by several threads at once. Throws std::runtime_error, whose text names the file, when a file can no longer be read: the
+  // job then fails with that text.
   virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
+  // Of sources whose values are bytes: how (else none), and the bytes themselves, an example after the other; padding is 0.
+  virtual std::optional<byte_scaling> bytes() const { return std::nullopt; }
+  virtual void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const {
+    (void)s, (void)indices, (void)out;
+  }
 };
 
 struct source_type {
@@ -47,6 +62,6 @@ class source_registry {
  private:
   std::map<std::string, source_type, std::less<>> types_;
 };
-void add_stock_sources(source_registry& r);  // idx, synthetic, text; node_tables() adds images
+void add_stock_sources(source_registry& r);  // csv, idx, packed, synthetic, text; node_tables() adds images
 
 }  // namespace troupe

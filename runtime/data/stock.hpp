@@ -6,7 +6,9 @@
 
 namespace troupe {
 
+source_type csv_source_type();        // csv.cpp
 source_type idx_source_type();        // idx.cpp
+source_type packed_source_type();     // packed.cpp
 source_type synthetic_source_type();  // synthetic.cpp
 source_type text_source_type();       // text.cpp
 

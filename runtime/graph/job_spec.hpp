@@ -53,6 +53,8 @@ struct data_spec {
   std::string source;  // idx | synthetic | <plugin>
   options values;      // the source's own options (path, ...), checked
   std::int64_t batch = 64;
+  std::int64_t readers = 0;           // packets that are read at once; 0: as the source has it
+  std::optional<options> augment;     // checked
   choice sampler{"shuffle", {}, {}};  // from [train]
   delivery how = delivery::local;     // the sampler's; prepare_job sets it
   source_position at;

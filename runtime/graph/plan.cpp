@@ -51,6 +51,7 @@ class planner {
     check_own_stages(options.own_stage);
     add_shards();
     add_data_server();
+    add_readers(options.readers);
     cut_parameters();
     if (job_.train.reducer == "tree") add_reducers();
     if (options.tester) add_tester();
@@ -392,6 +393,11 @@ class planner {
   // On the first node that has the data.
   void add_data_server() {
     if (has_data_server()) plan_.data_server = add_role(role_kind::data_server, "data", nodes_with(nodes_, "data").front()).id;
+  }
+
+  void add_readers(std::uint32_t n) {
+    for (auto& r : plan_.roles)
+      if (r.kind == role_kind::loader || r.kind == role_kind::data_server) r.slots = n;
   }
 
   // The elements of parameter `p` that each half of a placed layer has.

@@ -68,10 +68,10 @@ struct role_plan {
   std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
   packet_range packets;                                  // stage, worker: the packets of a step that are its own
-  std::uint32_t slots = 1;                               // stage: sub-solvers, one for each packet that can be under way there
-  std::uint32_t train_slots = 1;                         // of them, those that training can use at once
-  std::vector<std::uint32_t> in_edges;                   // stage: indices into job_plan::edges, by to_port
-  std::vector<std::uint32_t> out_edges;                  // loader and stage: by from_port
+  std::uint32_t slots = 1;  // stage: sub-solvers, one for each packet that can be under way there; loader, data server: readers
+  std::uint32_t train_slots = 1;         // of them, those that training can use at once
+  std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
+  std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
 };
 
 struct plan_node {
@@ -149,6 +149,7 @@ struct job_plan {
 struct plan_options {
   std::set<std::string> own_stage;
   bool tester = false;
+  std::uint32_t readers = 1;  // packets that a loader or data server reads at once
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});

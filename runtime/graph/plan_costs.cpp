@@ -154,9 +154,9 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
     const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.train_slots : p.sub_solvers);
     switch (r.kind) {
       case role_kind::coordinator: break;
-      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + 1); break;
+      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + r.slots); break;
       case role_kind::data_server:  // what it reads; answers are on their way
-        if (job.data.how == delivery::server) held += 2 * packet_of_examples(g, t);
+        if (job.data.how == delivery::server) held += (1 + r.slots) * packet_of_examples(g, t);
         break;
       case role_kind::stage: held += weight_bytes(p, g, r, t) + packet_bytes(g, r, t) * in_flight; break;
       case role_kind::tester: break;

@@ -61,6 +61,7 @@ reading_config reading_of(const job_ptr& j) {
   reading_config c;
   c.graph = graph_of(j);
   c.data = j->data;
+  c.augment = j->augment;
   c.type = j->spec.type();
   c.eval = make_eval_sampler(*j);
   c.eval_split = eval_split(*j);
@@ -323,6 +324,17 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   return std::nullopt;
 }
 
+// Readers beside one another: as the file says; else one where reading is copying, and where it decodes one for each device of the
+// best node, within bounds.
+std::uint32_t readers_of(const prepared_job& j) {
+  constexpr std::size_t least = 2, most = 8;
+  if (j.spec.data.readers > 0) return static_cast<std::uint32_t>(j.spec.data.readers);
+  if (!j.data->decodes()) return 1;
+  std::size_t devices = 0;
+  for (const auto& n : j.nodes) devices = std::max(devices, n.devices.size());
+  return static_cast<std::uint32_t>(std::clamp(devices, least, most));
+}
+
 // Does everything suit layers that carry state?
 std::optional<diagnostic> check_carries(const prepared_job& j) {
   if (!j.graph.carries()) return std::nullopt;
@@ -340,6 +352,7 @@ std::optional<diagnostic> check_carries(const prepared_job& j) {
 plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
+  o.readers = readers_of(j);
   try {
     o.tester = j.all->eval_samplers.find(j.spec.eval.sampler.kind) && make_eval_sampler(j)->examples() > 0;
   } catch (const option_error&) {
@@ -357,6 +370,19 @@ diagnostics whole_or_not(const prepared_job& j) {
     wrong.push_back({of ? of->at : j.spec.at, "the plan is refused: " + f.text});
   }
   return wrong;
+}
+
+// What only the opened data can tell about [data] augment.
+std::optional<diagnostic> add_augmentation(prepared_job& j) {
+  const auto& d = j.spec.data;
+  if (!d.augment) return std::nullopt;
+  try {
+    j.augment = std::make_shared<const augmentation>(*d.augment, j.data->example(), j.data->ids(), j.spec.seed);
+  } catch (const option_error& e) {
+    const auto at = position(d.key_at, "augment", d.at);
+    return diagnostic{position(d.key_at, "augment." + e.key, at), "[data.augment]: " + std::string(e.what())};
+  }
+  return std::nullopt;
 }
 
 // What only the data's size can tell about the samplers of training and of evaluation.
@@ -400,7 +426,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   } catch (const option_error& e) {
     return diagnostics{{position(d.key_at, e.key, d.at), e.what()}};
   }
-  auto graph = build_graph(j->spec, j->all->layers, j->data->example(), j->data->classes(), j->data->label(), j->data->ids());
+  if (auto wrong = add_augmentation(*j)) return diagnostics{*wrong};
+  const auto example = j->augment ? j->augment->example() : j->data->example();
+  auto graph = build_graph(j->spec, j->all->layers, example, j->data->classes(), j->data->label(), j->data->ids());
   if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
   j->graph = std::move(std::get<model_graph>(graph));
   const auto* order = j->all->samplers.find(d.sampler.kind);

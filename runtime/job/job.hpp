@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/data/augment.hpp"
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/job_spec.hpp"
 #include "runtime/graph/plan.hpp"
@@ -21,6 +22,7 @@ struct prepared_job {
   std::vector<node_spec> nodes;  // that the plan was made for
   std::shared_ptr<const tables> all;
   std::shared_ptr<const source> data;
+  std::shared_ptr<const augmentation> augment;  // null: none
   model_graph graph;
   job_plan plan;
   std::uint64_t steps_per_epoch = 0;

@@ -8,6 +8,7 @@
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "runtime/pipeline/carried.hpp"
+#include "runtime/pipeline/reading.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 
@@ -134,7 +135,11 @@ void plain_loop::impl::load(std::uint32_t packet) {
   const auto indices = order->indices(at, packet * n, n);
   data = tensor::allocate(*dev, j->graph.data, j->graph.ids ? dtype::i32 : j->spec.type());
   label = tensor::allocate(*dev, j->graph.label, dtype::i32);
-  j->data->read(split::train, indices, data, label);
+  header h;
+  h.step = at;
+  h.packet = packet;
+  h.phase = static_cast<std::uint8_t>(phase::train);
+  read_examples(*j->data, j->augment.get(), split::train, h, indices, *dev, data, label);
 }
 
 // What the layer has carried in this packet's lanes; empty: zeros.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/filler.hpp"
+#include "runtime/data/augment.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/device_names.hpp"
 #include "runtime/node/plugin_list.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double no_limit = 1e300;
 constexpr std::int64_t many = 65535;  // packets, workers, shards: they travel as 16 bits
+constexpr std::int64_t most_readers = 64;
 constexpr std::int64_t int32_most = 2147483647;
 constexpr std::int64_t int64_most = INT64_MAX;
 
@@ -108,6 +110,8 @@ class job_reader {
     auto r = section("data", job_.data.at, &job_.data.key_at, true);
     if (!r) return;
     r->integer("batch", job_.data.batch, 1, int32_most);
+    r->integer("readers", job_.data.readers, 1, most_readers);
+    if (auto a = r->table("augment", "[data.augment]")) job_.data.augment = a->rest(augmentation::specs());
     choice source;
     choose(*r, "source", "source", all_.sources, source);
     job_.data.source = source.kind;

@@ -9,7 +9,7 @@
 // waits for a worker that is behind, and one that is far behind has its packets sent (and read) once more.
 //
 // Bounds: a packet is held until the worker itself and all children have had it, but of those that nobody waits for only the `keep`
-// latest; requests are bounded by the credit of the subtree, its loaders x (sub_solvers + 1).
+// latest; requests are bounded by the credit of the subtree, its loaders x (sub_solvers + readers).
 // Twice: examples that are not waited for are dropped; a request that comes again is answered again.
 #pragma once
 

@@ -16,10 +16,12 @@ bool same(const header& a, const header& b) {
 void data_server::on(const envelope& e, time_point, effects& out) {
   if (std::holds_alternative<want_examples>(e.body)) {
     take(e.h, out);
-  } else if (std::holds_alternative<finished>(e.body)) {
-    const auto done = std::move(reading_);
-    reading_.reset();
-    if (done) out.send({answer_to(done->h), examples{done->data, done->label}});
+  } else if (const auto* f = std::get_if<finished>(&e.body)) {
+    if (const auto i = reading_.find(f->token); i != reading_.end()) {
+      const auto done = std::move(i->second);
+      reading_.erase(i);
+      out.send({answer_to(done->h), examples{done->data, done->label}});
+    }
   } else if (std::holds_alternative<start>(e.body)) {
     for (auto l : config_.plan->loaders) {
       header h;
@@ -48,23 +50,27 @@ void data_server::take(const header& request, effects& out) {
     return;
   }
   const auto again = [&](const header& h) { return same(h, request); };
-  if ((reading_ && again(reading_->h)) || std::any_of(queue_.begin(), queue_.end(), again)) return;
+  const auto being_read = [&](const auto& r) { return again(r.second->h); };
+  if (std::any_of(reading_.begin(), reading_.end(), being_read) || std::any_of(queue_.begin(), queue_.end(), again)) return;
   queue_.push_back(request);
 }
 
 void data_server::read_next(effects& out) {
-  if (reading_ || queue_.empty()) return;
-  reading_ = std::make_shared<reading>();
-  auto& r = *reading_;
-  r.h = queue_.front();
-  queue_.pop_front();
-  if (r.h.phase == static_cast<std::uint8_t>(phase::train)) {
-    const auto n = config_.read.graph->packet_examples;
-    r.indices = order_of((*config_.plan)[r.h.src].worker).indices(r.h.step, r.h.packet * n, n);
-  } else {
-    r.indices = eval_indices(config_.read, r.h);
+  while (reading_.size() < readers_ && !queue_.empty()) {
+    auto r = std::make_shared<reading>();
+    r->h = queue_.front();
+    queue_.pop_front();
+    if (r->h.phase == static_cast<std::uint8_t>(phase::train)) {
+      const auto n = config_.read.graph->packet_examples;
+      r->indices = order_of((*config_.plan)[r->h.src].worker).indices(r->h.step, r->h.packet * n, n);
+    } else {
+      r->indices = eval_indices(config_.read, r->h);
+    }
+    std::uint32_t slot = 0;
+    while (reading_.count(slot)) ++slot;
+    reading_.emplace(slot, r);
+    begin_reading(r, config_.read, slot, out, slot);
   }
-  begin_reading(reading_, config_.read, 0, out);
 }
 
 header data_server::answer_to(const header& request) const {
@@ -87,8 +93,8 @@ role_status data_server::status() const {
   role_status s;
   s.step = latest_;
   s.queued = static_cast<std::uint32_t>(queue_.size());
-  s.in_flight = reading_ ? 1 : 0;
-  if (!reading_) s.waits_for = "a request of a loader";
+  s.in_flight = static_cast<std::uint32_t>(reading_.size());
+  if (reading_.empty()) s.waits_for = "a request of a loader";
   return s;
 }
 

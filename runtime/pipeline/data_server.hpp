@@ -1,17 +1,18 @@
-// The data server of one job: answers loaders that ask for packets, in the order of asking, one reading at a time; or, for the
-// sampler `seeded`, answers at once with the step's number.
+// The data server of one job: reads the packets that loaders ask for, in the order of asking and up to `readers` (the plan's slots of
+// this role) at a time, and answers each as soon as it is read; or, for the sampler `seeded`, answers at once with the step's number.
 //
 // Messages in:  want_examples (loaders), start (host, to one that was restarted)
 // Messages out: examples or examples_seed, with step, packet, phase and version of the request; start (loaders: ask again)
 // Bytes:        per packet one request without payload, and its examples (or 8 bytes)
 // Invariants: an answer is a pure function of the request, and nothing is remembered of a loader, so that requests may be repeated,
 // loaders restarted, and workers run at steps of their own. A request is credit for one answer: a loader has at most
-// sub_solvers + 1 of them open, and no request is twice in the queue, so the queue holds at most workers x (sub_solvers + 1).
+// sub_solvers + readers of them open, and no request is twice in the queue, so the queue holds at most workers x as many.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct data_server_config {
 
 class data_server final : public role {
  public:
-  explicit data_server(data_server_config c) : config_(std::move(c)) {}
+  explicit data_server(data_server_config c) : config_(std::move(c)), readers_((*config_.plan)[config_.self].slots) {}
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
 
@@ -42,9 +43,10 @@ class data_server final : public role {
   sampler& order_of(std::uint32_t worker);
 
   data_server_config config_;
+  std::uint32_t readers_;
   std::vector<std::shared_ptr<sampler>> orders_;  // by worker; one for all unless they differ
   std::deque<header> queue_;
-  std::shared_ptr<reading> reading_;
+  std::map<std::uint64_t, std::shared_ptr<reading>> reading_;  // by slot
   std::uint64_t latest_ = 0;
 };
 

@@ -8,7 +8,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::uint64_t own_reading = 0, tree_reading = 1;  // tokens of jobs
+// Tokens of jobs: twice the slot, and one more for a reading for the tree.
+constexpr std::uint64_t token_of(std::uint32_t slot, bool tree) { return std::uint64_t{slot} * 2 + (tree ? 1 : 0); }
 constexpr role_id coordinator{0};
 
 }  // namespace
@@ -16,12 +17,13 @@ constexpr role_id coordinator{0};
 loader::loader(loader_config c) : config_(std::move(c)) {
   const auto& me = (*config_.plan)[config_.self];
   tester_ = me.tester;
+  readers_ = me.slots;
   if (!tester_) range_ = config_.plan->ranges[me.worker];
   next_step_ = granted_ = config_.first_step;
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
   const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
-  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + 1);
+  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + readers_);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
@@ -82,7 +84,7 @@ void loader::pump(effects& out) {
   do {
     while (send_front(out)) {
     }
-    while (!reading_ && line_.size() <= config_.plan->sub_solvers) {
+    while (reads_on() && line_.size() < config_.plan->sub_solvers + readers_) {
       const auto i = next_item();
       if (!i) break;
       line_.push_back(i);
@@ -183,7 +185,7 @@ void loader::next_of(round& r) const {
 
 bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }
 
-// Sets out to get a new item's examples. What is to be read begins at once if nothing else is being read.
+// Sets out to get a new item's examples. What is to be read begins at once if a reader is free.
 void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   i->h.job = config_.job;
   i->h.src = config_.self;
@@ -234,39 +236,54 @@ void loader::ask_again(effects& out) {
     if (i->at == state::waits) ask(*i, out);
 }
 
-void loader::read_next(effects& out) {
-  if (reading_) return;
-  const auto next = std::find_if(line_.begin(), line_.end(), [](const auto& i) { return i->at == state::to_read; });
-  if (next == line_.end()) return;
-  reading_ = *next;
-  reading_->at = state::reading;
-  begin_reading(reading_, config_.read, own_reading, out);
+std::uint32_t loader::free_slot() const {
+  std::uint32_t s = 0;
+  while (reading_.count(s) || tree_reading_.count(s)) ++s;
+  return s;
 }
 
-// The tree's root: one reading at a time for everybody.
+void loader::read_next(effects& out) {
+  while (reads_on()) {
+    const auto next = std::find_if(line_.begin(), line_.end(), [](const auto& i) { return i->at == state::to_read; });
+    if (next == line_.end()) return;
+    const auto slot = free_slot();
+    (*next)->at = state::reading;
+    reading_.emplace(slot, *next);
+    begin_reading(*next, config_.read, token_of(slot, false), out, slot % readers_);
+  }
+}
+
+// The tree's root reads for everybody: as many packets at once as it reads for itself.
 void loader::read_for_tree(effects& out) {
   batch_tree::key k;
-  if (!tree_ || !tree_->root() || tree_reading_ || !tree_->next_to_read(k)) return;
-  tree_reading_ = std::make_shared<reading>();
-  tree_reading_->h.step = k.first;
-  tree_reading_->h.packet = range_.first + k.second;
-  const auto n = config_.read.graph->packet_examples;
-  tree_reading_->indices = config_.order->indices(k.first, tree_reading_->h.packet * n, n);
-  begin_reading(tree_reading_, config_.read, tree_reading, out);
+  while (tree_ && tree_->root() && tree_reading_.size() < readers_ && tree_->next_to_read(k)) {
+    const auto slot = free_slot();
+    auto r = std::make_shared<reading>();
+    r->h.step = k.first;
+    r->h.packet = range_.first + k.second;
+    const auto n = config_.read.graph->packet_examples;
+    r->indices = config_.order->indices(k.first, r->h.packet * n, n);
+    tree_reading_.emplace(slot, r);
+    begin_reading(r, config_.read, token_of(slot, true), out, slot % readers_);
+  }
 }
 
 void loader::take_finished(std::uint64_t token, effects& out) {
-  if (token == own_reading ? !reading_ : !tree_reading_) return;  // a job of this role's past life
-  if (token == own_reading) {
-    reading_->at = state::here;
-    reading_.reset();
+  const auto slot = static_cast<std::uint32_t>(token / 2);
+  if (token == token_of(slot, false)) {
+    if (const auto i = reading_.find(slot); i != reading_.end()) {  // else a job of this role's past life
+      i->second->at = state::here;
+      reading_.erase(i);
+    }
     return;
   }
+  const auto i = tree_reading_.find(slot);
+  if (i == tree_reading_.end()) return;
   envelope e;
-  e.h = tree_reading_->h;
+  e.h = i->second->h;
   e.h.packet -= range_.first;
-  e.body = examples{tree_reading_->data, tree_reading_->label};
-  tree_reading_.reset();
+  e.body = examples{i->second->data, i->second->label};
+  tree_reading_.erase(i);
   take_examples(e, out);
 }
 
@@ -370,7 +387,7 @@ role_status loader::status() const {
   role_status s;
   s.step = next_step_;
   for (const auto& i : line_) s.queued += i->at == state::here ? 1 : 0;
-  s.in_flight = reading_ || tree_reading_ ? 1 : 0;
+  s.in_flight = static_cast<std::uint32_t>(reading_.size() + tree_reading_.size());
   s.credit = credit_.empty() ? 0 : credit_[0].left();
   if (!line_.empty() && line_.front()->at == state::here)
     s.waits_for = "a free sub-solver of the first stage";
@@ -378,9 +395,9 @@ role_status loader::status() const {
     s.waits_for = config_.how == delivery::broadcast ? "examples from worker 0" : "the data server";
   else if (config_.await_resume && !begun_)
     s.waits_for = "the step to begin with";
-  else if (!reading_ && config_.dynamic)
+  else if (reading_.empty() && config_.dynamic)
     s.waits_for = "a portion";
-  else if (!reading_ && next_step_ >= granted_)
+  else if (reading_.empty() && next_step_ >= granted_)
     s.waits_for = "a grant beyond step " + std::to_string(granted_);
   return s;
 }

@@ -12,11 +12,13 @@
 // Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `keeps`)
 // Twice: whatever comes may come twice and late; the second changes nothing.
 // Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
-// after every packet of steps < v has left; never more than sub_solvers + 1 packets are asked for, loaded and unsent.
+// after every packet of steps < v has left; never more than sub_solvers + readers packets are asked for, loaded and unsent. Up to
+// `readers` of them (the plan's slots of this role) are read at once; they may be done in any order.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -78,6 +80,8 @@ class loader final : public role {
   void obtain_seed(item& i, effects& out);
   void ask(const item& i, effects& out);
   void ask_again(effects& out);
+  bool reads_on() const { return reading_.size() < readers_; }
+  std::uint32_t free_slot() const;
   void read_next(effects& out);
   void read_for_tree(effects& out);
   void take_finished(std::uint64_t token, effects& out);
@@ -108,11 +112,12 @@ class loader final : public role {
   std::uint32_t counter_ = 0;
   std::deque<round> rounds_;
   std::deque<std::shared_ptr<item>> line_;  // in the order of leaving
-  std::shared_ptr<item> reading_;
+  std::uint32_t readers_ = 1;
+  std::map<std::uint32_t, std::shared_ptr<item>> reading_;       // by slot
   std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: step, number
   std::optional<batch_tree> tree_;
-  std::shared_ptr<reading> tree_reading_;
-  std::vector<edge_credit> credit_;  // by out-edge
+  std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
+  std::vector<edge_credit> credit_;                                 // by out-edge
   // What has left and a restarted stage may ask for, in that order.
   struct kept {
     header h;

@@ -18,7 +18,22 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
   return list;
 }
 
-void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out) {
+void read_examples(const source& from, const augmentation* augment, split part, const header& h,
+                   const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label) {
+  if (!augment) return from.read(part, indices, data, label);
+  const auto n = static_cast<std::int64_t>(indices.size());
+  shape dims{n};
+  for (int i = 0; i < augment->example_in().rank(); ++i) dims.push_back(augment->example_in()[i]);
+  auto raw = tensor::allocate(dev, dims, data.type());
+  from.read(part, indices, raw, label);
+  if (h.phase == static_cast<std::uint8_t>(phase::train))
+    augment->training(h.step, h.packet * n, indices, raw, data);
+  else
+    augment->test(indices, raw, data);
+}
+
+void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
+                   std::uint32_t slot) {
   const auto n = static_cast<std::int64_t>(r->indices.size());
   auto data = c.graph->data;
   data.set(0, n);
@@ -29,12 +44,12 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
   const job_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(
-      [r, from, source = c.data](job_context& j) {
+      [r, from, source = c.data, augment = c.augment](job_context& j) {
         r->data.back(j.dev);
         r->label.back(j.dev);
-        source->read(from, r->indices, r->data, r->label);
+        read_examples(*source, augment.get(), from, r->h, r->indices, j.dev, r->data, r->label);
       },
-      cost, token);
+      cost, token, slot);
 }
 
 }  // namespace troupe

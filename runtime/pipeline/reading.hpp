@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/data/augment.hpp"
 #include "runtime/data/sampler.hpp"
 #include "runtime/data/source.hpp"
 #include "runtime/graph/graph.hpp"
@@ -16,6 +17,7 @@ namespace troupe {
 struct reading_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const source> data;
+  std::shared_ptr<const augmentation> augment;  // null: examples go to the net as the source has them
   dtype type = dtype::f32;
   std::shared_ptr<eval_sampler> eval;  // a role's own, like every sampler
   split eval_split = split::test;
@@ -34,7 +36,13 @@ struct reading {
 // Examples of evaluation packet h.packet with the weights of h.version; the last packet is padded with -1.
 std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h);
 
-// A job that fills data and label with the examples of `indices`; answered by `token`.
-void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out);
+// Examples `indices` of the source as the net sees them, into `data` and `label` (both backed); h: step, packet and phase they are for.
+// Example i is number h.packet * indices.size() + i of its step's batch.
+void read_examples(const source& from, const augmentation* augment, split part, const header& h,
+                   const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label);
+
+// A job that fills data and label with the examples of `indices`; answered by `token`; jobs of different slots may run at once. What the source throws, the job throws.
+void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
+                   std::uint32_t slot = 0);
 
 }  // namespace troupe

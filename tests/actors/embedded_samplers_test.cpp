@@ -33,5 +33,34 @@ TEST(embedded_samplers, those_that_differ_by_worker_differ_from_shuffle_and_not_
   }
 }
 
+// Real threads finish readings in any order.
+TEST(embedded_samplers, readers_beside_one_another_change_no_bit) {
+  const auto want = plain_hash(job_of(lenet_like()), 20);
+  for (const char* kind : {"shuffle", "served", "seeded"})
+    for (const char* readers : {"2", "5"}) {
+      auto set = with(kind, 2);
+      set.push_back(std::string("data.readers=") + readers);
+      embedded_options o;
+      o.threads = 4;
+      const auto r = embedded(job_of(lenet_like(), set), o);
+      ASSERT_TRUE(r.ok) << r.where << ": " << r.error;
+      EXPECT_EQ(r.weights_sha256, want) << kind << ", " << readers << " readers";
+    }
+}
+
+TEST(embedded_samplers, augmented_images_are_the_same_through_actors_and_in_a_plain_loop) {
+  const overrides augment{"data.augment={ crop = 12, pad = 2, mirror = true, mean = [0.25], scale = [0.5] }"};
+  const auto want = plain_hash(job_of(lenet_like(), augment), 20);
+  EXPECT_NE(want, plain_hash(job_of(lenet_like()), 20));
+  for (const char* kind : {"served", "seeded", "shuffle"})
+    for (int workers : {1, 4}) {
+      auto set = with(kind, workers);
+      set.push_back(augment[0]);
+      const auto r = embedded(job_of(lenet_like(), set));
+      ASSERT_TRUE(r.ok) << r.where << ": " << r.error;
+      EXPECT_EQ(r.weights_sha256, want) << kind << " " << workers << " workers";
+    }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -291,5 +291,76 @@ TEST(images_source, a_job_points_at_the_key) {
   EXPECT_THAT(place(path + "test_path = \"no\"\n"), StartsWith("job.toml:6:1: " + dir.file("no") + ": cannot open the folder"));
 }
 
+keys uncached(keys more = {}) {
+  more["cache"] = std::string("none");
+  return more;
+}
+
+TEST(images_source, without_a_cache_it_yields_the_same_numbers) {
+  temp_dir dir;
+  write_set(dir.path, {"cat", "dog", "owl"}, 5, 3, 6);
+  for (const bool resized : {false, true}) {
+    keys k{{"channel_mean", std::vector<double>{0.1, 0.2, 0.3}}};
+    if (resized) k["size"] = std::int64_t{4}, k["resize"] = true;
+    const auto kept = open(dir.path, k), read_anew = open(dir.path, uncached(k));
+    EXPECT_FALSE(kept->decodes());
+    EXPECT_TRUE(read_anew->decodes());
+    ASSERT_EQ(read_anew->example(), kept->example());
+    for (auto part : {split::train, split::test}) {
+      ASSERT_EQ(read_anew->size(part), kept->size(part));
+      auto which = all(*kept, part);
+      which.push_back(-1);
+      const auto want = read(*kept, part, which), got = read(*read_anew, part, which);
+      EXPECT_EQ(got.data, want.data);
+      EXPECT_EQ(got.label, want.label);
+      std::vector<std::uint8_t> a(which.size() * static_cast<std::size_t>(kept->example().count()), 1), b(a.size(), 2);
+      kept->read_bytes(part, which, a.data());
+      read_anew->read_bytes(part, which, b.data());
+      EXPECT_EQ(a, b);
+    }
+  }
+}
+
+TEST(images_source, without_a_cache_sizes_are_still_checked_at_the_start) {
+  dots d;
+  put(d.dir.file("train/b/3.png"), png_of(4, 2, picture(4, 2, 3, 1)));
+  EXPECT_EQ(error(d.dir.path, uncached(grey_dots)).what(), std::string(error(d.dir.path, grey_dots).what()));
+  put(d.dir.file("train/b/3.png"), jpeg_of(4, 2, picture(4, 2, 3, 1)));
+  EXPECT_THAT(error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: is 2 x 4 pixels"));
+  put(d.dir.file("train/b/3.png"), {'x'});
+  EXPECT_THAT(error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: neither a PNG nor a JPEG"));
+  // A header far behind the first bytes: a JPEG with a long comment.
+  auto far = jpeg_of(1, 1, {1, 2, 3});
+  const bytes comment = [] {
+    bytes c{0xff, 0xfe, 0xff, 0xff};
+    c.resize(2 + 0xffff, 'c');
+    return c;
+  }();
+  far.insert(far.begin() + 2, comment.begin(), comment.end());
+  put(d.dir.file("train/b/3.png"), far);
+  EXPECT_EQ(open(d.dir.path, uncached(grey_dots))->size(split::train), 5);
+}
+
+TEST(images_source, without_a_cache_a_file_that_turns_bad_fails_by_its_name) {
+  dots d;
+  const auto s = open(d.dir.path, uncached(grey_dots));
+  const auto text = [&](std::int64_t i) {
+    try {
+      read(*s, split::train, {i});
+      return std::string("no error");
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(text(3), "no error");
+  put(d.dir.file("train/b/2.png"), {0x89, 'P', 'N'});
+  EXPECT_EQ(text(3), d.dir.file("train/b/2.png") + ": neither a PNG nor a JPEG, by its first bytes");
+  fs::remove(d.dir.file("train/b/2.png"));
+  EXPECT_THAT(text(3), StartsWith(d.dir.file("train/b/2.png") + ": cannot open: No such file"));
+  put(d.dir.file("train/b/2.png"), png_of(2, 2, picture(2, 2, 3, 1)));
+  EXPECT_EQ(text(3), d.dir.file("train/b/2.png") + ": is 2 x 2 pixels (height x width), not 1 x 1; it was when the job began");
+  EXPECT_EQ(text(2), "no error");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
+#include "runtime/checksum/crc32c.hpp"
 #include "runtime/node/net/buffer_pool.hpp"
-#include "runtime/node/net/crc32c.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/send_queue.hpp"
 

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <tuple>
 
+#include "runtime/data/random.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
@@ -40,10 +43,12 @@ class lone_loader {
     sent got;
     std::vector<envelope> todo{e};
     while (!todo.empty()) {
-      const auto next = todo.front();
-      todo.erase(todo.begin());
+      const auto which = static_cast<std::ptrdiff_t>(order_ ? order_->draw_below(todo.size()) : 0);
+      const auto next = todo[static_cast<std::size_t>(which)];
+      todo.erase(todo.begin() + which);
       effects out;
       loader_->on(next, {}, out);
+      most_at_once_ = std::max(most_at_once_, loader_->status().in_flight);
       for (auto& x : out.list()) {
         if (auto* r = std::get_if<run_effect>(&x)) {
           job_context ctx{*dev_};
@@ -67,7 +72,13 @@ class lone_loader {
     return got;
   }
 
+  // Jobs and credit come back in an order of this seed's, from now on.
+  void shuffle(std::uint64_t seed) { order_.emplace(seed); }
+  std::uint32_t most_at_once() const { return most_at_once_; }
+
  private:
+  std::optional<counter_rng> order_;
+  std::uint32_t most_at_once_ = 0;
   std::shared_ptr<prepared_job> job_;
   std::unique_ptr<device> dev_;
   std::unique_ptr<loader> loader_;
@@ -133,6 +144,25 @@ TEST(loader, resume_at_says_where_to_begin_unless_it_has_begun) {
   other.say(grant{1});
   EXPECT_TRUE(other.say(resume_at{0}).empty()) << "it has begun with step 0";
   EXPECT_EQ(other.say(grant{2}), (sent{{1, 0, train}, {1, 1, train}}));
+}
+
+TEST(loader, packets_that_are_read_at_once_leave_in_order_whichever_is_done_first) {
+  sent want;
+  for (std::uint64_t step = 0; step < 6; ++step)
+    for (std::uint32_t packet = 0; packet < 4; ++packet) want.emplace_back(step, packet, train);
+  for (std::uint32_t packet = 0; packet < 7; ++packet) want.emplace_back(1u, packet, test);
+  for (std::int64_t readers : {1, 2, 3, 8})
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      shape_of_job s;
+      s.readers = readers;
+      lone_loader l(s);
+      l.shuffle(seed);
+      auto got = l.say(grant{6});
+      const auto round = l.say(evaluate{1}, 6);
+      got.insert(got.end(), round.begin(), round.end());
+      ASSERT_EQ(got, want) << readers << " readers, seed " << seed;
+      ASSERT_EQ(l.most_at_once(), readers) << "as many as there may be, and no more; seed " << seed;
+    }
 }
 
 TEST(loader, a_restarted_loader_waits_for_resume_at) {

@@ -167,5 +167,59 @@ TEST_F(sampler_world, evaluation_has_its_own_batch_sample_and_split) {
     }
 }
 
+// Any number of packets read at once, by loaders, by the data server and by the root of a broadcast.
+TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
+  for (const char* kind : {"shuffle", "served", "seeded", "replicate"}) {
+    auto shape = several_workers();
+    shape.packets = 8;
+    shape.readers = 1;
+    const auto want = run(prepared(shape, kind), 1);
+    ASSERT_FALSE(want.bytes().empty());
+    for (std::int64_t readers : {2, 3, 7})
+      for (std::uint64_t seed = 1; seed <= seeds(200) / 20; ++seed) {
+        shape.readers = readers;
+        const auto got = run(prepared(shape, kind), seed, true);
+        ASSERT_EQ(got.bytes(), want.bytes()) << kind << ", " << readers << " readers, seed " << seed;
+        ASSERT_EQ(evaluations(got), evaluations(want)) << kind << ", " << readers << " readers, seed " << seed;
+      }
+  }
+}
+
+// Augmented images: whoever reads them and however they travel, the weights are those of one worker alone.
+TEST_F(sampler_world, augmented_examples_do_not_depend_on_who_reads_them) {
+  const auto augmented = [](job_spec& s) {
+    options o;
+    o.values.emplace("crop", std::int64_t{7});
+    o.values.emplace("pad", std::int64_t{2});
+    o.values.emplace("mirror", true);
+    s.data.augment = check_options(o, augmentation::specs());
+  };
+  auto alone = several_workers();
+  alone.workers = 1;
+  const auto want = run(prepared(alone, "shuffle", {}, 1, augmented), 1);
+  ASSERT_FALSE(want.bytes().empty());
+  EXPECT_NE(want.bytes(), run(prepared(alone, "shuffle", {}, 1), 1).bytes());
+  for (std::uint32_t workers : {1u, 2u, 3u, 4u})
+    for (const char* kind : {"shuffle", "served", "seeded"})
+      for (std::uint64_t seed = 1; seed <= seeds(200) / 20; ++seed) {
+        auto shape = several_workers();
+        shape.workers = workers;
+        const auto got = run(prepared(shape, kind, {}, 3, augmented), seed, true);
+        ASSERT_EQ(got.bytes(), want.bytes()) << kind << ", " << workers << " workers, seed " << seed;
+        ASSERT_EQ(evaluations(got), evaluations(want)) << kind << ", " << workers << " workers, seed " << seed;
+      }
+  for (const char* kind : {"shuffle", "replicate", "served", "own_order"}) {
+    auto whole = several_workers(), first = whole;
+    whole.rule = first.rule = "sgd";
+    first.steps = 6;
+    const auto unbroken = run(prepared(whole, kind, {}, 3, augmented), 1).bytes();
+    const auto half = run(prepared(first, kind, {}, 3, augmented), 2);
+    auto j = prepared(whole, kind, {}, 3, augmented);
+    j->first_step = 6;
+    j->initial = half.weights;
+    EXPECT_EQ(run(j, 3).bytes(), unbroken) << kind << ", resumed at step 6";
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

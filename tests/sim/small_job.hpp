@@ -30,6 +30,7 @@ struct shape_of_job {
   std::uint64_t steps = 5;
   std::int64_t eval_every = 0;
   std::string rule = "momentum";
+  std::int64_t readers = 0;
 };
 
 inline std::shared_ptr<const tables> shared_tables() {
@@ -67,6 +68,7 @@ inline job_spec small_spec(const shape_of_job& s) {
       with({{"shape", std::vector<std::int64_t>{1, 8, 8}}, {"classes", n(4)}, {"examples", n(64)}, {"test_examples", n(13)}}),
       t.sources.find("synthetic")->specs);
   j.data.batch = 2 * s.packets;
+  j.data.readers = s.readers;
   j.data.sampler = {"shuffle", checked({}, t.samplers.find("shuffle")->specs), {}};
   j.layers = {layer_of("conv1", "convolution", {"data"}, with({{"outputs", n(3)}, {"kernel", n(3)}})),
               layer_of("relu1", "relu", {"conv1"}),

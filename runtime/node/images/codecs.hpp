@@ -28,6 +28,9 @@ std::string check_size(std::int64_t height, std::int64_t width, wanted_size want
 
 bool is_png(std::span<const std::uint8_t> file);
 bool is_jpeg(std::span<const std::uint8_t> file);
+using size_result = std::variant<image_size, std::string>;
+size_result size_of_png(std::span<const std::uint8_t> file);  // from the header alone
+size_result size_of_jpeg(std::span<const std::uint8_t> file);
 image_result decode_png(std::span<const std::uint8_t> file, wanted_size want);   // 1 or 3 channels, as the file has them
 image_result decode_jpeg(std::span<const std::uint8_t> file, wanted_size want);  // likewise
 

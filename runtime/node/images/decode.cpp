@@ -50,4 +50,13 @@ image_result decode_image(std::span<const std::uint8_t> file, int channels, want
   return r;
 }
 
+std::variant<image_size, std::string> size_of_image(std::span<const std::uint8_t> file, wanted_size want) {
+  if (file.empty()) return std::string("an empty file");
+  if (!is_png(file) && !is_jpeg(file)) return std::string("neither a PNG nor a JPEG, by its first bytes");
+  auto r = is_png(file) ? size_of_png(file) : size_of_jpeg(file);
+  if (const auto* s = std::get_if<image_size>(&r))
+    if (auto e = check_size(s->height, s->width, want); !e.empty()) return e;
+  return r;
+}
+
 }  // namespace troupe::images

@@ -30,6 +30,13 @@ struct wanted_size {
   std::int64_t height = 0, width = 0;
 };
 
+struct image_size {
+  std::int64_t height = 0, width = 0;
+};
+// The size that the header of an image file tells, whether or not its pixels are sound; the message for a `file` that is only the
+// beginning of one may be that it is truncated.
+std::variant<image_size, std::string> size_of_image(std::span<const std::uint8_t> file, wanted_size want = {});
+
 // `channels`: 1 or 3.
 image_result decode_image(std::span<const std::uint8_t> file, int channels, wanted_size want = {});
 

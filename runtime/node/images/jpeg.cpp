@@ -95,6 +95,11 @@ class jpeg_decoder {
   jpeg_decoder(const jpeg_decoder&) = delete;
   jpeg_decoder& operator=(const jpeg_decoder&) = delete;
 
+  size_result size() {
+    if (!guarded(s_, read_header)) return message();
+    return image_size{s_.info.image_height, s_.info.image_width};
+  }
+
   image_result decode(wanted_size want) {
     if (!guarded(s_, read_header)) return message();
     image out;
@@ -134,6 +139,8 @@ class jpeg_decoder {
 bool is_jpeg(std::span<const std::uint8_t> file) {
   return file.size() >= 3 && file[0] == 0xff && file[1] == 0xd8 && file[2] == 0xff;
 }
+
+size_result size_of_jpeg(std::span<const std::uint8_t> file) { return jpeg_decoder(file).size(); }
 
 image_result decode_jpeg(std::span<const std::uint8_t> file, wanted_size want) { return jpeg_decoder(file).decode(want); }
 

@@ -80,6 +80,11 @@ class png_decoder {
   png_decoder(const png_decoder&) = delete;
   png_decoder& operator=(const png_decoder&) = delete;
 
+  size_result size() {
+    if (!guarded(s_, read_header)) return message();
+    return image_size{png_get_image_height(s_.png, s_.info), png_get_image_width(s_.png, s_.info)};
+  }
+
   image_result decode(wanted_size want) {
     if (!guarded(s_, read_header)) return message();
     image out;
@@ -108,6 +113,8 @@ class png_decoder {
 }  // namespace
 
 bool is_png(std::span<const std::uint8_t> file) { return file.size() >= 8 && png_sig_cmp(file.data(), 0, 8) == 0; }
+
+size_result size_of_png(std::span<const std::uint8_t> file) { return png_decoder(file).size(); }
 
 image_result decode_png(std::span<const std::uint8_t> file, wanted_size want) { return png_decoder(file).decode(want); }
 

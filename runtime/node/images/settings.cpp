@@ -72,6 +72,8 @@ option_specs option_list() {
       option_of("mean", kind::real, 0.0, "subtracted after scaling"),
       option_of("channel_scale", kind::reals, no_numbers, "instead of scale: one number for each channel"),
       option_of("channel_mean", kind::reals, no_numbers, "instead of mean: one number for each channel"),
+      choice_option("cache", {"memory", "none"},
+                    "none: files are decoded whenever they are read, and only their sizes checked at the start"),
       bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "most memory for decoded images, one byte a value"), 1,
               1e9)};
 }
@@ -88,6 +90,7 @@ settings read_settings(const options& o) {
     s.test = {};
   }
   read_size(o, s);
+  s.keep = o.text("cache") == "memory";
   s.most_bytes = o.integer("memory_mib") << 20;
   s.scale = per_channel(o, "scale", "channel_scale", s.channels);
   s.mean = per_channel(o, "mean", "channel_mean", s.channels);

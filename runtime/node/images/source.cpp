@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <system_error>
 #include <utility>
 
+#include "runtime/data/byte_tables.hpp"
 #include "runtime/data/random.hpp"
 #include "runtime/node/images/decode.hpp"
 #include "runtime/node/images/folder.hpp"
@@ -28,66 +30,77 @@ struct labelled_file {
   std::int32_t label = 0;
 };
 
-// Decoded images, plane by plane as layers take them: [n][channels][height][width].
-struct pixel_store {
-  std::vector<std::uint8_t> bytes;
-  std::vector<std::int32_t> labels;
-};
-
-class image_source final : public source {
+// What both ways of keeping images have in common: labels, shape, and bytes made values.
+class image_source : public source {
  public:
-  image_source(pixel_store train, pixel_store test, shape example, std::int64_t classes, const settings& s)
-      : parts_{std::move(train), std::move(test)}, example_(example), classes_(classes) {
-    for (std::size_t c = 0; c < 3; ++c)
-      for (std::size_t i = 0; i < 256; ++i) {
-        as_double_[c][i] = static_cast<double>(i) * s.scale[c] - s.mean[c];
-        as_float_[c][i] = static_cast<float>(as_double_[c][i]);
-      }
+  image_source(const std::vector<labelled_file>& train, const std::vector<labelled_file>& test, shape example, std::int64_t classes,
+               const settings& s)
+      : example_(example), classes_(classes), scaling_(scaling_of(s)), tables_(scaling_) {
+    for (const auto& f : train) labels_[0].push_back(f.label);
+    for (const auto& f : test) labels_[1].push_back(f.label);
   }
 
   shape example() const override { return example_; }
   std::int64_t classes() const override { return classes_; }
-  std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).labels.size()); }
+  std::int64_t size(split s) const override { return static_cast<std::int64_t>(labels_[index(s)].size()); }
+
+  std::optional<byte_scaling> bytes() const override { return scaling_; }
+  void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
+    const auto n = static_cast<std::size_t>(example_.count());
+    std::vector<std::uint8_t> room;
+    for (auto i : indices) {
+      if (i < 0)
+        std::memset(out, 0, n);
+      else
+        std::memcpy(out, planes(s, i, room), n);
+      out += n;
+    }
+  }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
     assert(data.count() == static_cast<std::int64_t>(indices.size()) * example_.count());
     assert(data.type() == dtype::f32 || data.type() == dtype::f64);
     if (data.type() == dtype::f64)
-      copy(s, indices, data.mutable_data<double>(), as_double_);
+      fill(s, indices, data.mutable_data<double>());
     else
-      copy(s, indices, data.mutable_data<float>(), as_float_);
+      fill(s, indices, data.mutable_data<float>());
     assert(label.count() == static_cast<std::int64_t>(indices.size()));
     auto* out = label.mutable_data<std::int32_t>();
-    for (auto i : indices) *out++ = i < 0 ? -1 : part(s).labels[static_cast<std::size_t>(i)];
+    for (auto i : indices) *out++ = i < 0 ? -1 : labels_[index(s)][static_cast<std::size_t>(i)];
   }
+
+ protected:
+  static std::size_t index(split s) { return s == split::train ? 0 : 1; }
+  // The bytes of example i, plane by plane as layers take them; `room` may hold them.
+  virtual const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>& room) const = 0;
 
  private:
   template <class T>
-  using tables_of = std::array<std::array<T, 256>, 3>;  // of each channel: the value of a byte, computed in double, rounded once
-
-  const pixel_store& part(split s) const { return parts_[s == split::train ? 0 : 1]; }
-
-  template <class T>
-  void copy(split s, const std::vector<std::int64_t>& indices, T* out, const tables_of<T>& tables) const {
-    const auto plane = static_cast<std::size_t>(example_[1] * example_[2]), channels = static_cast<std::size_t>(example_[0]);
+  void fill(split s, const std::vector<std::int64_t>& indices, T* out) const {
+    const auto n = static_cast<std::size_t>(example_.count());
+    std::vector<std::uint8_t> room;
     for (auto i : indices) {
       assert(i < size(s));
-      if (i < 0) {
-        std::memset(out, 0, channels * plane * sizeof(T));
-        out += channels * plane;
-        continue;
-      }
-      const auto* in = part(s).bytes.data() + static_cast<std::size_t>(i) * channels * plane;
-      for (std::size_t c = 0; c < channels; ++c)
-        for (std::size_t k = 0; k < plane; ++k) *out++ = tables[c][*in++];
+      if (i < 0)
+        std::memset(out, 0, n * sizeof(T));
+      else
+        tables_.fill(planes(s, i, room), n, out);
+      out += n;
     }
   }
 
-  std::array<pixel_store, 2> parts_;
+  static byte_scaling scaling_of(const settings& s) {
+    byte_scaling b;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(s.channels); ++c)
+      b.scale.push_back(s.scale[c]), b.mean.push_back(s.mean[c]);
+    return b;
+  }
+
   shape example_;
   std::int64_t classes_;
-  tables_of<double> as_double_{};
-  tables_of<float> as_float_{};
+  byte_scaling scaling_;
+  byte_tables tables_;
+  std::array<std::vector<std::int32_t>, 2> labels_;
 };
 
 std::vector<class_folder> classes_in(const folder_choice& f) {
@@ -137,12 +150,16 @@ std::vector<labelled_file> labelled(const std::vector<class_folder>& folders, co
   return out;
 }
 
-// The image in a file, of the size that is asked for or, where it is 0, its own. Throws option_error.
-image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
-  std::error_code unreadable;  // answered by read_file, with its reason
+void check_length(const std::string& path, const std::string& key) {
+  std::error_code unreadable;  // answered by whoever reads it, with its reason
   const auto bytes = std::filesystem::file_size(path, unreadable);
   if (!unreadable && bytes > max_file_bytes)
     throw option_error(key, path + ": " + std::to_string(bytes) + " bytes are more than an image may have");
+}
+
+// The image in a file, of the size that is asked for or, where it is 0, its own. Throws option_error.
+image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
+  check_length(path, key);
   auto file = read_file(path);
   if (auto* e = std::get_if<std::string>(&file)) throw option_error(key, path + ": " + *e);
   const auto& f = std::get<file_bytes>(file);
@@ -160,14 +177,73 @@ void append_planes(const image& m, std::vector<std::uint8_t>& out) {
     for (auto k = c; k < m.bytes.size(); k += channels) out.push_back(m.bytes[k]);
 }
 
-pixel_store load_all(const std::vector<labelled_file>& files, const settings& s, const std::string& key, const std::string& why) {
-  pixel_store out;
-  out.bytes.reserve(files.size() * static_cast<std::size_t>(s.channels * s.height * s.width));
-  for (const auto& f : files) {
-    append_planes(load(f.path, s, key, why), out.bytes);
-    out.labels.push_back(f.label);
-  }
+std::vector<std::uint8_t> load_all(const std::vector<labelled_file>& files, const settings& s, const std::string& key,
+                                   const std::string& why) {
+  std::vector<std::uint8_t> out;
+  out.reserve(files.size() * static_cast<std::size_t>(s.channels * s.height * s.width));
+  for (const auto& f : files) append_planes(load(f.path, s, key, why), out);
   return out;
+}
+
+// cache = "memory": every image decoded, [n][channels][height][width].
+class decoded_images final : public image_source {
+ public:
+  decoded_images(std::array<std::vector<std::uint8_t>, 2> bytes, const std::vector<labelled_file>& train,
+                 const std::vector<labelled_file>& test, shape example, std::int64_t classes, const settings& s)
+      : image_source(train, test, example, classes, s), bytes_(std::move(bytes)) {}
+
+ protected:
+  const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>&) const override {
+    return bytes_[index(s)].data() + i * example().count();
+  }
+
+ private:
+  std::array<std::vector<std::uint8_t>, 2> bytes_;
+};
+
+// cache = "none": decoded by whoever reads.
+class image_files final : public image_source {
+ public:
+  image_files(std::vector<labelled_file> train, std::vector<labelled_file> test, shape example, std::int64_t classes,
+              const settings& s)
+      : image_source(train, test, example, classes, s), settings_(s), files_{std::move(train), std::move(test)} {}
+  bool decodes() const override { return true; }
+
+ protected:
+  const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>& room) const override {
+    room.clear();
+    append_planes(load(files_[index(s)][static_cast<std::size_t>(i)].path, settings_, "path", "; it was when the job began"), room);
+    return room.data();
+  }
+
+ private:
+  settings settings_;
+  std::array<std::vector<labelled_file>, 2> files_;
+};
+
+// The size in a file's header, which is nearly always in its first bytes.
+std::variant<image_size, std::string> probe(const std::string& path, wanted_size want) {
+  constexpr std::size_t first_bytes = 1 << 15;
+  std::vector<std::uint8_t> bytes(first_bytes);
+  std::ifstream in(path, std::ios::binary);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  auto r = size_of_image(bytes, want);
+  if (std::holds_alternative<image_size>(r) || bytes.size() < first_bytes) return r;
+  auto whole = read_file(path);
+  if (auto* e = std::get_if<std::string>(&whole)) return *e;
+  const auto& f = std::get<file_bytes>(whole);
+  return size_of_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, want);
+}
+
+void check_sizes(const std::vector<labelled_file>& files, const settings& s, const std::string& key, const std::string& why) {
+  const wanted_size want{s.resize ? 0 : s.height, s.resize ? 0 : s.width};
+  for (const auto& f : files) {
+    check_length(f.path, key);
+    const auto r = probe(f.path, want);
+    if (const auto* e = std::get_if<std::string>(&r))
+      throw option_error(key, f.path + ": " + *e + (e->rfind("is ", 0) == 0 && want.height != 0 ? why : ""));
+  }
 }
 
 void check_memory(const settings& s, std::size_t files) {
@@ -176,7 +252,7 @@ void check_memory(const settings& s, std::size_t files) {
   if (one > s.most_bytes / n)
     throw option_error("memory_mib", std::to_string(n) + " images of " + std::to_string(one) +
                                          " bytes are more than memory_mib = " + std::to_string(s.most_bytes >> 20) +
-                                         " allows: raise it, or make them smaller by size and resize");
+                                         " allows: raise it, make them smaller by size and resize, or set cache = \"none\"");
 }
 
 std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
@@ -201,13 +277,18 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
     s.width = first.width;
     why = " as " + train[0].path + "; set size, and resize = true to bring all to it";
   }
-  check_memory(s, train.size() + test.size());
   const auto test_key = s.test.path.empty() ? s.train.key : s.test.key;
+  const shape example{s.channels, s.height, s.width};
+  const auto n = static_cast<std::int64_t>(classes.size());
+  if (!s.keep) {
+    check_sizes(train, s, s.train.key, why);
+    check_sizes(test, s, test_key, why);
+    return std::make_shared<image_files>(train, test, example, n, s);
+  }
+  check_memory(s, train.size() + test.size());
   try {
-    auto of_training = load_all(train, s, s.train.key, why);
-    auto of_testing = load_all(test, s, test_key, why);
-    return std::make_shared<image_source>(std::move(of_training), std::move(of_testing), shape{s.channels, s.height, s.width},
-                                          static_cast<std::int64_t>(classes.size()), s);
+    return std::make_shared<decoded_images>(std::array{load_all(train, s, s.train.key, why), load_all(test, s, test_key, why)},
+                                            train, test, example, n, s);
   } catch (const std::bad_alloc&) {
     throw option_error("memory_mib", s.train.path + ": the images do not fit into memory");
   }
@@ -217,7 +298,9 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
 
 source_type images_source_type() {
   return {"images",
-          "Labelled image folders, train/CLASS/ and test/CLASS/ (PNG, JPEG). Decoded at the start, kept in memory as bytes.",
+          "Labelled image folders, train/CLASS/ and test/CLASS/ (PNG, JPEG). Decoded at the start and kept in memory as bytes, or "
+          "decoded on each "
+          "read (cache = \"none\").",
           option_list(), open_images};
 }
 

@@ -16,7 +16,7 @@
 #include <optional>
 #include <span>
 
-#include "runtime/node/net/crc32c.hpp"
+#include "runtime/checksum/crc32c.hpp"
 #include "runtime/node/net/error.hpp"
 #include "runtime/node/net/transport.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace troupe::net {
+namespace troupe {
 
 // crc32c(0, data, n) starts; crc32c(previous, more, m) continues: the result is that of the concatenation.
 std::uint32_t crc32c(std::uint32_t previous, const void* data, std::size_t bytes);
@@ -14,4 +14,4 @@ bool has_hardware_crc32c();
 std::uint32_t crc32c_hardware(std::uint32_t previous, const void* data, std::size_t bytes);
 std::uint32_t crc32c_software(std::uint32_t previous, const void* data, std::size_t bytes);
 
-}  // namespace troupe::net
+}  // namespace troupe

@@ -1,4 +1,4 @@
-#include "runtime/node/net/crc32c.hpp"
+#include "runtime/checksum/crc32c.hpp"
 
 #include <array>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace troupe::net {
+namespace troupe {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82f63b78;
@@ -111,4 +111,4 @@ std::uint32_t crc32c(std::uint32_t previous, const void* data, std::size_t bytes
   return has_hardware_crc32c() ? crc32c_hardware(previous, data, bytes) : crc32c_software(previous, data, bytes);
 }
 
-}  // namespace troupe::net
+}  // namespace troupe

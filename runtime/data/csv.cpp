@@ -1,0 +1,261 @@
+// csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be the label; the others are the example,
+// in the order of the file: value * scale - mean of their column, rounded once to the tensor's type.
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "ops/option_specs.hpp"
+#include "runtime/data/csv_file.hpp"
+#include "runtime/data/file_bytes.hpp"
+#include "runtime/data/random.hpp"
+#include "runtime/data/stock.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t most_classes = 1 << 24;
+
+struct rows {
+  std::vector<double> values;  // [rows][columns without the label], scaled
+  std::vector<std::int32_t> labels;
+};
+
+class csv_source final : public source {
+ public:
+  csv_source(std::array<rows, 2> parts, shape example, std::int64_t classes)
+      : parts_(std::move(parts)), example_(example), classes_(classes) {}
+
+  shape example() const override { return example_; }
+  std::int64_t classes() const override { return classes_; }
+  std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).values.size()) / example_.count(); }
+
+  void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
+    assert(data.count() == static_cast<std::int64_t>(indices.size()) * example_.count());
+    if (data.type() == dtype::f64)
+      copy(s, indices, data.mutable_data<double>());
+    else
+      copy(s, indices, data.mutable_data<float>());
+    auto* out = label.mutable_data<std::int32_t>();
+    for (auto i : indices) *out++ = i < 0 ? -1 : classes_ == 0 ? 0 : part(s).labels[static_cast<std::size_t>(i)];
+  }
+
+ private:
+  const rows& part(split s) const { return parts_[s == split::train ? 0 : 1]; }
+
+  template <class T>
+  void copy(split s, const std::vector<std::int64_t>& indices, T* out) const {
+    const auto n = example_.count();
+    for (auto i : indices) {
+      assert(i < size(s));
+      const auto* in = part(s).values.data() + std::max<std::int64_t>(i, 0) * n;
+      for (std::int64_t k = 0; k < n; ++k) *out++ = i < 0 ? T{0} : static_cast<T>(in[k]);
+    }
+  }
+
+  std::array<rows, 2> parts_;
+  shape example_;
+  std::int64_t classes_;
+};
+
+char separator_of(const options& o) {
+  const auto& s = o.text("separator");
+  if (s == "tab") return '\t';
+  if (s == "space") return ' ';
+  if (s.size() != 1 || s[0] == '"' || s[0] == '\n' || s[0] == '\r' || s[0] == '.' || s[0] == '+' || s[0] == '-' ||
+      std::isalnum(static_cast<unsigned char>(s[0])))
+    throw option_error(
+        "separator", "option 'separator' must be one character that no number holds, or \"tab\" or \"space\", not " + in_quotes(s));
+  return s[0];
+}
+
+struct read_table {
+  csv_table table;
+  std::string path, key;
+};
+
+read_table read_file_of(const options& o, const char* key) {
+  read_table out{{}, o.text(key), key};
+  // Before any message names the file: what() ends at a NUL.
+  if (out.path.find('\0') != std::string::npos) throw option_error(key, std::string("option '") + key + "' holds a NUL byte");
+  csv_format f;
+  f.separator = separator_of(o);
+  f.header = o.flag("header");
+  f.ignore = o.get<std::vector<std::string>>("ignore");
+  const auto most = static_cast<std::size_t>(o.integer("memory_mib")) << 20;
+  f.most_values = most / sizeof(double);
+  std::vector<std::uint8_t> bytes;
+  if (auto wrong = read_whole(out.path, bytes, most); !wrong.empty()) throw option_error(key, out.path + ": " + wrong);
+  auto r = parse_csv(bytes, f);
+  if (auto* e = std::get_if<csv_error>(&r))
+    throw option_error(key, out.path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text);
+  out.table = std::get<csv_table>(std::move(r));
+  return out;
+}
+
+// Which of the columns is the label; none: -1. By name; or by number, from the end where it is negative.
+std::ptrdiff_t label_column(const options& o, const read_table& t) {
+  const auto& label = o.text("label");
+  if (label.empty()) return -1;
+  const auto& names = t.table.names;
+  if (const auto at = std::find(names.begin(), names.end(), label); at != names.end()) return at - names.begin();
+  std::ptrdiff_t number = 0;
+  const auto n = static_cast<std::ptrdiff_t>(names.size());
+  const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
+  if (bad == std::errc{} && end == label.data() + label.size() && number >= -n && number < n)
+    return number < 0 ? n + number : number;
+  throw option_error("label", t.path + ": there is no column " + in_quotes(label) + did_you_mean(label, names) + " (" +
+                                  std::to_string(n) + " columns are read)");
+}
+
+std::int32_t label_of(double v, const read_table& t, std::size_t row) {
+  if (v >= 0 && v < static_cast<double>(most_classes) && v == std::floor(v)) return static_cast<std::int32_t>(v);
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, v).ptr;
+  throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label " + std::string(text, end) +
+                                " is no class number (0, 1, 2, ...)");
+}
+
+// One number for all columns, or one for each.
+std::vector<double> per_column(const options& o, const char* key, double otherwise, std::size_t columns) {
+  const auto& list = o.get<std::vector<double>>(key);
+  if (list.empty()) return std::vector<double>(columns, otherwise);
+  if (list.size() == 1) return std::vector<double>(columns, list[0]);
+  if (list.size() != columns)
+    throw option_error(key, std::string(key) + " has " + std::to_string(list.size()) + " numbers, but an example has " +
+                                std::to_string(columns) + " columns");
+  return list;
+}
+
+// Takes the label out, and scales the rest in place.
+rows examples_of(read_table& t, std::ptrdiff_t label, const options& o) {
+  rows out;
+  const auto columns = t.table.names.size(), kept = columns - (label >= 0 ? 1 : 0);
+  if (kept == 0) throw option_error("label", t.path + ": the label is the only column");
+  const auto scale = per_column(o, "scale", 1.0, kept), mean = per_column(o, "mean", 0.0, kept);
+  auto* to = t.table.values.data();  // never ahead of `in`
+  const auto* in = t.table.values.data();
+  for (std::size_t r = 0; r < t.table.rows(); ++r)
+    for (std::size_t c = 0, k = 0; c < columns; ++c, ++in) {
+      if (static_cast<std::ptrdiff_t>(c) == label) {
+        out.labels.push_back(label_of(*in, t, r));
+      } else {
+        *to++ = *in * scale[k] - mean[k];
+        ++k;
+      }
+    }
+  out.values = std::move(t.table.values);
+  out.values.resize(t.table.rows() * kept);
+  return out;
+}
+
+// A part of the rows for testing: those whose numbers hash lowest, whatever the job's seed.
+std::array<rows, 2> split_off(rows all, std::size_t columns, double fraction) {
+  const auto n = all.values.size() / columns;
+  const auto wanted = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(n)));
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [](std::size_t a, std::size_t b) { return hash_at(a, 0) < hash_at(b, 0); });
+  std::vector<bool> tested(n);
+  for (std::size_t k = 0; k < wanted; ++k) tested[order[k]] = true;
+  std::array<rows, 2> out;
+  for (std::size_t r = 0; r < n; ++r) {
+    auto& to = out[tested[r] ? 1 : 0];
+    const auto* row = all.values.data() + r * columns;
+    to.values.insert(to.values.end(), row, row + columns);
+    if (!all.labels.empty()) to.labels.push_back(all.labels[r]);
+  }
+  return out;
+}
+
+shape example_shape(const options& o, std::size_t columns, const std::string& path) {
+  const auto& extents = o.get<std::vector<std::int64_t>>("shape");
+  const auto n = static_cast<std::int64_t>(columns);
+  if (extents.empty()) return shape{n};
+  if (extents.size() > shape::max_rank - 1)
+    throw option_error("shape",
+                       "shape has " + std::to_string(extents.size()) + " extents: at most " + std::to_string(shape::max_rank - 1));
+  shape s;
+  std::int64_t left = n;
+  for (auto e : extents) {
+    if (left % e != 0) left = 0;
+    left /= e;
+    s.push_back(e);
+  }
+  if (left != 1) throw option_error("shape", path + ": " + std::to_string(n) + " columns are no example of shape " + s.to_string());
+  return s;
+}
+
+std::int64_t classes_of(const options& o, const std::array<rows, 2>& parts, const read_table& t, bool labelled) {
+  if (!labelled) return 0;
+  auto classes = o.integer("classes");
+  const auto most = [](const rows& r) { return r.labels.empty() ? -1 : *std::max_element(r.labels.begin(), r.labels.end()); };
+  if (classes == 0) classes = most(parts[0]) + 1;
+  for (const auto& p : parts)
+    if (most(p) >= classes)
+      throw option_error(t.key,
+                         t.path + ": the label " + std::to_string(most(p)) + " is not below classes = " + std::to_string(classes));
+  return classes;
+}
+
+std::shared_ptr<const source> open_csv(const options& o, std::uint64_t) {
+  auto train = read_file_of(o, "path");
+  const auto label = label_column(o, train);
+  std::array<rows, 2> parts;
+  parts[0] = examples_of(train, label, o);
+  const auto columns = train.table.names.size() - (label >= 0 ? 1 : 0);
+  const auto example = example_shape(o, columns, train.path);
+  const auto fraction = o.real("test_fraction");
+  const read_table* blamed = &train;
+  read_table test;
+  if (!o.text("test_path").empty()) {
+    if (fraction > 0) throw option_error("test_fraction", "test_fraction and test_path exclude each other");
+    test = read_file_of(o, "test_path");
+    if (test.table.names != train.table.names)
+      throw option_error("test_path", test.path + ": its " + std::to_string(test.table.names.size()) + " columns are not the " +
+                                          std::to_string(train.table.names.size()) + " of " + train.path);
+    parts[1] = examples_of(test, label, o);
+    blamed = &test;
+  } else if (fraction > 0) {
+    parts = split_off(std::move(parts[0]), columns, fraction);
+  }
+  const auto classes = classes_of(o, parts, *blamed, label >= 0);
+  return std::make_shared<csv_source>(std::move(parts), example, classes);
+}
+
+option_specs csv_specs() {
+  using kind = option_kind;
+  const option_value none{std::string{}}, no_numbers{std::vector<double>{}};
+  return {option_of("path", kind::text, std::nullopt, "file of the training rows"),
+          option_of("test_path", kind::text, none, "file of the test rows, with the same columns"),
+          real_option("test_fraction", 0.0, "instead of test_path: this part of the rows", 0.0, 0.9),
+          option_of("label", kind::text, none,
+                    "column of the class numbers: its name, or its number (from 0; -1: the last); empty: no labels"),
+          flag_option("header", true, "the first line names the columns"),
+          option_of("separator", kind::text, std::string(","), "one character, or \"tab\" or \"space\""),
+          option_of("ignore", kind::texts, option_value{std::vector<std::string>{}},
+                    "columns that are left out, by name or number; they may hold anything"),
+          bounded(option_of("shape", kind::integers, option_value{std::vector<std::int64_t>{}},
+                            "of an example, outermost first; empty: a row of values"),
+                  1),
+          bounded(option_of("classes", kind::integer, std::int64_t{0}, "number of classes; 0: the largest training label + 1"), 0,
+                  most_classes),
+          option_of("scale", kind::reals, no_numbers, "value = number * scale - mean, one for all or one for each column; none: 1"),
+          option_of("mean", kind::reals, no_numbers, "subtracted after scaling, likewise; none: 0"),
+          bounded(option_of("memory_mib", kind::integer, std::int64_t{4096},
+                            "most memory for the numbers of one file, and most bytes of it"),
+                  1, 1e6)};
+}
+
+}  // namespace
+
+source_type csv_source_type() {
+  return {"csv", "Rows of numbers in text files; one column may be the label. Kept in memory.", csv_specs(), open_csv};
+}
+
+}  // namespace troupe

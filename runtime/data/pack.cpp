@@ -1,0 +1,133 @@
+// Writes a source as one file, block by block.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+#include "ops/device.hpp"
+#include "runtime/checksum/crc32c.hpp"
+#include "runtime/data/packed.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t block_aim = 256 << 10;  // bytes: what one read of one example may cost the first time
+
+class file_writer {
+ public:
+  explicit file_writer(const std::string& path)
+      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) fail("cannot create");
+  }
+  ~file_writer() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  file_writer(const file_writer&) = delete;
+  file_writer& operator=(const file_writer&) = delete;
+
+  void write(const void* data, std::size_t bytes) {
+    const auto* p = static_cast<const char*>(data);
+    while (bytes > 0 && error_.empty()) {
+      const auto n = ::write(fd_, p, bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return fail("cannot write");
+      p += n;
+      bytes -= static_cast<std::size_t>(n);
+    }
+  }
+  // What went wrong so far, or while closing.
+  std::string finish() {
+    if (error_.empty() && ::fsync(fd_) != 0) fail("cannot sync");
+    if (error_.empty()) {
+      const int fd = fd_;
+      fd_ = -1;
+      if (::close(fd) != 0) fail("cannot close");
+    }
+    return error_;
+  }
+  const std::string& error() const { return error_; }
+
+ private:
+  void fail(const char* what) { error_ = std::string(what) + ": " + std::strerror(errno); }
+  int fd_;
+  std::string error_;
+};
+
+packed_header header_of(const source& s) {
+  packed_header h;
+  h.example = s.example();
+  h.label = s.label();
+  h.classes = s.classes();
+  h.train = s.size(split::train);
+  h.test = s.size(split::test);
+  h.symbols = s.symbols();
+  h.type = s.ids() ? dtype::i32 : dtype::f32;
+  if (auto scaling = s.bytes(); scaling && !s.ids()) {
+    h.type = dtype::u8;
+    h.scaling = std::move(*scaling);
+  }
+  const auto one = h.value_bytes() + h.label_bytes();
+  h.block_examples = std::clamp<std::int64_t>(block_aim / one, 1, std::clamp<std::int64_t>(std::max(h.train, h.test), 1, 65536));
+  return h;
+}
+
+// Block `b` of a split, with its checksum and what fills it up.
+void fill_block(const source& s, const packed_header& h, split part, std::int64_t b, device& dev, std::vector<std::uint8_t>& out) {
+  out.assign(static_cast<std::size_t>(h.block_bytes()), 0);
+  const auto first = b * h.block_examples, n = std::min(h.block_examples, h.size(part) - first);
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(n));
+  std::iota(indices.begin(), indices.end(), first);
+  shape data{n}, label{n};
+  for (int i = 0; i < h.example.rank(); ++i) data.push_back(h.example[i]);
+  for (int i = 0; i < h.label.rank(); ++i) label.push_back(h.label[i]);
+  auto values = tensor::allocate(dev, data, h.type == dtype::i32 ? dtype::i32 : dtype::f32);
+  auto labels = tensor::allocate(dev, label, dtype::i32);
+  std::memset(labels.raw_mutable(), 0, labels.bytes());  // a source without labels need not write any
+  s.read(part, indices, values, labels);
+  if (h.type == dtype::u8)
+    s.read_bytes(part, indices, out.data());
+  else
+    std::memcpy(out.data(), values.raw(), values.bytes());
+  std::memcpy(out.data() + h.block_examples * h.value_bytes(), labels.raw(), labels.bytes());
+  const auto checked = static_cast<std::size_t>(h.checked_bytes());
+  const auto sum = crc32c(0, out.data(), checked);
+  std::memcpy(out.data() + checked, &sum, 4);
+}
+
+}  // namespace
+
+std::variant<packed_result, std::string> pack(const source& s, const std::string& path) {
+  packed_result r{header_of(s), 0};
+  const auto& h = r.header;
+  const auto temporary = path + ".tmp";
+  file_writer out(temporary);
+  const auto give_up = [&](const std::string& why) {
+    if (why.rfind("cannot create", 0) != 0) ::unlink(temporary.c_str());
+    return path + ": " + why;
+  };
+  if (!out.error().empty()) return give_up(out.error());
+  auto block = encode_packed_header(h);
+  block.resize((block.size() + packed_alignment - 1) / packed_alignment * packed_alignment);
+  out.write(block.data(), block.size());
+  r.bytes = static_cast<std::int64_t>(block.size());
+  const auto dev = make_cpu_device();
+  try {
+    for (auto part : {split::train, split::test})
+      for (std::int64_t b = 0; b < h.blocks(part) && out.error().empty(); ++b) {
+        fill_block(s, h, part, b, *dev, block);
+        out.write(block.data(), block.size());
+        r.bytes += h.block_bytes();
+      }
+  } catch (const std::exception& e) {
+    return give_up(e.what());
+  }
+  if (auto e = out.finish(); !e.empty()) return give_up(e);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return give_up(std::string("cannot rename: ") + std::strerror(errno));
+  return r;
+}
+
+}  // namespace troupe

@@ -1,0 +1,28 @@
+// Packed data (packed_file.hpp) as a source, and any source as packed data. Threading: open sources as source.hpp says; writing is for
+// one thread. Errors: values, which name the file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "runtime/data/packed_file.hpp"
+#include "runtime/data/source.hpp"
+
+namespace troupe {
+
+// A file in memory, which lives as long as `owner`. Reading throws std::runtime_error for a block that is damaged.
+std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const void> owner,
+                                                                     std::span<const std::uint8_t> file, const std::string& name);
+
+struct packed_result {
+  packed_header header;
+  std::int64_t bytes = 0;  // of the file
+};
+// Writes all examples of `s` to `path` (through PATH.tmp, so that `path` is the old or the whole new file). Values that are bytes stay
+// bytes with their scale, so that a job reads what it would have read from `s`, bit for bit; others become f32, ids i32.
+std::variant<packed_result, std::string> pack(const source& s, const std::string& path);
+
+}  // namespace troupe

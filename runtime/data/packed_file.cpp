@@ -1,0 +1,181 @@
+#include "runtime/data/packed_file.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/checksum/crc32c.hpp"
+
+namespace troupe {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr char magic[8] = {'T', 'R', 'O', 'U', 'P', 'E', 'P', 'K'};
+constexpr std::uint32_t version = 1;
+constexpr std::uint32_t most_header_bytes = 16 << 20;
+constexpr std::int64_t most_block_examples = 65536;
+constexpr std::uint32_t most_symbols = 65536;
+constexpr std::int64_t most_values = std::int64_t{1} << 31;  // of one example
+constexpr std::int64_t most_examples = std::int64_t{1} << 40;
+constexpr std::int64_t most_classes = std::int64_t{1} << 31;
+constexpr int most_axes = shape::max_rank - 1;
+
+std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+class writer {
+ public:
+  template <class T>
+  void put(T v) {
+    const auto* p = reinterpret_cast<const std::uint8_t*>(&v);
+    bytes.insert(bytes.end(), p, p + sizeof v);
+  }
+  std::vector<std::uint8_t> bytes;
+};
+
+// Numbers one after the other; past the end they are 0 and the reader is no longer sound.
+class reader {
+ public:
+  explicit reader(std::span<const std::uint8_t> b) : bytes_(b) {}
+  template <class T>
+  T take() {
+    T v{};
+    if (bytes_.size() - at_ < sizeof v) {
+      sound_ = false;
+      return v;
+    }
+    std::memcpy(&v, bytes_.data() + at_, sizeof v);
+    at_ += sizeof v;
+    return v;
+  }
+  std::string text(std::size_t n) {
+    if (bytes_.size() - at_ < n) {
+      sound_ = false;
+      return {};
+    }
+    std::string s(reinterpret_cast<const char*>(bytes_.data() + at_), n);
+    at_ += n;
+    return s;
+  }
+  std::size_t left() const { return bytes_.size() - at_; }
+  bool sound() const { return sound_; }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+  bool sound_ = true;
+};
+
+const char* read_shape(reader& r, std::uint32_t rank, shape& into) {
+  std::int64_t count = 1;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    const auto extent = r.take<std::int64_t>();
+    if (extent < 1 || extent > most_values / count) return "an extent that cannot be";
+    count *= extent;
+    into.push_back(extent);
+  }
+  return nullptr;
+}
+
+const char* read_scaling(reader& r, packed_header& h) {
+  const auto pairs = r.take<std::uint32_t>();
+  const bool wanted = h.type == dtype::u8 ? pairs == 1 || pairs == h.example[0] : pairs == 0;
+  if (!wanted || pairs > r.left() / 16) return "a number of scales that cannot be";
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    h.scaling.scale.push_back(r.take<double>());
+    h.scaling.mean.push_back(r.take<double>());
+    if (!std::isfinite(h.scaling.scale.back()) || !std::isfinite(h.scaling.mean.back())) return "a scale that is not finite";
+  }
+  return nullptr;
+}
+
+const char* read_symbols(reader& r, packed_header& h) {
+  const auto n = r.take<std::uint32_t>();
+  if (n > most_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "a number of symbols that cannot be";
+  for (std::uint32_t i = 0; i < n && r.sound(); ++i) h.symbols.push_back(r.text(r.take<std::uint32_t>()));
+  return nullptr;
+}
+
+const char* read_fields(reader& r, packed_header& h) {
+  constexpr dtype types[] = {dtype::u8, dtype::f32, dtype::i32};
+  const auto type = r.take<std::uint32_t>(), rank = r.take<std::uint32_t>(), label_rank = r.take<std::uint32_t>();
+  h.block_examples = r.take<std::uint32_t>();
+  h.classes = r.take<std::int64_t>();
+  h.train = r.take<std::int64_t>();
+  h.test = r.take<std::int64_t>();
+  if (type >= std::size(types)) return "values of an unknown type";
+  h.type = types[type];
+  if (rank < 1 || rank > most_axes || label_rank > most_axes) return "a rank that cannot be";
+  if (h.block_examples < 1 || h.block_examples > most_block_examples) return "a number of examples in a block that cannot be";
+  if (h.classes < 0 || h.classes > most_classes) return "a number of classes that cannot be";
+  if (h.train < 0 || h.train > most_examples || h.test < 0 || h.test > most_examples) return "a number of examples that cannot be";
+  if (const auto* e = read_shape(r, rank, h.example)) return e;
+  if (const auto* e = read_shape(r, label_rank, h.label)) return e;
+  if (const auto* e = read_scaling(r, h)) return e;
+  return read_symbols(r, h);
+}
+
+}  // namespace
+
+std::int64_t packed_header::value_bytes() const { return example.count() * static_cast<std::int64_t>(size_of(type)); }
+std::int64_t packed_header::label_bytes() const { return label.count() * 4; }
+std::int64_t packed_header::block_bytes() const { return up_to(checked_bytes() + 4, 64); }
+
+std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
+  writer w;
+  for (char c : magic) w.put(c);
+  w.put(version);
+  w.put(std::uint32_t{0});  // length, below
+  w.put(h.type == dtype::u8 ? std::uint32_t{0} : h.type == dtype::f32 ? std::uint32_t{1} : std::uint32_t{2});
+  w.put(static_cast<std::uint32_t>(h.example.rank()));
+  w.put(static_cast<std::uint32_t>(h.label.rank()));
+  w.put(static_cast<std::uint32_t>(h.block_examples));
+  w.put(h.classes);
+  w.put(h.train);
+  w.put(h.test);
+  for (int i = 0; i < h.example.rank(); ++i) w.put(h.example[i]);
+  for (int i = 0; i < h.label.rank(); ++i) w.put(h.label[i]);
+  w.put(static_cast<std::uint32_t>(h.scaling.scale.size()));
+  for (std::size_t i = 0; i < h.scaling.scale.size(); ++i) w.put(h.scaling.scale[i]), w.put(h.scaling.mean[i]);
+  w.put(static_cast<std::uint32_t>(h.symbols.size()));
+  for (const auto& s : h.symbols) {
+    w.put(static_cast<std::uint32_t>(s.size()));
+    w.bytes.insert(w.bytes.end(), s.begin(), s.end());
+  }
+  const auto length = static_cast<std::uint32_t>(w.bytes.size() + 4);
+  std::memcpy(w.bytes.data() + 12, &length, 4);
+  w.put(crc32c(0, w.bytes.data(), w.bytes.size()));
+  return std::move(w.bytes);
+}
+
+std::variant<packed_layout, std::string> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes) {
+  if (begin.size() < 16 || std::memcmp(begin.data(), magic, sizeof magic) != 0)
+    return std::string("not packed data: it does not begin with TROUPEPK");
+  reader first(begin.subspan(8));
+  const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
+  if (is != version)
+    return "packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version);
+  if (length < 20 || length > most_header_bytes || length > begin.size()) return std::string("truncated in its header");
+  std::uint32_t sum = 0;
+  std::memcpy(&sum, begin.data() + length - 4, 4);
+  if (sum != crc32c(0, begin.data(), length - 4)) return std::string("its header is damaged (CRC32C)");
+  reader r(begin.subspan(16, length - 20));
+  packed_layout out;
+  auto& h = out.header;
+  if (const auto* e = read_fields(r, h)) return std::string("its header has ") + e;
+  if (!r.sound() || r.left() != 0) return std::string("its header has another length than it says");
+  out.first_block = up_to(length, packed_alignment);
+  // In 128 bits: every factor is bounded, their product is not.
+  __extension__ using wide = unsigned __int128;
+  const auto bytes = static_cast<wide>(h.value_bytes() + h.label_bytes()) * static_cast<wide>(h.block_examples) + 4;
+  const auto block = (bytes + 63) / 64 * 64;
+  const auto count = static_cast<wide>(h.blocks(split::train)) + static_cast<wide>(h.blocks(split::test));
+  if (block > file_bytes && count > 0) return std::string("truncated: not one of its blocks is whole");
+  const auto wanted = static_cast<wide>(out.first_block) + count * block;
+  if (wanted != file_bytes)
+    return "its header promises " + std::to_string(h.train) + " + " + std::to_string(h.test) + " examples, for which " +
+           std::to_string(file_bytes) + " bytes are " + (wanted > file_bytes ? "too few" : "too many");
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+// `troupe pack`, and jobs that read what it wrote.
+#include <fstream>
+
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class pack_command : public command_test {
+ protected:
+  static std::string with_data(const std::string& lines) {
+    auto text = tiny_job();
+    const auto from = text.find("source"), end = text.find("batch = 16");
+    return text.replace(from, end - from, lines + "\n");
+  }
+  std::string packed_job(const std::string& file, const std::string& more = {}) const {
+    return write("packed.toml", with_data("source = \"packed\"\npath = \"" + file + "\"\n" + more));
+  }
+  static nlohmann::json last(const outcome& o) { return objects(o.out).back(); }
+};
+
+TEST_F(pack_command, a_job_trains_to_the_same_weights_from_the_packed_file) {
+  std::string rows = "label";
+  for (int k = 0; k < 64; ++k) rows += ",p" + std::to_string(k);
+  for (int i = 0; i < 100; ++i) {
+    rows += "\n" + std::to_string(i % 4);
+    for (int k = 0; k < 64; ++k) rows += "," + std::to_string((i * 37 + k * (i % 4 + 1) * 11) % 97) + "e-2";
+  }
+  write("rows.csv", rows + "\n");
+  const auto csv =
+      "source = \"csv\"\npath = \"" + path("rows.csv") + "\"\nlabel = \"label\"\nshape = [1, 8, 8]\ntest_fraction = 0.2\n";
+  for (const std::string& augment : {std::string(), std::string("augment = { pad = 1, crop = 8, mirror = true }\n")})
+    for (const auto& job : {write("csv.toml", with_data(csv + augment)), write("synthetic.toml", tiny_job())}) {
+      const bool is_csv = job.find("csv") != std::string::npos;
+      const auto made = troupe({"pack", job, "--out", path("data.pack"), "--json"});
+      ASSERT_EQ(made.code, 0) << made.out << made.err;
+      ASSERT_EQ(objects(made.out).size(), 1u);
+      EXPECT_EQ(last(made)["event"], "pack");
+      EXPECT_EQ(last(made)["train"], is_csv ? 80 : 320);
+      EXPECT_EQ(last(made)["test"], is_csv ? 20 : 50);
+      EXPECT_EQ(last(made)["values"], "f32");
+      EXPECT_EQ(last(made)["bytes"], std::filesystem::file_size(path("data.pack")));
+      const auto want = troupe({"train", job, "--json"});
+      const auto got = troupe({"train", packed_job(path("data.pack"), is_csv ? augment : ""), "--json"});
+      ASSERT_EQ(got.code, 0) << got.out;
+      EXPECT_EQ(last(got)["weights_sha256"], last(want)["weights_sha256"]);
+      EXPECT_EQ(last(got)["test_accuracy"], last(want)["test_accuracy"]);
+    }
+}
+
+TEST_F(pack_command, plain_text_says_how_to_use_it) {
+  const auto o = troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_EQ(o.err, "");
+  EXPECT_NE(o.out.find("320 training and 50 test examples of 1x8x8 (f32)"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("source = \"packed\""), std::string::npos) << o.out;
+}
+
+TEST_F(pack_command, mistakes_are_exit_2_with_their_place) {
+  const auto job = write("job.toml", tiny_job());
+  EXPECT_EQ(troupe({"pack", job}).code, 2);
+  EXPECT_EQ(troupe({"pack", job, "--out", path("no/folder/x")}).code, 2);
+  const auto bad = troupe({"pack", write("bad.toml", with_data("source = \"csv\"\npath = \"/no/such.csv\"")), "--out", path("x")});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("bad.toml:5:1: /no/such.csv: cannot open"), std::string::npos) << bad.err;
+}
+
+TEST_F(pack_command, a_block_that_is_damaged_ends_the_job_with_the_files_name) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(troupe({"pack", job, "--out", path("data.pack")}).code, 0);
+  {
+    std::fstream f(path("data.pack"), std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(4096 + 1000);
+    f.put('!');
+  }
+  const auto o = troupe({"train", packed_job(path("data.pack")), "--json"});
+  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(last(o)["event"], "error");
+  const auto message = last(o)["message"].get<std::string>();
+  EXPECT_NE(message.find(path("data.pack") + ": training examples 0 to "), std::string::npos) << message;
+  const auto cut = packed_job(path("cut.pack"));
+  std::filesystem::copy_file(path("data.pack"), path("cut.pack"));
+  std::filesystem::resize_file(path("cut.pack"), 5000);
+  const auto refused = troupe({"train", cut});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("packed.toml:6:1: "), std::string::npos) << refused.err;
+}
+
+}  // namespace
+}  // namespace troupe
