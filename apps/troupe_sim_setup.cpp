@@ -36,7 +36,7 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
     into.examples_per_second = s.examples_per_second;
     into.measure = s.measure;
   }
-  if (s.has_faults) into.faults = s.faults;
+  if (s.has_faults) into.faults = s.faults, into.roles_named = s.roles_named;
   into.nodes_named.insert(into.nodes_named.end(), s.nodes_named.begin(), s.nodes_named.end());
   return {};
 }

@@ -10,8 +10,8 @@
 
 #include "ops/cpu/pool2.inl"
 
-#include "ops/cpu/direct.inl"
 #include "ops/cpu/channel.inl"
+#include "ops/cpu/direct.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/pool.inl"

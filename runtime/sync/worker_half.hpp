@@ -43,13 +43,13 @@ class worker_half : public role {
   };
   struct layer_half {
     role_id stage = no_role;
-    std::vector<std::uint32_t> blocks;  // of all its parameters, or of the part that is here
-    std::vector<part_of> params;        // of the layer, or of the part that is here
-    std::uint64_t done = 0;             // gradients of earlier steps have all come and left
-    std::uint64_t handed = 0;           // version the stage has
-    bool begun = false;                 // it has one
-    std::uint32_t delay = 0;            // steps that the stage runs ahead of its updates (graph/warm_up.hpp)
-    std::set<std::uint64_t> ahead;      // steps whose gradients have left before those of step `done` (out_of_turn)
+    std::vector<std::uint32_t> blocks;      // of all its parameters, or of the part that is here
+    std::vector<part_of> params;            // of the layer, or of the part that is here
+    std::uint64_t done = 0;                 // gradients of earlier steps have all come and left
+    std::uint64_t handed = 0;               // version the stage has
+    bool begun = false;                     // it has one
+    std::uint32_t delay = 0;                // steps that the stage runs ahead of its updates (graph/warm_up.hpp)
+    std::set<std::uint64_t> ahead;          // steps whose gradients have left before those of step `done` (out_of_turn)
     std::map<std::uint64_t, tensors> past;  // half_config::keeps: what the stage was handed, for when it is restarted
   };
 

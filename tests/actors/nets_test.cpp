@@ -11,7 +11,8 @@ using namespace testing_embedded;
 
 struct net {
   const char* name;
-  std::int64_t parameters;  // as published
+  std::int64_t parameters;   // as published
+  std::int64_t buffers = 0;  // running statistics beside them
 };
 
 class nets : public ::testing::TestWithParam<net> {};
@@ -22,7 +23,7 @@ TEST_P(nets, train_two_steps) {
                          overrides{"data.batch=2", "pipeline.packets=2", "pipeline.fuse=\"auto\"", "data.examples=4",
                                    "data.test_examples=2", "eval.every=0", "train.dynamics.lr=0.001", "train.finish={steps=2}"}));
   ASSERT_NE(j, nullptr);
-  EXPECT_EQ(j->graph.parameter_count, GetParam().parameters);
+  EXPECT_EQ(j->graph.parameter_count, GetParam().parameters + GetParam().buffers);
   std::vector<double> losses;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
@@ -40,7 +41,8 @@ TEST_P(nets, train_two_steps) {
 
 INSTANTIATE_TEST_SUITE_P(configs, nets,
                          ::testing::Values(net{"nin", 7'595'176}, net{"googlenet", 13'378'280}, net{"alexnet", 60'965'224},
-                                           net{"vgg16", 138'357'544}),
+                                           net{"vgg16", 138'357'544}, net{"resnet20", 269'722, 1'376},
+                                           net{"resnet50", 25'557'032, 53'120}),
                          [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

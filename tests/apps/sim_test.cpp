@@ -201,7 +201,7 @@ TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
   killed.back() = faults("nobody");
   auto o = troupe(killed);
   EXPECT_EQ(o.code, 2) << o.out << o.err;
-  EXPECT_NE(o.err.find("stage.toml:6:9: there is no role 'nobody'"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("stage.toml:6:1: there is no role 'nobody'"), std::string::npos) << o.err;
   killed.back() = faults("shard0");
   o = troupe(killed);
   EXPECT_EQ(o.code, 2) << o.out << o.err;

@@ -135,7 +135,8 @@ TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
   const std::vector<std::string> stash{"pipeline.weights=stash", "pipeline.packets=4"};
   EXPECT_NE(plan(stash, false).find("steps behind  packets at once  versions"), std::string::npos);
   std::map<std::string, std::vector<int>> got;
-  for (const auto& r : objects(plan(stash, true)).at(0)["placement"])
+  const auto lagging = objects(plan(stash, true));
+  for (const auto& r : lagging.at(0)["placement"])
     if (r.contains("versions"))
       got[r["node"].get<std::string>()] = {r["delay"].get<int>(), r["in_flight"].get<int>(), r["versions"].get<int>()};
   EXPECT_EQ(got["n1"], (std::vector<int>{1, 8, 2}));
@@ -147,7 +148,8 @@ TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
   EXPECT_NE(text.find("comes back, an addend\n"), std::string::npos) << text;
   EXPECT_NE(text.find("comes back, an addend, bf16\n"), std::string::npos) << text;
   int addends = 0;
-  for (const auto& r : objects(plan(added, true)).at(0)["routes"]) {
+  const auto cast = objects(plan(added, true));
+  for (const auto& r : cast.at(0)["routes"]) {
     if (!r.contains("addend")) continue;
     ++addends;
     EXPECT_EQ(r["bytes_per_packet"], r.contains("wire") ? 4 * 512 * 2 : 4 * 512 * 4);
