@@ -102,7 +102,7 @@ batch_of<T> read(const source& s, split part, const std::vector<std::int64_t>& i
 TEST(data_source, registry_holds_the_stock_kinds) {
   source_registry r;
   add_stock_sources(r);
-  EXPECT_THAT(r.names(), testing::ElementsAre("idx", "synthetic"));
+  EXPECT_THAT(r.names(), testing::ElementsAre("csv", "idx", "packed", "synthetic", "text"));
   EXPECT_EQ(r.find("jpeg"), nullptr);
 }
 
