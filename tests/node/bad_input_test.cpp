@@ -43,7 +43,7 @@ const row rows[] = {
     {"mixed list", 7, "shape = [2, \"x\"]", "7:9", "[data]: 'shape' is a list, which no option takes in this form"},
     {"crop larger than the image", 7, "shape = [2, 8, 8]\naugment = { mirror = true, crop = 9 }", "8:28",
      "[data.augment]: a crop of 9 is more than the images' height 8"},
-    {"unknown key of augment", 7, "shape = [2, 8, 8]\naugment = { crop = 6, mirrored = true }", "8:24",
+    {"unknown key of augment", 7, "shape = [2, 8, 8]\naugment = { crop = 6, mirrored = true }", "8:23",
      "[data.augment]: unknown key 'mirrored'; did you mean 'mirror'?"},
     {"augment of a wrong type", 7, "shape = [2, 8, 8]\naugment = true", "8:1", "'augment' must be a table, it is a boolean"},
     {"augment out of range", 7, "shape = [2, 8, 8]\naugment = { pad = -1 }", "8:13", "option 'pad' must be at least 0"},

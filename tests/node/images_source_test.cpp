@@ -78,7 +78,7 @@ struct dots {
 };
 
 TEST(images_source, is_a_row_of_the_programs_tables) {
-  EXPECT_THAT(node_tables().sources.names(), ElementsAre("idx", "images", "synthetic"));
+  EXPECT_THAT(node_tables().sources.names(), ElementsAre("csv", "idx", "images", "packed", "synthetic", "text"));
 }
 
 TEST(images_source, reads_planes_and_labels_in_the_order_of_names) {
