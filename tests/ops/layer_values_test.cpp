@@ -92,7 +92,7 @@ TEST_F(layer_values, mistakes_name_what_was_wanted_and_what_came) {
   EXPECT_EQ(shape_mistake("convolution", {{{"outputs", i{1}}, {"kernel", i{5}}}}, {{1, 1, 4, 4}}),
             "wants an image no smaller than the kernel's extent 5x5 (pad 0), got 1x1x4x4");
   EXPECT_EQ(shape_mistake("concat", {}, {{2, 3, 4}, {2, 3, 5}}), "wants inputs that differ along axis 1 only, got 2x3x4, 2x3x5");
-  EXPECT_EQ(shape_mistake("softmax_loss", {}, {{4, 10}, {5}}), "wants logits [N, C] and labels [N], got 4x10, 5");
+  EXPECT_EQ(shape_mistake("softmax_loss", {}, {{4, 10}, {5}}), "wants logits [N, C] and labels [N], or [N, T, C] and [N, T], got 4x10, 5");
   EXPECT_EQ(shape_mistake("slice", {{{"points", std::vector<i>{2, 2}}}}, {{1, 4}}),
             "wants points that rise and lie inside the axis, got 1x4");
   EXPECT_THROW(stock.make("convolution", {{{"outputs", i{1}}}}), option_error);

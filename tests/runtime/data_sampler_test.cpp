@@ -50,11 +50,11 @@ TEST(data_random, draws_below_a_bound_evenly) {
 TEST(data_sampler, registry_holds_the_stock_kinds_and_takes_replacements) {
   sampler_registry r;
   add_stock_samplers(r);
-  EXPECT_THAT(r.names(), testing::ElementsAre("own_order", "replicate", "seeded", "sequential", "served", "shard", "shuffle"));
+  EXPECT_THAT(r.names(), testing::ElementsAre("lanes", "own_order", "replicate", "seeded", "sequential", "served", "shard", "shuffle"));
   EXPECT_EQ(r.find("nonsense"), nullptr);
   r.add({"shuffle", "mine", {}, {}});
   EXPECT_EQ(r.find("shuffle")->doc, "mine");
-  EXPECT_EQ(r.names().size(), 7u);
+  EXPECT_EQ(r.names().size(), 8u);
 }
 
 TEST(data_sampler, shuffle_order_is_the_documented_one_for_ever) {

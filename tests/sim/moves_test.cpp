@@ -88,7 +88,7 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     const char* rules[] = {"sgd", "momentum", "adam", "nesterov", "rmsprop", "adagrad"};
     const std::string rule = rules[net.draw(0, 5)];
     j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
-    j.train.lr = 0.01;
+    j.train.lr = 0.001;
     j.train.finish.steps = 30;
     const auto nodes = static_cast<std::uint32_t>(net.draw(2, 4));
     bool feature = false;
@@ -104,7 +104,7 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
     const auto still = run_in_world(prepared(j, nodes), world_of(seed, dev.get()));
     const auto got = run_moved(prepared(j, nodes), wishes, world_of(seed, dev.get()));
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed;
+    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << " " << (got.events.empty() ? "" : got.events.back().text);
     if (feature) {
       ASSERT_LT(difference(got, still), 1e-6) << "seed " << seed;
       kinds["feature"] += got.moved.size();
