@@ -99,7 +99,7 @@ class csv_parser {
       if (at == names.end() && bad == std::errc{} && end == name.data() + name.size() && number < names.size())
         at = names.begin() + static_cast<std::ptrdiff_t>(number);
       if (at == names.end())
-        return fail("there is no column " + in_quotes(name) + did_you_mean(name, names) + ", which ignore names");
+        return fail("ignore names the column " + in_quotes(name) + ", which is not there" + did_you_mean(name, names));
       keep_[static_cast<std::size_t>(at - names.begin())] = false;
     }
     for (std::size_t i = 0; i < names.size(); ++i)

@@ -103,6 +103,12 @@ void fill_block(const source& s, const packed_header& h, split part, std::int64_
 std::variant<packed_result, std::string> pack(const source& s, const std::string& path) {
   packed_result r{header_of(s), 0};
   const auto& h = r.header;
+  auto block = encode_packed_header(h);
+  r.bytes = (static_cast<std::int64_t>(block.size()) + packed_alignment - 1) / packed_alignment * packed_alignment;
+  const auto whole = r.bytes + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
+  // A source from outside may say of itself what the format has no place for.
+  if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); std::holds_alternative<std::string>(back))
+    return path + ": this source cannot be packed: " + std::get<std::string>(back);
   const auto temporary = path + ".tmp";
   file_writer out(temporary);
   const auto give_up = [&](const std::string& why) {
@@ -110,10 +116,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
     return path + ": " + why;
   };
   if (!out.error().empty()) return give_up(out.error());
-  auto block = encode_packed_header(h);
-  block.resize((block.size() + packed_alignment - 1) / packed_alignment * packed_alignment);
+  block.resize(static_cast<std::size_t>(r.bytes));
   out.write(block.data(), block.size());
-  r.bytes = static_cast<std::int64_t>(block.size());
   const auto dev = make_cpu_device();
   try {
     for (auto part : {split::train, split::test})

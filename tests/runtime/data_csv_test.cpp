@@ -109,7 +109,8 @@ TEST(data_csv, every_mistake_has_its_line) {
   EXPECT_EQ(error_in("a,b\n\"1,2\n"), "2: a quote that does not end on its line");
   EXPECT_EQ(error_in("a,b\n\"1\"2,3\n"), "2: text behind a closing quote: '2'");
   EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 'a': '1\\x01' is no number");
-  EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"c"}}), "1: there is no column 'c', which ignore names");
+  EXPECT_EQ(error_in("size,b\n1,2", {.ignore = {"sise"}}),
+            "1: ignore names the column 'sise', which is not there; did you mean 'size'?");
   EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
   EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.most_values = 3}), "3: more values than memory_mib allows");
 }
@@ -156,7 +157,7 @@ TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
   const std::string path = "train.csv";
   EXPECT_EQ(f.error({{"label", std::string("clas")}}),
             "label: train.csv: there is no column 'clas'; did you mean 'class'? (2 columns are read)");
-  EXPECT_EQ(f.error({{"label", std::string("2")}}), "label: train.csv: there is no column '2' (2 columns are read)");
+  EXPECT_EQ(f.error({{"label", std::string("-3")}}), "label: train.csv: there is no column '-3' (2 columns are read)");
   EXPECT_EQ(f.error({{"test_path", f.second()}}), "test_path: test.csv: its 2 columns are not the 2 of " + f.dir.file(path));
   EXPECT_THAT(f.error({{"test_path", f.dir.file("none.csv")}}), HasSubstr("test_path: none.csv: cannot open: No such file"));
   EXPECT_EQ(f.error({{"test_path", f.second()}, {"test_fraction", 0.5}}),

@@ -220,6 +220,21 @@ TEST(data_packed, labels_that_are_no_classes_are_refused_whatever_the_checksum) 
   }
 }
 
+TEST(data_packed, what_the_format_has_no_place_for_is_refused_before_anything_is_written) {
+  class odd final : public source {
+   public:
+    shape example() const override { return {4}; }
+    std::int64_t classes() const override { return 2; }
+    std::vector<std::string> symbols() const override { return {"a", "b", "c"}; }
+    std::int64_t size(split) const override { return 10; }
+    void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override {}
+  };
+  temp_dir dir;
+  EXPECT_THAT(std::get<std::string>(pack(odd(), dir.file("p"))),
+              HasSubstr("/p: this source cannot be packed: its header has a number of symbols that cannot be"));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path));
+}
+
 TEST(data_packed, nothing_is_left_behind_when_it_cannot_be_written) {
   temp_dir dir;
   const auto r = pack(byte_source(), dir.file("no/such/folder"));
