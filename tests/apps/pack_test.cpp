@@ -64,7 +64,7 @@ TEST_F(pack_command, mistakes_are_exit_2_with_their_place) {
   EXPECT_EQ(troupe({"pack", job, "--out", path("no/folder/x")}).code, 2);
   const auto bad = troupe({"pack", write("bad.toml", with_data("source = \"csv\"\npath = \"/no/such.csv\"")), "--out", path("x")});
   EXPECT_EQ(bad.code, 2);
-  EXPECT_NE(bad.err.find("bad.toml:5:1: /no/such.csv: cannot open"), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("bad.toml:6:1: /no/such.csv: cannot open"), std::string::npos) << bad.err;
 }
 
 TEST_F(pack_command, a_block_that_is_damaged_ends_the_job_with_the_files_name) {
