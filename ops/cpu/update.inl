@@ -14,8 +14,43 @@ struct counted_gradient {
   }
 };
 
+// Past the caches, where the machine can: what does not fit them anyway need not be read before it is overwritten.
 template <class T>
-void sgd(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
+void stream(const T* from, i64 n, T* to) {
+  i64 i = 0;
+#if TROUPE_VECTOR_BYTES >= 32
+  constexpr i64 lanes = lanes_of<T>;
+  while (i < n && reinterpret_cast<std::uintptr_t>(to + i) % TROUPE_VECTOR_BYTES != 0) to[i] = from[i], ++i;
+  for (; i + lanes <= n; i += lanes) {
+#if TROUPE_VECTOR_BYTES == 64
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), (__m512i)load(from + i));
+#else
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)load(from + i));
+#endif
+  }
+#endif
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+// run(first, count, out): elements [first, first + count) of an update, whose new weights go to `out`. A large output of its own is
+// written by way of a few KiB that stay in the nearest cache: AlexNet's update reads a fifth less.
+template <class T, class Run>
+void in_runs(i64 n, const T* w, T* w_out, const Run& run) {
+  constexpr i64 stretch = 1024, large = (i64{4} << 20) / i64{sizeof(T)};
+  if (w_out == w || n < large) return run(0, n, w_out);
+  alignas(64) T near[stretch];
+  for (i64 i = 0; i < n; i += stretch) {
+    const i64 count = n - i < stretch ? n - i : stretch;
+    run(i, count, near);
+    stream(near, count, w_out + i);
+  }
+#if TROUPE_VECTOR_BYTES >= 32
+  _mm_sfence();  // such stores are not ordered by what hands the weights to another thread
+#endif
+}
+
+template <class T>
+void sgd_run(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
   const counted_gradient<T> counted(s.gradient);
   const T lr = T(s.lr), momentum = T(s.momentum);
   if (v_out == nullptr) {
@@ -37,6 +72,13 @@ void sgd(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out,
       w_out[i] = w[i] - lr * u;
     }
   }
+}
+
+template <class T>
+void sgd(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
+  in_runs(n, w, w_out, [&](i64 i, i64 count, T* to) {
+    sgd_run(s, count, w + i, g + i, v_out ? v + i : nullptr, to, v_out ? v_out + i : nullptr);
+  });
 }
 
 template <class T>

@@ -152,6 +152,38 @@ TEST(rules, adam_goes_by_the_updates_of_its_states_and_not_by_the_step) {
   EXPECT_NEAR(moved(0, 9), -0.5 * 0.1 / (1 - std::pow(0.9, 10)) / std::sqrt(0.001 / (1 - std::pow(0.999, 10))), 1e-8);
 }
 
+// Large weights of their own memory are written past the caches: the same bits as in place, wherever the memory begins.
+TEST(rules, large_updates_out_of_place_are_those_in_place) {
+  constexpr std::int64_t n = (1 << 20) + 1061;
+  for (const auto& dev : test::all_devices())
+    for (const auto* name : {"sgd", "momentum", "nesterov"})
+      for (const std::int64_t offset : {0, 5}) {
+        SCOPED_TRACE(dev->numerics_id() + " " + name + " from " + std::to_string(offset));
+        std::vector<float> start(n), slope(n);
+        for (std::int64_t i = 0; i < n; ++i) {
+          start[static_cast<std::size_t>(i)] = static_cast<float>(i % 1013) / 1013 - 0.5f;
+          slope[static_cast<std::size_t>(i)] = static_cast<float>(i % 787) / 787 - 0.5f;
+        }
+        const auto r = make_rule(name);
+        const rule_step step{.lr = 0.1, .decay = 0.01, .grad_scale = 0.5};
+        const auto run = [&](bool in_place) {
+          const tensor all = tensor_of<float>(*dev, {n}, start), g = tensor_of<float>(*dev, {n}, slope).slice(offset, {n - offset});
+          const tensor other = tensor_of<float>(*dev, {n}, std::vector<float>(n, 7.0f));
+          const tensor w = all.slice(offset, {n - offset});
+          tensor to = in_place ? w : other.slice(offset, {n - offset});
+          tensors states;
+          for (std::size_t s = 0; s < r->states().size(); ++s)
+            states.push_back(tensor_of<float>(*dev, {n}, slope).slice(offset, {n - offset}));
+          tensors next = states;
+          r->update(*dev, step, w, g, to, states, next);
+          return std::pair{values_of<float>(to), values_of<float>(in_place ? all : other)};
+        };
+        const auto near = run(true), far = run(false);
+        EXPECT_TRUE(near.first == far.first);
+        for (std::int64_t i = 0; i < offset; ++i) EXPECT_EQ(far.second[static_cast<std::size_t>(i)], 7) << "before it";
+      }
+}
+
 TEST(rules, clamp_the_mean_gradient_before_decay) {
   const auto dev = make_cpu_device();
   tensor w = tensor_of<double>(*dev, {4}, {1, 1, 1, 1});
