@@ -245,11 +245,12 @@ class planner {
         }
         const auto& from = where_[static_cast<std::size_t>(what.layer)];
         for (std::size_t j = 0; j < from.parts.size(); ++j) {
+          const auto packets = intersection(from.parts[j].packets, part.packets);
+          if (packets.count == 0) continue;  // nearly all of them, where there are many workers
           const auto producer = stage_of_[static_cast<std::size_t>(what.layer)][j];
           if (producer == s) continue;
           const auto [region, any] = common(made(g_, what, from.parts[j].features), need);
-          if (any)
-            add_edge(what, producer, s, layer, k, intersection(from.parts[j].packets, part.packets), region, need, from.addends());
+          if (any) add_edge(what, producer, s, layer, k, packets, region, need, from.addends());
         }
       }
     }
