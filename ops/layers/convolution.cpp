@@ -4,7 +4,7 @@
 //   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
 #include "ops/conv_algorithm.hpp"
-#include "ops/layer_support.hpp"
+#include "ops/layers/conv_window.hpp"
 
 namespace troupe {
 
@@ -15,17 +15,7 @@ struct convolution final : layer {
   bool bias;
   filler_spec weight_filler, bias_filler;
 
-  explicit convolution(const options& o) {
-    base.outputs = o.integer("outputs");
-    const std::int64_t kernel = o.integer("kernel");
-    base.kernel_h = o.integer("kernel_h") > 0 ? o.integer("kernel_h") : kernel;
-    base.kernel_w = o.integer("kernel_w") > 0 ? o.integer("kernel_w") : kernel;
-    if (base.kernel_h <= 0 || base.kernel_w <= 0) throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w'");
-    base.stride_h = base.stride_w = o.integer("stride");
-    base.pad_h = base.pad_w = o.integer("pad");
-    base.dilation_h = base.dilation_w = o.integer("dilation");
-    base.groups = o.integer("groups");
-    if (base.outputs % base.groups != 0) throw option_error("groups", "'outputs' must be a multiple of 'groups'");
+  explicit convolution(const options& o) : base(conv_window(o)) {
     base.algorithm = conv_algorithm_named(o.text("algorithm"));
     if (const auto reason = why_not(base.algorithm, base); !reason.empty()) throw option_error("algorithm", reason);
     bias = o.flag("bias");
@@ -92,28 +82,23 @@ struct convolution final : layer {
   }
 };
 
-options with(std::int64_t outputs, std::int64_t kernel, std::map<std::string, option_value, std::less<>> more = {}) {
-  more["outputs"] = outputs;
-  more["kernel"] = kernel;
-  return {std::move(more)};
-}
-
 std::vector<layer_case> cases() {
   using i = std::int64_t;
   return {
-      example("plain", with(3, 3), {{2, 2, 6, 7}}),
-      example("stride 2, pad 1", with(4, 3, {{"stride", i{2}}, {"pad", i{1}}}), {{3, 2, 7, 5}}),
-      example("stride 3 over the border", with(2, 2, {{"stride", i{3}}}), {{2, 1, 9, 8}}),
-      example("groups", with(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
-      example("depthwise", with(3, 3, {{"groups", i{3}}}), {{2, 3, 5, 5}}),
-      example("dilation", with(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 6, 6}}),
-      example("oblong kernel, no bias", with(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}), {{2, 2, 3, 6}}),
-      example("1x1 on 1x1", with(5, 1), {{3, 4, 1, 1}}),
-      example("kernel covers the image", with(3, 4), {{5, 2, 4, 4}}),
-      example("stride beyond the kernel, size-1 axes", with(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
-      example("several panels", with(17, 5, {{"pad", i{2}}}), {{3, 2, 13, 11}}),
-      example("many images", with(3, 2, {{"stride", i{2}}, {"pad", i{1}}}), {{31, 2, 5, 4}}),
-      example("many features", with(40, 3, {{"pad", i{1}}}), {{2, 33, 7, 9}}),
+      example("plain", conv_options(3, 3), {{2, 2, 6, 7}}),
+      example("stride 2, pad 1", conv_options(4, 3, {{"stride", i{2}}, {"pad", i{1}}}), {{3, 2, 7, 5}}),
+      example("stride 3 over the border", conv_options(2, 2, {{"stride", i{3}}}), {{2, 1, 9, 8}}),
+      example("groups", conv_options(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
+      example("depthwise", conv_options(3, 3, {{"groups", i{3}}}), {{2, 3, 5, 5}}),
+      example("dilation", conv_options(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 6, 6}}),
+      example("oblong kernel, no bias", conv_options(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}),
+              {{2, 2, 3, 6}}),
+      example("1x1 on 1x1", conv_options(5, 1), {{3, 4, 1, 1}}),
+      example("kernel covers the image", conv_options(3, 4), {{5, 2, 4, 4}}),
+      example("stride beyond the kernel, size-1 axes", conv_options(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
+      example("several panels", conv_options(17, 5, {{"pad", i{2}}}), {{3, 2, 13, 11}}),
+      example("many images", conv_options(3, 2, {{"stride", i{2}}, {"pad", i{1}}}), {{31, 2, 5, 4}}),
+      example("many features", conv_options(40, 3, {{"pad", i{1}}}), {{2, 33, 7, 9}}),
   };
 }
 

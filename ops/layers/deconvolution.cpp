@@ -4,7 +4,7 @@
 //           w [C, outputs / groups, kernel_h, kernel_w], bias [outputs]
 //   gradient  dx = dy convolved with w, dw = x correlated with dy, dbias = sum of dy.   Zeiler et al. 2010; Caffe, PyTorch.
 //   Not split by feature: its weights lie input channel by input channel.
-#include "ops/layer_support.hpp"
+#include "ops/layers/conv_window.hpp"
 
 namespace troupe {
 
@@ -17,16 +17,7 @@ struct deconvolution final : layer {
   filler_spec weight_filler, bias_filler;
 
   explicit deconvolution(const options& o)
-      : outputs(o.integer("outputs")), output_pad(o.integer("output_pad")), bias(o.flag("bias")) {
-    const std::int64_t kernel = o.integer("kernel");
-    base.kernel_h = o.integer("kernel_h") > 0 ? o.integer("kernel_h") : kernel;
-    base.kernel_w = o.integer("kernel_w") > 0 ? o.integer("kernel_w") : kernel;
-    if (base.kernel_h <= 0 || base.kernel_w <= 0) throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w'");
-    base.stride_h = base.stride_w = o.integer("stride");
-    base.pad_h = base.pad_w = o.integer("pad");
-    base.dilation_h = base.dilation_w = o.integer("dilation");
-    base.groups = o.integer("groups");
-    if (outputs % base.groups != 0) throw option_error("groups", "'outputs' must be a multiple of 'groups'");
+      : base(conv_window(o)), outputs(base.outputs), output_pad(o.integer("output_pad")), bias(o.flag("bias")) {
     if (output_pad >= base.stride_h) throw option_error("output_pad", "'output_pad' must be smaller than 'stride'");
     weight_filler = filler_from(o.table("weight_filler"), "xavier");
     bias_filler = filler_from(o.table("bias_filler"), "constant");
@@ -78,24 +69,19 @@ struct deconvolution final : layer {
   }
 };
 
-options with(std::int64_t outputs, std::int64_t kernel, std::map<std::string, option_value, std::less<>> more = {}) {
-  more["outputs"] = outputs;
-  more["kernel"] = kernel;
-  return {std::move(more)};
-}
-
 std::vector<layer_case> cases() {
   using i = std::int64_t;
   return {
-      example("plain", with(3, 3), {{2, 2, 4, 5}}),
-      example("twice as large", with(4, 4, {{"stride", i{2}}, {"pad", i{1}}}), {{2, 3, 3, 4}}),
-      example("output pad", with(2, 3, {{"stride", i{3}}, {"output_pad", i{2}}}), {{2, 1, 3, 2}}),
-      example("groups", with(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
-      example("depthwise", with(3, 2, {{"groups", i{3}}, {"stride", i{2}}}), {{2, 3, 3, 3}}),
-      example("dilation", with(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 4, 4}}),
-      example("oblong kernel, no bias", with(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}), {{2, 2, 3, 3}}),
-      example("one pixel", with(5, 3), {{3, 4, 1, 1}}),
-      example("stride beyond the kernel", with(2, 1, {{"stride", i{2}}}), {{1, 2, 3, 3}}),
+      example("plain", conv_options(3, 3), {{2, 2, 4, 5}}),
+      example("twice as large", conv_options(4, 4, {{"stride", i{2}}, {"pad", i{1}}}), {{2, 3, 3, 4}}),
+      example("output pad", conv_options(2, 3, {{"stride", i{3}}, {"output_pad", i{2}}}), {{2, 1, 3, 2}}),
+      example("groups", conv_options(6, 3, {{"groups", i{2}}, {"pad", i{1}}}), {{2, 4, 5, 4}}),
+      example("depthwise", conv_options(3, 2, {{"groups", i{3}}, {"stride", i{2}}}), {{2, 3, 3, 3}}),
+      example("dilation", conv_options(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 4, 4}}),
+      example("oblong kernel, no bias", conv_options(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}),
+              {{2, 2, 3, 3}}),
+      example("one pixel", conv_options(5, 3), {{3, 4, 1, 1}}),
+      example("stride beyond the kernel", conv_options(2, 1, {{"stride", i{2}}}), {{1, 2, 3, 3}}),
   };
 }
 

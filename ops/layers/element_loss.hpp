@@ -2,22 +2,13 @@
 // loss at each element, so that backward is one product.
 #pragma once
 
-#include "ops/layer_support.hpp"
+#include "ops/layers/loss.hpp"
 
 namespace troupe {
 
-struct element_loss : layer {
+struct element_loss : loss_layer {
   explicit element_loss(pointwise f_) : f(f_) {}
 
-  signatures supported() const override {
-    using enum distribution;
-    return {{{split_0, split_0}, {}, {partial}}, {{broadcast, broadcast}, {}, {broadcast}}};
-  }
-  bool is_loss() const override { return true; }
-  bool differentiable(std::size_t input) const override { return input == 0; }
-  struct backward_needs backward_needs(const shapes& in) const override {
-    return {.inputs = false, .outputs = false, .saved_bytes = in[0].count() * 4};
-  }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     s.extra = {tensor::allocate(c.dev, in[0].dims(), in[0].type())};
     c.dev.pointwise_loss(f, in[0], in[1], s.extra[0], backed(c.dev, out[0]));

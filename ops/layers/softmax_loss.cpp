@@ -2,25 +2,16 @@
 //   shapes  logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label a place: logits [N, T, ...], labels [N, T].
 //   dlogits = dloss (p - onehot(label)) / valid labels.
 //   Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
-#include "ops/layer_support.hpp"
+#include "ops/layers/loss.hpp"
 
 namespace troupe {
 
 namespace {
 
-struct softmax_loss final : layer {
+struct softmax_loss final : loss_layer {
   shapes infer(const shapes& in) const override {
     want(in.size() == 2 && scores_of_labels(in[0], in[1]), "logits [N, C] and labels [N], or [N, T, C] and [N, T]", in);
     return {shape{}};
-  }
-  signatures supported() const override {
-    using enum distribution;
-    return {{{split_0, split_0}, {}, {partial}}, {{broadcast, broadcast}, {}, {broadcast}}};
-  }
-  bool is_loss() const override { return true; }
-  bool differentiable(std::size_t input) const override { return input == 0; }
-  struct backward_needs backward_needs(const shapes& in) const override {
-    return {.inputs = false, .outputs = false, .saved_bytes = in[0].count() * 4};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     const tensor rows = in[0].reshaped(shape{in[1].count(), in[0].count() / in[1].count()});
