@@ -6,7 +6,7 @@
 namespace troupe {
 
 struct activation : layer {
-  explicit activation(unary f_, double parameter_ = 0.0) : f(f_), parameter(parameter_) {}
+  explicit activation(unary f, double parameter = 0.0) : f_(f), parameter_(parameter) {}
 
   shapes infer(const shapes& in) const override {
     want(in.size() == 1, "one input", in);
@@ -17,22 +17,22 @@ struct activation : layer {
     return alike({split_0, split_1, broadcast}, 1);
   }
   struct backward_needs backward_needs(const shapes&) const override {
-    return {.inputs = device::needs_input(f), .outputs = !device::needs_input(f)};
+    return {.inputs = device::needs_input(f_), .outputs = !device::needs_input(f_)};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    c.dev.map(f, parameter, in[0], backed(c.dev, out[0]));
+    c.dev.map(f_, parameter_, in[0], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
     if (!wanted(grad_in, 0)) return;
-    const bool from_input = device::needs_input(f);
-    c.dev.map_backward(f, parameter, from_input ? s.inputs[0] : tensor(), from_input ? tensor() : s.outputs[0], grad_out[0],
+    const bool from_input = device::needs_input(f_);
+    c.dev.map_backward(f_, parameter_, from_input ? s.inputs[0] : tensor(), from_input ? tensor() : s.outputs[0], grad_out[0],
                        backed(c.dev, grad_in[0]));
   }
 
  private:
-  unary f;
-  double parameter;
+  unary f_;
+  double parameter_;
 };
 
 inline std::vector<layer_case> activation_cases() {
