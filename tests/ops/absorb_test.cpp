@@ -131,6 +131,20 @@ TEST_F(absorbing, blocks_of_images_change_no_bit) {
   expect_same({convolution(24, 3, 1, "auto", 2), relu, pool3}, {9, 6, 33, 31}, dtype::f32);
 }
 
+// Windows that overlap, have padding, leave pixels out or end at the border, on vectors of images and elsewhere.
+TEST_F(absorbing, every_window_pools_alike) {
+  const auto pool = [](i64 kernel, i64 stride, i64 pad, const char* rounding) {
+    return link{"max_pool", {{{"kernel", kernel}, {"stride", stride}, {"pad", pad}, {"rounding", std::string(rounding)}}}};
+  };
+  for (const auto& window :
+       {pool(3, 2, 1, "ceil"), pool(3, 1, 1, "floor"), pool(2, 3, 0, "ceil"), pool(2, 2, 0, "floor"), pool(4, 4, 2, "ceil")})
+    for (const i64 batch : {3, 16, 29})
+      for (const i64 outputs : {5, 32}) {
+        SCOPED_TRACE(std::to_string(batch) + " images, " + std::to_string(outputs) + " outputs");
+        expect_same({convolution(outputs, 3, 1), window, relu}, {batch, 3, 11, 9}, dtype::f32);
+      }
+}
+
 TEST_F(absorbing, random_chains) {
   std::mt19937_64 rng(11);
   const auto draw = [&](i64 least, i64 most) { return std::uniform_int_distribution<i64>(least, most)(rng); };
