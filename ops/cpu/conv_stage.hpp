@@ -48,13 +48,14 @@ template <class T>
 class lowering {
  public:
   lowering(device& d, const kernels<T>& k, const conv_geometry& g, i64 pixels_wanted)
-      : k_(k), g_(g), out_w_(g.out_w()), pixels_(g.pixels()) {
+      : k_(k), g_(g), out_w_(g.out_w()), pixels_(g.pixels()), phases_(d, g.stride_w) {
     padded_h_ = g.height + 2 * g.pad_h;
     phase_ = ceil_div(g.width + 2 * g.pad_w, g.stride_w);
     row_ = phase_ * g.stride_w;
     image_ = g.group_channels() * padded_h_ * row_;
     images_ = std::clamp<i64>(ceil_div(pixels_wanted, pixels_), 1, g.batch);
     assert(image_ < (i64{1} << 31));  // offsets within an image are 32 bits
+    find_phases();
     stage_ = std::make_unique<scratch<T>>(d, images_ * image_ + k.slack);
     clear();
   }
@@ -151,25 +152,29 @@ class lowering {
       for (i64 y = 0; y < g_.height; ++y) f(at + y * g_.width, rows + y * row_);
     });
   }
-  // f(first element of the image's row, stride apart, place of the first in the stage's row, count) for each phase of a row.
-  template <class F>
-  void each_phase(F f) const {
-    const i64 s = g_.stride_w;
-    for (i64 p = 0; p < s; ++p) {
+  // What a phase holds of a row: `count` elements of the image from `first` on, stride apart, at `place` of the stage's row.
+  struct phase_of_row {
+    i64 first, place, count;
+  };
+  void find_phases() {
+    for (i64 s = g_.stride_w, p = 0; p < s; ++p) {
       const i64 first = ((p - g_.pad_w) % s + s) % s;
-      if (first < g_.width) f(first, p * phase_ + (first + g_.pad_w) / s, ceil_div(g_.width - first, s));
+      phases_.data[p] = {first, p * phase_ + (first + g_.pad_w) / s, first < g_.width ? ceil_div(g_.width - first, s) : 0};
     }
   }
   void spread(const T* from, T* row) const {
-    each_phase([&](i64 first, i64 at, i64 count) { k_.take_strided(count, g_.stride_w, from + first, row + at); });
+    for (const phase_of_row *p = phases_.data, *end = p + g_.stride_w; p != end; ++p)
+      k_.take_strided(p->count, g_.stride_w, from + p->first, row + p->place);
   }
   void collect(const T* row, T* to) const {
-    each_phase([&](i64 first, i64 at, i64 count) { k_.put_strided(count, g_.stride_w, row + at, to + first); });
+    for (const phase_of_row *p = phases_.data, *end = p + g_.stride_w; p != end; ++p)
+      k_.put_strided(p->count, g_.stride_w, row + p->place, to + p->first);
   }
 
   const kernels<T>& k_;
   const conv_geometry& g_;
   i64 out_w_, pixels_, padded_h_, phase_, row_, image_, images_;
+  scratch<phase_of_row> phases_;
   std::unique_ptr<scratch<T>> stage_;
 };
 
