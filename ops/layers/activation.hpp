@@ -8,6 +8,8 @@ namespace troupe {
 struct activation : layer {
   explicit activation(unary f, double parameter = 0.0) : f_(f), parameter_(parameter) {}
 
+  bool rectifies() const { return f_ == unary::relu && parameter_ == 0.0; }  // max(0, x)
+
   shapes infer(const shapes& in) const override {
     want(in.size() == 1, "one input", in);
     return in;
