@@ -27,7 +27,7 @@ enum class device_kind : std::uint8_t { cpu, cuda };
 // it takes the root (y = 1 / sqrt(x + parameter)), and unused elsewhere.
 enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute, elu, gelu, gelu_tanh, inverse_root };
 enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
-enum class binary : std::uint8_t { add, subtract, multiply, maximum };
+enum class binary : std::uint8_t { add, subtract, multiply, maximum, rectified_sum };  // the last: max(0, x + y)
 
 class device {
  public:

@@ -123,12 +123,32 @@ void norm_table_all(const norm_geometry& g, const T* mean, const T* variance, co
   norm_table(g, 0, g.mid, variance, w, b, table);
 }
 
-template <bool rectified, class T>
+// How rows of g are written: large ones past the caches, which leaves x in them for a second look.
+template <class T>
+inline bool streamed(const norm_geometry& g, const T* to) {
+  constexpr i64 large = (i64{1} << 20) / i64{sizeof(T)};
+  return g.outer * g.mid * g.inner >= large && g.inner % lanes_of<T> == 0 && aligned(to);
+}
+template <bool past, class T>
+inline void put(T* p, vec<T> v, i64 n) {
+  past ? stream(p, v) : store_first(p, v, n);
+}
+
+template <bool rectified, bool past, class T>
 inline void norm_row_apply(i64 n, const norm_row<T>& c, const T* x, T* y) {
   for (i64 i = 0; i < n; i += lanes_of<T>) {
     const vec<T> v = c.at(load_first(x + i, n - i));
-    store_first(y + i, rectified ? (v < T(0) ? vec<T>{} : v) : v, n - i);
+    put<past>(y + i, rectified ? (v < T(0) ? vec<T>{} : v) : v, n - i);
   }
+}
+template <class T>
+inline void norm_row_apply(const norm_geometry& g, bool past, i64 row, const T* x, const T* table, T* y) {
+  const norm_row<T> c(table, g.mid, row % g.mid);
+  x += row * g.inner, y += row * g.inner;
+  if (g.rectified)
+    past ? norm_row_apply<true, true>(g.inner, c, x, y) : norm_row_apply<true, false>(g.inner, c, x, y);
+  else
+    past ? norm_row_apply<false, true>(g.inner, c, x, y) : norm_row_apply<false, false>(g.inner, c, x, y);
 }
 
 // Where inner is 1: lanes along mid, everything of a channel in its column.
@@ -142,24 +162,11 @@ struct norm_columns {
 };
 
 template <class T>
-void norm_apply_channel(const norm_geometry& g, i64 m, const T* x, const T* table, T* y) {
-  const norm_row<T> c(table, g.mid, m);
-  for (i64 o = 0; o < g.outer; ++o) {
-    const i64 at = (o * g.mid + m) * g.inner;
-    g.rectified ? norm_row_apply<true>(g.inner, c, x + at, y + at) : norm_row_apply<false>(g.inner, c, x + at, y + at);
-  }
-}
-
-template <class T>
 void norm_apply(const norm_geometry& g, const T* x, const T* table, T* y) {
   if (g.inner > 1) {  // in the order of memory
-    for (i64 o = 0; o < g.outer; ++o)
-      for (i64 m = 0; m < g.mid; ++m) {
-        const norm_row<T> c(table, g.mid, m);
-        const i64 at = (o * g.mid + m) * g.inner;
-        g.rectified ? norm_row_apply<true>(g.inner, c, x + at, y + at) : norm_row_apply<false>(g.inner, c, x + at, y + at);
-      }
-    return;
+    const bool past = streamed(g, y);
+    for (i64 row = 0; row < g.outer * g.mid; ++row) norm_row_apply(g, past, row, x, table, y);
+    return end_streams();
   }
   const norm_columns<T> c(table, g.mid);
   for (i64 o = 0; o < g.outer; ++o, x += g.mid, y += g.mid)
@@ -177,11 +184,13 @@ void norm_forward(const norm_geometry& g, const T* x, const T* w, const T* b, T*
     norm_table(g, 0, g.mid, variance, w, b, table);
     return norm_apply(g, x, table, y);
   }
+  const bool past = streamed(g, y);
   for (i64 m = 0; m < g.mid; ++m) {
     channel_moments(g.outer, g.mid, g.inner, m, x, table + m, variance + m);
     norm_table(g, m, 1, variance, w, b, table);
-    norm_apply_channel(g, m, x, table, y);
+    for (i64 o = 0; o < g.outer; ++o) norm_row_apply(g, past, o * g.mid + m, x, table, y);
   }
+  end_streams();
 }
 
 // sums: of dy and of dy xhat; dy counts where y > 0 alone when g is rectified.
@@ -234,13 +243,13 @@ void norm_sums(const norm_geometry& g, const T* x, const T* table, const T* dy, 
 }
 
 // dx = slope (dy - sum of dy / count - xhat (sum of dy xhat) / count)
-template <bool rectified, class T>
+template <bool rectified, bool past, class T>
 inline void norm_row_slope(i64 n, const norm_row<T>& c, T along, T down, const T* x, const T* dy, T* dx) {
   for (i64 i = 0; i < n; i += lanes_of<T>) {
     const vec<T> v = load_first(x + i, n - i);
     vec<T> d = load_first(dy + i, n - i);
     if (rectified) d = c.at(v) > T(0) ? d : vec<T>{};
-    store_first(dx + i, fused(d, c.slope - vec<T>{}, fused(v - c.mean, along - vec<T>{}, down - vec<T>{})), n - i);
+    put<past>(dx + i, fused(d, c.slope - vec<T>{}, fused(v - c.mean, along - vec<T>{}, down - vec<T>{})), n - i);
   }
 }
 
@@ -249,11 +258,13 @@ void norm_slope_channel(const norm_geometry& g, i64 m, const T* x, const T* tabl
   const norm_row<T> c(table, g.mid, m);
   const T share = static_cast<T>(-1.0 / count);
   const T down = c.slope * (sums[m] * share), along = c.slope * (c.r * (sums[g.mid + m] * share));
+  const auto row = g.rectified ? (streamed(g, dx) ? norm_row_slope<true, true, T> : norm_row_slope<true, false, T>)
+                               : (streamed(g, dx) ? norm_row_slope<false, true, T> : norm_row_slope<false, false, T>);
   for (i64 o = 0; o < g.outer; ++o) {
     const i64 at = (o * g.mid + m) * g.inner;
-    g.rectified ? norm_row_slope<true>(g.inner, c, along, down, x + at, dy + at, dx + at)
-                : norm_row_slope<false>(g.inner, c, along, down, x + at, dy + at, dx + at);
+    row(g.inner, c, along, down, x + at, dy + at, dx + at);
   }
+  end_streams();
 }
 
 // `spare`: 2 mid elements.

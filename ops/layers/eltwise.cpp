@@ -47,6 +47,7 @@ struct eltwise final : layer {
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     tensor& y = backed(c.dev, out[0]);
+    if (plain_pair(in)) return c.dev.apply(rectified ? binary::rectified_sum : binary::add, in[0], in[1], y);
     constexpr std::int64_t piece = 8192;  // elements: a few inputs' pieces fit into the nearest cache
     for (std::int64_t at = 0; at < y.count(); at += piece) {
       const auto part = [&](const tensor& t) { return t.slice(at, shape{std::min(piece, y.count() - at)}); };
@@ -77,18 +78,15 @@ struct eltwise final : layer {
           if (j != i) c.dev.apply(binary::multiply, dx, s.inputs[j], dx);
     }
   }
+  bool plain_pair(const tensors& in) const {
+    return op == operation::sum && in.size() == 2 && coeff(0) == 1.0 && coeff(1) == 1.0;
+  }
   // What the operation makes of the same part of every input.
   template <class Part>
   void combine(device& d, const tensors& in, const Part& part, tensor& to) const {
-    std::size_t next = 1;
-    if (op == operation::sum && in.size() > 1 && coeff(0) == 1.0 && coeff(1) == 1.0) {
-      d.apply(binary::add, part(in[0]), part(in[1]), to);
-      next = 2;
-    } else {
-      d.copy(part(in[0]), to);
-      if (coeff(0) != 1.0) d.scale(coeff(0), to);
-    }
-    for (std::size_t i = next; i < in.size(); ++i) {
+    d.copy(part(in[0]), to);
+    if (coeff(0) != 1.0) d.scale(coeff(0), to);
+    for (std::size_t i = 1; i < in.size(); ++i) {
       if (op == operation::sum)
         d.axpy(coeff(i), part(in[i]), to);
       else
