@@ -8,8 +8,6 @@ namespace troupe {
 struct activation : layer {
   explicit activation(unary f, double parameter = 0.0) : f_(f), parameter_(parameter) {}
 
-  bool rectifies() const { return f_ == unary::relu && parameter_ == 0.0; }  // max(0, x)
-
   shapes infer(const shapes& in) const override {
     want(in.size() == 1, "one input", in);
     return in;
@@ -31,6 +29,10 @@ struct activation : layer {
     c.dev.map_backward(f_, parameter_, from_input ? s.inputs[0] : tensor(), from_input ? tensor() : s.outputs[0], grad_out[0],
                        backed(c.dev, grad_in[0]));
   }
+
+  unary function() const { return f_; }
+  double parameter() const { return parameter_; }
+  bool rectifies() const { return f_ == unary::relu && parameter_ == 0.0; }  // max(0, x)
 
  private:
   unary f_;

@@ -52,7 +52,7 @@ struct batch_norm final : layer, joint_maths {
     return {.saved_bytes = 16 * in[0][1]};
   }
   const joint_maths* joint() const override { return whole_batch ? this : nullptr; }
-  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const {
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
     const auto* relu = dynamic_cast<const activation*>(&next);
     if (rectified || relu == nullptr || !relu->rectifies()) return nullptr;
     auto both = std::make_shared<batch_norm>(*this);

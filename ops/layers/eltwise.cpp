@@ -38,7 +38,7 @@ struct eltwise final : layer {
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = op != operation::sum, .outputs = op == operation::max || rectified};
   }
-  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const {
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
     const auto* relu = dynamic_cast<const activation*>(&next);
     if (rectified || op == operation::max || relu == nullptr || !relu->rectifies()) return nullptr;  // max wants its own outputs
     auto both = std::make_shared<eltwise>(*this);

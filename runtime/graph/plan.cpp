@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/stage_groups.hpp"
 #include "runtime/graph/wording.hpp"
 
@@ -33,6 +34,7 @@ class planner {
     if (!errors_.empty()) return std::move(errors_);
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
+    plan_.fuse_layers = job_.pipeline.fuse_layers;
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
     if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
@@ -41,7 +43,7 @@ class planner {
     if (plan_.placed) check_placed();
     warm_up();
     if (!errors_.empty()) return std::move(errors_);
-    groups_ = stage_groups(g_, options.own_stage, where_, job_.pipeline.fuse == "auto");
+    groups_ = stage_groups(g_, options.own_stage, where_, {job_.pipeline.fuse == "auto", job_.pipeline.fuse_layers});
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
     for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, beside_[w]);
@@ -113,8 +115,11 @@ class planner {
   }
 
   std::string stage_name(const std::vector<std::uint32_t>& layers) const {
-    const auto& first = g_.layers[layers.front()].name;
-    return layers.size() == 1 ? first : first + ".." + g_.layers[layers.back()].name;
+    std::vector<const graph_layer*> all;
+    for (auto l : layers) all.push_back(&g_.layers[l]);
+    const auto steps = maths_steps(g_, all, plan_.fuse_layers);
+    if (steps.size() == 1) return troupe::name_of(steps[0], all);
+    return all.front()->name + ".." + all.back()->name;
   }
 
   void add_worker(std::uint32_t w, std::uint32_t node) {
