@@ -142,8 +142,9 @@ struct layer {
   virtual carry_specs carries(const shapes& in) const { return (void)in, carry_specs{}; }
   virtual struct backward_needs backward_needs(const shapes& in) const { return (void)in, troupe::backward_needs{}; }
 
-  virtual bool is_loss() const { return false; }    // output 0 is a scalar to minimise, mean over the packet's examples
-  virtual bool is_metric() const { return false; }  // output 0 is a scalar to report; no gradient flows back
+  virtual bool is_loss() const { return false; }        // output 0 is a scalar to minimise, mean over the packet's examples
+  virtual bool is_metric() const { return false; }      // output 0 is a scalar to report; no gradient flows back
+  virtual bool more_is_better() const { return true; }  // of a metric: the first such one is the job's accuracy
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }
   virtual const joint_maths* joint() const { return nullptr; }  // not null: its packets compute together, in training

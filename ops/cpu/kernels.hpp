@@ -130,6 +130,7 @@ struct kernels {
 
   // random.inl
   void (*dropout)(const rng_stream& s, std::uint64_t first_example, double ratio, i64 rows, i64 row_length, const T* x, T* y);
+  void (*sample)(bool gaussian, const rng_stream& s, std::uint64_t first_example, i64 rows, i64 row_length, const T* x, T* y);
   void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
   void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
 
@@ -152,6 +153,7 @@ struct kernels {
   int slack;
   void (*take_strided)(i64 n, i64 stride, const T* from, T* to);      // to[i] = from[i stride]
   void (*put_strided)(i64 n, i64 stride, const T* from, T* to);       // to[i stride] = from[i]
+  void (*copy_rows)(i64 rows, i64 n, const T* from, i64 from_stride, T* to, i64 to_stride);  // n elements of each
   void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds

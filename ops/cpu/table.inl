@@ -65,6 +65,7 @@ constexpr kernels<T> make_table() {
   t.pointwise_loss = pointwise_loss<T>;
   t.top_k = top_k<T>;
   t.dropout = dropout<T>;
+  t.sample = sample<T>;
   t.fill_uniform = fill_uniform<T>;
   t.fill_gaussian = fill_gaussian<T>;
   t.cell_forward = cell_forward<T>;
@@ -79,6 +80,7 @@ constexpr kernels<T> make_table() {
   t.slack = 2 * lanes_of<T>;
   t.take_strided = take_strided<T>;
   t.put_strided = put_strided<T>;
+  t.copy_rows = copy_rows<T>;
   t.copy_panel = copy_panel<T>;
   t.gather_panel = gather_panel<T>;
   t.scatter_panel = scatter_panel<T>;
