@@ -151,10 +151,10 @@ struct kernels {
   int tile_rows;              // most rows of one product tile
   int dot_rows, dot_columns;  // most rows and columns of one dot tile
   int slack;
-  void (*take_strided)(i64 n, i64 stride, const T* from, T* to);      // to[i] = from[i stride]
-  void (*put_strided)(i64 n, i64 stride, const T* from, T* to);       // to[i stride] = from[i]
+  void (*take_strided)(i64 n, i64 stride, const T* from, T* to);                             // to[i] = from[i stride]
+  void (*put_strided)(i64 n, i64 stride, const T* from, T* to);                              // to[i stride] = from[i]
   void (*copy_rows)(i64 rows, i64 n, const T* from, i64 from_stride, T* to, i64 to_stride);  // n elements of each
-  void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
+  void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);                         // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds
   // c[rows][panel_width] (row stride ldc) = a [k][rows] times panel [k][panel_width], plus bias[row] unless null.
@@ -178,7 +178,7 @@ struct kernels {
   void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
-  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);     // 4 rows of 2 tiles + 2 pixels: B^T d B
+  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // 4 rows of 2 tiles + 2 pixels: B^T d B
   // The same for tiles of several rows, from even and odd columns of pixels; A d A^T of patches of 2 rows of 2 pixels.
   void (*winograd_split)(i64 rows, i64 step, i64 width, const T* from, T* even, T* odd);
   void (*winograd_split_input)(i64 tiles, i64 column, i64 across, const T* p, i64 gap, T* to, i64 apart);

@@ -11,7 +11,8 @@ constexpr i64 norm_block = 2048;
 template <class T>
 struct norm_row {
   T mean, r, slope, shift;
-  norm_row(const T* table, i64 mid, i64 m) : mean(table[m]), r(table[mid + m]), slope(table[2 * mid + m]), shift(table[3 * mid + m]) {}
+  norm_row(const T* table, i64 mid, i64 m)
+      : mean(table[m]), r(table[mid + m]), slope(table[2 * mid + m]), shift(table[3 * mid + m]) {}
   vec<T> at(vec<T> x) const { return fused(x - mean, slope - vec<T>{}, shift - vec<T>{}); }
 };
 
@@ -254,7 +255,8 @@ inline void norm_row_slope(i64 n, const norm_row<T>& c, T along, T down, const T
 }
 
 template <class T>
-void norm_slope_channel(const norm_geometry& g, i64 m, const T* x, const T* table, const T* sums, double count, const T* dy, T* dx) {
+void norm_slope_channel(const norm_geometry& g, i64 m, const T* x, const T* table, const T* sums, double count, const T* dy,
+                        T* dx) {
   const norm_row<T> c(table, g.mid, m);
   const T share = static_cast<T>(-1.0 / count);
   const T down = c.slope * (sums[m] * share), along = c.slope * (c.r * (sums[g.mid + m] * share));

@@ -138,7 +138,8 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
       if (piece.length == lanes / 2)  // within what was stored as one vector
         __builtin_memcpy(to, from, lanes / 2 * sizeof(T));
       else
-        for (int at = 0; at < piece.length; at += lanes) store_first(to + at, load_first(from + at, piece.length - at), piece.length - at);
+        for (int at = 0; at < piece.length; at += lanes)
+          store_first(to + at, load_first(from + at, piece.length - at), piece.length - at);
     }
   }
 }

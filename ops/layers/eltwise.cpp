@@ -78,9 +78,7 @@ struct eltwise final : layer {
           if (j != i) c.dev.apply(binary::multiply, dx, s.inputs[j], dx);
     }
   }
-  bool plain_pair(const tensors& in) const {
-    return op == operation::sum && in.size() == 2 && coeff(0) == 1.0 && coeff(1) == 1.0;
-  }
+  bool plain_pair(const tensors& in) const { return op == operation::sum && in.size() == 2 && coeff(0) == 1.0 && coeff(1) == 1.0; }
   // What the operation makes of the same part of every input.
   template <class Part>
   void combine(device& d, const tensors& in, const Part& part, tensor& to) const {

@@ -88,8 +88,8 @@ class absorbing : public testing::Test {
     tensors back = {dy};
     tensors none;
     for (std::size_t i = chain.size(); i-- > 0;)
-      back =
-          backward(*layers[i], passes[i], i == 0 ? params : tensors{}, back[0], i == 0 ? apart.grad_params : none, i > 0 || wants_dx);
+      back = backward(*layers[i], passes[i], i == 0 ? params : tensors{}, back[0], i == 0 ? apart.grad_params : none,
+                      i > 0 || wants_dx);
     pass p;
     const auto out = forward(*one, x, params, p, t);
     const auto dx = backward(*one, p, params, dy, together.grad_params, wants_dx);

@@ -14,11 +14,10 @@ using test::gaussian;
 using test::tensor_of;
 using test::values_of;
 
-constexpr norm_geometry geometries[] = {{.outer = 5, .mid = 3, .inner = 7},   {.outer = 1, .mid = 2, .inner = 3},
-                                        {.outer = 9, .mid = 19, .inner = 1},  {.outer = 40, .mid = 1, .inner = 1},
-                                        {.outer = 3, .mid = 5, .inner = 64},  {.outer = 70, .mid = 3, .inner = 49},
-                                        {.outer = 2, .mid = 2, .inner = 5000}, {.outer = 1, .mid = 1, .inner = 2},
-                                        {.outer = 130, .mid = 4, .inner = 1024}};
+constexpr norm_geometry geometries[] = {
+    {.outer = 5, .mid = 3, .inner = 7},    {.outer = 1, .mid = 2, .inner = 3},  {.outer = 9, .mid = 19, .inner = 1},
+    {.outer = 40, .mid = 1, .inner = 1},   {.outer = 3, .mid = 5, .inner = 64}, {.outer = 70, .mid = 3, .inner = 49},
+    {.outer = 2, .mid = 2, .inner = 5000}, {.outer = 1, .mid = 1, .inner = 2},  {.outer = 130, .mid = 4, .inner = 1024}};
 
 std::vector<norm_geometry> all_geometries() {
   std::vector<norm_geometry> all;
@@ -172,7 +171,8 @@ TEST(norm, moments_in_one_pass_are_as_good_as_in_two) {
           const auto what = "mean " + std::to_string(mean) + " first " + std::to_string(first) + " drift " + std::to_string(drift);
           EXPECT_NEAR(static_cast<double>(v.data<float>()[0]), want.variance[0], 4e-6 * want.variance[0]) << what;
           EXPECT_NEAR(static_cast<double>(mu.data<float>()[0]), want.mean[0],
-                      2e-7 * (std::abs(want.mean[0]) + std::sqrt(want.variance[0]))) << what;
+                      2e-7 * (std::abs(want.mean[0]) + std::sqrt(want.variance[0])))
+              << what;
         }
 }
 
