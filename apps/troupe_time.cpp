@@ -155,6 +155,7 @@ int run_time(const time_arguments& a, const output& out) {
   if (j->spec.train.sync.kind != "bsp")
     return out.wrong(
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
+  if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);

@@ -62,7 +62,8 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wid
   if (!wide) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
   // Winograd's transforms pay off only when each of their elements meets many features.
-  if (pass != conv_pass::backward_weights && in >= 128 && out >= 128 && why_not(winograd, g).empty()) return winograd;
+  const auto enough = pass == conv_pass::backward_weights ? 32 : 16;
+  if (in >= enough && out >= enough && why_not(winograd, g).empty()) return winograd;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
   // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.

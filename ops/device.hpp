@@ -27,7 +27,7 @@ enum class device_kind : std::uint8_t { cpu, cuda };
 // it takes the root (y = 1 / sqrt(x + parameter)), and unused elsewhere.
 enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute, elu, gelu, gelu_tanh, inverse_root };
 enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
-enum class binary : std::uint8_t { add, subtract, multiply, maximum };
+enum class binary : std::uint8_t { add, subtract, multiply, maximum, rectified_sum };  // the last: max(0, x + y)
 enum class draw : std::uint8_t { bernoulli, gaussian };
 
 // What follows a convolution before anything is kept: the largest of each window, then y = f(x) (a map that works from y, !needs_input).
@@ -90,7 +90,7 @@ class device {
   virtual void reduce_sum(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& out) = 0;
   virtual void reduce_product(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, const tensor& y,
                               tensor& out) = 0;  // out[mid] = sum of x y
-  // Of each mid: the mean over outer and inner, and the mean squared distance from it (two passes).
+  // Of each mid: the mean over outer and inner, and the mean squared distance from it.
   virtual void moments(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, tensor& mean,
                        tensor& variance) = 0;
   // out[o, m, i] = x a[m] + y b[m] + shift[m]. Empty: a or b is 1, y and shift are 0.
@@ -141,6 +141,23 @@ class device {
   virtual void avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) = 0;
   virtual void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) = 0;
   virtual void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) = 0;
+
+  // Normalisation by channel (norm_geometry has the formulas). Empty weight or bias: 1 or 0. variance: biased.
+  // In one call, channel by channel: mean and variance of x, the table, and y.
+  virtual void norm_forward(const norm_geometry& g, const tensor& x, const tensor& weight, const tensor& bias, tensor& variance,
+                            tensor& table, tensor& y) = 0;
+  // The same in parts, for a mean and a variance from elsewhere.
+  virtual void norm_table(const norm_geometry& g, const tensor& mean, const tensor& variance, const tensor& weight,
+                          const tensor& bias, tensor& table) = 0;
+  virtual void norm_apply(const norm_geometry& g, const tensor& x, const tensor& table, tensor& y) = 0;
+  // sums [2, mid]: of dy, and of dy xhat.
+  virtual void norm_sums(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums) = 0;
+  // dx = slope (dy - sums[0] / count - xhat sums[1] / count)
+  virtual void norm_slope(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& sums, double count,
+                          const tensor& dy, tensor& dx) = 0;
+  // norm_sums, then norm_slope with count = outer inner, channel by channel.
+  virtual void norm_backward(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums,
+                             tensor& dx) = 0;
 
   // Over the middle axis of [outer, classes, inner].
   virtual void softmax(std::int64_t outer, std::int64_t classes, std::int64_t inner, const tensor& x, tensor& y) = 0;

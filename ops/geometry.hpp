@@ -46,6 +46,15 @@ struct lrn_geometry {
   double alpha = 1.0, beta = 0.75, k = 1.0;
 };
 
+// Normalisation by channel of x [outer, mid, inner]: each mid has a mean and r = 1 / sqrt(variance + epsilon) over outer and inner.
+//   y = (x - mean) slope + shift, xhat = (x - mean) r; the table [4, mid] holds the rows mean, r, slope = weight r and shift = bias
+// rectified: relu is behind it, y = max(0, ...), and a gradient counts where y > 0 alone.
+struct norm_geometry {
+  std::int64_t outer = 1, mid = 1, inner = 1;
+  double epsilon = 0.0;
+  bool rectified = false;
+};
+
 // y [outer, out, inner] from x [outer, in, inner]: element j is a sum of `taps` elements of x. index and weight are [out][taps]; a
 // negative index counts as zero. They are host memory, read while the call runs.
 struct resample_geometry {

@@ -27,36 +27,6 @@ void reduce_product(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* ou
   }
 }
 
-template <class T>
-inline void add_squared_distances(i64 n, T mean, const T* x, T (&lane)[16]) {
-  i64 i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int l = 0; l < 16; ++l) lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
-  for (int l = 0; i < n; ++i, ++l) lane[l] += (x[i] - mean) * (x[i] - mean);
-}
-
-template <class T>
-void moments(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance) {
-  const T share = T(1) / static_cast<T>(outer * inner);
-  reduce_sum(outer, mid, inner, x, mean);
-  scale(mid, share, mean);
-  if (inner == 1) {
-    fill(mid, T(0), variance);
-    for (i64 o = 0; o < outer; ++o) {
-      const T* p = x + o * mid;
-#pragma GCC ivdep
-      for (i64 m = 0; m < mid; ++m) variance[m] += (p[m] - mean[m]) * (p[m] - mean[m]);
-    }
-  } else {
-    for (i64 m = 0; m < mid; ++m) {
-      T lane[16] = {};
-      for (i64 o = 0; o < outer; ++o) add_squared_distances(inner, mean[m], x + (o * mid + m) * inner, lane);
-      variance[m] = fold(lane);
-    }
-  }
-  scale(mid, share, variance);
-}
-
 // One row of blend, its coefficients along the row (`each_own`) or one for all of it.
 template <bool each_own, class T>
 inline void blend_row(i64 n, const T* x, const T* a, const T* y, const T* b, const T* shift, T* out) {

@@ -43,24 +43,27 @@ class tiling {
       at += count;
     }
   }
-  // f(panel, column, first tile of the row, tiles) for the pieces of the row of tiles that starts at `first`.
+  // f(panel, column, tile, tiles) for the pieces of `count` tiles that start at `first`, cut where panels end.
   template <class F>
-  void each_piece(i64 first, F f) const {
-    for (i64 t = 0; t < across_;) {
-      const i64 column = (first + t) % width_, length = std::min(across_ - t, width_ - column);
+  void each_piece(i64 first, i64 count, F f) const {
+    for (i64 t = 0; t < count;) {
+      const i64 column = (first + t) % width_, length = std::min(count - t, width_ - column);
       f((first + t) / width_, column, t, length);
       t += length;
     }
   }
-  // f(image, row of tiles, first tile of it, tiles, column) for the pieces of a panel.
-  template <class F>
-  void each_in_panel(i64 block, i64 panel, F f) const {
+  // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for one piece a tile.
+  int pieces(const conv_geometry& g, i64 planes, i64 block, i64 panel, tile_piece* to) const {
     const i64 end = std::min((panel + 1) * width_, tiles(block));
-    for (i64 t = panel * width_; t < end;) {
+    int count = 0;
+    for (i64 t = panel * width_; t < end; ++count) {
       const i64 row = block * block_ + t / across_, x = t % across_, length = std::min(across_ - x, end - t);
-      f(row / rows_, row % rows_, x, length, t - panel * width_);
+      const i64 y = 2 * (row % rows_);
+      to[count] = {row / rows_ * planes * g.pixels() + y * g.out_w() + 2 * x, static_cast<int>(2 * (t - panel * width_)),
+                   static_cast<int>(std::min(2 * length, g.out_w() - 2 * x)), y + 1 < g.out_h() ? 2 : 1};
       t += length;
     }
+    return count;
   }
 
  private:
@@ -87,8 +90,14 @@ struct planes {
 class transformer {
  public:
   transformer(device& d, const kernels<T>& k, const tiling& t, const planes& p)
-      : k_(k), tiles_(t), p_(p), stride_(2 * t.across() + 2), plane_(d, (2 * t.most_rows() + 2) * stride_ + 4 * k.panel_width) {
-    zero(plane_.data, (2 * t.most_rows() + 2) * stride_ + 4 * k.panel_width);
+      : k_(k),
+        tiles_(t),
+        p_(p),
+        split_(p.patch == 2 || (p.pad_h == 1 && p.pad_w == 1)),
+        stride_(2 * t.across() + 2),
+        gap_((t.most_rows() + 1) * t.across() + 2 * k.panel_width),
+        stage_(d, split_ ? 4 * gap_ : staged_rows() * stride_ + 4 * k.panel_width) {
+    if (!split_) zero(stage_.data, staged_rows() * stride_ + 4 * k.panel_width);
   }
 
   void run(i64 block, i64 first_plane, transformed& to) {
@@ -98,13 +107,8 @@ class transformer {
         T* start = to.data.data + (to.blocks.begin(b) * panels + r) * k_.panel_width;
         const i64 panel_step = to.blocks.size(b) * k_.panel_width;
         tiles_.each_image(block, [&](const tile_rows_of& rows) {
-          stage(rows, first_plane + to.blocks.begin(b) + r);
-          for (i64 y = 0; y < rows.count; ++y)
-            tiles_.each_piece(rows.first_tile + y * tiles_.across(), [&](i64 panel, i64 column, i64 tile, i64 length) {
-              const T* from = plane_.data + 2 * y * stride_ + 2 * tile;
-              (p_.patch == 4 ? k_.winograd_input : k_.winograd_gradient)(length, from, stride_, start + panel * panel_step + column,
-                                                                         to.apart);
-            });
+          const T* plane = p_.data + (rows.image * p_.all + first_plane + to.blocks.begin(b) + r) * p_.height * p_.width;
+          split_ ? transform_split(rows, plane, start, panel_step, to.apart) : transform(rows, plane, start, panel_step, to.apart);
         });
         for (i64 f = 0; filled > 0 && f < parts; ++f)
           zero(start + f * to.apart + (panels - 1) * panel_step + filled, k_.panel_width - filled);
@@ -112,14 +116,49 @@ class transformer {
   }
 
  private:
+  i64 staged_rows() const { return 2 * tiles_.most_rows() + 2; }
+
+  // The usual case: pixels are split into even and odd rows and columns, so that vectors go on from one row of tiles to the next.
+  void transform_split(const tile_rows_of& rows, const T* plane, T* start, i64 panel_step, i64 apart) {
+    const i64 across = tiles_.across();
+    T* p = stage_.data + k_.lanes;
+    const i64 needed = rows.count + (p_.patch == 4 ? 1 : 0);
+    split(plane, 2 * rows.row + (p_.patch == 4 ? -1 : 1), needed, p);
+    split(plane, 2 * rows.row, needed, p + 2 * gap_);
+    tiles_.each_piece(rows.first_tile, rows.count * across, [&](i64 panel, i64 column, i64 tile, i64 length) {
+      T* to = start + panel * panel_step + column;
+      p_.patch == 4 ? k_.winograd_split_input(length, tile % across, across, p + tile, gap_, to, apart)
+                    : k_.winograd_gradient(length, p + tile, gap_, to, apart);
+    });
+  }
+  // Every other row from `first` on, `count` of them; those outside the image are zero.
+  void split(const T* plane, i64 first, i64 count, T* even) {
+    const i64 across = tiles_.across(), above = first < 0 ? 1 : 0;
+    const i64 inside = std::clamp<i64>((p_.height - first + 1) / 2 - above, 0, count - above);
+    T* odd = even + gap_;
+    k_.winograd_split(inside, 2 * p_.width, p_.width, plane + (first + 2 * above) * p_.width, even + above * across,
+                      odd + above * across);
+    for (T* to : {even, odd}) {
+      zero(to, above * across);
+      zero(to + (above + inside) * across, (count - above - inside) * across);
+    }
+  }
+
+  void transform(const tile_rows_of& rows, const T* plane, T* start, i64 panel_step, i64 apart) {
+    stage(rows, plane);
+    for (i64 y = 0; y < rows.count; ++y)
+      tiles_.each_piece(rows.first_tile + y * tiles_.across(), tiles_.across(), [&](i64 panel, i64 column, i64 tile, i64 length) {
+        const T* from = stage_.data + 2 * y * stride_ + 2 * tile;
+        k_.winograd_input(length, from, stride_, start + panel * panel_step + column, apart);
+      });
+  }
   // Columns beyond the image stay zero from the beginning.
-  void stage(const tile_rows_of& rows, i64 plane) {
-    const T* from = p_.data + (rows.image * p_.all + plane) * p_.height * p_.width;
+  void stage(const tile_rows_of& rows, const T* plane) {
     for (i64 s = 0; s < 2 * (rows.count - 1) + p_.patch; ++s) {
       const i64 y = 2 * rows.row + s - p_.pad_h;
-      T* to = plane_.data + s * stride_ + p_.pad_w;
+      T* to = stage_.data + s * stride_ + p_.pad_w;
       if (y >= 0 && y < p_.height)
-        copy(to, from + y * p_.width, p_.width);
+        copy(to, plane + y * p_.width, p_.width);
       else
         zero(to, p_.width);
     }
@@ -128,8 +167,9 @@ class transformer {
   const kernels<T>& k_;
   const tiling& tiles_;
   planes p_;
-  i64 stride_;
-  scratch<T> plane_;
+  bool split_;
+  i64 stride_, gap_;  // between rows that are staged whole; between the four kinds of split pixels
+  scratch<T> stage_;
 };
 
 // y = x correlated with kernels; taps(k) tells where the taps of input k lie for all outputs side by side: {first, stride}.
@@ -140,7 +180,8 @@ void correlate(device& d, const kernels<T>& k, const conv_geometry& g, i64 group
   const i64 u_apart = in * out, enough = std::max<i64>(i64{1} << 18, 2 * parts * u_apart);
   const tiling tiles(k, g, std::max<i64>(width, enough / (parts * (in + out))));
   const even_blocks outputs(out, k.tile_rows);
-  scratch<T> u(d, parts * u_apart), m(d, parts * out * tiles.panels(0) * width), rows(d, 4 * width);
+  scratch<T> u(d, parts * u_apart), m(d, parts * out * tiles.panels(0) * width);
+  scratch<tile_piece> piece(d, width);
   for (i64 c = 0; c < in; ++c) {
     const auto [first, stride] = taps(c);
     for (i64 t = 0; t < outputs.blocks; ++t)  // [part][tile][k][row]
@@ -158,17 +199,12 @@ void correlate(device& d, const kernels<T>& k, const conv_geometry& g, i64 group
         for (i64 t = 0; t < outputs.blocks; ++t)
           k.tile(outputs.size(t), in, u.data + f * u_apart + outputs.begin(t) * in, v.data.data + f * v.apart + p * in * width,
                  nullptr, m.data + f * m_apart + (p * out + outputs.begin(t)) * width, width);
-    for (i64 p = 0; p < panels; ++p)
-      for (i64 o = 0; o < out; ++o) {
-        k.winograd_output(m.data + (p * out + o) * width, m_apart, bias == nullptr ? T(0) : bias[group * out + o], rows.data,
-                          2 * width);
-        tiles.each_in_panel(block, p, [&](i64 image, i64 row, i64 tile, i64 length, i64 column) {
-          T* to = y + (image * g.outputs + group * out + o) * g.pixels() + 2 * row * g.out_w() + 2 * tile;
-          const i64 count = std::min(2 * length, g.out_w() - 2 * tile);
-          copy(to, rows.data + 2 * column, count);
-          if (2 * row + 1 < g.out_h()) copy(to + g.out_w(), rows.data + 2 * width + 2 * column, count);
-        });
-      }
+    for (i64 p = 0; p < panels; ++p) {
+      const int pieces = tiles.pieces(g, g.outputs, block, p, piece.data);
+      for (i64 o = 0; o < out; ++o)
+        k.winograd_output(m.data + (p * out + o) * width, m_apart, bias == nullptr ? T(0) : bias[group * out + o], piece.data,
+                          pieces, g.out_w(), y + (group * out + o) * g.pixels());
+    }
   }
 }
 
@@ -201,7 +237,7 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
 
 void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width;
-  const tiling tiles(k, g, 32 * width);
+  const tiling tiles(k, g, 8 * width);  // so few that both transforms stay in the second cache
   transformed v(d, k, in, k.dot_columns, tiles.panels(0)), e(d, k, out, k.dot_rows, tiles.panels(0));
   transformer input(d, k, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, 4});
   transformer gradient(d, k, tiles, {dy, g.outputs, g.out_h(), g.out_w(), 0, 0, 2});

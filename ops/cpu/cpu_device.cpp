@@ -242,6 +242,57 @@ class cpu_device final : public device {
     });
   }
 
+  void norm_forward(const norm_geometry& g, const tensor& x, const tensor& w, const tensor& b, tensor& variance, tensor& table,
+                    tensor& y) override {
+    assert(x.count() == g.outer * g.mid * g.inner && y.count() == x.count());
+    run("norm", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.norm_forward(g, x.data<T>(), static_cast<const T*>(optional_data(w)), static_cast<const T*>(optional_data(b)),
+                     out<T>(variance), out<T>(table), out<T>(y));
+    });
+  }
+  void norm_table(const norm_geometry& g, const tensor& mean, const tensor& variance, const tensor& w, const tensor& b,
+                  tensor& table) override {
+    assert(mean.count() == g.mid && variance.count() == g.mid && table.count() == 4 * g.mid);
+    run("norm", table, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.norm_table(g, mean.data<T>(), variance.data<T>(), static_cast<const T*>(optional_data(w)),
+                   static_cast<const T*>(optional_data(b)), out<T>(table));
+    });
+  }
+  void norm_apply(const norm_geometry& g, const tensor& x, const tensor& table, tensor& y) override {
+    assert(x.count() == g.outer * g.mid * g.inner && y.count() == x.count());
+    run("norm", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.norm_apply(g, x.data<T>(), table.data<T>(), out<T>(y));
+    });
+  }
+  void norm_sums(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums) override {
+    assert(x.count() == g.outer * g.mid * g.inner && dy.count() == x.count() && sums.count() == 2 * g.mid);
+    run("norm", sums, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.norm_sums(g, x.data<T>(), table.data<T>(), dy.data<T>(), out<T>(sums));
+    });
+  }
+  void norm_slope(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& sums, double count, const tensor& dy,
+                  tensor& dx) override {
+    assert(dx.count() == g.outer * g.mid * g.inner && x.count() == dx.count() && dy.count() == dx.count());
+    run("norm", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      tensor spare = tensor::allocate(*this, shape{2 * g.mid}, dx.type());
+      k.norm_slope(g, x.data<T>(), table.data<T>(), sums.data<T>(), count, dy.data<T>(), out<T>(dx), out<T>(spare));
+    });
+  }
+  void norm_backward(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums,
+                     tensor& dx) override {
+    assert(dx.count() == g.outer * g.mid * g.inner && x.count() == dx.count() && dy.count() == dx.count());
+    run("norm", dx, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      tensor spare = tensor::allocate(*this, shape{2 * g.mid}, dx.type());
+      k.norm_backward(g, x.data<T>(), table.data<T>(), dy.data<T>(), out<T>(sums), out<T>(dx), out<T>(spare));
+    });
+  }
+
   void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) override {
     run("softmax_loss", x, [&](const auto& k, auto v) {
       using T = decltype(v);

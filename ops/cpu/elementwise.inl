@@ -16,16 +16,36 @@ void scale(i64 n, T a, T* x) {
   for (i64 i = 0; i < n; ++i) x[i] *= a;
 }
 
+// A large output of its own is written by way of a few KiB that stay in the nearest cache: run(first, count, out).
+template <class T, class Run>
+inline void in_stretches(i64 n, bool own, T* out, const Run& run) {
+  constexpr i64 stretch = 1024, large = (i64{1} << 20) / i64{sizeof(T)};
+  if (!own || n < large) return run(0, n, out);
+  T near[stretch];
+  for (i64 i = 0; i < n; i += stretch) {
+    const i64 count = smallest(stretch, n - i);
+    run(i, count, near);
+    stream(near, count, out + i);
+  }
+  end_streams();
+}
+
 template <class T, class F>
 inline void each(i64 n, const T* x, T* y, F f) {
+  in_stretches(n, x != y, y, [=](i64 first, i64 count, T* to) {
+    const T* p = x + first;
 #pragma GCC ivdep
-  for (i64 i = 0; i < n; ++i) y[i] = f(x[i]);
+    for (i64 i = 0; i < count; ++i) to[i] = f(p[i]);
+  });
 }
 
 template <class T, class F>
 inline void each(i64 n, const T* x, const T* y, T* out, F f) {
+  in_stretches(n, x != out && y != out, out, [=](i64 first, i64 count, T* to) {
+    const T *p = x + first, *q = y + first;
 #pragma GCC ivdep
-  for (i64 i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+    for (i64 i = 0; i < count; ++i) to[i] = f(p[i], q[i]);
+  });
 }
 
 template <class T>
@@ -34,6 +54,7 @@ void apply(int op, i64 n, const T* x, const T* y, T* out) {
     case 0: return each(n, x, y, out, [](T a, T b) { return a + b; });
     case 1: return each(n, x, y, out, [](T a, T b) { return a - b; });
     case 2: return each(n, x, y, out, [](T a, T b) { return a * b; });
+    case 4: return each(n, x, y, out, [](T a, T b) { return a + b < T(0) ? T(0) : a + b; });
     default: return each(n, x, y, out, [](T a, T b) { return a > b || a != a ? a : b; });
   }
 }

@@ -52,6 +52,13 @@ constexpr int direct_groups(int vectors, int taps) {
   return groups[vectors - 1][taps - 1];
 }
 
+// What one row of tiles has of a panel: `length` pixels of each of `rows` (1 or 2) rows, the first from element `at` of y on, which begin
+// at pixel `column` of the panel's.
+struct tile_piece {
+  i64 at;
+  int column, length, rows;
+};
+
 // A product over vectors of images (batch.inl): `k_count` elements at k_offset; the second place lies `from_step` and `to_step` behind
 // the first. `add`: to what is there.
 template <class T>
@@ -82,12 +89,20 @@ struct kernels {
 
   // channel.inl. Pointers that blend may do without are null.
   void (*reduce_product)(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* out);
-  void (*moments)(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance);
   void (*blend)(i64 outer, i64 mid, i64 inner, const T* x, const T* a, const T* y, const T* b, const T* shift, T* out);
   void (*gather_rows)(i64 rows, i64 vocabulary, i64 length, const T* table, const std::int32_t* ids, T* out);
   void (*scatter_rows)(i64 rows, i64 vocabulary, i64 length, const T* x, const std::int32_t* ids, T* table);
   void (*resample)(const resample_geometry& g, const T* x, T* y);
   void (*resample_backward)(const resample_geometry& g, const T* dy, T* dx);
+
+  // norm.inl. w and b may be null; table of 4 mid elements, sums and spare of 2 mid.
+  void (*moments)(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance);
+  void (*norm_forward)(const norm_geometry& g, const T* x, const T* w, const T* b, T* variance, T* table, T* y);
+  void (*norm_table)(const norm_geometry& g, const T* mean, const T* variance, const T* w, const T* b, T* table);
+  void (*norm_apply)(const norm_geometry& g, const T* x, const T* table, T* y);
+  void (*norm_sums)(const norm_geometry& g, const T* x, const T* table, const T* dy, T* sums);
+  void (*norm_slope)(const norm_geometry& g, const T* x, const T* table, const T* sums, double count, const T* dy, T* dx, T* spare);
+  void (*norm_backward)(const norm_geometry& g, const T* x, const T* table, const T* dy, T* sums, T* dx, T* spare);
 
   // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in device::adaptive_update's order.
   void (*sgd)(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out);
@@ -163,10 +178,13 @@ struct kernels {
   void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
-  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);     // 4 rows of 2 tiles + 2 pixels: B^T d B
-  void (*winograd_gradient)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // 2 rows of 2 tiles pixels: A d A^T
-  // One panel: A^T m A + bias, to 2 rows of 2 x panel_width pixels.
-  void (*winograd_output)(const T* m, i64 apart, T bias, T* rows, i64 stride);
+  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // 4 rows of 2 tiles + 2 pixels: B^T d B
+  // The same for tiles of several rows, from even and odd columns of pixels; A d A^T of patches of 2 rows of 2 pixels.
+  void (*winograd_split)(i64 rows, i64 step, i64 width, const T* from, T* even, T* odd);
+  void (*winograd_split_input)(i64 tiles, i64 column, i64 across, const T* p, i64 gap, T* to, i64 apart);
+  void (*winograd_gradient)(i64 tiles, const T* p, i64 gap, T* to, i64 apart);
+  // One panel: A^T m A + bias, to rows of pixels that are `stride` apart.
+  void (*winograd_output)(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y);
   // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
   void (*winograd_weights)(i64 n, const T* taps, i64 stride, T* to, i64 apart);
   void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);

@@ -14,6 +14,7 @@
 #include "ops/cpu/direct.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
+#include "ops/cpu/norm.inl"
 #include "ops/cpu/pool.inl"
 #include "ops/cpu/product.inl"
 #include "ops/cpu/random.inl"
@@ -43,6 +44,12 @@ constexpr kernels<T> make_table() {
   t.scatter_rows = scatter_rows<T>;
   t.resample = resample<T>;
   t.resample_backward = resample_backward<T>;
+  t.norm_forward = norm_forward<T>;
+  t.norm_table = norm_table_all<T>;
+  t.norm_apply = norm_apply<T>;
+  t.norm_sums = norm_sums<T>;
+  t.norm_slope = norm_slope<T>;
+  t.norm_backward = norm_backward<T>;
   t.sgd = sgd<T>;
   t.adaptive = adaptive<T>;
   t.max_pool = max_pool<T>;
@@ -90,6 +97,8 @@ constexpr kernels<T> make_table() {
     t.batch_pool_backward = batch_pool_backward<T>;
     t.winograd_input = winograd_input<T>;
     t.winograd_gradient = winograd_gradient<T>;
+    t.winograd_split = winograd_split<T>;
+    t.winograd_split_input = winograd_split_input<T>;
     t.winograd_output = winograd_output<T>;
     t.winograd_weights = winograd_weights<T>;
     t.winograd_weights_gradient = winograd_weights_gradient<T>;

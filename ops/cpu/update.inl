@@ -14,24 +14,6 @@ struct counted_gradient {
   }
 };
 
-// Past the caches, where the machine can: what does not fit them anyway need not be read before it is overwritten.
-template <class T>
-void stream(const T* from, i64 n, T* to) {
-  i64 i = 0;
-#if TROUPE_VECTOR_BYTES >= 32
-  constexpr i64 lanes = lanes_of<T>;
-  while (i < n && reinterpret_cast<std::uintptr_t>(to + i) % TROUPE_VECTOR_BYTES != 0) to[i] = from[i], ++i;
-  for (; i + lanes <= n; i += lanes) {
-#if TROUPE_VECTOR_BYTES == 64
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), (__m512i)load(from + i));
-#else
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)load(from + i));
-#endif
-  }
-#endif
-  for (; i < n; ++i) to[i] = from[i];
-}
-
 // run(first, count, out): elements [first, first + count) of an update, whose new weights go to `out`. A large output of its own is
 // written by way of a few KiB that stay in the nearest cache, which saves one of the four large reads of an update with momentum.
 template <class T, class Run>
@@ -44,9 +26,7 @@ void in_runs(i64 n, const T* w, T* w_out, const Run& run) {
     run(i, count, near);
     stream(near, count, w_out + i);
   }
-#if TROUPE_VECTOR_BYTES >= 32
-  _mm_sfence();  // such stores are not ordered by what hands the weights to another thread
-#endif
+  end_streams();
 }
 
 template <class T>

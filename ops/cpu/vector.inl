@@ -76,6 +76,35 @@ inline void store_first(T* p, vec<T> v, i64 n) {
 #endif
 }
 
+// Past the caches, where the machine can: what does not fit them anyway need not be read before it is overwritten. `p` is aligned.
+template <class T>
+inline void stream(T* p, vec<T> v) {
+#if TROUPE_VECTOR_BYTES == 64
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#elif TROUPE_VECTOR_BYTES == 32
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+#else
+  store(p, v);
+#endif
+}
+template <class T>
+inline bool aligned(const T* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % TROUPE_VECTOR_BYTES == 0;
+}
+template <class T>
+void stream(const T* from, i64 n, T* to) {
+  i64 i = 0;
+  while (i < n && !aligned(to + i)) to[i] = from[i], ++i;
+  for (; i + lanes_of<T> <= n; i += lanes_of<T>) stream(to + i, load(from + i));
+  for (; i < n; ++i) to[i] = from[i];
+}
+// Such stores are not ordered by what hands their memory to another thread.
+inline void end_streams() {
+#if TROUPE_VECTOR_BYTES >= 32
+  _mm_sfence();
+#endif
+}
+
 // Transposes the lanes x lanes elements of as many vectors: each round exchanges one bit of row and lane.
 template <class T, int Bit = lanes_of<T> / 2>
 inline void transpose(vec<T>* v) {

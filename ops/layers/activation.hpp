@@ -32,6 +32,7 @@ struct activation : layer {
 
   unary function() const { return f_; }
   double parameter() const { return parameter_; }
+  bool rectifies() const { return f_ == unary::relu && parameter_ == 0.0; }  // max(0, x)
 
  private:
   unary f_;

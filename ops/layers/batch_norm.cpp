@@ -5,10 +5,11 @@
 //             running = (1 - momentum) running + momentum statistic
 //   testing   the running mean and variance
 //   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers mean, variance: [C]
-//   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat, db = sum of dy
+//   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat, db = sum of dy; w is forward's
+//   with a relu behind it (absorb): y is max(0, ...), and dy counts where that is above zero, found from x again
 //   Ioffe and Szegedy 2015, algorithms 1 and 2; means and variances are joined as in Chan, Golub and LeVeque 1979, eq. 1.5. Momentum,
 //   epsilon and variances as PyTorch has them.
-#include "ops/layers/normalise.hpp"
+#include "ops/layers/activation.hpp"
 
 namespace troupe {
 
@@ -16,7 +17,7 @@ namespace {
 
 struct batch_norm final : layer, joint_maths {
   double epsilon, momentum;
-  bool affine, whole_batch;
+  bool affine, whole_batch, rectified = false;  // rectified: followed by relu
   filler_spec ones, zeros;
   explicit batch_norm(const options& o)
       : epsilon(o.real("epsilon")),
@@ -48,111 +49,113 @@ struct batch_norm final : layer, joint_maths {
     return p;
   }
   struct backward_needs backward_needs(const shapes& in) const override {
-    return {.saved_bytes = 8 * in[0][1]};
+    return {.saved_bytes = 16 * in[0][1]};
   }
   const joint_maths* joint() const override { return whole_batch ? this : nullptr; }
-
-  static normal_extents channels(const shape& x) { return {x[0], x[1], x.count_from(2)}; }
-  static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, x.type()); }
-  // Row k of a measurement.
-  static tensor row(const tensor& m, std::int64_t k) { return m.slice(k * m.dims()[1], shape{m.dims()[1]}); }
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
+    const auto* relu = dynamic_cast<const activation*>(&next);
+    if (rectified || relu == nullptr || !relu->rectifies()) return nullptr;
+    auto both = std::make_shared<batch_norm>(*this);
+    both->rectified = true;
+    return both;
+  }
 
   // --- joint_maths: a measurement is the packet's mean and variance; back, the sums of dy and of dy xhat.
   shape measured(const shapes& in) const override { return {2, in[0][1]}; }
 
   tensor measure(context& c, const tensors& in) const override {
-    const auto e = channels(in[0].dims());
+    const auto g = geometry(in[0].dims());
     tensor m = tensor::allocate(c.dev, measured({in[0].dims()}), in[0].type());
     tensor mean = row(m, 0), variance = row(m, 1);
-    c.dev.moments(e.outer, e.mid, e.inner, in[0], mean, variance);
+    c.dev.moments(g.outer, g.mid, g.inner, in[0], mean, variance);
     return m;
   }
   void forward_with(context& c, const tensors& packets, const tensors& in, const tensors& params, tensors& out,
                     saved& s) const override {
     const tensor& x = in[0];
     const double share = 1.0 / static_cast<double>(packets.size());
-    tensor mean = vector_like(c.dev, x), variance = vector_like(c.dev, x), r = vector_like(c.dev, x);
+    tensor mean = vector_like(c.dev, x), variance = vector_like(c.dev, x), away = vector_like(c.dev, x);
     c.dev.fill(0.0, mean);
     for (const auto& p : packets) c.dev.axpy(share, row(p, 0), mean);
     c.dev.fill(0.0, variance);
     for (const auto& p : packets) {
       c.dev.axpy(share, row(p, 1), variance);
       if (packets.size() == 1) continue;
-      c.dev.apply(binary::subtract, row(p, 0), mean, r);
-      c.dev.map(unary::square, 0.0, r, r);
-      c.dev.axpy(share, r, variance);
+      c.dev.apply(binary::subtract, row(p, 0), mean, away);
+      c.dev.map(unary::square, 0.0, away, away);
+      c.dev.axpy(share, away, variance);
     }
-    c.dev.map(unary::inverse_root, epsilon, variance, r);
-    const double m = static_cast<double>(channels(x.dims()).count()) * static_cast<double>(packets.size());
-    if (m > 1) c.dev.scale(m / (m - 1), variance);
-    if (c.stats_out != nullptr) *c.stats_out = {mean, variance};
-    s.extra = {mean, r};
-    normalise(c.dev, x, mean, r, params, out[0]);
+    const auto g = geometry(x.dims());
+    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, x.type());
+    c.dev.norm_table(g, mean, variance, weight(params), bias(params), table);
+    c.dev.norm_apply(g, x, table, backed(c.dev, out[0]));
+    s.extra = {table};
+    leave_statistics(c, g, static_cast<double>(packets.size()), mean, variance);
   }
-  tensor measure_back(context& c, const saved& s, const tensors& params, const tensors& grad_out,
-                      tensors& grad_params) const override {
-    return sums(c.dev, s, params, grad_out, grad_params, false);
+  tensor measure_back(context& c, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_params) const override {
+    tensor sums = sums_like(c.dev, s.inputs[0]);
+    c.dev.norm_sums(geometry(s.inputs[0].dims()), s.inputs[0], s.extra[0], grad_out[0], sums);
+    give_gradients(c.dev, sums, grad_params, false);
+    return sums;
   }
-  void backward_with(context& c, const tensors& packets, const saved& s, const tensors& params, const tensors& grad_out,
+  void backward_with(context& c, const tensors& packets, const saved& s, const tensors&, const tensors& grad_out,
                      tensors& grad_in) const override {
     if (!wanted(grad_in, 0)) return;
-    const tensor& x = s.inputs[0];
-    const auto e = channels(x.dims());
-    tensor sum = vector_like(c.dev, x), product = vector_like(c.dev, x), r = s.extra[1];
-    c.dev.copy(row(packets[0], 0), sum);
-    c.dev.copy(row(packets[0], 1), product);
-    for (std::size_t p = 1; p < packets.size(); ++p) {
-      c.dev.axpy(1.0, row(packets[p], 0), sum);
-      c.dev.axpy(1.0, row(packets[p], 1), product);
-    }
-    if (affine) {  // w comes out of every sum of g
-      r = vector_like(c.dev, x);
-      c.dev.apply(binary::multiply, params[0], s.extra[1], r);
-    }
-    const tensor xhat = standardised(c.dev, e, x, s.extra[0], s.extra[1]);
-    standardised_backward(c.dev, e, grad_out[0], xhat, r, sum, product,
-                          static_cast<double>(e.count()) * static_cast<double>(packets.size()), backed(c.dev, grad_in[0]));
+    tensor sums = sums_like(c.dev, s.inputs[0]);
+    c.dev.copy(packets[0], sums);
+    for (std::size_t p = 1; p < packets.size(); ++p) c.dev.axpy(1.0, packets[p], sums);
+    const auto g = geometry(s.inputs[0].dims());
+    const double count = static_cast<double>(g.outer * g.inner) * static_cast<double>(packets.size());
+    c.dev.norm_slope(g, s.inputs[0], s.extra[0], sums, count, grad_out[0], backed(c.dev, grad_in[0]));
   }
 
   // --- one packet by itself
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
-    if (c.ph == phase::train) return forward_with(c, {measure(c, in)}, in, params, out, s);
-    const std::size_t buffers = affine ? 2 : 0;
-    tensor r = vector_like(c.dev, in[0]);
-    c.dev.map(unary::inverse_root, epsilon, params[buffers + 1], r);
-    normalise(c.dev, in[0], params[buffers], r, params, out[0]);
+    const tensor& x = in[0];
+    const auto g = geometry(x.dims());
+    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, x.type());
+    if (c.ph == phase::test) {
+      const std::size_t buffers = affine ? 2 : 0;
+      c.dev.norm_table(g, params[buffers], params[buffers + 1], weight(params), bias(params), table);
+      return c.dev.norm_apply(g, x, table, backed(c.dev, out[0]));
+    }
+    tensor variance = vector_like(c.dev, x);
+    c.dev.norm_forward(g, x, weight(params), bias(params), variance, table, backed(c.dev, out[0]));
+    s.extra = {table};
+    leave_statistics(c, g, 1.0, row(table, 0), variance);
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
-    backward_with(c, {sums(c.dev, s, params, grad_out, grad_params, accumulate)}, s, params, grad_out, grad_in);
+    const auto g = geometry(s.inputs[0].dims());
+    tensor sums = sums_like(c.dev, s.inputs[0]);
+    if (wanted(grad_in, 0))
+      c.dev.norm_backward(g, s.inputs[0], s.extra[0], grad_out[0], sums, backed(c.dev, grad_in[0]));
+    else
+      c.dev.norm_sums(g, s.inputs[0], s.extra[0], grad_out[0], sums);
+    (void)params;
+    give_gradients(c.dev, sums, grad_params, accumulate);
   }
 
  private:
-  // y = x (w r) + (b - mean w r)
-  void normalise(device& d, const tensor& x, const tensor& mean, const tensor& r, const tensors& params, tensor& y) const {
-    const auto e = channels(x.dims());
-    tensor scale = r, shift = vector_like(d, x);
-    if (affine) {
-      scale = vector_like(d, x);
-      d.apply(binary::multiply, params[0], r, scale);
-    }
-    d.apply(binary::multiply, mean, scale, shift);
-    d.scale(-1.0, shift);
-    if (affine) d.axpy(1.0, params[1], shift);
-    d.blend(e.outer, e.mid, e.inner, x, scale, {}, {}, shift, backed(d, y));
+  norm_geometry geometry(const shape& x) const { return {x[0], x[1], x.count_from(2), epsilon, rectified}; }
+  tensor weight(const tensors& params) const { return affine ? params[0] : tensor(); }
+  tensor bias(const tensors& params) const { return affine ? params[1] : tensor(); }
+  static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, x.type()); }
+  static tensor sums_like(device& d, const tensor& x) { return tensor::allocate(d, shape{2, x.dims()[1]}, x.type()); }
+  // Row k of a measurement or a table.
+  static tensor row(const tensor& m, std::int64_t k) { return m.slice(k * m.dims()[1], shape{m.dims()[1]}); }
+
+  // `variance` is ours to scale.
+  static void leave_statistics(context& c, const norm_geometry& g, double packets, const tensor& mean, tensor& variance) {
+    if (c.stats_out == nullptr) return;
+    const double m = static_cast<double>(g.outer * g.inner) * packets;
+    if (m > 1) c.dev.scale(m / (m - 1), variance);
+    *c.stats_out = {mean, variance};
   }
-  tensor sums(device& d, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_params, bool accumulate) const {
-    const tensor& x = s.inputs[0];
-    const auto e = channels(x.dims());
-    tensor m = tensor::allocate(d, measured({x.dims()}), x.type());
-    tensor sum = row(m, 0), product = row(m, 1);
-    d.reduce_sum(e.outer, e.mid, e.inner, grad_out[0], sum);
-    d.reduce_product(e.outer, e.mid, e.inner, grad_out[0], standardised(d, e, x, s.extra[0], s.extra[1]), product);
-    if (affine) {
-      assign_or_add(d, grad_params[0], accumulate, [&](tensor& dw) { d.copy(product, dw); });
-      assign_or_add(d, grad_params[1], accumulate, [&](tensor& db) { d.copy(sum, db); });
-    }
-    return m;
+  void give_gradients(device& d, const tensor& sums, tensors& grad_params, bool accumulate) const {
+    if (!affine) return;
+    assign_or_add(d, grad_params[0], accumulate, [&](tensor& dw) { d.copy(row(sums, 1), dw); });
+    assign_or_add(d, grad_params[1], accumulate, [&](tensor& db) { d.copy(row(sums, 0), db); });
   }
 };
 

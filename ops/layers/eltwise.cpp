@@ -2,7 +2,10 @@
 //   sum   y = sum of coeffs[i] x[i]     dx[i] = coeffs[i] dy
 //   prod  y = product of x[i]           dx[i] = dy times the product of the others
 //   max   y = max of x[i]               dx[i] = dy where x[i] is the maximum; the first input wins a tie
-#include "ops/layer_support.hpp"
+// With a relu behind it (absorb) y is max(0, ...), and dy counts where y > 0. Memory is walked through once, piece by piece.
+#include <algorithm>
+
+#include "ops/layers/activation.hpp"
 
 namespace troupe {
 
@@ -11,6 +14,7 @@ namespace {
 struct eltwise final : layer {
   enum class operation : std::uint8_t { sum, prod, max } op;
   std::vector<double> coeffs;
+  bool rectified = false;  // followed by relu
 
   explicit eltwise(const options& o) : coeffs(o.get<std::vector<double>>("coeffs")) {
     const std::string& word = o.text("operation");
@@ -32,30 +36,59 @@ struct eltwise final : layer {
     return s;
   }
   struct backward_needs backward_needs(const shapes&) const override {
-    return {.inputs = op != operation::sum, .outputs = op == operation::max};
+    return {.inputs = op != operation::sum, .outputs = op == operation::max || rectified};
+  }
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
+    const auto* relu = dynamic_cast<const activation*>(&next);
+    if (rectified || op == operation::max || relu == nullptr || !relu->rectifies()) return nullptr;  // max wants its own outputs
+    auto both = std::make_shared<eltwise>(*this);
+    both->rectified = true;
+    return both;
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     tensor& y = backed(c.dev, out[0]);
-    c.dev.copy(in[0], y);
-    if (coeff(0) != 1.0) c.dev.scale(coeff(0), y);
-    for (std::size_t i = 1; i < in.size(); ++i) {
-      if (op == operation::sum)
-        c.dev.axpy(coeff(i), in[i], y);
-      else
-        c.dev.apply(op == operation::prod ? binary::multiply : binary::maximum, y, in[i], y);
+    if (plain_pair(in)) return c.dev.apply(rectified ? binary::rectified_sum : binary::add, in[0], in[1], y);
+    constexpr std::int64_t piece = 8192;  // elements: a few inputs' pieces fit into the nearest cache
+    for (std::int64_t at = 0; at < y.count(); at += piece) {
+      const auto part = [&](const tensor& t) { return t.slice(at, shape{std::min(piece, y.count() - at)}); };
+      tensor to = part(y);
+      combine(c.dev, in, part, to);
+      if (rectified) c.dev.map(unary::relu, 0.0, to, to);
     }
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
-    if (op == operation::max) return backward_max(c, s, grad_out[0], grad_in);
+    tensor dy = grad_out[0];
+    if (op == operation::max) return backward_max(c, s, dy, grad_in);
+    if (rectified) {
+      dy = tensor::allocate(c.dev, grad_out[0].dims(), grad_out[0].type());
+      c.dev.map_backward(unary::relu, 0.0, {}, s.outputs[0], grad_out[0], dy);
+    }
     for (std::size_t i = 0; i < grad_in.size(); ++i) {
       if (!wanted(grad_in, i)) continue;
+      if (op == operation::sum && coeff(i) == 1.0) {  // a view: nothing to compute
+        grad_in[i] = dy;
+        continue;
+      }
       tensor& dx = backed(c.dev, grad_in[i]);
-      c.dev.copy(grad_out[0], dx);
-      if (op == operation::sum && coeff(i) != 1.0) c.dev.scale(coeff(i), dx);
+      c.dev.copy(dy, dx);
+      if (op == operation::sum) c.dev.scale(coeff(i), dx);
       if (op == operation::prod)
         for (std::size_t j = 0; j < s.inputs.size(); ++j)
           if (j != i) c.dev.apply(binary::multiply, dx, s.inputs[j], dx);
+    }
+  }
+  bool plain_pair(const tensors& in) const { return op == operation::sum && in.size() == 2 && coeff(0) == 1.0 && coeff(1) == 1.0; }
+  // What the operation makes of the same part of every input.
+  template <class Part>
+  void combine(device& d, const tensors& in, const Part& part, tensor& to) const {
+    d.copy(part(in[0]), to);
+    if (coeff(0) != 1.0) d.scale(coeff(0), to);
+    for (std::size_t i = 1; i < in.size(); ++i) {
+      if (op == operation::sum)
+        d.axpy(coeff(i), part(in[i]), to);
+      else
+        d.apply(op == operation::prod ? binary::multiply : binary::maximum, to, part(in[i]), to);
     }
   }
   // What one input takes, the later ones no longer find.

@@ -94,6 +94,7 @@ struct plain_loop::impl {
 
 plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer)
     : j(std::move(job)), dev(std::move(d)), delays(std::move(by_layer)), at(j->first_step) {
+  assert(why_not(*j).empty());
   const auto& spec = j->spec;
   sampler_config c;
   c.seed = spec.seed;
@@ -347,6 +348,15 @@ void plain_loop::impl::update() {
     }
   }
   trees.clear();
+}
+
+diagnostics plain_loop::why_not(const prepared_job& j) {
+  diagnostics list;
+  for (const auto& l : j.graph.layers)
+    if (l.in_train && l.maths->joint() && j.plan.packets > 1)
+      list.push_back({l.spec->at, "a plain loop takes one packet after the other, but the " + std::to_string(j.plan.packets) +
+                                      " packets of layer '" + l.name + "' compute together; with --set pipeline.packets=1 it can"});
+  return list;
 }
 
 plain_loop::plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays)

@@ -42,53 +42,59 @@ class absorbing : public testing::Test {
     tensors in;
     saved kept;
   };
-  tensors forward(const layer& l, const tensor& x, const tensors& params, pass& p, dtype t) {
+  tensors forward(const layer& l, const tensors& x, const tensors& params, pass& p, dtype t) {
     context c{*dev_};
-    p.in = {x};
-    p.made = l.prepare(*dev_, {x.dims()}, phase::train, t);
+    const shapes dims(x.size(), x[0].dims());
+    p.in = x;
+    p.made = l.prepare(*dev_, dims, phase::train, t);
     tensors out;
-    for (const auto& s : l.infer({x.dims()})) out.push_back(tensor::declare(s, t));
+    for (const auto& s : l.infer(dims)) out.push_back(tensor::declare(s, t));
     l.forward(c, *p.made, p.in, params, out, p.kept);
-    const auto needs = l.backward_needs({x.dims()});
+    const auto needs = l.backward_needs(dims);
     if (needs.inputs) p.kept.inputs = p.in;
     if (needs.outputs) p.kept.outputs = out;
     return out;
   }
-  tensor backward(const layer& l, pass& p, const tensors& params, const tensor& dy, tensors& grad_params, bool wants_dx) {
+  // Gradients of all inputs or of none, and of the parameters that are trained.
+  tensors backward(const layer& l, pass& p, const tensors& params, const tensor& dy, tensors& grad_params, bool wants_dx) {
     context c{*dev_};
-    tensors dx(1);
-    if (wants_dx) dx[0] = tensor::declare(p.in[0].dims(), dy.type());
+    tensors dx(p.in.size());
+    if (wants_dx)
+      for (auto& d : dx) d = tensor::declare(p.in[0].dims(), dy.type());
     grad_params.clear();
     for (const auto& q : params) grad_params.push_back(tensor::declare(q.dims(), dy.type()));
     l.backward(c, *p.made, p.kept, params, {dy}, dx, grad_params, false);
-    return dx[0];
+    std::erase_if(grad_params, [](const tensor& g) { return !g.backed(); });
+    return dx;
   }
 
-  void expect_same(const std::vector<link>& chain, const shape& in, dtype t, bool wants_dx = true) {
-    const auto one = absorb_all(chain, {in});
+  void expect_same(const std::vector<link>& chain, const shape& in, dtype t, bool wants_dx = true, std::size_t inputs = 1) {
+    const shapes all_in(inputs, in);
+    const auto one = absorb_all(chain, all_in);
     ASSERT_NE(one, nullptr);
-    const tensor x = random(in, t);
+    tensors x;
+    for (std::size_t i = 0; i < inputs; ++i) x.push_back(random(in, t));
     tensors params;
-    for (const auto& q : one->params({in})) params.push_back(random(q.dims, t));
-    const tensor dy = random(one->infer({in})[0], t);
+    for (const auto& q : one->params(all_in)) params.push_back(random(q.dims, t));
+    const tensor dy = random(one->infer(all_in)[0], t);
     result apart, together;
     std::vector<std::shared_ptr<const layer>> layers;
     std::vector<pass> passes(chain.size());
-    tensor at = x;
+    tensors at = x;
     for (std::size_t i = 0; i < chain.size(); ++i) {
       layers.push_back(make(chain[i]));
-      at = forward(*layers[i], at, i == 0 ? params : tensors{}, passes[i], t)[0];
+      at = forward(*layers[i], at, i == 0 ? params : tensors{}, passes[i], t);
     }
-    tensor back = dy;
+    tensors back = {dy};
     tensors none;
     for (std::size_t i = chain.size(); i-- > 0;)
-      back =
-          backward(*layers[i], passes[i], i == 0 ? params : tensors{}, back, i == 0 ? apart.grad_params : none, i > 0 || wants_dx);
+      back = backward(*layers[i], passes[i], i == 0 ? params : tensors{}, back[0], i == 0 ? apart.grad_params : none,
+                      i > 0 || wants_dx);
     pass p;
     const auto out = forward(*one, x, params, p, t);
     const auto dx = backward(*one, p, params, dy, together.grad_params, wants_dx);
-    EXPECT_TRUE(same_bits(out[0], at)) << "forward";
-    EXPECT_EQ(bool(dx), wants_dx);
+    EXPECT_TRUE(same_bits(out[0], at[0])) << "forward";
+    EXPECT_EQ(bool(dx[0]), wants_dx);
     if (wants_dx) {
       EXPECT_TRUE(same_bits(dx, back)) << "backward";
     }
@@ -167,6 +173,24 @@ TEST_F(absorbing, a_linear_layer_takes_an_activation) {
       expect_same({{"linear", {{{"outputs", i64{33}}}}}, f}, {7, 70}, t);
 }
 
+// Small and large, since large results are written in another way; one pixel, where lanes lie along channels.
+TEST_F(absorbing, batch_norm_takes_a_relu) {
+  for (const auto t : {dtype::f32, dtype::f64})
+    for (const shape& in : {shape{3, 5, 7, 6}, shape{9, 40}, shape{1, 2, 1, 5}, shape{40, 8, 32, 32}})
+      for (const bool affine : {true, false})
+        for (const bool wants_dx : {true, false}) expect_same({{"batch_norm", {{{"affine", affine}}}}, relu}, in, t, wants_dx);
+}
+
+TEST_F(absorbing, eltwise_takes_a_relu) {
+  const link sum{"eltwise", {}}, prod{"eltwise", {{{"operation", std::string("prod")}}}},
+      difference{"eltwise", {{{"coeffs", std::vector<double>{0.5, -2.0}}}}};
+  for (const auto t : {dtype::f32, dtype::f64})
+    for (const shape& in : {shape{3, 5, 7, 6}, shape{40, 8, 32, 32}}) {
+      for (const auto& l : {sum, prod, difference}) expect_same({l, relu}, in, t, true, 2);
+      expect_same({sum, relu}, in, t, true, 3);
+    }
+}
+
 TEST_F(absorbing, what_does_not_commute_or_needs_what_is_gone_stays_apart) {
   const shapes in{{2, 3, 8, 8}};
   const link linear{"linear", {{{"outputs", i64{4}}}}};
@@ -178,6 +202,8 @@ TEST_F(absorbing, what_does_not_commute_or_needs_what_is_gone_stays_apart) {
   EXPECT_EQ(absorb_all({linear, relu, relu}, in), nullptr);
   EXPECT_EQ(absorb_all({linear, link{"dropout", {}}}, in), nullptr);
   EXPECT_EQ(absorb_all({relu, relu}, in), nullptr);
+  EXPECT_EQ(absorb_all({link{"batch_norm", {}}, leaky}, in), nullptr);
+  EXPECT_EQ(absorb_all({link{"eltwise", {{{"operation", std::string("max")}}}}, relu}, in), nullptr) << "max wants its own outputs";
 }
 
 }  // namespace

@@ -201,5 +201,19 @@ TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
             std::string::npos);
 }
 
+TEST_F(batch_norm_world, a_plain_loop_takes_no_packets_that_compute_together) {
+  const auto reasons = [](const std::string& stats, std::uint32_t packets) {
+    shape_of_job s;
+    s.packets = s.sub_solvers = packets;
+    const auto made = prepare_on(normal_spec(s, stats), 1);
+    return plain_loop::why_not(*std::get<std::shared_ptr<prepared_job>>(made));
+  };
+  EXPECT_TRUE(reasons("packet", 4).empty());
+  EXPECT_TRUE(reasons("batch", 1).empty());
+  const auto refused = reasons("batch", 4);
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_NE(refused[0].message.find("the 4 packets of layer 'bn1' compute together"), std::string::npos) << refused[0].message;
+}
+
 }  // namespace
 }  // namespace troupe::testing
