@@ -3,6 +3,8 @@
 #include <cassert>
 #include <type_traits>
 
+#include "ops/cpu/onednn.hpp"
+
 namespace troupe::cpu {
 
 template <class T>
@@ -14,6 +16,7 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
   if constexpr (std::is_same_v<T, float>) {
     if (a == conv_algorithm::direct) return over_images(g) ? conv_batch() : conv_direct();
     if (a == conv_algorithm::winograd) return conv_winograd();
+    if (a == conv_algorithm::onednn) return conv_onednn();
   }
   return conv_lowering1<T>();
 }

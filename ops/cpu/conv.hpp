@@ -27,6 +27,7 @@ conv_passes<T> conv_lowering3();
 conv_passes<float> conv_direct();    // f32 only; backward_data falls back on lowering1 for strides
 conv_passes<float> conv_batch();     // f32 only: direct with vectors of images
 conv_passes<float> conv_winograd();  // f32 only
+// onednn: onednn.hpp, f32 only
 
 // The row for one pass of this geometry; `wide`: kernels for 32 registers of 512 bits.
 template <class T>

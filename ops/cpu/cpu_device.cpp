@@ -9,6 +9,7 @@
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
 #include "ops/cpu/kernels.hpp"
+#include "ops/cpu/onednn.hpp"
 
 namespace troupe {
 
@@ -29,7 +30,9 @@ class cpu_device final : public device {
   device_kind kind() const override { return device_kind::cpu; }
   std::string name() const override { return "cpu"; }
   std::string numerics_id() const override {
-    return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id;
+    const auto onednn = onednn_id();
+    return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id +
+           (onednn.empty() ? "" : "/" + onednn);
   }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   pool_statistics pool() const override { return pool_->statistics(); }
@@ -174,6 +177,9 @@ class cpu_device final : public device {
 
   void im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) override;
   void col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) override;
+  conv_algorithm conv_choice(const conv_geometry& g, conv_pass pass) const override {
+    return g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide()) : g.algorithm;
+  }
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
     run("conv", y, [&](const auto& k, auto v) {
       using T = decltype(v);
