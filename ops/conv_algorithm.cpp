@@ -54,6 +54,17 @@ const char* name_of(conv_pass p) {
   return p == conv_pass::forward ? "forward" : p == conv_pass::backward_data ? "data" : "weights";
 }
 
+conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p) {
+  if (p == conv_pass::backward_data) return g.algorithm_data.value_or(g.algorithm);
+  return p == conv_pass::backward_weights ? g.algorithm_weights.value_or(g.algorithm) : g.algorithm;
+}
+
+conv_choice choice_of(const conv_geometry& g) {
+  conv_choice c;
+  for (const auto p : conv_passes_all) c[p] = algorithm_of(g, p);
+  return c;
+}
+
 bool has_f64(conv_algorithm a) {
   return a == conv_algorithm::lowering1 || a == conv_algorithm::lowering2 || a == conv_algorithm::lowering3;
 }

@@ -28,11 +28,13 @@ struct conv_choice {
   friend bool operator==(const conv_choice&, const conv_choice&) = default;
 };
 
+conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p);  // as g has it
+conv_choice choice_of(const conv_geometry& g);
+
 // What a layer that is a convolution also is, for those who choose its algorithms (runtime/job/convolutions.hpp).
 struct convolving {
   virtual ~convolving() = default;
-  virtual conv_geometry geometry(const shape& x) const = 0;  // of one packet; its algorithm is that of forward
-  virtual conv_choice choice() const = 0;                    // as the options have it
+  virtual conv_geometry geometry(const shape& x) const = 0;  // of one packet, with the algorithms that the options name
 };
 
 std::vector<std::string> conv_algorithm_names();  // "auto" first
@@ -46,6 +48,10 @@ std::string why_not(conv_algorithm a, const conv_geometry& g);
 
 // Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
 bool over_images(const conv_geometry& g);
+
+class device;
+// What this pass is computed by there, in f32: what g names, or what `auto` is on that device.
+conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass);
 
 // What `auto` stands for: never automatic, always supported. `wide`: the device has 32 registers of 512 bits, for which `direct` and
 // `winograd` are written.

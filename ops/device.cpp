@@ -48,10 +48,6 @@ void each_image_and_group(const conv_geometry& g, F f) {
 
 }  // namespace
 
-conv_algorithm device::conv_choice(const conv_geometry& g, conv_pass) const {
-  return g.algorithm == conv_algorithm::automatic ? conv_algorithm::lowering1 : g.algorithm;
-}
-
 void device::conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
   const conv_slices s{g};
   tensor col = tensor::allocate(*this, shape{g.patch(), g.pixels()}, x.type());

@@ -29,8 +29,6 @@ enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, a
 enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
 enum class binary : std::uint8_t { add, subtract, multiply, maximum };
 
-enum class conv_pass : std::uint8_t;
-
 class device {
  public:
   virtual ~device() = default;
@@ -107,8 +105,6 @@ class device {
   virtual void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y);
   virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
   virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw);
-  // Which algorithm g.algorithm stands for in this pass, in f32: itself, or what `automatic` is here (ops/conv_algorithm.hpp).
-  virtual conv_algorithm conv_choice(const conv_geometry& g, conv_pass pass) const;
 
   // --- recurrent cells: what is done to a time step's gates between the products (cell_spec has layouts and formulas).
   // gates: sums of products in, values of the gates out (of rnn: unchanged; of gru q without its factor r). bias: [gates()][units].

@@ -9,7 +9,8 @@ namespace troupe::cpu {
 
 template <class T>
 conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
-  const conv_algorithm a = g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm;
+  const conv_algorithm named = algorithm_of(g, pass);
+  const conv_algorithm a = named == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : named;
   assert(why_not(a, g).empty());
   if (a == conv_algorithm::lowering2) return conv_lowering2<T>();
   if (a == conv_algorithm::lowering3) return conv_lowering3<T>();

@@ -177,9 +177,6 @@ class cpu_device final : public device {
 
   void im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) override;
   void col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) override;
-  conv_algorithm conv_choice(const conv_geometry& g, conv_pass pass) const override {
-    return g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide()) : g.algorithm;
-  }
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
     run("conv", y, [&](const auto& k, auto v) {
       using T = decltype(v);
@@ -323,9 +320,9 @@ class cpu_device final : public device {
     });
   }
 
- private:
   bool wide() const { return set_.f32.tile_rows == 14; }
 
+ private:
   template <class T>
   static T* out(tensor& t) {
     return t.mutable_data<T>();
@@ -498,6 +495,12 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 
 }  // namespace
 }  // namespace cpu
+
+conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
+  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&d);
+  const auto a = algorithm_of(g, pass);
+  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr && cpu->wide()) : a;
+}
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
   for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})

@@ -10,33 +10,28 @@ namespace troupe {
 
 namespace {
 
-constexpr const char* option_of(conv_pass p) {
-  return p == conv_pass::forward ? "algorithm" : p == conv_pass::backward_data ? "algorithm_data" : "algorithm_weights";
-}
-
 struct convolution final : layer, convolving {
   conv_geometry base;  // without batch, channels and extents
-  conv_choice chosen;
   bool bias;
   filler_spec weight_filler, bias_filler;
 
   explicit convolution(const options& o) : base(conv_window(o)) {
-    for (const auto p : conv_passes_all) {
-      const auto& word = o.text(option_of(p));
-      chosen[p] = conv_algorithm_named(word == "same" ? o.text("algorithm") : word);
-      if (const auto reason = why_not(chosen[p], base); !reason.empty()) throw option_error(option_of(p), reason);
-    }
+    const auto named = [&](const char* key) -> std::optional<conv_algorithm> {
+      if (o.text(key) == "same") return std::nullopt;
+      const auto a = conv_algorithm_named(o.text(key));
+      if (const auto reason = why_not(a, base); !reason.empty()) throw option_error(key, reason);
+      return a;
+    };
+    base.algorithm = *named("algorithm");
+    base.algorithm_data = named("algorithm_data"), base.algorithm_weights = named("algorithm_weights");
     bias = o.flag("bias");
     weight_filler = filler_from(o.table("weight_filler"), "xavier");
     bias_filler = filler_from(o.table("bias_filler"), "constant");
   }
 
-  conv_geometry geometry(const shape& x) const override { return geometry(x, conv_pass::forward); }
-  conv_choice choice() const override { return chosen; }
-  conv_geometry geometry(const shape& x, conv_pass p) const {
+  conv_geometry geometry(const shape& x) const override {
     conv_geometry g = base;
     g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
-    g.algorithm = chosen[p];
     return g;
   }
   shapes infer(const shapes& in) const override {
@@ -83,10 +78,8 @@ struct convolution final : layer, convolving {
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
-    const conv_geometry g = geometry(s.inputs[0].dims(), conv_pass::backward_weights);
-    if (wanted(grad_in, 0))
-      c.dev.conv_backward_data(geometry(s.inputs[0].dims(), conv_pass::backward_data), grad_out[0], params[0],
-                               backed(c.dev, grad_in[0]));
+    const conv_geometry g = geometry(s.inputs[0].dims());
+    if (wanted(grad_in, 0)) c.dev.conv_backward_data(g, grad_out[0], params[0], backed(c.dev, grad_in[0]));
     assign_or_add(c.dev, grad_params[0], accumulate,
                   [&](tensor& dw) { c.dev.conv_backward_weights(g, s.inputs[0], grad_out[0], dw); });
     if (!bias) return;

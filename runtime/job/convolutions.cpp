@@ -4,8 +4,6 @@
 #include <set>
 #include <sstream>
 
-#include "ops/device.hpp"
-
 namespace troupe {
 namespace {
 
@@ -38,9 +36,7 @@ std::vector<conv_task> conv_tasks(const model_graph& g) {
     for (const auto p : conv_passes_all) {
       if (p != conv_pass::forward && !(l.in_train && l.wants_backward)) continue;
       if (p == conv_pass::backward_data && !l.grad_in_wanted[0]) continue;
-      conv_task t{l.index, l.name, p, c->geometry(l.in[0])};
-      t.geometry.algorithm = c->choice()[p];
-      list.push_back(std::move(t));
+      list.push_back({l.index, l.name, p, c->geometry(l.in[0])});
     }
   }
   return list;
@@ -49,8 +45,9 @@ std::vector<conv_task> conv_tasks(const model_graph& g) {
 std::vector<conv_task> open_conv_tasks(const prepared_job& j) {
   if (!measured(j) || j.spec.type() != dtype::f32) return {};
   auto list = conv_tasks(j.graph);
-  std::erase_if(list,
-                [](const conv_task& t) { return t.geometry.algorithm != conv_algorithm::automatic || !can_be_overridden(t.name); });
+  std::erase_if(list, [](const conv_task& t) {
+    return algorithm_of(t.geometry, t.pass) != conv_algorithm::automatic || !can_be_overridden(t.name);
+  });
   return list;
 }
 
@@ -67,9 +64,8 @@ conv_table choose_convolutions(const prepared_job& j, const device& d,
                                const std::function<conv_times(const conv_geometry&, conv_pass)>& times) {
   conv_table t;
   for (const auto& task : open_conv_tasks(j)) {
-    const auto& maths = *convolution_of(j.graph.layers[task.layer]);
-    auto& mine = t.try_emplace(task.name, maths.choice()).first->second;
-    mine[task.pass] = fastest(times(task.geometry, task.pass), d.conv_choice(task.geometry, task.pass));
+    auto& mine = t.try_emplace(task.name, choice_of(task.geometry)).first->second;
+    mine[task.pass] = fastest(times(task.geometry, task.pass), algorithm_on(d, task.geometry, task.pass));
   }
   return t;
 }
@@ -124,7 +120,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const
 metadata_map convolutions_to_keep(const prepared_job& j) {
   if (!measured(j)) return {};
   conv_table t;
-  for (const auto& task : conv_tasks(j.graph)) t.emplace(task.name, convolution_of(j.graph.layers[task.layer])->choice());
+  for (const auto& task : conv_tasks(j.graph)) t.emplace(task.name, choice_of(task.geometry));
   return {{kept_key, to_text(t)}};
 }
 

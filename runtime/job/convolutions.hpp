@@ -23,7 +23,7 @@ struct conv_task {
   std::uint32_t layer = 0;
   std::string name;  // of the layer
   conv_pass pass = conv_pass::forward;
-  conv_geometry geometry;  // its algorithm: what the job has for this pass
+  conv_geometry geometry;
 };
 
 // All of them, in layer order; `open`: those that are to be measured. None unless the job is "measured" and of fp32.

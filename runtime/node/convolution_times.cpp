@@ -211,7 +211,7 @@ class trial {
   }
   double ms_once(conv_algorithm a) {
     conv_geometry g = g_;
-    g.algorithm = a;
+    g.algorithm = a, g.algorithm_data = a, g.algorithm_weights = a;
     const double begin = thread_ms();
     if (pass_ == conv_pass::forward) device_.conv_forward(g, x_, w_, bias_, y_);
     if (pass_ == conv_pass::backward_data) device_.conv_backward_data(g, y_, w_, x_);

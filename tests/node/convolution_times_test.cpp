@@ -52,7 +52,7 @@ class convolution_times : public testing::Test {
     auto s = settle_convolutions(j, *dev_, file());
     return std::get<settled_convolutions>(std::move(s));
   }
-  conv_choice choice_of(const prepared_job& j) const { return dynamic_cast<const convolving&>(*j.graph.layers[0].maths).choice(); }
+  static conv_choice choice(const prepared_job& j) { return dynamic_cast<const convolving&>(*j.graph.layers[0].maths).choice(); }
 
   fs::path folder_;
   std::shared_ptr<device> dev_ = make_cpu_device();
@@ -99,8 +99,8 @@ TEST_F(convolution_times, overrides_and_the_table_make_the_same_job) {
   const auto by_text = job(set);
   auto made = with_convolutions(*job(), t);
   const auto by_table = std::get<std::shared_ptr<prepared_job>>(made);
-  EXPECT_EQ(choice_of(*by_text), (conv_choice{lowering3, automatic, lowering2}));
-  EXPECT_EQ(choice_of(*by_table), choice_of(*by_text));
+  EXPECT_EQ(choice(*by_text), (conv_choice{lowering3, automatic, lowering2}));
+  EXPECT_EQ(choice(*by_table), choice(*by_text));
   EXPECT_EQ(convolutions_to_keep(*by_text), convolutions_to_keep(*by_table));
   EXPECT_EQ(kept_convolutions(convolutions_to_keep(*by_text)), "conv1=lowering3/auto/lowering2");
   EXPECT_TRUE(convolutions_to_keep(*job({})).empty());
@@ -139,7 +139,7 @@ TEST_F(convolution_times, what_was_timed_once_is_remembered_and_decides) {
   EXPECT_TRUE(cache.warnings().empty());
   const auto s = settle(job());
   EXPECT_TRUE(s.warnings.empty());
-  EXPECT_EQ(choice_of(*s.job), (conv_choice{lowering3, automatic, lowering2}));
+  EXPECT_EQ(choice(*s.job), (conv_choice{lowering3, automatic, lowering2}));
   ASSERT_EQ(s.times.size(), 2u);
   EXPECT_EQ(s.times[0].ms.at(lowering3), 0.5);
 }
