@@ -52,7 +52,10 @@ class convolution_times : public testing::Test {
     auto s = settle_convolutions(j, *dev_, file());
     return std::get<settled_convolutions>(std::move(s));
   }
-  static conv_choice choice(const prepared_job& j) { return dynamic_cast<const convolving&>(*j.graph.layers[0].maths).choice(); }
+  static conv_choice choice(const prepared_job& j) {
+    const auto& l = j.graph.layers[0];
+    return choice_of(dynamic_cast<const convolving&>(*l.maths).geometry(l.in[0]));
+  }
 
   fs::path folder_;
   std::shared_ptr<device> dev_ = make_cpu_device();
