@@ -255,7 +255,7 @@ conv_times time_convolution(device& d, const conv_geometry& whole, conv_pass p) 
   auto list = candidates(g);
   std::stable_partition(list.begin(), list.end(), [&](conv_algorithm a) { return !risky(a); });
   for (const auto a : list) {
-    double ms = risky(a) ? single.ms_once(a) * static_cast<double>(g.batch) : 0;
+    double ms = risky(a) ? std::min(single.ms_once(a), single.ms_once(a)) * static_cast<double>(g.batch) : 0;
     if (ms < hopeless * best) ms = all.ms(a);
     t[a] = ms * parts;
     best = std::min(best, ms);
