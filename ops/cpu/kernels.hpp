@@ -115,6 +115,7 @@ struct kernels {
 
   // random.inl
   void (*dropout)(const rng_stream& s, std::uint64_t first_example, double ratio, i64 rows, i64 row_length, const T* x, T* y);
+  void (*sample)(bool gaussian, const rng_stream& s, std::uint64_t first_example, i64 rows, i64 row_length, const T* x, T* y);
   void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
   void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
 
@@ -135,9 +136,10 @@ struct kernels {
   int tile_rows;              // most rows of one product tile
   int dot_rows, dot_columns;  // most rows and columns of one dot tile
   int slack;
-  void (*take_strided)(i64 n, i64 stride, const T* from, T* to);      // to[i] = from[i stride]
-  void (*put_strided)(i64 n, i64 stride, const T* from, T* to);       // to[i stride] = from[i]
-  void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
+  void (*take_strided)(i64 n, i64 stride, const T* from, T* to);                             // to[i] = from[i stride]
+  void (*put_strided)(i64 n, i64 stride, const T* from, T* to);                              // to[i stride] = from[i]
+  void (*copy_rows)(i64 rows, i64 n, const T* from, i64 from_stride, T* to, i64 to_stride);  // n elements of each
+  void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);                         // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds
   // c[rows][panel_width] (row stride ldc) = a [k][rows] times panel [k][panel_width], plus bias[row] unless null.
@@ -156,6 +158,8 @@ struct kernels {
   // batch.inl: vectors over images.
   void (*batch_tile)(int rows, int places, const batch_product<T>& s, const T* a, const T* bias, const T* v,
                      const std::int32_t* to_offset, T* to);
+  void (*batch_pool)(const pool_geometry& g, const T* x, T* y, std::int32_t* index);
+  void (*batch_pool_backward)(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx);
   void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.

@@ -58,6 +58,7 @@ constexpr kernels<T> make_table() {
   t.pointwise_loss = pointwise_loss<T>;
   t.top_k = top_k<T>;
   t.dropout = dropout<T>;
+  t.sample = sample<T>;
   t.fill_uniform = fill_uniform<T>;
   t.fill_gaussian = fill_gaussian<T>;
   t.cell_forward = cell_forward<T>;
@@ -72,6 +73,7 @@ constexpr kernels<T> make_table() {
   t.slack = 2 * lanes_of<T>;
   t.take_strided = take_strided<T>;
   t.put_strided = put_strided<T>;
+  t.copy_rows = copy_rows<T>;
   t.copy_panel = copy_panel<T>;
   t.gather_panel = gather_panel<T>;
   t.scatter_panel = scatter_panel<T>;
@@ -84,6 +86,8 @@ constexpr kernels<T> make_table() {
     t.direct_weights = direct_weights<T>;
     t.batch_tile = batch_tile<T>;
     t.batch_dot = batch_dot<T>;
+    t.batch_pool = batch_pool<T>;
+    t.batch_pool_backward = batch_pool_backward<T>;
     t.winograd_input = winograd_input<T>;
     t.winograd_gradient = winograd_gradient<T>;
     t.winograd_output = winograd_output<T>;

@@ -227,13 +227,18 @@ void backward_data(device& d, const kernels<float>&, const conv_geometry& g, con
   c.run(*p, dx);
 }
 
-void backward_weights(device& d, const kernels<float>&, const conv_geometry& g, const float* x, const float* dy, float* dw) {
+void backward_weights(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
+                      bool add) {
   stay_single();
   const auto p = plan_of(g, conv_pass::backward_weights, false);
+  const i64 count = g.outputs * g.patch();
   call c(d, *p);
   c.give(p->first, x);
   c.give(p->second, dy);
-  c.run(*p, dw);
+  if (!add) return c.run(*p, dw);
+  const scratch<float> own(d, count);  // the library only assigns
+  c.run(*p, own.data);
+  k.axpy(count, 1.0F, own.data, dw);
 }
 
 const char* name_of(dnnl::cpu_isa isa) {

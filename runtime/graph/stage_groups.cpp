@@ -1,6 +1,9 @@
 #include "runtime/graph/stage_groups.hpp"
 
 #include <algorithm>
+#include <memory>
+
+#include "runtime/graph/maths_steps.hpp"
 
 namespace troupe {
 namespace {
@@ -10,12 +13,18 @@ class fuser {
   fuser(const model_graph& g, const std::set<std::string>& own_stage, const std::vector<assignment>& where)
       : g_(g), own_(own_stage), where_(where) {}
 
-  std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
+  std::vector<std::vector<std::uint32_t>> groups(grouping how) {
     std::vector<std::vector<std::uint32_t>> out;
+    std::shared_ptr<const layer> maths;  // of all of the last group
     for (const auto& l : g_.layers) {
-      const bool joins = fuse && !out.empty() && !alone(l) && !alone(g_.layers[out.back().back()]) && lies_as(l, out.back()) &&
-                         keeps_order(l, out.back().front());
-      if (!joins) out.emplace_back();
+      bool joins = (how.all || how.steps) && !out.empty() && !alone(l) && !alone(g_.layers[out.back().back()]) &&
+                   lies_as(l, out.back()) && keeps_order(l, out.back().front());
+      if (joins && !how.all) {
+        auto both = maths ? absorbed(g_, g_.layers[out.back().front()], g_.layers[out.back().back()], *maths, l) : nullptr;
+        joins = both != nullptr;
+        if (joins) maths = std::move(both);
+      }
+      if (!joins) out.emplace_back(), maths = l.maths;
       out.back().push_back(l.index);
     }
     return out;
@@ -66,8 +75,8 @@ class fuser {
 }  // namespace
 
 std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const std::set<std::string>& own_stage,
-                                                     const std::vector<assignment>& where, bool fuse) {
-  return fuser(g, own_stage, where).groups(fuse);
+                                                     const std::vector<assignment>& where, grouping how) {
+  return fuser(g, own_stage, where).groups(how);
 }
 
 }  // namespace troupe

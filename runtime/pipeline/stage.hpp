@@ -37,6 +37,7 @@
 
 #include "ops/layer.hpp"
 #include "runtime/graph/graph.hpp"
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/role.hpp"
@@ -117,18 +118,20 @@ class stage : public role {
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // The maths of one hosted layer; for jobs only (they touch nothing but the slot).
-  void layer_forward(slot& s, std::size_t position, device& d) const;
-  void layer_backward(slot& s, std::size_t position, device& d) const;
+  // The maths of hosted layers that are computed as one; for jobs only (they touch nothing but the slot). What they hold of the packet is
+  // with the first of them, but for the result, which is the last one's.
+  void step_forward(slot& s, const maths_step& step, device& d) const;
+  void step_backward(slot& s, const maths_step& step, device& d) const;
   // Their parts, for layers that put something between them: inputs in place, gradients of the outputs in place, and (last) the
   // gradients of the stage's inputs where backward_done finds them.
   void gather(slot& s, std::size_t position) const;
+  static tensors of_all(const slot& s, const maths_step& step, tensors layer_pass::*which);
   void fill_grad_out(slot& s, std::size_t position, device& d) const;
   void hand_back(slot& s, device& d) const;
   void join_inputs(slot& s, device& d) const;
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, std::size_t position) const;  // what backward_needs() asks for
+  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
@@ -145,6 +148,7 @@ class stage : public role {
     const auto* part = part_at(position);
     return part ? part->as : config_.graph->layers[self().layers[position]];
   }
+  const std::vector<maths_step>& steps() const { return steps_; }
   const part_layer* part_at(std::size_t position) const { return self().parts.empty() ? nullptr : self().parts[position].get(); }
 
  private:
@@ -239,6 +243,7 @@ class stage : public role {
   tensor add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
 
   stage_config config_;
+  std::vector<maths_step> steps_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
