@@ -108,6 +108,7 @@ struct control_plane::impl {
     auto config = host_config_of(s, me);
     config.dev = make_cpu_device();
     if (!config.dev) return net::error{"no_device", "this machine has no usable CPU device"};
+    s.dev = config.dev;
     s.numerics = config.dev->numerics_id();
     s.host = std::make_unique<node_host>(std::move(config));
     s.route.attach(s.data_net.get(), s.host.get());

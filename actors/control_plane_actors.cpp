@@ -353,7 +353,7 @@ class keeper_actor final : public compat::base_actor {
   keeper_actor(caf::actor_config& c, shared& s)
       : compat::base_actor(c),
         s_(s),
-        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route}) {
+        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev}) {
     compat::ignore_unknown(*this);
   }
   const char* name() const override { return "keeper"; }

@@ -137,6 +137,8 @@ void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
     jobs_.erase(id);
     return;
   }
+  for (auto& note : c.notes) out.push_back(log_line{"job " + std::to_string(number_of(id)) + ": " + note});
+  for (auto& chosen : c.overrides) j->what.overrides.push_back(std::move(chosen));
   j->plan = std::move(c);
   j->view.name = j->plan.name;
   j->view.last_step = j->plan.last_step;

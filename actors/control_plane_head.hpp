@@ -42,6 +42,9 @@ struct checked {
   std::uint64_t last_step = 0;
   bool deterministic = true;
   std::shared_ptr<const repl_about> about = {};
+  // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on part of the job's text.
+  std::vector<std::string> overrides = {};
+  std::vector<std::string> notes = {};  // for the log
 };
 struct stored {
   std::uint32_t job = 0;

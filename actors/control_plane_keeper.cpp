@@ -4,6 +4,7 @@
 
 #include "actors/exception_text.hpp"
 #include "actors/repl_about.hpp"
+#include "runtime/node/convolution_times.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
@@ -105,7 +106,16 @@ checked keeper::check(const job_text& what) {
     for (const auto& d : *bad) c.messages.push_back(d.to_string());
     return c;
   }
-  return facts_of(*std::get<std::shared_ptr<prepared_job>>(m));
+  auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(m), *at_.dev);
+  if (const auto* bad = std::get_if<diagnostics>(&settled)) {
+    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+    return c;
+  }
+  auto& s = std::get<settled_convolutions>(settled);
+  c = facts_of(*s.job);
+  c.overrides = overrides_of(s.chosen);
+  c.notes = std::move(s.warnings);
+  return c;
 }
 
 std::string keeper::make(const prepare& what) {
@@ -243,7 +253,8 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
     const auto folder = folder_of(*j);
     fs::create_directories(folder);
     if (what.what == "checkpoint") {
-      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets, at_.numerics, what.step, what.named, {}};
+      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets,
+                   at_.numerics, what.step, what.named,   convolutions_to_keep(*j)};
       if (const auto bad = save_checkpoint(folder.string(), c)) s.error = bad->to_string();
       const auto files = checkpoint_files(folder.string());
       if (s.error.empty() && !files.empty()) s.path = files.front();

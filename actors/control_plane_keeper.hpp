@@ -25,10 +25,11 @@ class keeper {
     std::filesystem::path state;
     node_host& host;
     router& route;
+    std::shared_ptr<device> dev;  // that all jobs run on
   };
   explicit keeper(place at) : at_(std::move(at)) {}
 
-  checked check(const job_text& what);
+  checked check(const job_text& what);    // of the coordinator's node: also measures convolutions, where the job wants that
   std::string make(const prepare& what);  // an error, or the roles are spawned
   // Another plan of the job. Of the coordinator's node: what a person's wish makes of the job that runs.
   plan_found amend(const check_move& what);

@@ -8,6 +8,7 @@
 #include "actors/repl.hpp"
 #include "actors/repl_about.hpp"
 #include "ops/device.hpp"
+#include "runtime/node/convolution_times.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -63,13 +64,17 @@ class embedded_backend final : public repl_backend {
   }
 
   std::string submit(const repl_submission& s, std::uint32_t& job) override {
-    auto made = prepare_text({s.text, s.file, s.overrides}, all_);
-    if (const auto* bad = std::get_if<diagnostics>(&made)) {
+    const auto text_of = [](const diagnostics& bad) {
       std::string all;
-      for (const auto& d : *bad) all += (all.empty() ? "" : "\n") + d.to_string();
+      for (const auto& d : bad) all += (all.empty() ? "" : "\n") + d.to_string();
       return all;
-    }
-    auto& j = std::get<std::shared_ptr<prepared_job>>(made);
+    };
+    auto made = prepare_text({s.text, s.file, s.overrides}, all_);
+    if (const auto* bad = std::get_if<diagnostics>(&made)) return text_of(*bad);
+    auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
+    if (const auto* bad = std::get_if<diagnostics>(&settled)) return text_of(*bad);
+    auto& j = std::get<settled_convolutions>(settled).job;
+    for (const auto& w : std::get<settled_convolutions>(settled).warnings) tell_person_(w);
     std::lock_guard guard(lock_);
     j->id = job = static_cast<std::uint32_t>(rows_.size() + 1);
     repl_job r;
@@ -142,7 +147,7 @@ class embedded_backend final : public repl_backend {
   void keep(const prepared_job& j, const store_effect& s) {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
-    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, {}};
+    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, convolutions_to_keep(j)};
     const auto wrong = write_checkpoint(file, c);
     tell_person_(wrong ? wrong->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/job/convolutions.hpp"
 #include "runtime/node/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/prepare_text.hpp"
@@ -83,6 +84,9 @@ std::optional<record_error> resume_from(prepared_job& j, const std::string& file
     if (c.seed != j.spec.seed) return differs("seed", std::to_string(c.seed), std::to_string(j.spec.seed));
     if (c.packets != j.plan.packets) return differs("packets =", std::to_string(c.packets), std::to_string(j.plan.packets));
     if (c.numerics != numerics) return differs("the numerics", c.numerics, numerics);
+    const auto theirs = kept_convolutions(c.extra), ours = kept_convolutions(convolutions_to_keep(j));
+    const auto shown = [](const std::string& t) { return t.empty() ? std::string("those of the rule") : t; };
+    if (theirs != ours) return differs("the convolutions", shown(theirs), shown(ours));
   }
   j.first_step = c.step;
   j.initial = std::move(c.named);
@@ -103,6 +107,7 @@ std::optional<record_error> save_checkpoint_file(const prepared_job& j, const st
   c.packets = j.plan.packets;
   c.numerics = numerics;
   c.named = s.named;
+  c.extra = convolutions_to_keep(j);
   return write_checkpoint(file, c);
 }
 

@@ -12,6 +12,7 @@
 
 #include "actors/embedded.hpp"
 #include "apps/troupe_commands.hpp"
+#include "apps/troupe_convolutions.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/plain_loop.hpp"
 
@@ -111,17 +112,43 @@ class alternation {
   std::vector<plain_times> rows_;
 };
 
-void tell(const alternation& t, const prepared_job& j, const output& out) {
-  using json = nlohmann::ordered_json;
+using json = nlohmann::ordered_json;
+
+json passes_json(const std::vector<told_pass>& passes) {
+  auto o = json::object();
+  for (const auto& p : passes) {
+    auto& one = o[name_of(p.pass)] = {{"algorithm", p.algorithm}};
+    for (const auto& [name, ms] : p.ms) one["candidates_ms"][name] = ms;
+  }
+  return o;
+}
+
+// "  conv1 forward direct (0.52; winograd 0.61, lowering1 0.80)"
+std::string passes_text(const std::string& layer, const std::vector<told_pass>& passes) {
+  std::string text;
+  for (const auto& p : passes) {
+    text += "  " + left(layer, 22) + left(name_of(p.pass), 9) + p.algorithm;
+    for (std::size_t i = 0; i < p.ms.size(); ++i)
+      text += (i == 0 ? "  of " : ", ") + p.ms[i].first + " " + fixed(p.ms[i].second, 3);
+    text += p.ms.empty() ? "\n" : " ms a packet\n";
+  }
+  return text;
+}
+
+void tell(const alternation& t, const prepared_job& j, const device& d, const std::vector<timed_pass>& times, const output& out) {
   const auto rounded = [](double ms) { return std::round(ms * 1e4) / 1e4; };
   auto layers = json::array();
-  std::string table = left("layer", 24) + right("forward ms", 12) + right("backward ms", 13) + "\n";
+  std::string chosen, table = left("layer", 24) + right("forward ms", 12) + right("backward ms", 13) + "\n";
   for (const auto& l : j.graph.layers) {
     const auto forward = t.of([&](const plain_times& p) { return p.layers[l.index].forward; });
     const auto backward = t.of([&](const plain_times& p) { return p.layers[l.index].backward; });
     const auto name = t.name_of(l.index);
     if (name.empty()) continue;
     layers.push_back({{"name", name}, {"forward_ms", rounded(forward)}, {"backward_ms", rounded(backward)}});
+    if (const auto passes = told_passes(j, l.index, d, times); !passes.empty()) {
+      layers.back()["convolution"] = passes_json(passes);
+      chosen += passes_text(l.name, passes);
+    }
     table += left(name, 24) + right(fixed(forward, 3), 12) + right(fixed(backward, 3), 13) + "\n";
   }
   const auto load = t.of([](const plain_times&p) { return p.load; }), sum = t.of([](const plain_times&p) { return p.sum; });
@@ -140,6 +167,7 @@ void tell(const alternation& t, const prepared_job& j, const output& out) {
                        {"sub_solvers", j.plan.sub_solvers},
                        {"steps", t.samples()}});
   table += left("(load, sum of packets, update)", 30) + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
+  if (!chosen.empty()) table += "convolutions (" + j.spec.convolution + "):\n" + chosen + "\n";
   out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
            " ms, actors " + fixed(t.actors_ms(), 3) + " ms (" + difference(t.plain_ms(), t.actors_ms()) + ")\n");
   out.text("processor time of it: plain loop " + fixed(t.plain_cpu_ms(), 3) + " ms, actors " + fixed(t.actors_cpu_ms(), 3) +
@@ -156,6 +184,10 @@ int run_time(const time_arguments& a, const output& out) {
     return out.wrong(
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
   if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  std::vector<timed_pass> times;
+  if (auto code = settle_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
@@ -165,12 +197,10 @@ int run_time(const time_arguments& a, const output& out) {
   j->spec.train.finish = {};
   j->spec.eval.every = 0;
   j->last_step = 0;
-  const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
   alternation t(j, dev, a.threads, a.steps);
   const auto r = t.run();
   if (!r.ok) return out.failed(r.where, r.error);
-  tell(t, *j, out);
+  tell(t, *j, *dev, times, out);
   return exit_done;
 }
 

@@ -6,6 +6,7 @@
 
 #include "actors/embedded.hpp"
 #include "apps/troupe_commands.hpp"
+#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "ops/device.hpp"
@@ -99,6 +100,7 @@ int run_train(const train_arguments& a, const output& out) {
     if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", no_device);
+  if (auto code = settle_algorithms(j, *dev, out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
@@ -120,14 +122,15 @@ int run_test(const test_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", no_device);
+  if (auto code = settle_algorithms(j, *dev, out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
   // A run that begins at its end: nothing is trained, and the evaluation that every run ends with is all there is.
   j->first_step = j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   j->spec.train.finish = {};
-  const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", no_device);
   told_run told(j, out, dev, a.threads);
   return told.finish();
 }

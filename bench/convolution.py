@@ -21,7 +21,7 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 from compare import machine  # noqa: E402
 
-ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd"]
+ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "onednn"]
 LAYERS = ["lenet_conv1", "lenet_conv2", "cifar_conv1", "cifar_conv2", "cifar_conv3", "alexnet_conv1", "alexnet_conv2", "alexnet_conv3",
           "alexnet_conv4", "alexnet_conv5", "resnet20_16", "resnet20_16_32", "resnet20_32", "resnet20_64"]
 
@@ -95,7 +95,7 @@ Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone:
 """ + "\n".join(products) + """
 
 **What it does not show.** Two threads; how layers cool each other's caches (`troupe time` does); machines without AVX-512, where `auto`
-is lowering1 throughout; oneDNN.
+is lowering1 throughout. oneDNN's rows (of a build that has it) include bringing NCHW into its layouts and back.
 """
     if a.out:
         with open(a.out, "w") as f:

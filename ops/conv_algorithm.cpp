@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "ops/cpu/onednn.hpp"
+
 namespace troupe {
 
 namespace {
@@ -49,8 +51,27 @@ std::string name_of(conv_algorithm a) {
   return {};
 }
 
+const char* name_of(conv_pass p) {
+  return p == conv_pass::forward ? "forward" : p == conv_pass::backward_data ? "data" : "weights";
+}
+
+conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p) {
+  if (p == conv_pass::backward_data) return g.algorithm_data.value_or(g.algorithm);
+  return p == conv_pass::backward_weights ? g.algorithm_weights.value_or(g.algorithm) : g.algorithm;
+}
+
+conv_choice choice_of(const conv_geometry& g) {
+  conv_choice c;
+  for (const auto p : conv_passes_all) c[p] = algorithm_of(g, p);
+  return c;
+}
+
+bool has_f64(conv_algorithm a) {
+  return a == conv_algorithm::lowering1 || a == conv_algorithm::lowering2 || a == conv_algorithm::lowering3;
+}
+
 std::string why_not(conv_algorithm a, const conv_geometry& g) {
-  if (a == conv_algorithm::onednn) return "this build has no oneDNN";
+  if (a == conv_algorithm::onednn) return cpu::onednn_id().empty() ? "this build has no oneDNN" : "";
   if (a != conv_algorithm::winograd) return {};
   const bool fits = g.kernel_h == 3 && g.kernel_w == 3 && unit_stride(g) && g.dilation_h == 1 && g.dilation_w == 1 &&
                     g.pad_h <= 2 && g.pad_w <= 2;

@@ -1,5 +1,5 @@
-// The table of convolution algorithms: names, what each can do, and the rule behind `auto`. Pure functions of the geometry, so that
-// every node of a job chooses alike.
+// The table of convolution algorithms: names, what each can do, and the rule behind `auto`. Pure functions of the geometry (and, for
+// `onednn`, of the build), so that every node of a job chooses alike.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/geometry.hpp"
+#include "ops/shape.hpp"
 
 namespace troupe {
 
@@ -14,16 +15,43 @@ namespace troupe {
 inline constexpr const char* conv_table_id = "conv4";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
+inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
+
+// The algorithm of each pass.
+struct conv_choice {
+  conv_algorithm forward = conv_algorithm::automatic, backward_data = conv_algorithm::automatic,
+                 backward_weights = conv_algorithm::automatic;
+  conv_algorithm& operator[](conv_pass p) {
+    return p == conv_pass::forward ? forward : p == conv_pass::backward_data ? backward_data : backward_weights;
+  }
+  conv_algorithm operator[](conv_pass p) const { return const_cast<conv_choice&>(*this)[p]; }
+  friend bool operator==(const conv_choice&, const conv_choice&) = default;
+};
+
+conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p);  // as g has it
+conv_choice choice_of(const conv_geometry& g);
+
+// What a layer that is a convolution also is, for those who choose its algorithms (runtime/job/convolutions.hpp).
+struct convolving {
+  virtual ~convolving() = default;
+  virtual conv_geometry geometry(const shape& x) const = 0;  // of one packet, with the algorithms that the options name
+};
 
 std::vector<std::string> conv_algorithm_names();  // "auto" first
 conv_algorithm conv_algorithm_named(std::string_view name);
 std::string name_of(conv_algorithm a);
+const char* name_of(conv_pass p);
+bool has_f64(conv_algorithm a);  // the others compute f64 as lowering1 does
 
 // Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it supports. Batch and extents do not matter.
 std::string why_not(conv_algorithm a, const conv_geometry& g);
 
 // Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
 bool over_images(const conv_geometry& g);
+
+class device;
+// What this pass is computed by there, in f32: what g names, or what `auto` is on that device.
+conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass);
 
 // What `auto` stands for: never automatic, always supported. `wide`: the device has 32 registers of 512 bits, for which `direct` and
 // `winograd` are written.

@@ -5,18 +5,29 @@
 #include <type_traits>
 
 #include "ops/cpu/conv_stage.hpp"
+#include "ops/cpu/onednn.hpp"
 
 namespace troupe::cpu {
 
+namespace {
+
+conv_algorithm chosen(const conv_geometry& g, conv_pass pass, bool wide) {
+  const conv_algorithm named = algorithm_of(g, pass);
+  return named == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : named;
+}
+
+}  // namespace
+
 template <class T>
 conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
-  const conv_algorithm a = g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm;
+  const conv_algorithm a = chosen(g, pass, wide);
   assert(why_not(a, g).empty());
   if (a == conv_algorithm::lowering2) return conv_lowering2<T>();
   if (a == conv_algorithm::lowering3) return conv_lowering3<T>();
   if constexpr (std::is_same_v<T, float>) {
     if (a == conv_algorithm::direct) return over_images(g) ? conv_batch() : conv_direct();
     if (a == conv_algorithm::winograd) return conv_winograd();
+    if (a == conv_algorithm::onednn) return conv_onednn();
   }
   return conv_lowering1<T>();
 }
@@ -24,8 +35,7 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
 bool all_in_vectors(const conv_geometry& g, bool wide) {
   using enum conv_pass;
   for (const auto pass : {forward, backward_data, backward_weights})
-    if ((g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm) != conv_algorithm::direct)
-      return false;
+    if (chosen(g, pass, wide) != conv_algorithm::direct) return false;
   return over_images(g);
 }
 
@@ -33,8 +43,8 @@ i64 images_at_once(const conv_geometry& g, bool wide) {
   constexpr i64 cached = i64{1} << 17, pixels_enough = 4096;  // elements
   using enum conv_pass;
   for (const auto pass : {forward, backward_data, backward_weights})
-    if ((g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm) == conv_algorithm::winograd)
-      return g.batch;  // its blocks are as large as its transformed weights want
+    if (const auto a = chosen(g, pass, wide); a == conv_algorithm::winograd || a == conv_algorithm::onednn)
+      return g.batch;  // their own blocks are as large as weights in another layout want
   const i64 image = std::max<i64>(1, g.channels * g.height * g.width + g.outputs * g.pixels());
   const i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});
   constexpr i64 lanes = 16;  // of vectors of images

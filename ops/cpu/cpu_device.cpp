@@ -9,6 +9,7 @@
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
 #include "ops/cpu/kernels.hpp"
+#include "ops/cpu/onednn.hpp"
 
 namespace troupe {
 
@@ -29,7 +30,9 @@ class cpu_device final : public device {
   device_kind kind() const override { return device_kind::cpu; }
   std::string name() const override { return "cpu"; }
   std::string numerics_id() const override {
-    return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id;
+    const auto onednn = onednn_id();
+    return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id +
+           (onednn.empty() ? "" : "/" + onednn);
   }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   pool_statistics pool() const override { return pool_->statistics(); }
@@ -381,9 +384,9 @@ class cpu_device final : public device {
     });
   }
 
- private:
   bool wide() const { return set_.f32.tile_rows == 14; }
 
+ private:
   template <class T>
   static T* out(tensor& t) {
     return t.mutable_data<T>();
@@ -579,6 +582,12 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 
 }  // namespace
 }  // namespace cpu
+
+conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
+  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&d);
+  const auto a = algorithm_of(g, pass);
+  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr && cpu->wide()) : a;
+}
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
   for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})

@@ -12,20 +12,26 @@ namespace troupe {
 
 namespace {
 
-struct convolution final : layer {
+struct convolution final : layer, convolving {
   conv_geometry base;  // without batch, channels and extents
   bool bias;
   filler_spec weight_filler, bias_filler;
 
   explicit convolution(const options& o) : base(conv_window(o)) {
-    base.algorithm = conv_algorithm_named(o.text("algorithm"));
-    if (const auto reason = why_not(base.algorithm, base); !reason.empty()) throw option_error("algorithm", reason);
+    const auto named = [&](const char* key) -> std::optional<conv_algorithm> {
+      if (o.text(key) == "same") return std::nullopt;
+      const auto a = conv_algorithm_named(o.text(key));
+      if (const auto reason = why_not(a, base); !reason.empty()) throw option_error(key, reason);
+      return a;
+    };
+    base.algorithm = *named("algorithm");
+    base.algorithm_data = named("algorithm_data"), base.algorithm_weights = named("algorithm_weights");
     bias = o.flag("bias");
     weight_filler = filler_from(o.table("weight_filler"), "xavier");
     bias_filler = filler_from(o.table("bias_filler"), "constant");
   }
 
-  conv_geometry geometry(const shape& x) const {
+  conv_geometry geometry(const shape& x) const override {
     conv_geometry g = base;
     g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
     return g;
@@ -167,6 +173,12 @@ std::vector<layer_case> cases() {
   };
 }
 
+std::vector<std::string> names_or_same() {
+  std::vector<std::string> names{"same"};
+  for (auto& n : conv_algorithm_names()) names.push_back(std::move(n));
+  return names;
+}
+
 // Every case by every algorithm that takes it.
 std::vector<layer_case> cases_of_all() {
   std::vector<layer_case> all = cases();
@@ -193,23 +205,28 @@ std::vector<layer_case> cases_of_all() {
 }  // namespace
 
 layer_type convolution_layer() {
-  return {.name = "convolution",
-          .doc =
-              "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], "
-              "OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1. weight [outputs, C / groups, kernel_h, kernel_w], bias "
-              "[outputs]. LeCun et al. 1998.",
-          .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
-                    integer_option("kernel_h", 0, "its height, where they differ"),
-                    integer_option("kernel_w", 0, "its width, where they differ"),
-                    integer_option("stride", 1, "step between windows", 1), integer_option("pad", 0, "zeros around the image"),
-                    integer_option("dilation", 1, "step between kernel elements", 1),
-                    integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
-                    flag_option("bias", true, "add a bias to each output channel"),
-                    choice_option("algorithm", conv_algorithm_names(), "how it is computed in f32; auto: by a fixed rule"),
-                    table_option("weight_filler", "initial weights, xavier by default"),
-                    table_option("bias_filler", "initial bias, zero by default")},
-          .make = [](const options& o) { return std::make_unique<convolution>(o); },
-          .cases = cases_of_all()};
+  return {
+      .name = "convolution",
+      .doc =
+          "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], "
+          "OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1. weight [outputs, C / groups, kernel_h, kernel_w], bias "
+          "[outputs]. LeCun et al. 1998.",
+      .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
+                integer_option("kernel_h", 0, "its height, where they differ"),
+                integer_option("kernel_w", 0, "its width, where they differ"),
+                integer_option("stride", 1, "step between windows", 1), integer_option("pad", 0, "zeros around the image"),
+                integer_option("dilation", 1, "step between kernel elements", 1),
+                integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
+                flag_option("bias", true, "add a bias to each output channel"),
+                choice_option("algorithm", conv_algorithm_names(),
+                              "how it is computed in f32 (f64: as lowering1, but for the lowerings); auto: by a fixed rule, or as "
+                              "measured ([job] convolution)"),
+                choice_option("algorithm_data", names_or_same(), "the same for the gradient of its input; same: as algorithm"),
+                choice_option("algorithm_weights", names_or_same(), "the same for the gradient of its weights"),
+                table_option("weight_filler", "initial weights, xavier by default"),
+                table_option("bias_filler", "initial bias, zero by default")},
+      .make = [](const options& o) { return std::make_unique<convolution>(o); },
+      .cases = cases_of_all()};
 }
 
 }  // namespace troupe

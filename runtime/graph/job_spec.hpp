@@ -138,7 +138,8 @@ struct job_spec {
   std::string name;
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
-  std::string precision = "fp32";  // fp32 | f64
+  std::string precision = "fp32";    // fp32 | f64
+  std::string convolution = "rule";  // rule | measured: what `auto` algorithms of convolutions stand for
   dtype type() const { return precision == "f64" ? dtype::f64 : dtype::f32; }
   source_position at;
   data_spec data;

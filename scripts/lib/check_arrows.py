@@ -26,7 +26,10 @@ THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*in
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
 DECIDES = ("runtime/messages/", "runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/", "runtime/sim/", "runtime/exchange/", "runtime/role.hpp")
 WORDS = [
-    (re.compile(r"#[ \t]*pragma[ \t]+omp|<omp\.h>"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
+    (re.compile(r"#[ \t]*pragma[ \t]+omp"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
+    # ops/onednn tells the library's OpenMP to keep to one thread, and nothing else of it.
+    (re.compile(r"<omp\.h>|\bomp_(?!set_num_threads\(1\))\w+\("), "OpenMP is not used: packets are the parallelism",
+     ("ops/cpu/", "ops/layers/", "ops/cuda/", "runtime/", "actors/", "apps/")),
     (THREADS, "threads belong to the shell, not to a pure box", ("ops/",) + DECIDES),
     (CLOCKS, "what decides is pure: no clock, lock or random device", DECIDES),
 ]

@@ -100,6 +100,21 @@ TEST_F(control_head, a_job_is_prepared_everywhere_then_begun_then_ended_everywhe
   EXPECT_EQ(h_->active(), 0u);
 }
 
+// What the coordinator chose when it checked the job is part of the text that every node makes its plan of.
+TEST_F(control_head, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
+  join_all();
+  out_.clear();
+  h_->on("client.1", submit{{"job.toml", "text", {"a=1"}}, true, 5}, now_, out_);
+  const auto id = std::get<check_text>(out_.at(0)).job;
+  checked c;
+  c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1", "n3"}, c.overrides = {"layer.conv1.algorithm=\"direct\""};
+  h_->on_checked(id, c, now_, out_);
+  const auto asked = sent<prepare>();
+  ASSERT_EQ(asked.size(), 2u);
+  for (const auto& [node, p] : asked)
+    EXPECT_EQ(p.what.overrides, (std::vector<std::string>{"a=1", "layer.conv1.algorithm=\"direct\""})) << node;
+}
+
 TEST_F(control_head, a_lost_node_fails_the_job_and_the_next_one_begins) {
   join_all();
   const auto first = run_one({"n1", "n2"});

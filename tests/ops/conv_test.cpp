@@ -1,8 +1,10 @@
 // Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in f64.
 #include "ops/conv_algorithm.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "ops/tensor_values.hpp"
 #include "tests/ops/support.hpp"
@@ -60,6 +62,9 @@ void check(device& dev, const conv_geometry& g, dtype t, double tolerance) {
   EXPECT_LT(distance(dw2, dw), tolerance) << "backward, weights";
 }
 
+// oneDNN adds a gradient of weights up pixel by pixel; the others have blocks.
+double tolerance_of(conv_algorithm a) { return a == conv_algorithm::onednn ? 5e-5 : 1e-5; }
+
 conv_geometry random_geometry(std::mt19937_64& r) {
   const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(r() % static_cast<std::uint64_t>(n)) + 1; };
   conv_geometry g;
@@ -92,7 +97,7 @@ TEST(convolution, every_algorithm_agrees_with_the_reference_on_random_geometries
       for (const auto& name : conv_algorithm_names()) {
         g.algorithm = conv_algorithm_named(name);
         if (!why_not(g.algorithm, g).empty()) continue;
-        check(*dev, g, dtype::f32, 1e-5);
+        check(*dev, g, dtype::f32, tolerance_of(g.algorithm));
         check(*dev, g, dtype::f64, 1e-12);
         if (HasFailure()) return;
       }
@@ -106,8 +111,97 @@ TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
       .batch = 2, .channels = 256, .height = 13, .width = 13, .outputs = 64, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
   for (const auto& name : conv_algorithm_names()) {
     g.algorithm = conv_algorithm_named(name);
-    if (why_not(g.algorithm, g).empty()) check(*dev, g, dtype::f32, 1e-5);
+    if (why_not(g.algorithm, g).empty()) check(*dev, g, dtype::f32, tolerance_of(g.algorithm));
   }
+}
+
+// Every pass against lowering1, called by several threads at once: primitives and their cache are shared.
+TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threads) {
+  if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
+  const auto dev = make_cpu_device();
+  std::vector<std::thread> threads;
+  std::atomic<int> agreed{0};
+  constexpr int rounds = 40;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      std::mt19937_64 r(23);  // the same geometries in all of them
+      for (int i = 0; i < rounds; ++i) {
+        conv_geometry g = random_geometry(r);
+        const shape xs{g.batch, g.channels, g.height, g.width}, ys{g.batch, g.outputs, g.out_h(), g.out_w()};
+        const shape ws{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w};
+        const tensor x = gaussian(*dev, xs, 1, dtype::f32), w = gaussian(*dev, ws, 2, dtype::f32),
+                     bias = gaussian(*dev, {g.outputs}, 3, dtype::f32), dy = gaussian(*dev, ys, 4, dtype::f32);
+        std::vector<tensor> results[2];
+        for (const auto a : {conv_algorithm::lowering1, conv_algorithm::onednn}) {
+          g.algorithm = a;
+          tensor y = test::empty(*dev, ys, dtype::f32), y2 = test::empty(*dev, ys, dtype::f32);
+          tensor dx = test::empty(*dev, xs, dtype::f32), dw = test::empty(*dev, ws, dtype::f32);
+          dev->conv_forward(g, x, w, bias, y);
+          dev->conv_forward(g, x, w, tensor(), y2);
+          dev->conv_backward_data(g, dy, w, dx);
+          dev->conv_backward_weights(g, x, dy, dw);
+          results[a == conv_algorithm::onednn] = {y, y2, dx, dw};
+        }
+        bool all = true;
+        for (std::size_t k = 0; k < 4; ++k) {
+          const double d = distance(results[1][k], as(*dev, results[0][k], dtype::f64));
+          all = all && d < tolerance_of(conv_algorithm::onednn);
+          EXPECT_LT(d, tolerance_of(conv_algorithm::onednn)) << k << ": " << text_of(g);
+        }
+        agreed += all;
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(agreed, 3 * rounds);
+}
+
+TEST(convolution, onednn_gives_the_same_bits_every_time) {
+  if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
+  const auto dev = make_cpu_device();
+  const conv_geometry g{.batch = 5,
+                        .channels = 24,
+                        .height = 13,
+                        .width = 11,
+                        .outputs = 40,
+                        .kernel_h = 3,
+                        .kernel_w = 3,
+                        .pad_h = 1,
+                        .pad_w = 1,
+                        .algorithm = conv_algorithm::onednn};
+  const shape xs{5, 24, 13, 11}, ys{5, 40, 13, 11}, ws{40, 24, 3, 3};
+  const tensor x = gaussian(*dev, xs, 1, dtype::f32), dy = gaussian(*dev, ys, 2, dtype::f32);
+  std::vector<float> first;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<float> got;
+    const auto work = [&] {
+      const tensor held = test::empty(*dev, {i + 1}, dtype::f32);  // other memory each time
+      tensor dw = test::empty(*dev, ws, dtype::f32);
+      dev->conv_backward_weights(g, x, dy, dw);
+      got = test::values_of<float>(dw);
+    };
+    if (i % 2 == 0)
+      work();
+    else
+      std::thread(work).join();
+    if (i == 0) first = got;
+    EXPECT_EQ(got, first);
+  }
+}
+
+// Each pass by an algorithm of its own, and "same" means that of `algorithm`.
+TEST(convolution, passes_may_have_algorithms_of_their_own) {
+  const test::stock layers;
+  const auto made = [&](std::map<std::string, option_value, std::less<>> more) {
+    more["outputs"] = std::int64_t{4}, more["kernel"] = std::int64_t{3};
+    const auto l = layers.make("convolution", {more});
+    return choice_of(dynamic_cast<const convolving&>(*l).geometry({1, 1, 8, 8}));
+  };
+  using enum conv_algorithm;
+  const auto word = [](const char* w) { return option_value(std::string(w)); };
+  EXPECT_EQ(made({}), conv_choice());
+  EXPECT_EQ(made({{"algorithm", word("winograd")}}), (conv_choice{winograd, winograd, winograd}));
+  EXPECT_EQ(made({{"algorithm", word("direct")}, {"algorithm_weights", word("lowering2")}, {"algorithm_data", word("auto")}}),
+            (conv_choice{direct, automatic, lowering2}));
 }
 
 TEST(convolution, auto_is_a_supported_algorithm_for_every_geometry) {

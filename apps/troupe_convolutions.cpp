@@ -1,0 +1,64 @@
+#include "apps/troupe_convolutions.hpp"
+
+#include <algorithm>
+
+#include "apps/troupe_job.hpp"
+#include "ops/device.hpp"
+#include "runtime/record/checkpoint.hpp"
+
+namespace troupe {
+namespace {
+
+// The choice that a checkpoint's run had. Nothing: it had none.
+std::variant<std::optional<conv_table>, record_error> kept_choice(const std::string& file) {
+  auto read = load_checkpoint(file);
+  if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
+  const auto text = kept_convolutions(std::get<checkpoint>(read).extra);
+  if (text.empty()) return std::optional<conv_table>();
+  auto table = conv_table_from(text);
+  if (!table) return record_error{file, {}, "its convolutions are no choice of algorithms"};
+  return table;
+}
+
+}  // namespace
+
+std::optional<int> settle_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume,
+                                     std::vector<timed_pass>* times) {
+  if (j->spec.convolution != "measured") return std::nullopt;
+  if (!resume.empty()) {
+    auto kept = kept_choice(resume);
+    if (auto* bad = std::get_if<record_error>(&kept)) return wrong_file(out, *bad);
+    if (const auto& table = std::get<std::optional<conv_table>>(kept)) {
+      auto made = with_convolutions(*j, *table);
+      if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+      j = std::get<std::shared_ptr<prepared_job>>(made);
+      return std::nullopt;
+    }
+  }
+  auto settled = settle_convolutions(j, d);
+  if (auto* bad = std::get_if<diagnostics>(&settled)) return out.wrong(*bad);
+  auto& s = std::get<settled_convolutions>(settled);
+  for (const auto& w : s.warnings) out.remark(w);
+  j = s.job;
+  if (times) *times = std::move(s.times);
+  return std::nullopt;
+}
+
+std::vector<told_pass> told_passes(const prepared_job& j, std::uint32_t layer, const device& d,
+                                   const std::vector<timed_pass>& times) {
+  std::vector<told_pass> list;
+  for (const auto& task : conv_tasks(j.graph)) {
+    if (task.layer != layer) continue;
+    const auto a = algorithm_on(d, task.geometry, task.pass);
+    const bool as_lowering1 = j.spec.type() != dtype::f32 && !has_f64(a);
+    told_pass t{task.pass, name_of(as_lowering1 ? conv_algorithm::lowering1 : a), {}};
+    for (const auto& m : times)
+      if (m.task.layer == layer && m.task.pass == task.pass)
+        for (const auto& [one, ms] : m.ms) t.ms.emplace_back(name_of(one), ms);
+    std::sort(t.ms.begin(), t.ms.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+    list.push_back(std::move(t));
+  }
+  return list;
+}
+
+}  // namespace troupe

@@ -1,0 +1,271 @@
+// Convolution by oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all three tensors; what lies otherwise
+// (activations are NCHW at every layer's border, weights OIHW) is reordered on the way in and out, so a pass costs its convolution and
+// up to three passes over memory.
+//
+// Primitives are cached by geometry and pass, for the whole process. A primitive is immutable once made: its scratch memory is the
+// caller's, from the device's pool. So any number of threads runs one at the same time, and there is no state that could change
+// results. Each thread tells OpenMP that it wants one thread, before it makes or runs a primitive: the library cuts its work, and with
+// it its sums, by the number of threads it finds.
+#include <omp.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+
+#include "ops/cpu/conv_stage.hpp"
+#include "ops/cpu/onednn.hpp"
+
+namespace troupe::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+// Never destroyed: threads may outlive main's statics, and primitives hold it.
+dnnl::engine& the_engine() {
+  static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+void stay_single() {
+  thread_local const bool single = (omp_set_num_threads(1), true);
+  (void)single;
+}
+
+dnnl::primitive_attr with_own_scratch() {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return a;
+}
+
+// A tensor of a pass: as it lies with us, as the primitive wants it, and what is between.
+struct operand {
+  int name = 0;  // DNNL_ARG_...
+  memory::desc ours, theirs;
+  bool reordered = false;
+  dnnl::reorder reorder;
+  memory::desc reorder_scratch;
+};
+
+struct pass_plan {
+  operand first, second, result;
+  memory::desc bias;  // of forward with one
+  dnnl::primitive primitive;
+  memory::desc scratch;
+};
+
+memory::dims pair(i64 h, i64 w) { return {h, w}; }
+
+struct shapes_of {
+  memory::dims x, w, y, stride, dilation, pad;
+  memory::desc x_ours, w_ours, y_ours;
+  explicit shapes_of(const conv_geometry& g)
+      : x{g.batch, g.channels, g.height, g.width},
+        w{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w},
+        y{g.batch, g.outputs, g.out_h(), g.out_w()},
+        stride(pair(g.stride_h, g.stride_w)),
+        dilation(pair(g.dilation_h - 1, g.dilation_w - 1)),
+        pad(pair(g.pad_h, g.pad_w)) {
+    using tag = memory::format_tag;
+    if (g.groups > 1) w = {g.groups, g.group_outputs(), g.group_channels(), g.kernel_h, g.kernel_w};
+    x_ours = {x, memory::data_type::f32, tag::nchw};
+    w_ours = {w, memory::data_type::f32, g.groups > 1 ? tag::goihw : tag::oihw};
+    y_ours = {y, memory::data_type::f32, tag::nchw};
+  }
+  static memory::desc any(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::any}; }
+};
+
+operand operand_of(int name, const memory::desc& ours, const memory::desc& theirs, bool is_result) {
+  operand o{name, ours, theirs, ours != theirs, {}, {}};
+  if (!o.reordered) return o;
+  const auto &from = is_result ? theirs : ours, &to = is_result ? ours : theirs;
+  const dnnl::reorder::primitive_desc d(the_engine(), from, the_engine(), to, with_own_scratch());
+  o.reorder = dnnl::reorder(d);
+  o.reorder_scratch = d.scratchpad_desc();
+  return o;
+}
+
+constexpr auto algorithm = dnnl::algorithm::convolution_direct;  // its sums are plain ones; Winograd is our own
+
+dnnl::convolution_forward::primitive_desc forward_desc(const conv_geometry& g, const shapes_of& s, bool bias) {
+  using forward = dnnl::convolution_forward;
+  const auto any = shapes_of::any;
+  const memory::desc b({g.outputs}, memory::data_type::f32, memory::format_tag::x);
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto d = bias ? forward::desc(kind, algorithm, any(s.x), any(s.w), b, any(s.y), s.stride, s.dilation, s.pad, s.pad)
+                      : forward::desc(kind, algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
+  return {d, with_own_scratch(), the_engine()};
+}
+
+pass_plan make_forward(const conv_geometry& g, bool bias) {
+  const shapes_of s(g);
+  const auto d = forward_desc(g, s, bias);
+  return {operand_of(DNNL_ARG_SRC, s.x_ours, d.src_desc(), false),
+          operand_of(DNNL_ARG_WEIGHTS, s.w_ours, d.weights_desc(), false),
+          operand_of(DNNL_ARG_DST, s.y_ours, d.dst_desc(), true),
+          bias ? d.bias_desc() : memory::desc(),
+          dnnl::convolution_forward(d),
+          d.scratchpad_desc()};
+}
+
+pass_plan make_backward_data(const conv_geometry& g) {
+  const shapes_of s(g);
+  using backward = dnnl::convolution_backward_data;
+  const auto any = shapes_of::any;
+  const backward::desc wanted(algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
+  const backward::primitive_desc d(wanted, with_own_scratch(), the_engine(), forward_desc(g, s, false));
+  return {operand_of(DNNL_ARG_DIFF_DST, s.y_ours, d.diff_dst_desc(), false),
+          operand_of(DNNL_ARG_WEIGHTS, s.w_ours, d.weights_desc(), false),
+          operand_of(DNNL_ARG_DIFF_SRC, s.x_ours, d.diff_src_desc(), true),
+          {},
+          backward(d),
+          d.scratchpad_desc()};
+}
+
+pass_plan make_backward_weights(const conv_geometry& g) {
+  const shapes_of s(g);
+  using backward = dnnl::convolution_backward_weights;
+  const auto any = shapes_of::any;
+  const backward::desc wanted(algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
+  const backward::primitive_desc d(wanted, with_own_scratch(), the_engine(), forward_desc(g, s, false));
+  return {operand_of(DNNL_ARG_SRC, s.x_ours, d.src_desc(), false),
+          operand_of(DNNL_ARG_DIFF_DST, s.y_ours, d.diff_dst_desc(), false),
+          operand_of(DNNL_ARG_DIFF_WEIGHTS, s.w_ours, d.diff_weights_desc(), true),
+          {},
+          backward(d),
+          d.scratchpad_desc()};
+}
+
+// --- the cache
+
+using plan_key = std::array<i64, 15>;
+plan_key key_of(const conv_geometry& g, conv_pass pass, bool bias) {
+  return {g.batch,    g.channels,   g.height,     g.width,    g.outputs,
+          g.kernel_h, g.kernel_w,   g.stride_h,   g.stride_w, g.pad_h,
+          g.pad_w,    g.dilation_h, g.dilation_w, g.groups,   2 * static_cast<i64>(pass) + (bias ? 1 : 0)};
+}
+
+std::shared_ptr<const pass_plan> plan_of(const conv_geometry& g, conv_pass pass, bool bias) {
+  constexpr std::size_t most = 1024;  // of all jobs of a process; more are made anew when they are needed again
+  static std::mutex lock;
+  static auto* const plans = new std::map<plan_key, std::shared_ptr<const pass_plan>>;
+  const auto key = key_of(g, pass, bias);
+  const std::lock_guard guard(lock);  // held while one is made: milliseconds, once a geometry
+  if (const auto at = plans->find(key); at != plans->end()) return at->second;
+  if (plans->size() >= most) plans->clear();
+  auto made = std::make_shared<const pass_plan>(pass == conv_pass::forward         ? make_forward(g, bias)
+                                                : pass == conv_pass::backward_data ? make_backward_data(g)
+                                                                                   : make_backward_weights(g));
+  plans->emplace(key, made);
+  return made;
+}
+
+// --- one call
+
+// Memory for the time of one call.
+class call {
+ public:
+  call(device& d, const pass_plan& p) : device_(d), stream_(the_engine()) { arguments_[DNNL_ARG_SCRATCHPAD] = fresh(p.scratch); }
+
+  void give(const operand& o, const float* values) {
+    memory ours(o.ours, the_engine(), const_cast<float*>(values));  // the library takes no const, and does not write
+    if (o.reordered) {
+      const memory theirs = fresh(o.theirs);
+      reorder(o, ours, theirs);
+      ours = theirs;
+    }
+    arguments_[o.name] = ours;
+  }
+  void give_bias(const memory::desc& d, const float* values) {
+    arguments_[DNNL_ARG_BIAS] = memory(d, the_engine(), const_cast<float*>(values));
+  }
+  void run(const pass_plan& p, float* result) {
+    const memory ours(p.result.ours, the_engine(), result);
+    const memory theirs = p.result.reordered ? fresh(p.result.theirs) : ours;
+    arguments_[p.result.name] = theirs;
+    p.primitive.execute(stream_, arguments_);
+    if (p.result.reordered) reorder(p.result, theirs, ours);
+    stream_.wait();
+  }
+
+ private:
+  memory fresh(const memory::desc& d) {
+    const auto bytes = d.get_size();
+    if (bytes == 0) return {d, the_engine(), DNNL_MEMORY_NONE};
+    held_.push_back(device_.allocate(bytes));
+    return {d, the_engine(), held_.back()->data};
+  }
+  void reorder(const operand& o, const memory& from, const memory& to) {
+    o.reorder.execute(stream_, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, fresh(o.reorder_scratch)}});
+  }
+
+  device& device_;
+  dnnl::stream stream_;
+  std::vector<std::shared_ptr<storage>> held_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+void forward(device& d, const kernels<float>&, const conv_geometry& g, const float* x, const float* w, const float* bias,
+             float* y) {
+  stay_single();
+  const auto p = plan_of(g, conv_pass::forward, bias != nullptr);
+  call c(d, *p);
+  c.give(p->first, x);
+  c.give(p->second, w);
+  if (bias != nullptr) c.give_bias(p->bias, bias);
+  c.run(*p, y);
+}
+
+void backward_data(device& d, const kernels<float>&, const conv_geometry& g, const float* dy, const float* w, float* dx) {
+  stay_single();
+  const auto p = plan_of(g, conv_pass::backward_data, false);
+  call c(d, *p);
+  c.give(p->first, dy);
+  c.give(p->second, w);
+  c.run(*p, dx);
+}
+
+void backward_weights(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
+                      bool add) {
+  stay_single();
+  const auto p = plan_of(g, conv_pass::backward_weights, false);
+  const i64 count = g.outputs * g.patch();
+  call c(d, *p);
+  c.give(p->first, x);
+  c.give(p->second, dy);
+  if (!add) return c.run(*p, dw);
+  const scratch<float> own(d, count);  // the library only assigns
+  c.run(*p, own.data);
+  k.axpy(count, 1.0F, own.data, dw);
+}
+
+const char* name_of(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return "other";
+  }
+}
+
+}  // namespace
+
+std::string onednn_id() {
+  static const std::string id = [] {
+    const auto* v = dnnl::version();
+    return "onednn-" + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch) + "-" +
+           name_of(dnnl::get_effective_cpu_isa());
+  }();
+  return id;
+}
+
+conv_passes<float> conv_onednn() { return {forward, backward_data, backward_weights}; }
+
+}  // namespace troupe::cpu

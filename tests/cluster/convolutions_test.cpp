@@ -1,0 +1,67 @@
+// A measured job on several daemons: the coordinator's choice is everybody's.
+#include <cstdlib>
+#include <filesystem>
+
+#include "actors/embedded.hpp"
+#include "ops/device.hpp"
+#include "runtime/node/convolution_times.hpp"
+#include "runtime/node/job_file.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+using enum conv_algorithm;
+
+// Figures by which this algorithm is the fastest for conv1 of the tiny job.
+void believe(const std::string& cache_home, conv_algorithm a) {
+  setenv("XDG_CACHE_HOME", cache_home.c_str(), 1);
+  const auto d = make_cpu_device();
+  convolution_cache cache(convolution_cache_file(), machine_words(*d));
+  for (const std::int64_t batch : {24, 12, 8, 6, 4})
+    for (const auto p : conv_passes_all) {
+      const conv_geometry g{.batch = batch, .channels = 1, .height = 8, .width = 8, .outputs = 4, .kernel_h = 3, .kernel_w = 3};
+      conv_times t;
+      for (const auto& name : conv_algorithm_names())
+        if (const auto one = conv_algorithm_named(name); one != automatic && why_not(one, g).empty()) t[one] = one == a ? 0.5 : 5;
+      cache.put(g, p, t);
+    }
+  cache.save();
+}
+
+std::string embedded_hash(const std::vector<std::string>& set) {
+  const auto all = std::make_shared<const tables>(stock_tables());
+  auto spec = parse_job(tiny_job(), "job.toml", *all, set);
+  node_spec local;
+  local.name = "local";
+  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {local});
+  embedded_options o;
+  o.threads = 2;
+  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
+  return run.run().weights_sha256;
+}
+
+class cluster_convolutions : public cluster_test {
+ protected:
+  ~cluster_convolutions() override { unsetenv("XDG_CACHE_HOME"); }
+};
+
+TEST_F(cluster_convolutions, all_nodes_compute_as_the_coordinator_has_chosen) {
+  make_cluster(3);
+  believe(path("first"), lowering3);
+  start("n1");
+  believe(path("others"), lowering2);  // what the other nodes would choose
+  start("n2");
+  start("n3");
+  for (const char* n : {"n1", "n2", "n3"}) ASSERT_TRUE(joined(n));
+  auto set = workers(3, 2);
+  set.emplace_back("job.convolution=measured");
+  const auto r = run(tiny_job(), set);
+  ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  const auto chosen = embedded_hash({"layer.conv1.algorithm=lowering3"});
+  EXPECT_EQ(r.text("weights_sha256"), chosen);
+  EXPECT_NE(embedded_hash({"layer.conv1.algorithm=lowering2"}), chosen) << "else this test proves nothing";
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
