@@ -33,6 +33,7 @@ class planner {
     if (!errors_.empty()) return std::move(errors_);
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
+    plan_.rule_states = options.rule_states;
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
     if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
@@ -41,6 +42,7 @@ class planner {
     if (plan_.placed) check_placed();
     warm_up();
     if (!errors_.empty()) return std::move(errors_);
+    check_recompute(options.own_stage);
     groups_ = stage_groups(g_, options.own_stage, where_, job_.pipeline.fuse == "auto");
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
@@ -291,6 +293,19 @@ class planner {
     stage.in_edges.push_back(number);
     plan_.edges.push_back(e);
     return plan_.edges.back();
+  }
+
+  // Forward has to be the stage's to run, and backward has to have the weights that it ran with.
+  void check_recompute(const std::set<std::string>& own) {
+    for (const auto& l : g_.layers) {
+      if (!l.recompute || !l.in_train) continue;
+      const auto at = position_of(l.spec->key_at, "recompute", l.spec->at);
+      const auto name = "layer " + in_quotes(l.name) + ": recompute = true ";
+      if (own.count(l.type) || l.maths->joint())
+        error(at, name + "is not for layers that compute together with other packets");
+      else if (plan_.rule == weight_rule::latest && !l.params.empty())
+        error(at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep");
+    }
   }
 
   // Actor-based layers do their own maths, on whole tensors.

@@ -13,7 +13,7 @@ class fuser {
   std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
     std::vector<std::vector<std::uint32_t>> out;
     for (const auto& l : g_.layers) {
-      const bool joins = fuse && !out.empty() && !alone(l) && !alone(g_.layers[out.back().back()]) && lies_as(l, out.back()) &&
+      const bool joins = !out.empty() && (fuse || awaited(out.back())) && !alone(l) && !alone(g_.layers[out.back().back()]) && lies_as(l, out.back()) &&
                          keeps_order(l, out.back().front());
       if (!joins) out.emplace_back();
       out.back().push_back(l.index);
@@ -23,6 +23,17 @@ class fuser {
 
  private:
   bool alone(const graph_layer& l) const { return own_.count(l.type) > 0 || (l.maths && l.maths->joint() != nullptr); }
+
+  // A layer of the group that is made again in backward has a reader behind the group. Beside it, that reader keeps no input for as long.
+  bool awaited(const std::vector<std::uint32_t>& group) const {
+    return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) {
+      if (!g_.layers[l].recompute) return false;
+      return std::any_of(g_.layers.begin() + group.back() + 1, g_.layers.end(), [&](const graph_layer& reader) {
+        return std::any_of(reader.inputs.begin(), reader.inputs.end(),
+                           [&](tensor_ref t) { return t.layer == static_cast<std::int32_t>(l); });
+      });
+    });
+  }
 
   // On the same nodes, and each part wants of the group's tensors what the same part makes.
   bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {

@@ -30,9 +30,13 @@ context stage::context_of(slot& s, std::size_t position, device& d) const {
 void stage::keep(slot& s, std::size_t position) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
-  if (!training(s) || !l.wants_backward) return;
+  if (!training(s) || !l.wants_backward || l.recompute) return;
   const auto needs = l.maths->backward_needs(l.in);
   if (needs.inputs) pass.kept.inputs = pass.in;
+  for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
+    const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
+    if (q >= 0 && recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
+  }
   if (needs.outputs) pass.kept.outputs = pass.out;
 }
 
@@ -40,6 +44,8 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   gather(s, position);
+  let_go_read(s, position);
+  take_in_place(s, position);
   const auto ph = s.h.phase;
   if (!pass.plans[ph] || pass.planned_examples[ph] != s.examples) {
     shapes in;
@@ -55,6 +61,7 @@ void stage::layer_forward(slot& s, std::size_t position, device& d) const {
   l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
   keep(s, position);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
+  let_go_done(s, position);
 }
 
 namespace {
@@ -98,17 +105,15 @@ void stage::join_inputs(slot& s, device& d) const {
     auto& whole = s.wholes[n];
     if (!whole || whole.backed()) continue;
     whole.back(d);
-    if (needs_[n].sum) {
-      add_inputs(s, n, d);
-      continue;
-    }
+    if (needs_[n].sum) add_inputs(s, n, d);
     const auto first = needs_[n].features.begin, count = whole.dims()[1];
     for (auto e : needs_[n].edges) {
-      if (!s.inputs[e]) continue;
+      if (!s.inputs[e] || needs_[n].sum) continue;
       const auto region = in_edge(e).region;
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
       copy_features(d, arrived(s, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
+    for (auto e : needs_[n].edges) s.inputs[e].let_go();  // the pieces
   }
 }
 
@@ -136,7 +141,7 @@ void stage::run_forward(slot& s, device& d) const {
 }
 
 // The gradient that a consumer's parts have between them. Features that nobody has are zero.
-tensor stage::joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                               device& d) const {
   tensor all;
   std::int64_t covered = 0;
@@ -147,22 +152,26 @@ tensor stage::joined_gradient(const slot& s, const std::vector<std::size_t>& edg
   all = tensor::allocate(d, dims, config_.type);
   if (covered < dims[1]) d.fill(0.0, all);
   for (auto e : edges)
-    if (s.arriving[e]) copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+    if (s.arriving[e]) {
+      copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+      s.arriving[e].let_go();
+    }
   return all;
 }
 
-// The first addend is handed on as it is; from the second on the sum gets memory of its own, since what was sent is immutable.
-tensor stage::add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
+// Every addend is taken from where it is. The first is handed on; from the second on the sum is made in the first one's memory when nobody
+// else has it, and else gets its own, since what was sent is immutable.
+tensor stage::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   tensor sum;
   bool own = false;
   for (const auto& c : from) {
-    const auto part = c.hosted           ? s.passes[c.at].grad_in[c.port]
-                      : c.pieces.empty() ? s.arriving[c.at]
+    const auto part = c.hosted           ? std::move(s.passes[c.at].grad_in[c.port])
+                      : c.pieces.empty() ? std::move(s.arriving[c.at])
                                          : joined_gradient(s, c.pieces, position, output, d);
     if (!part) continue;
     if (!sum) {
       sum = part;
-    } else if (own) {
+    } else if (own || (own = sum.reclaim())) {
       d.axpy(1.0, part, sum);
     } else {
       auto both = tensor::allocate(d, sum.dims(), sum.type());
@@ -191,9 +200,15 @@ void stage::layer_backward(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   fill_grad_out(s, position, d);
+  restore(s, position, d);
+  const bool alike = l.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == pass.grad_out[0].dims();
+  if (alike && pass.grad_out[0].reclaim()) pass.grad_in[0] = pass.grad_out[0];
   auto c = context_of(s, position, d);
   l.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
   pass.kept = {};
+  for (auto& g : pass.grad_out) g.let_go();
+  for (auto& y : pass.out) y.let_go();
+  pass.again = false;
 }
 
 void stage::run_backward(slot& s, device& d) const {
