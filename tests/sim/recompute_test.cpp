@@ -50,7 +50,7 @@ TEST(recompute, random_flags_in_random_nets_change_no_bit) {
   EXPECT_GT(flagged, 100);
 }
 
-// Eight pairs of layers that each keep something of the image's size, on large packets; four of them end a segment.
+// Forty layers on large packets, of which every fifth is kept.
 job_spec deep(bool recompute) {
   shape_of_job s;
   s.packets = 1;
@@ -69,7 +69,7 @@ job_spec deep(bool recompute) {
     j.layers.push_back(layer_of(name, type, {at}, std::move(o)));
     at = name;
   };
-  for (int k = 0; k < 8; ++k) {
+  for (int k = 0; k < 16; ++k) {
     add("convolution", with({{"outputs", std::int64_t{4}}, {"kernel", std::int64_t{3}}, {"pad", std::int64_t{1}}}));
     add("tanh");
     if (k % 2 == 0) add("dropout", with({{"ratio", 0.1}}));
