@@ -295,12 +295,8 @@ std::string memory_table(const prepared_job& j, const plan_memory& m) {
 
 json memory_json(const prepared_job& j, const plan_memory& m) {
   const auto of = [](const std::string& name, const role_memory& x) {
-    return json{{"name", name},
-                {"parameters", x.parameters},
-                {"gradients", x.gradients},
-                {"states", x.states},
-                {"activations", x.activations},
-                {"workspace", x.workspace},
+    return json{{"name", name},       {"parameters", x.parameters},   {"gradients", x.gradients},
+                {"states", x.states}, {"activations", x.activations}, {"workspace", x.workspace},
                 {"total", x.total()}};
   };
   json o{{"roles", json::array()}, {"nodes", json::array()}};

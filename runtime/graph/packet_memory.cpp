@@ -140,7 +140,8 @@ class walk {
   }
   void demand(std::size_t i, std::size_t k) {
     const auto& v = value_of(i, k);
-    if (v.maker >= 0 && beside(v, i) && recomputes(static_cast<std::size_t>(v.maker))) make_again(static_cast<std::size_t>(v.maker));
+    if (v.maker >= 0 && beside(v, i) && recomputes(static_cast<std::size_t>(v.maker)))
+      make_again(static_cast<std::size_t>(v.maker));
   }
 
   void backward(std::size_t i) {
@@ -192,7 +193,8 @@ class walk {
 
 double hosted_layer::weights(const model_graph& g, dtype t) const {
   double sum = 0;
-  for (std::size_t q = 0; q < layer->params.size(); ++q) sum += bytes_of(part ? part->params[q] : g.params[layer->params[q]].spec.dims, t);
+  for (std::size_t q = 0; q < layer->params.size(); ++q)
+    sum += bytes_of(part ? part->params[q] : g.params[layer->params[q]].spec.dims, t);
   return sum;
 }
 

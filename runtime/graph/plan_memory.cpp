@@ -37,7 +37,9 @@ class estimate {
  private:
   role_memory& at(role_id r) { return m_.roles[index_of(r)]; }
   double block_bytes(const param_block& b) const { return bytes_of(b.count, type_); }
-  double examples() const { return bytes_of(g_.data.count(), g_.ids ? dtype::i32 : type_) + bytes_of(g_.label.count(), dtype::i32); }
+  double examples() const {
+    return bytes_of(g_.data.count(), g_.ids ? dtype::i32 : type_) + bytes_of(g_.label.count(), dtype::i32);
+  }
   bool cut(const param_block& b) const { return b.count != g_.params[b.param].spec.dims.count(); }
 
   // New weights are made in the gradient's memory unless that holds more than the block, or others see it.

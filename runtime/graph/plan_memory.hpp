@@ -15,9 +15,10 @@ namespace troupe {
 
 // Bytes of one role.
 struct role_memory {
-  double parameters = 0;   // shards: their blocks. Others: copies that are not a shard's own on the same node
-  double gradients = 0;    // of all packets of a step that are not added up yet; new weights are made in their place where they can be
-  double states = 0;       // of the update rule
+  double parameters = 0;  // shards: their blocks. Others: copies that are not a shard's own on the same node
+  double gradients =
+      0;              // of all packets of a step that are not added up yet; new weights are made in their place where they can be
+  double states = 0;  // of the update rule
   double activations = 0;  // stages: what all packets in flight hold between forward and backward; loaders: examples
   double workspace = 0;    // while one packet is worked on
   double total() const { return parameters + gradients + states + activations + workspace; }

@@ -13,8 +13,8 @@ class fuser {
   std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
     std::vector<std::vector<std::uint32_t>> out;
     for (const auto& l : g_.layers) {
-      const bool joins = !out.empty() && (fuse || awaited(out.back())) && !alone(l) && !alone(g_.layers[out.back().back()]) && lies_as(l, out.back()) &&
-                         keeps_order(l, out.back().front());
+      const bool joins = !out.empty() && (fuse || awaited(out.back())) && !alone(l) && !alone(g_.layers[out.back().back()]) &&
+                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
       if (!joins) out.emplace_back();
       out.back().push_back(l.index);
     }

@@ -221,8 +221,7 @@ class stage : public role {
   void restore(slot& s, std::size_t position, device& d) const;
   void make_again(slot& s, std::size_t position, device& d) const;
   bool recomputes(std::size_t position) const { return hosted(position).recompute; }
-  tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
-                         device& d) const;
+  tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
   tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
   // Does anything else than the layer's whole output leave along an out-edge?
   bool remade(std::size_t e) const { return !cuts_[e].whole() || out_edge(e).wire != wire_format::as_is; }

@@ -59,7 +59,8 @@ void stage::find_readers() {
       const auto& l = hosted(p);
       if (l.inputs.empty()) continue;
       const auto n = need_at_[p][0];
-      const auto made = std::pair(static_cast<std::size_t>(std::max(0, position_of(l.inputs[0].layer))), std::size_t{l.inputs[0].output});
+      const auto made =
+          std::pair(static_cast<std::size_t>(std::max(0, position_of(l.inputs[0].layer))), std::size_t{l.inputs[0].output});
       const auto has = [](const auto& list, const auto& x) { return std::find(list.begin(), list.end(), x) != list.end(); };
       last[p].input_0 = n >= 0 ? has(last[p].needs, static_cast<std::size_t>(n)) : has(last[p].outputs, made);
     }
@@ -92,7 +93,8 @@ void stage::take_in_place(slot& s, std::size_t position) const {
   if (!l.maths->in_place() || !last_[s.h.phase][position].input_0) return;
   if (training(s) && l.wants_backward && l.maths->backward_needs(l.in).inputs) return;
   auto& pass = s.passes[position];
-  if (pass.in[0].type() == config_.type && pass.in[0].dims() == pass.out[0].dims() && pass.in[0].reclaim()) pass.out[0] = pass.in[0];
+  if (pass.in[0].type() == config_.type && pass.in[0].dims() == pass.out[0].dims() && pass.in[0].reclaim())
+    pass.out[0] = pass.in[0];
 }
 
 // What is sent along an out-edge; the last message takes our handle with it.

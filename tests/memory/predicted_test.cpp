@@ -19,7 +19,8 @@ class predicted : public ::testing::TestWithParam<planned_case> {};
 
 TEST_P(predicted, memory_is_what_the_run_takes) {
   auto set = GetParam().set;
-  for (const char* always : {"data.examples=512", "data.test_examples=2", "eval.every=0", "train.finish={steps=3}"}) set.push_back(always);
+  for (const char* always : {"data.examples=512", "data.test_examples=2", "eval.every=0", "train.finish={steps=3}"})
+    set.push_back(always);
   const auto j = take(read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/" + GetParam().file, stock_tables(), set));
   ASSERT_NE(j, nullptr);
   const auto plan = memory_of(j->plan, j->graph, j->spec);
@@ -36,11 +37,12 @@ TEST_P(predicted, memory_is_what_the_run_takes) {
 
 INSTANTIATE_TEST_SUITE_P(
     nets, predicted,
-    ::testing::Values(planned_case{"lenet", "lenet_fashion.toml", {digits, "pipeline.packets=1", "pipeline.sub_solvers=1"}},
-                      planned_case{"lenet_two_at_once", "lenet_fashion.toml", {digits, "pipeline.packets=2", "pipeline.sub_solvers=2"}},
-                      planned_case{"alexnet", "alexnet.toml", {"data.batch=32", "pipeline.packets=1"}},
-                      planned_case{"resnet20", "resnet20.toml", {"data.batch=128", "pipeline.packets=1"}},
-                      planned_case{"resnet20_fused", "resnet20.toml", {"data.batch=128", "pipeline.packets=2", "pipeline.fuse=\"auto\""}}),
+    ::testing::Values(
+        planned_case{"lenet", "lenet_fashion.toml", {digits, "pipeline.packets=1", "pipeline.sub_solvers=1"}},
+        planned_case{"lenet_two_at_once", "lenet_fashion.toml", {digits, "pipeline.packets=2", "pipeline.sub_solvers=2"}},
+        planned_case{"alexnet", "alexnet.toml", {"data.batch=32", "pipeline.packets=1"}},
+        planned_case{"resnet20", "resnet20.toml", {"data.batch=128", "pipeline.packets=1"}},
+        planned_case{"resnet20_fused", "resnet20.toml", {"data.batch=128", "pipeline.packets=2", "pipeline.fuse=\"auto\""}}),
     [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

@@ -72,13 +72,13 @@ TEST_P(steady, a_step_takes_little_from_the_system) {
   EXPECT_LE(small, 4.0) << "small allocations a message";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    jobs, steady,
-    ::testing::Values(steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
-                      steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
-                      steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1},
-                      steady_case{"two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
-    [](const auto& i) { return std::string(i.param.name); });
+INSTANTIATE_TEST_SUITE_P(jobs, steady,
+                         ::testing::Values(steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
+                                           steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
+                                           steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1},
+                                           steady_case{
+                                               "two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
+                         [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace troupe

@@ -109,8 +109,7 @@ TEST(recompute, refused_where_forward_is_not_the_stages_alone) {
   ASSERT_EQ(refusal(j), "");
   j.layers[1].recompute = true;
   j.layers[1].key_at["recompute"] = {"job.toml", 7, 3};
-  EXPECT_EQ(refusal(j),
-            "job.toml:7:3: layer 'norm': recompute = true is not for layers that compute together with other packets");
+  EXPECT_EQ(refusal(j), "job.toml:7:3: layer 'norm': recompute = true is not for layers that compute together with other packets");
 }
 
 TEST(recompute, refused_where_backward_has_other_weights) {
