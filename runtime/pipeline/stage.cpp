@@ -505,7 +505,7 @@ void stage::clear(slot& s) {
   for (auto& pass : s.passes) {
     pass.in.clear(), pass.out.clear(), pass.params.clear();
     pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
-    pass.kept = {};
+    forget(pass.kept);
   }
 }
 

@@ -133,6 +133,8 @@ class stage : public role {
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
   void keep(slot& s, std::size_t position) const;  // what backward_needs() asks for, but what will be made again
+  // The lists keep their own memory for the next packet.
+  static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
@@ -282,6 +284,10 @@ class stage : public role {
   std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: along an out-edge, as it is or remade
   std::vector<std::vector<bool>> held_;       // by position, output: what a layer of ours that is made again will read
   std::vector<bool> held_need_;               // by need
+  struct backward_wants {
+    bool inputs, outputs;
+  };
+  std::vector<backward_wants> wants_of_;  // by position: backward_needs()
   // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
   struct lane {
     std::uint64_t next = 0, round = 0;

@@ -31,7 +31,7 @@ void stage::keep(slot& s, std::size_t position) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   if (!training(s) || !l.wants_backward || l.recompute) return;
-  const auto needs = l.maths->backward_needs(l.in);
+  const auto needs = wants_of_[position];
   if (needs.inputs) pass.kept.inputs = pass.in;
   for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
     const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
@@ -205,7 +205,7 @@ void stage::layer_backward(slot& s, std::size_t position, device& d) const {
   if (alike && pass.grad_out[0].reclaim()) pass.grad_in[0] = pass.grad_out[0];
   auto c = context_of(s, position, d);
   l.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
-  pass.kept = {};
+  forget(pass.kept);
   for (auto& g : pass.grad_out) g.let_go();
   for (auto& y : pass.out) y.let_go();
   pass.again = false;

@@ -18,6 +18,10 @@ void stage::find_readers() {
   const auto count = me.layers.size();
   held_.resize(count);
   held_need_.assign(needs_.size(), false);
+  for (std::size_t p = 0; p < count; ++p) {
+    const auto wants = hosted(p).maths->backward_needs(hosted(p).in);
+    wants_of_.push_back({wants.inputs, wants.outputs});
+  }
   for (std::size_t p = 0; p < count; ++p) held_[p].assign(hosted(p).out.size(), false);
   for (std::size_t p = 0; p < count; ++p) {
     const auto& l = hosted(p);
@@ -85,13 +89,13 @@ void stage::let_go_done(slot& s, std::size_t position) const {
   for (const auto& [p, o] : last_[s.h.phase][position].outputs)
     if (p == position) pass.out[o].let_go();  // nobody reads it
   const auto& l = hosted(position);
-  if (!training(s) || !l.wants_backward || l.recompute) pass.kept = {};
+  if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
 }
 
 void stage::take_in_place(slot& s, std::size_t position) const {
   const auto& l = hosted(position);
   if (!l.maths->in_place() || !last_[s.h.phase][position].input_0) return;
-  if (training(s) && l.wants_backward && l.maths->backward_needs(l.in).inputs) return;
+  if (training(s) && l.wants_backward && wants_of_[position].inputs) return;
   auto& pass = s.passes[position];
   if (pass.in[0].type() == config_.type && pass.in[0].dims() == pass.out[0].dims() && pass.in[0].reclaim())
     pass.out[0] = pass.in[0];
@@ -122,7 +126,7 @@ void stage::let_go_sent(slot& s) const {
 void stage::restore(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   if (l.recompute) return make_again(s, position, d);
-  if (!l.maths->backward_needs(l.in).inputs) return;
+  if (!wants_of_[position].inputs) return;
   for (std::size_t i = 0; i < l.inputs.size(); ++i) {
     const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
     if (q < 0 || !recomputes(static_cast<std::size_t>(q))) continue;
@@ -146,11 +150,10 @@ void stage::make_again(slot& s, std::size_t position, device& d) const {
   auto c = context_of(s, position, d);
   c.stats_out = nullptr;
   if (s.keeps_lanes && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
-  pass.kept = {};
+  forget(pass.kept);
   l.maths->forward(c, *pass.plans[0], pass.in, pass.params, pass.out, pass.kept);
-  const auto needs = l.maths->backward_needs(l.in);
-  if (needs.inputs) pass.kept.inputs = pass.in;
-  if (needs.outputs) pass.kept.outputs = pass.out;
+  if (wants_of_[position].inputs) pass.kept.inputs = pass.in;
+  if (wants_of_[position].outputs) pass.kept.outputs = pass.out;
   pass.in.clear();
 }
 

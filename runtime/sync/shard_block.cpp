@@ -114,9 +114,16 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
             else
               b.next_value.back(c.dev);
             // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
+            // Or held them, and has let go.
             b.next_rule = b.rule;
-            for (auto& t : b.next_rule)
-              if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
+            for (std::size_t k = 0; k < b.rule.size(); ++k) {
+              if (!b.rule[k].frozen()) continue;
+              b.next_rule[k].let_go();
+              if (b.rule[k].reclaim())
+                b.next_rule[k] = b.rule[k];
+              else
+                b.next_rule[k].back(c.dev);
+            }
             config_.update->update(c.dev, in, b.value, gradient, b.next_value, b.rule, b.next_rule);
             gradient.let_go();  // the job itself may live on for a while
           },
