@@ -243,11 +243,13 @@ void stage::take_weights(const envelope& e) {
 void stage::count_versions() {
   for (std::size_t p = 0; p < params_.size(); ++p) {
     if (hosted(p).params.empty()) continue;
-    std::set<std::uint64_t> alive;
-    for (const auto& [version, values] : params_[p]) alive.insert(version);
-    for (const auto& s : slots_)
-      if (s->at != slot::stage_of::free && !s->passes[p].params.empty()) alive.insert(s->passes[p].version);
-    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive.size()));
+    auto alive = params_[p].size();
+    const auto met = [&](const auto& s) { return s->at != slot::stage_of::free && !s->passes[p].params.empty(); };
+    for (auto s = slots_.begin(); s != slots_.end(); ++s) {
+      const auto same = [&](const auto& other) { return met(other) && other->passes[p].version == (*s)->passes[p].version; };
+      if (met(*s) && !params_[p].count((*s)->passes[p].version) && std::none_of(slots_.begin(), s, same)) ++alive;
+    }
+    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive));
   }
 }
 

@@ -137,7 +137,7 @@ void shard_blocks::updated(shard_block& b) {
   }
   if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
   b.value = std::move(b.next_value);
-  if (!b.next_rule.empty()) b.rule = std::move(b.next_rule);
+  if (!b.next_rule.empty()) std::swap(b.rule, b.next_rule);  // the list's memory serves again
   b.next_rule.clear();
   b.updating = false;
   ++b.version;
