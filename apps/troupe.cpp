@@ -128,6 +128,18 @@ void add_pack(CLI::App& app, pack_arguments& a, choice_made& chosen) {
   c->callback([&] { chosen.run = [&](const output& o) { return run_pack(a, o); }; });
 }
 
+void add_unroll(CLI::App& app, unroll_arguments& a, choice_made& chosen) {
+  auto* c = command(app, "unroll", "Make an autoencoder's weights from those of a stack of Boltzmann machines",
+                    "  troupe train configs/jobs/rbm_stack.toml --out stack.safetensors\n"
+                    "  troupe unroll stack.safetensors --out begin.safetensors\n"
+                    "  troupe train configs/jobs/rbm_autoencoder.toml --weights begin.safetensors\n"
+                    "Each layer NAME of type rbm becomes two of type linear: NAME, and NAME_back with the transposed weights.");
+  c->add_option("FILE", a.file, "Weights of the stack (safetensors; a checkpoint will do)")->required()->option_text("");
+  file_option(*c, "--out", a.out, "Weights file to write (safetensors)")->required();
+  json_flag(*c, chosen.json);
+  c->callback([&] { chosen.run = [&](const output& o) { return run_unroll(a, o); }; });
+}
+
 void add_plan(CLI::App& app, plan_arguments& a, choice_made& chosen) {
   auto* c =
       command(app, "plan", "Show placement, routes, weight delays, bytes per step and memory of a job",
@@ -235,6 +247,7 @@ int run(int argc, char** argv) {
   time_arguments time;
   init_arguments init;
   pack_arguments pack;
+  unroll_arguments unroll;
   plan_arguments plan;
   sim_arguments sim;
   check_arguments check;
@@ -246,6 +259,7 @@ int run(int argc, char** argv) {
   add_time(app, time, chosen);
   add_init(app, init, chosen);
   add_pack(app, pack, chosen);
+  add_unroll(app, unroll, chosen);
   add_plan(app, plan, chosen);
   add_sim(app, sim, chosen);
   add_check(app, check, chosen);

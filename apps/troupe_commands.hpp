@@ -47,6 +47,11 @@ struct init_arguments : job_arguments {
 };
 int run_init(const init_arguments& a, const output& out);  // troupe_setup.cpp
 
+struct unroll_arguments {
+  std::string file, out;
+};
+int run_unroll(const unroll_arguments& a, const output& out);  // troupe_setup.cpp
+
 struct pack_arguments : job_arguments {
   std::string out;
 };

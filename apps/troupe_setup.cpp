@@ -1,14 +1,16 @@
-// `troupe init`, `troupe pack`, `troupe check` and `troupe init-cluster`: what is done before anything runs.
+// `troupe init`, `troupe unroll`, `troupe pack`, `troupe check` and `troupe init-cluster`: what is done before anything runs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/troupe_commands.hpp"
 #include "ops/device.hpp"
 #include "runtime/data/packed.hpp"
+#include "runtime/job/unroll.hpp"
 #include "runtime/node/certificates.hpp"
 #include "runtime/node/cluster_file.hpp"
 #include "runtime/node/document.hpp"
 #include "runtime/node/sim_file.hpp"
+#include "runtime/record/safetensors.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -94,6 +96,21 @@ int run_init(const init_arguments& a, const output& out) {
     out.object({{"event", "init"}, {"file", a.out}, {"parameters", j.graph.parameter_count}, {"weights_sha256", hash}});
   out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(j.graph.parameter_count)) + " parameters, weights sha256 " + hash +
            "\n");
+  return exit_done;
+}
+
+int run_unroll(const unroll_arguments& a, const output& out) {
+  auto read = read_safetensors(a.file);
+  if (auto* bad = std::get_if<record_error>(&read)) return wrong_file(out, *bad);
+  auto made = unroll(std::get<safetensors_content>(read).named);
+  if (auto* why = std::get_if<std::string>(&made)) return out.wrong(a.file, *why);
+  const auto& u = std::get<unrolled>(made);
+  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  if (auto e = write_safetensors(a.out, u.named, {{"format", "pt"}})) return out.failed({}, e->to_string());
+  if (out.json()) out.object({{"event", "unroll"}, {"file", a.out}, {"layers", u.layers}});
+  std::string names;
+  for (const auto& l : u.layers) names += (names.empty() ? "" : ", ") + l;
+  out.text(a.out + ": weights of the linear layers " + names + "\n");
   return exit_done;
 }
 

@@ -6,7 +6,7 @@
 //     call share it (f32 or f64). Extents come from the tensors or from an explicit geometry, never from both.
 //   * An output must be backed. Every primitive ASSIGNS its output, except where its comment says that it adds.
 //   * In place is allowed (input and output the same memory) for map, map_backward (dy, dx), scale, binary, blend (x or y,
-//     out) and dropout only.
+//     out), dropout and sample only.
 //   * Results are a function of the values alone: not of pointer alignment, of the thread, or of what ran before.
 // Errors: wrong sizes and types are bugs and assert. An unsupported type aborts with a message.
 // Threads: every member may be called by several threads at once, as long as they do not write the same tensor.
@@ -28,6 +28,7 @@ enum class device_kind : std::uint8_t { cpu, cuda };
 enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute, elu, gelu, gelu_tanh, inverse_root };
 enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
 enum class binary : std::uint8_t { add, subtract, multiply, maximum };
+enum class draw : std::uint8_t { bernoulli, gaussian };
 
 class device {
  public:
@@ -149,6 +150,9 @@ class device {
   // y = x mask / (1 - ratio). Row r of x (dimension 0) is example first_example + r, and element j of it draws number j of that
   // example's stream, so the mask does not depend on how a batch is cut. The same call maps dy to dx.
   virtual void dropout(const rng_stream& s, std::uint64_t first_example, double ratio, const tensor& x, tensor& y) = 0;
+  // A number drawn for each element of x, rows and their streams as in dropout. bernoulli: y = 1 with probability x, else 0;
+  // gaussian: y = x + a number of mean 0 and variance 1.
+  virtual void sample(draw d, const rng_stream& s, std::uint64_t first_example, const tensor& x, tensor& y) = 0;
   virtual void fill_uniform(const rng_stream& s, double low, double high, tensor& t) = 0;
   virtual void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) = 0;
 

@@ -140,6 +140,7 @@ struct layer {
 
   virtual bool is_loss() const { return false; }    // output 0 is a scalar to minimise, mean over the packet's examples
   virtual bool is_metric() const { return false; }  // output 0 is a scalar to report; no gradient flows back
+  virtual bool more_is_better() const { return true; }  // of a metric: the first such one is the job's accuracy
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }
   // True: forward may be given outputs[0] in the memory of inputs[0], and backward grad_in[0] in that of grad_out[0]: shapes are alike and

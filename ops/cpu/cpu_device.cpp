@@ -286,6 +286,13 @@ class cpu_device final : public device {
       k.dropout(s, first_example, ratio, x.dims()[0], x.dims().count_from(1), x.data<T>(), out<T>(y));
     });
   }
+  void sample(draw d, const rng_stream& s, std::uint64_t first_example, const tensor& x, tensor& y) override {
+    assert(x.count() == y.count());
+    run("sample", y, [&](const auto& k, auto v) {
+      using T = decltype(v);
+      k.sample(d == draw::gaussian, s, first_example, x.dims()[0], x.dims().count_from(1), x.data<T>(), out<T>(y));
+    });
+  }
   void fill_uniform(const rng_stream& s, double low, double high, tensor& t) override {
     run("fill_uniform", t, [&](const auto& k, auto v) { k.fill_uniform(s, low, high, t.count(), out<decltype(v)>(t)); });
   }

@@ -115,6 +115,7 @@ struct kernels {
 
   // random.inl
   void (*dropout)(const rng_stream& s, std::uint64_t first_example, double ratio, i64 rows, i64 row_length, const T* x, T* y);
+  void (*sample)(bool gaussian, const rng_stream& s, std::uint64_t first_example, i64 rows, i64 row_length, const T* x, T* y);
   void (*fill_uniform)(const rng_stream& s, double low, double high, i64 n, T* x);
   void (*fill_gaussian)(const rng_stream& s, double mean, double deviation, i64 n, T* x);
 

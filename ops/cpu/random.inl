@@ -103,15 +103,36 @@ inline void turn(double u, double& c, double& s) {
 }
 
 // Box and Muller 1958: numbers j and 32 + j of a block of 64 make a pair.
+inline void normal_block(const word* r, double mean, double deviation, double* v) {
+  for (int j = 0; j < random_block / 2; ++j) {
+    const double radius = deviation * square_root(-2.0 * log_of(unit(r[j])));
+    double c, d;
+    turn(unit(r[32 + j]), c, d);
+    v[j] = mean + radius * c;
+    v[32 + j] = mean + radius * d;
+  }
+}
+
 template <class T>
 void fill_gaussian(const rng_stream& s, double mean, double deviation, i64 n, T* x) {
-  fill_random(s, n, x, [=](const word* r, double* v) {
-    for (int j = 0; j < random_block / 2; ++j) {
-      const double radius = deviation * square_root(-2.0 * log_of(unit(r[j])));
-      double c, d;
-      turn(unit(r[32 + j]), c, d);
-      v[j] = mean + radius * c;
-      v[32 + j] = mean + radius * d;
+  fill_random(s, n, x, [=](const word* r, double* v) { normal_block(r, mean, deviation, v); });
+}
+
+template <class T>
+void sample(bool gaussian, const rng_stream& s, std::uint64_t first_example, i64 rows, i64 row_length, const T* x, T* y) {
+  word r[random_block];
+  double v[random_block];
+  for (i64 row = 0; row < rows; ++row, x += row_length, y += row_length) {
+    const word example = static_cast<word>(first_example + static_cast<std::uint64_t>(row));
+    for (i64 i = 0; i < row_length; i += random_block) {
+      philox(s.key, static_cast<std::uint64_t>(i / random_block), example, s.a, s.b, r);
+      const i64 n = smallest(random_block, row_length - i);
+      if (gaussian) {
+        normal_block(r, 0.0, 1.0, v);
+        for (i64 j = 0; j < n; ++j) y[i + j] = static_cast<T>(static_cast<double>(x[i + j]) + v[j]);
+      } else {
+        for (i64 j = 0; j < n; ++j) y[i + j] = unit(r[j]) < static_cast<double>(x[i + j]) ? T(1) : T(0);
+      }
     }
-  });
+  }
 }

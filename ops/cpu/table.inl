@@ -58,6 +58,7 @@ constexpr kernels<T> make_table() {
   t.pointwise_loss = pointwise_loss<T>;
   t.top_k = top_k<T>;
   t.dropout = dropout<T>;
+  t.sample = sample<T>;
   t.fill_uniform = fill_uniform<T>;
   t.fill_gaussian = fill_gaussian<T>;
   t.cell_forward = cell_forward<T>;

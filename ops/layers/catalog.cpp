@@ -27,6 +27,7 @@
   LAYER(max_pool) \
   LAYER(pad) \
   LAYER(prelu) \
+  LAYER(rbm) \
   LAYER(relu) \
   LAYER(rnn) \
   LAYER(scale) \
@@ -36,6 +37,7 @@
   LAYER(softmax) \
   LAYER(softmax_loss) \
   LAYER(split) \
+  LAYER(squared_error) \
   LAYER(tanh) \
   LAYER(upsample)
 // clang-format on

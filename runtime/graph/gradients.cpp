@@ -5,13 +5,19 @@
 namespace troupe {
 namespace {
 
+// Does a gradient go on from layer `g` to what its input k comes from?
+bool flows(const model_graph& graph, const graph_layer& g, std::size_t k) {
+  const bool learns_alone = graph.local && g.maths->is_loss() && !g.params.empty();
+  return g.maths->differentiable(k) && !learns_alone;
+}
+
 // Per layer: does a gradient of its outputs lead to anything that is trained, or (running statistics leave with the gradients) folded?
 std::vector<bool> trains(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (const auto& g : graph.layers) {
     bool t = !g.params.empty();
     for (std::size_t k = 0; k < g.inputs.size(); ++k)
-      t = t || (g.inputs[k].layer >= 0 && g.maths->differentiable(k) && found[static_cast<std::size_t>(g.inputs[k].layer)]);
+      t = t || (g.inputs[k].layer >= 0 && flows(graph, g, k) && found[static_cast<std::size_t>(g.inputs[k].layer)]);
     found[g.index] = t;
   }
   return found;
@@ -25,7 +31,7 @@ std::vector<bool> reaches_loss(const model_graph& graph) {
     if (g->maths->is_loss()) found[g->index] = true;
     if (!found[g->index]) continue;
     for (std::size_t k = 0; k < g->inputs.size(); ++k)
-      if (g->inputs[k].layer >= 0 && g->maths->differentiable(k)) found[static_cast<std::size_t>(g->inputs[k].layer)] = true;
+      if (g->inputs[k].layer >= 0 && flows(graph, *g, k)) found[static_cast<std::size_t>(g->inputs[k].layer)] = true;
   }
   return found;
 }
@@ -43,8 +49,7 @@ void mark_gradients(model_graph& graph) {
     g.grad_in_wanted.clear();
     for (std::size_t k = 0; k < g.inputs.size(); ++k) {
       const auto from = g.inputs[k].layer;
-      g.grad_in_wanted.push_back(g.wants_backward && from >= 0 && g.maths->differentiable(k) &&
-                                 trained[static_cast<std::size_t>(from)]);
+      g.grad_in_wanted.push_back(g.wants_backward && from >= 0 && flows(graph, g, k) && trained[static_cast<std::size_t>(from)]);
     }
   }
 }

@@ -60,6 +60,7 @@ class builder {
       check_phases();
       check_ends();
       if (errors_.empty()) {
+        graph_.local = job_.train.algorithm == "cd";
         mark_gradients(graph_);
         check_trained();
         check_algorithm();
@@ -389,11 +390,14 @@ class builder {
     }
   }
 
-  // What is carried nowhere, or what nobody carries.
+  // What is carried nowhere, or what nobody carries; learning by oneself where nobody does.
   void check_algorithm() {
+    const auto at = position_of(job_.train.key_at, "algorithm", job_.train.at);
     if (job_.train.algorithm == "bptt" && !graph_.carries())
-      error(position_of(job_.train.key_at, "algorithm", job_.train.at),
-            "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\"");
+      error(at, "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\"");
+    const auto alone = [this](const graph_layer& g) { return g.maths->is_loss() && has_trainable(graph_, g); };
+    if (graph_.local && std::none_of(graph_.layers.begin(), graph_.layers.end(), alone))
+      error(at, "algorithm = \"cd\" trains layers that have a loss of their own, but there is none (rbm): use \"bp\"");
   }
 
   // Parameters that no gradient ever reaches would leave the worker waiting for them.

@@ -52,8 +52,9 @@ struct graph_layer {
 struct model_graph {
   std::vector<graph_layer> layers;  // topological order, ties by position in the file
   std::vector<graph_param> params;
-  shape data, label;  // of one training packet
-  bool ids = false;   // data is i32, not of the job's precision
+  shape data, label;   // of one training packet
+  bool ids = false;    // data is i32, not of the job's precision
+  bool local = false;  // algorithm "cd": a layer that is a loss and has parameters (rbm) sends no gradient to its inputs
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0;

@@ -164,23 +164,16 @@ class planner {
   }
 
   // Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
-  // packets at each of its consumers; where the last of these is a loss or a metric, the credit is not back until it has seen the packet.
-  // With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for another: joins
-  // cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
+  // packets at each of its consumers, and every loss and metric is one of them (add_windows): the credit is not back until it has seen
+  // the packet. With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for
+  // another: joins cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
   std::uint32_t under_way(packet_range packets, bool train) const {
     if (!plan_.placed) return plan_.in_flight();
-    const auto runs = [&](const graph_layer& l) { return train ? l.in_train : l.in_test; };
-    const auto loads = [](const graph_layer& l) {
-      return std::any_of(l.inputs.begin(), l.inputs.end(), [](tensor_ref t) { return t.layer == from_data; });
-    };
-    const auto last = [](const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); };
-    const bool seen_last =
-        std::all_of(g_.layers.begin(), g_.layers.end(), [&](const graph_layer& l) { return !last(l) || !runs(l) || loads(l); });
     std::uint32_t n = 0;
     for (const auto& r : plan_.ranges) {
       if (intersection(r, packets).count == 0) continue;
       for (const auto& l : g_.layers) {
-        if (!runs(l) || !loads(l) || (seen_last && !last(l))) continue;
+        if (!reports(l) || !(train ? l.in_train : l.in_test)) continue;
         const auto& a = where_[l.index];
         if (a.kind != split_kind::batch)
           n += plan_.in_flight();
@@ -188,7 +181,7 @@ class planner {
           for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan_.in_flight() : 0;
       }
     }
-    return n;
+    return std::max(n, plan_.in_flight());  // where nothing reports: an evaluation that evaluates nothing
   }
   std::uint32_t under_way(packet_range packets) const { return std::max(under_way(packets, true), under_way(packets, false)); }
 
@@ -227,7 +220,39 @@ class planner {
   void add_all_edges() {
     const auto roles = plan_.roles.size();
     for (std::size_t r = 0; r < roles; ++r)
-      if (plan_.roles[r].kind == role_kind::stage) add_edges(plan_.roles[r].id);
+      if (plan_.roles[r].kind == role_kind::stage) {
+        add_edges(plan_.roles[r].id);
+        add_windows(plan_.roles[r].id);
+      }
+  }
+
+  static bool reports(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); }
+
+  // A loss or metric that takes nothing from the loader (a reconstruction beside what it is made from) is sent the labels, or else the
+  // data, all the same: only so does its credit bound how many packets are under way. Without, a loader runs ahead of it, and two ways
+  // of unlike length that meet there fill it with halves of different packets.
+  void add_windows(role_id s) {
+    const tensor_ref what{from_data, static_cast<std::uint16_t>(g_.classes > 0 ? 1 : 0)};
+    for (auto l : std::vector<std::uint32_t>(plan_[s].layers)) {
+      const auto& layer = g_.layers[l];
+      if (!reports(layer)) continue;
+      const auto me = std::find(stage_of_[l].begin(), stage_of_[l].end(), s) - stage_of_[l].begin();
+      const auto& part = where_[l].parts[static_cast<std::size_t>(me)];
+      for (std::size_t w = 0; w < plan_.loaders.size(); ++w) {
+        const auto packets = intersection(plan_.ranges[w], part.packets);
+        const auto seen = [&](std::uint32_t i) {
+          const auto& e = plan_.edges[i];
+          return e.from == plan_.loaders[w] && (e.in_train || !layer.in_train) && (e.in_test || !layer.in_test);
+        };
+        const auto& in = plan_[s].in_edges;
+        if (packets.count == 0 || std::any_of(in.begin(), in.end(), seen)) continue;
+        auto& e = edge(what, plan_.loaders[w], s, {}, {});
+        e.packets = plan_.placed ? packets : packet_range{0, ~0u};
+        e.credit = plan_.in_flight();
+        e.in_train = e.in_train || layer.in_train;
+        e.in_test = e.in_test || layer.in_test;
+      }
+    }
   }
 
   // One edge for each tensor, and part of one, that stage `s` needs from elsewhere, in the order its layers ask for them.

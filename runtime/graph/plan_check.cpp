@@ -36,7 +36,7 @@ class checker {
     check_halves();
     for (const auto& l : g_.layers) check_claims(l);
     for (const auto& r : p_.roles)
-      if (r.kind == role_kind::stage) check_inputs(r);
+      if (r.kind == role_kind::stage) check_inputs(r), check_window(r);
     check_tester();
     for (auto& f : check_parameters(p_, g_, parts_)) faults_.push_back(std::move(f));
     return std::move(faults_);
@@ -198,6 +198,29 @@ class checker {
     return part ? made(g_, what, part->features) : feature_range{};
   }
 
+  // What a loader sends for the sake of its credit: to a stage that reports, and hears nothing else from it.
+  bool is_window(const plan_edge& e) const {
+    const auto reports = [this](std::uint32_t l) { return g_.layers[l].maths->is_loss() || g_.layers[l].maths->is_metric(); };
+    const auto& to = p_[e.to];
+    return p_[e.from].kind == role_kind::loader && e.region.whole() && e.need.whole() &&
+           std::any_of(to.layers.begin(), to.layers.end(), reports);
+  }
+
+  // Losses and metrics hear from the loader: its credit bounds the packets that can be under way in front of them.
+  void check_window(const role_plan& r) {
+    if (r.tester) return;  // one stage, whose loader waits for it
+    for (auto index : r.layers) {
+      const auto& l = g_.layers[index];
+      if ((!l.maths->is_loss() && !l.maths->is_metric()) || (!l.in_train && !l.in_test)) continue;
+      const auto heard = [&](std::uint32_t i) {
+        const auto& e = p_.edges[i];
+        return p_[e.from].kind == role_kind::loader && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
+      };
+      if (std::none_of(r.in_edges.begin(), r.in_edges.end(), heard))
+        fault(l, r.name + " reports, but no loader waits for it: packets would run ahead of it without bound");
+    }
+  }
+
   void check_inputs(const role_plan& r) {
     std::set<std::uint32_t> read;
     for (std::size_t k = 0; k < r.layers.size(); ++k) {
@@ -217,7 +240,7 @@ class checker {
       }
     }
     for (auto e : r.in_edges)
-      if (!read.count(e))
+      if (!read.count(e) && !is_window(p_.edges[e]))
         fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
   }
 

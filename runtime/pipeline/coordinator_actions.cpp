@@ -73,7 +73,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
     for (const auto& l : config_.graph->layers) {
       if (l.name != name) continue;
       if (l.maths->is_loss()) loss += l.loss_weight * value;
-      if (l.maths->is_metric() && !have_accuracy) {
+      if (l.maths->is_metric() && l.maths->more_is_better() && !have_accuracy) {
         have_accuracy = true;
         accuracy_ = value;
       } else if (l.maths->is_metric()) {

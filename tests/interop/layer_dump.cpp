@@ -78,6 +78,8 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
   maths->forward(c, *p, in, params, out, kept);
   for (std::size_t i = 0; i < out.size(); ++i) file.emplace_back("out." + std::to_string(i), out[i]);
   for (std::size_t i = 0; i < stats.size(); ++i) file.emplace_back("stat." + std::to_string(i), stats[i]);
+  if (type.name == "rbm")  // what was drawn
+    for (std::size_t i = 0; i < 2; ++i) file.emplace_back("extra." + std::to_string(i), kept.extra[i]);
   if (!stats.empty()) {  // what evaluation makes of the running ones
     tensors tested{tensor::declare(out[0].dims(), dtype::f32)};
     context t{d, phase::test, 1, 0, 0, 0, 0, 1, nullptr};

@@ -216,6 +216,20 @@ def check_running(o, t, x, w):
     return worst
 
 
+def rbm(o, x, w, drawn, vk):
+    """Free energies, with what was drawn held constant (outputs: loss, hidden, reconstruction)."""
+    weight, c, b = w
+    v0, vk = x[0].flatten(1), vk.flatten(1)
+    gaussian = o.text("hidden") == "gaussian"
+
+    def free(v):
+        a = F.linear(v, weight, c)
+        return (-v @ b - (a**2 / 2 if gaussian else F.softplus(a)).sum(1)).mean()
+
+    a = F.linear(v0, weight, c)
+    return free(v0) - free(vk), a if gaussian else torch.sigmoid(a), torch.sigmoid(drawn @ weight + b).reshape(x[0].shape)
+
+
 ORACLES = {
     "rnn": recurrent(lambda o, a: (torch.rnn_relu if o.text("activation") == "relu" else torch.rnn_tanh)(*a), 1),
     "lstm": recurrent(lambda o, a: torch.lstm(a[0], (a[1], a[1]), *a[2:]), 4),
@@ -241,6 +255,8 @@ ORACLES = {
     "layer_norm": layer_norm,
     "batch_norm": batch_norm,
     "softmax": lambda o, x, w: F.softmax(x[0], 1),
+    "rbm": rbm,
+    "squared_error": lambda o, x, w: ((x[0] - x[1]) ** 2).sum() / x[0].shape[0],
     "scale": lambda o, x, w: x[0] * per_channel(w[0], x[0]) + (per_channel(w[1], x[0]) if len(w) > 1 else 0),
     "bias": lambda o, x, w: x[0] + per_channel(w[0], x[0]),
     "split": lambda o, x, w: [x[0] * 1 for _ in range(o.int("copies"))],
@@ -273,7 +289,7 @@ def check(path):
     leaves.update({f"grad_param.{i}": v for i, v in enumerate(w)})
     for v in leaves.values():
         v.requires_grad_(True)
-    y = ORACLES[kind](o, x, w)
+    y = ORACLES[kind](o, x, w, *many("extra"))
     y = list(y) if isinstance(y, (list, tuple)) else [y]
     worst = check_running(o, t, x, w) if kind == "batch_norm" else 0.0
     for i, v in enumerate(y):

@@ -150,6 +150,10 @@ class random_layers {
            return r.plain({r.any(2)}, with({{"shared", r.chance()}}));
          }},
         {"softmax", channels},
+        {"rbm",
+         [](self& r) {
+           return r.plain({r.any(2)}, with({{"units", r.extent(12)}, {"steps", r.in(1, 3)}, {"visible", std::string("sample")}}));
+         }},
         {"scale",
          [](self& r) {
            return r.plain({r.any(2)}, with({{"bias", r.chance()}}));

@@ -209,6 +209,13 @@ TEST(plan_check, an_edge_for_other_packets_or_from_somebody_else_is_named) {
   EXPECT_THAT(s.faults(), Contains(HasSubstr("sends host0/b.0 what that does not read")));
 }
 
+TEST(plan_check, a_loss_hears_from_its_loader) {
+  planned p(beside());
+  auto& e = p.plan.edges[p.edge("worker0/loader", "worker0/loss")];
+  e.in_test = false;
+  EXPECT_THAT(p.faults(), Contains(HasSubstr("layer 'loss': worker0/loss reports, but no loader waits for it")));
+}
+
 TEST(plan_check, a_gradient_has_a_way_back) {
   planned p(apart());
   p.plan.edges[p.edge("host2/c.0", "host0/score")].grad_back = false;

@@ -188,7 +188,16 @@ class random_net {
     add(j, "pad", {at_}, with({{"top", offset}, {"left", offset}, {"bottom", 1 - offset}, {"right", 1 - offset}, {"mode", mode}}));
   }
   void losses(job_spec& j, const std::string& score) {
-    const auto which = draw(0, 5);
+    const auto which = draw(0, 6);
+    if (which == 6) {  // a machine that learns to make scores, and sends its gradient on (algorithm "bp")
+      add(j, "rbm", {score}, with({{"units", draw(1, 6)}, {"steps", draw(1, 2)}}));
+      const auto machine = at_;
+      add(j, "linear", {machine + ".1"}, with({{"outputs", std::int64_t{4}}}));
+      add(j, "softmax_loss", {at_, "label"});
+      add(j, "squared_error", {machine + ".2", score});
+      j.layers.back().phase = "test";
+      return;
+    }
     if (which == 3) return add(j, "hinge", {score, "label"}, with({{"norm", std::string(chance(0.5) ? "l1" : "l2")}}));
     if (which == 4) return add(j, "sigmoid_cross_entropy", {score, "label"});
     add(j, "softmax_loss", {score, "label"});
