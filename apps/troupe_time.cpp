@@ -59,6 +59,7 @@ class alternation {
   double actors_ms() const { return median(actor_times_); }
   double plain_cpu_ms() const { return median(plain_cpu_); }
   double actors_cpu_ms() const { return median(actor_cpu_); }
+  std::string name_of(std::uint32_t layer) const { return plain_.name_of(layer); }
   std::size_t samples() const { return plain_times_.size(); }
   double of(const std::function<double(const plain_times&)>& part) const {
     std::vector<double> v;
@@ -118,8 +119,10 @@ void tell(const alternation& t, const prepared_job& j, const output& out) {
   for (const auto& l : j.graph.layers) {
     const auto forward = t.of([&](const plain_times& p) { return p.layers[l.index].forward; });
     const auto backward = t.of([&](const plain_times& p) { return p.layers[l.index].backward; });
-    layers.push_back({{"name", l.name}, {"forward_ms", rounded(forward)}, {"backward_ms", rounded(backward)}});
-    table += left(l.name, 24) + right(fixed(forward, 3), 12) + right(fixed(backward, 3), 13) + "\n";
+    const auto name = t.name_of(l.index);
+    if (name.empty()) continue;
+    layers.push_back({{"name", name}, {"forward_ms", rounded(forward)}, {"backward_ms", rounded(backward)}});
+    table += left(name, 24) + right(fixed(forward, 3), 12) + right(fixed(backward, 3), 13) + "\n";
   }
   const auto load = t.of([](const plain_times&p) { return p.load; }), sum = t.of([](const plain_times&p) { return p.sum; });
   const auto update = t.of([](const plain_times& p) { return p.update; });

@@ -23,7 +23,8 @@ std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 
 
 bool over_images(const conv_geometry& g) {
   const auto out = g.group_outputs();
-  const bool images_fill = 8 * empty_lanes(g.batch) <= g.batch, features_fill = 16 * empty_lanes(out) <= out;
+  const auto images = g.of_batch > 0 ? g.of_batch : g.batch;
+  const bool images_fill = 8 * empty_lanes(images) <= images, features_fill = 16 * empty_lanes(out) <= out;
   // A vector of images holds 16 of them at once: more than this leaves the cache.
   const auto block = 16 * (g.group_channels() * (g.height + 2 * g.pad_h) * (g.width + 2 * g.pad_w) + out * g.pixels());
   return images_fill && !features_fill && block <= (1 << 19);

@@ -11,7 +11,7 @@
 namespace troupe {
 
 // Changes whenever a row or the rule does: part of the numerics id.
-inline constexpr const char* conv_table_id = "conv2";
+inline constexpr const char* conv_table_id = "conv3";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 

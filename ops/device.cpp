@@ -70,13 +70,13 @@ void device::conv_backward_data(const conv_geometry& g, const tensor& dy, const 
   });
 }
 
-void device::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw) {
+void device::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
   const conv_slices s{g};
   tensor col = tensor::allocate(*this, shape{g.patch(), g.pixels()}, x.type());
   each_image_and_group(g, [&](std::int64_t image, std::int64_t group) {
     im2col(g, image, group, x, col);
     tensor out = s.weights(dw, group);
-    gemm({.transpose_b = true, .m = g.group_outputs(), .n = g.patch(), .k = g.pixels(), .beta = image == 0 ? 0.0 : 1.0},
+    gemm({.transpose_b = true, .m = g.group_outputs(), .n = g.patch(), .k = g.pixels(), .beta = image == 0 && !add ? 0.0 : 1.0},
          s.output(dy, image, group), col, out);
   });
 }

@@ -30,6 +30,14 @@ enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
 enum class binary : std::uint8_t { add, subtract, multiply, maximum };
 enum class draw : std::uint8_t { bernoulli, gaussian };
 
+// What follows a convolution before anything is kept: the largest of each window, then y = f(x) (a map that works from y, !needs_input).
+struct conv_tail {
+  bool pools = false, maps = false;
+  pool_geometry window{};  // its planes: batch x outputs
+  unary f = unary::relu;
+  double parameter = 0.0;
+};
+
 class device {
  public:
   virtual ~device() = default;
@@ -105,7 +113,15 @@ class device {
   virtual void col2im(const conv_geometry& g, std::int64_t image, std::int64_t group, const tensor& col, tensor& dx) = 0;  // adds
   virtual void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y);
   virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
-  virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw);
+  virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add = false);
+  // A convolution and its tail, block by block of images, so that what lies between stays in the cache and nobody else sees it. index (i32,
+  // of y's shape): as max_pool makes it; empty when nothing is pooled. Backward has y and index from there; dx, dw and db (of the bias)
+  // are made when they are backed. A batch is cut alike whatever its tail: so its gradients are those of the parts one after the other.
+  virtual void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
+                                 tensor& y, tensor& index);
+  virtual void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
+                                  const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db);
+  virtual std::int64_t images_at_once(const conv_geometry& g) const;  // of such a block
 
   // --- recurrent cells: what is done to a time step's gates between the products (cell_spec has layouts and formulas).
   // gates: sums of products in, values of the gates out (of rnn: unchanged; of gru q without its factor r). bias: [gates()][units].

@@ -23,6 +23,7 @@ struct conv_geometry {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
   conv_algorithm algorithm = conv_algorithm::automatic;
+  std::int64_t of_batch = 0;  // these are some images of a batch of so many, which decide how they are computed; 0: all of it
   std::int64_t out_h() const { return (height + 2 * pad_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
   std::int64_t group_channels() const { return channels / groups; }

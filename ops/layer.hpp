@@ -134,12 +134,16 @@ struct layer {
   virtual std::shared_ptr<const layer> addend(std::int64_t begin, std::int64_t end, std::int64_t all, bool first) const {
     return (void)begin, (void)end, (void)all, (void)first, nullptr;
   }
+  // The layer that computes this one followed by `next`, which alone reads output 0, the only one: to the same bits, gradients included.
+  // Its parameters are this one's and then next's, its context this one's (no random numbers of next's own). `in`: this one's inputs.
+  // Null: there is none. What it returns may absorb further layers in turn.
+  virtual std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const { return (void)next, (void)in, nullptr; }
   virtual param_specs params(const shapes& in) const { return (void)in, param_specs{}; }
   virtual carry_specs carries(const shapes& in) const { return (void)in, carry_specs{}; }
   virtual struct backward_needs backward_needs(const shapes& in) const { return (void)in, troupe::backward_needs{}; }
 
-  virtual bool is_loss() const { return false; }    // output 0 is a scalar to minimise, mean over the packet's examples
-  virtual bool is_metric() const { return false; }  // output 0 is a scalar to report; no gradient flows back
+  virtual bool is_loss() const { return false; }        // output 0 is a scalar to minimise, mean over the packet's examples
+  virtual bool is_metric() const { return false; }      // output 0 is a scalar to report; no gradient flows back
   virtual bool more_is_better() const { return true; }  // of a metric: the first such one is the job's accuracy
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }

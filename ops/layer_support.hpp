@@ -31,6 +31,15 @@ void assign_or_add(device& d, tensor& target, bool accumulate, F f) {
   d.apply(binary::add, target, fresh, target);
 }
 
+// The same for gradients that are made together: where to make the one of `target`; keep_gradient() then adds it. Empty when nobody wants it.
+inline tensor gradient_for(device& d, tensor& target, bool accumulate) {
+  if (!target) return {};
+  return accumulate ? tensor::allocate(d, target.dims(), target.type()) : (target.back(d), target);
+}
+inline void keep_gradient(device& d, tensor& target, const tensor& made, bool accumulate) {
+  if (target && accumulate) d.apply(binary::add, target, made, target);
+}
+
 // Memory for an output; the tensor is then ready to be written.
 inline tensor& backed(device& d, tensor& t) {
   t.back(d);

@@ -97,3 +97,60 @@ void batch_dot(int rows, int columns, const batch_sum& s, const T* dy, const T* 
   static constexpr f table[] = {batch_dot_rows<T, 1>, batch_dot_rows<T, 2>, batch_dot_rows<T, 3>, batch_dot_rows<T, 4>};
   table[rows - 1](columns, s, dy, x, offset, c, ldc);
 }
+
+// Rows and columns [begin, end) of a window that lie inside the image.
+struct window_range {
+  i64 begin, end;
+  window_range(i64 out, i64 stride, i64 pad, i64 kernel, i64 extent)
+      : begin(largest(out * stride - pad, 0)), end(smallest(out * stride - pad + kernel, extent)) {}
+};
+
+// Pooling of vectors of images. f(output, rows, columns, plane of x) for the outputs in their order.
+template <class F>
+inline void each_window(const pool_geometry& g, F f) {
+  i64 out = 0;
+  for (i64 p = 0; p < g.planes; ++p)
+    for (i64 oy = 0; oy < g.out_h; ++oy) {
+      const window_range rows(oy, g.stride_h, g.pad_h, g.kernel_h, g.height);
+      for (i64 ox = 0; ox < g.out_w; ++ox, ++out)
+        f(out, rows, window_range(ox, g.stride_w, g.pad_w, g.kernel_w, g.width), p * g.height * g.width);
+    }
+}
+
+// As max_pool: the first in row order wins a tie, a NaN over everything.
+template <class T>
+void batch_pool(const pool_geometry& g, const T* x, T* y, std::int32_t* index) {
+  constexpr int lanes = lanes_of<T>;
+  each_window(g, [&](i64 out, const window_range& rows, const window_range& columns, i64 plane) {
+    const i64 first = rows.begin * g.width + columns.begin;
+    vec<T> best = load(x + (plane + first) * lanes);
+    vec_bits<T> at = static_cast<typename bits_of<T>::type>(first) - vec_bits<T>{};
+    for (i64 iy = rows.begin; iy < rows.end; ++iy)
+      for (i64 ix = columns.begin; ix < columns.end; ++ix) {
+        const i64 here = iy * g.width + ix;
+        const vec<T> v = load(x + (plane + here) * lanes);
+        const vec_bits<T> better = (v > best) | (v != v);
+        best = better ? v : best;
+        at = better ? static_cast<typename bits_of<T>::type>(here) - vec_bits<T>{} : at;
+      }
+    store(y + out * lanes, best);
+    store(reinterpret_cast<T*>(index) + out * lanes, (vec<T>)at);
+  });
+}
+
+template <class T>
+void batch_pool_backward(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx) {
+  constexpr int lanes = lanes_of<T>;
+  fill(g.planes * g.height * g.width * lanes, T(0), dx);
+  each_window(g, [&](i64 out, const window_range& rows, const window_range& columns, i64 plane) {
+    const vec<T> d = load(dy + out * lanes);
+    const vec_bits<T> at = (vec_bits<T>)load(reinterpret_cast<const T*>(index) + out * lanes);
+    for (i64 iy = rows.begin; iy < rows.end; ++iy)
+      for (i64 ix = columns.begin; ix < columns.end; ++ix) {
+        const i64 here = iy * g.width + ix;
+        T* to = dx + (plane + here) * lanes;
+        const vec_bits<T> won = at == static_cast<typename bits_of<T>::type>(here) - vec_bits<T>{};
+        store(to, load(to) + (won ? d : vec<T>{}));
+      }
+  });
+}

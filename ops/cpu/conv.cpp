@@ -1,7 +1,10 @@
 #include "ops/cpu/conv.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <type_traits>
+
+#include "ops/cpu/conv_stage.hpp"
 
 namespace troupe::cpu {
 
@@ -16,6 +19,26 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
     if (a == conv_algorithm::winograd) return conv_winograd();
   }
   return conv_lowering1<T>();
+}
+
+bool all_in_vectors(const conv_geometry& g, bool wide) {
+  using enum conv_pass;
+  for (const auto pass : {forward, backward_data, backward_weights})
+    if ((g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm) != conv_algorithm::direct)
+      return false;
+  return over_images(g);
+}
+
+i64 images_at_once(const conv_geometry& g, bool wide) {
+  constexpr i64 cached = i64{1} << 17, pixels_enough = 2048;  // elements
+  using enum conv_pass;
+  for (const auto pass : {forward, backward_data, backward_weights})
+    if ((g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm) == conv_algorithm::winograd)
+      return g.batch;  // its blocks are as large as its transformed weights want
+  const i64 image = std::max<i64>(1, g.channels * g.height * g.width + g.outputs * g.pixels());
+  const i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});
+  constexpr i64 lanes = 16;  // of vectors of images
+  return std::min(g.batch, images <= lanes / 2 ? (over_images(g) ? lanes : images) : ceil_div(images, lanes) * lanes);
 }
 
 template conv_passes<float> passes_of(const conv_geometry&, conv_pass, bool);

@@ -12,7 +12,7 @@ template <class T>
 struct conv_passes {
   using forward_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* x, const T* w, const T* bias, T* y);
   using data_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* dy, const T* w, T* dx);
-  using weights_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* x, const T* dy, T* dw);
+  using weights_pass = void(device&, const kernels<T>&, const conv_geometry&, const T* x, const T* dy, T* dw, bool add);
   forward_pass* forward;
   data_pass* backward_data;
   weights_pass* backward_weights;
@@ -24,9 +24,22 @@ template <class T>
 conv_passes<T> conv_lowering2();
 template <class T>
 conv_passes<T> conv_lowering3();
-conv_passes<float> conv_direct();    // f32 only; backward_data falls back on lowering1 for strides
-conv_passes<float> conv_batch();     // f32 only: direct with vectors of images
+conv_passes<float> conv_direct();  // f32 only; backward_data falls back on lowering1 for strides
+conv_passes<float> conv_batch();   // f32 only: direct with vectors of images
+// The same with max pooling on the vectors, before anything leaves them; backward makes all gradients of one set of vectors. Null: nobody
+// wants it, or (window) nothing is pooled.
+void conv_batch_pooled(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry& window, const float* x,
+                       const float* w, const float* bias, float* y, std::int32_t* index);
+void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry* window, const float* x,
+                         const float* w, const float* dy, const std::int32_t* index, float* dx, float* dw, float* db);
+// Whether all passes of a geometry are those.
+bool all_in_vectors(const conv_geometry& g, bool wide);
+
 conv_passes<float> conv_winograd();  // f32 only
+
+// Images that are taken through all passes of a geometry before the next: their activations stay in the second cache, and they are enough
+// for what every call has to do once, such as packing the weights.
+i64 images_at_once(const conv_geometry& g, bool wide);
 
 // The row for one pass of this geometry; `wide`: kernels for 32 registers of 512 bits.
 template <class T>

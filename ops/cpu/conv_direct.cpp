@@ -1,4 +1,5 @@
-// direct: no columns. Vectors lie over output features, elements of the staged image are broadcast (kernels: direct.inl).
+// direct: no columns. Vectors lie over output features, elements of the staged image are broadcast (kernels: direct.inl); or, where
+// rows of outputs are whole vectors, forward lays them along these, and broadcasts weights (batch.inl).
 //   forward            strips of pixels of an output row x blocks of two vectors of features, summed over the whole patch in registers,
 //                      written to NCHW through a transposition in registers
 //   backward, data     the same with the kernel turned round and features and channels exchanged; for strides, lowering1
@@ -23,7 +24,42 @@ struct feature_blocks {
   i64 padded() const { return count() == 0 ? 0 : first(count() - 1) + width(count() - 1); }
 };
 
+// Rows of whole vectors of pixels need no transposition: lanes lie along them, and weights are broadcast.
+bool along_rows(const kernels<T>& k, const conv_geometry& g) { return g.stride_w == 1 && g.out_w() % k.lanes == 0; }
+
+void forward_along_rows(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
+  const i64 patch = g.patch(), outputs = g.group_outputs(), pixels = g.pixels(), across = g.out_w() / k.lanes;
+  lowering<T> low(d, k, g, 16 * k.panel_width);
+  scratch<std::int32_t> offsets(d, patch), planes(d, outputs);
+  scratch<T> packed(d, outputs * patch);
+  low.offsets(offsets.data, false);
+  for (i64 o = 0; o < outputs; ++o) planes.data[o] = static_cast<std::int32_t>(o * pixels);
+  const even_blocks tiles(outputs, k.tile_rows);
+  const auto vector_at = [&](i64 image, i64 v) { return low.row_offset(image, v / across) + v % across * k.lanes; };
+  for (i64 group = 0; group < g.groups; ++group) {
+    for (i64 t = 0; t < tiles.blocks; ++t)  // [tile][k][row]
+      k.transpose_matrix(tiles.size(t), patch, w + (group * outputs + tiles.begin(t)) * patch, patch,
+                         packed.data + tiles.begin(t) * patch, tiles.size(t));
+    for (i64 block = 0; block < low.blocks(); ++block) {
+      low.load(block, group, x);
+      for (i64 b = 0; b < low.images(block); ++b) {
+        T* to = y + ((low.first_image(block) + b) * g.outputs + group * outputs) * pixels;
+        for (i64 v = 0, all = pixels / k.lanes; v < all; v += 2) {
+          const int places = v + 1 < all ? 2 : 1;
+          const i64 from = vector_at(b, v), apart = places == 2 ? vector_at(b, v + 1) - from : 0;
+          const batch_product<T> sum{patch, offsets.data, apart, k.lanes, false};
+          for (i64 t = 0; t < tiles.blocks; ++t)
+            k.batch_tile(tiles.size(t), places, sum, packed.data + tiles.begin(t) * patch,
+                         bias == nullptr ? nullptr : bias + group * outputs + tiles.begin(t), low.stage() + from,
+                         planes.data + tiles.begin(t), to + v * k.lanes);
+        }
+      }
+    }
+  }
+}
+
 void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
+  if (along_rows(k, g)) return forward_along_rows(d, k, g, x, w, bias, y);
   const i64 patch = g.patch(), outputs = g.group_outputs();
   const feature_blocks features{outputs, k.lanes};
   lowering<T> low(d, k, g, 16 * k.panel_width);
@@ -142,7 +178,7 @@ void add_runs(const kernels<T>& k, const run_table& table, int taps, int vectors
   if (filled > 0) flush();
 }
 
-void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw) {
+void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const i64 patch = g.patch(), outputs = g.group_outputs(), pixels = g.pixels();
   const feature_blocks features{outputs, k.lanes};
   lowering<T> low(d, k, g, 16 * k.panel_width);
@@ -171,7 +207,10 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
       k.transpose_matrix(patch, features.valid(f), sums.data + features.first(f) * patch, features.width(f), rows.data, patch);
       for (i64 o = 0; o < features.valid(f); ++o) {
         T* to = dw + (group * outputs + features.first(f) + o) * patch;
-        for (i64 r = 0; r < patch; ++r) to[runs.row_of.data[r]] = rows.data[o * patch + r];
+        for (i64 r = 0; r < patch; ++r) {
+          T& element = to[runs.row_of.data[r]];
+          element = add ? element + rows.data[o * patch + r] : rows.data[o * patch + r];
+        }
       }
     }
   }

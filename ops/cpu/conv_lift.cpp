@@ -38,8 +38,8 @@ class lifting {
   void arrange(const T* w, i64 group) {
     each_weight(group, [&](i64 at, i64 a) { at_of(matrix_)[a] = w[at]; });
   }
-  void rearrange(T* dw, i64 group) {
-    each_weight(group, [&](i64 at, i64 a) { dw[at] = at_of(matrix_)[a]; });
+  void rearrange(T* dw, i64 group, bool add) {
+    each_weight(group, [&](i64 at, i64 a) { dw[at] = add ? dw[at] + at_of(matrix_)[a] : at_of(matrix_)[a]; });
   }
 
   void forward(i64 block, i64 group, const T* x, const T* bias, T* y) {
@@ -195,11 +195,11 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
 }
 
 template <class T, bool Expand>
-void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw) {
+void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   lifting<T, Expand> lift(d, k, g);
   for (i64 group = 0; group < g.groups; ++group) {
     for (i64 block = 0; block < lift.blocks(); ++block) lift.backward_weights(block, group, x, dy);
-    lift.rearrange(dw, group);
+    lift.rearrange(dw, group, add);
   }
 }
 

@@ -85,7 +85,7 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
 }
 
 template <class T>
-void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw) {
+void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const i64 patch = g.patch(), outputs = g.group_outputs(), width = k.panel_width;
   lowering<T> low(d, k, g, 32 * width);
   const i64 most = low.most_panels();
@@ -94,7 +94,7 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
   // left: [row block][panel][row][width], right: [panel][column][width] of one column block: both are read from end to end.
   scratch<T> left(d, most * outputs * width), right(d, most * k.dot_columns * width + k.slack);
   low.offsets(offsets.data, false);
-  zero(dw, g.outputs * patch);
+  if (!add) zero(dw, g.outputs * patch);
   const even_blocks rows(outputs, k.dot_rows), columns(patch, k.dot_columns);
   for (i64 group = 0; group < g.groups; ++group) {
     T* to = dw + group * outputs * patch;

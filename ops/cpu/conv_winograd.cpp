@@ -199,14 +199,14 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
         nullptr, dx);
 }
 
-void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw) {
+void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width;
   const tiling tiles(k, g, 32 * width);
   transformed v(d, k, in, k.dot_columns, tiles.panels(0)), e(d, k, out, k.dot_rows, tiles.panels(0));
   transformer input(d, k, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, 4});
   transformer gradient(d, k, tiles, {dy, g.outputs, g.out_h(), g.out_w(), 0, 0, 2});
   const i64 apart = in * out;
-  scratch<T> u(d, parts * apart), taps(d, g.patch());
+  scratch<T> u(d, parts * apart), taps(d, g.patch()), turned(d, g.patch());
   for (i64 group = 0; group < g.groups; ++group) {
     zero(u.data, parts * apart);
     for (i64 block = 0; block < tiles.blocks(); ++block) {
@@ -222,7 +222,9 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
     }
     for (i64 o = 0; o < out; ++o) {
       k.winograd_weights_gradient(in, u.data + o * in, apart, taps.data, in);
-      k.transpose_matrix(9, in, taps.data, in, dw + (group * out + o) * g.patch(), 9);
+      T* to = dw + (group * out + o) * g.patch();
+      k.transpose_matrix(9, in, taps.data, in, add ? turned.data : to, 9);
+      if (add) k.axpy(g.patch(), T(1), turned.data, to);
     }
   }
 }

@@ -187,12 +187,18 @@ class cpu_device final : public device {
       passes_of<T>(g, conv_pass::backward_data, wide()).backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
     });
   }
-  void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw) override {
+  void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
     run("conv", dw, [&](const auto& k, auto v) {
       using T = decltype(v);
-      passes_of<T>(g, conv_pass::backward_weights, wide()).backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw));
+      passes_of<T>(g, conv_pass::backward_weights, wide())
+          .backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw), add);
     });
   }
+  i64 images_at_once(const conv_geometry& g) const override { return cpu::images_at_once(g, wide()); }
+  void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
+                         tensor& y, tensor& index) override;
+  void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
+                          const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) override;
 
   void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
                     tensor& c, tensor& h, tensor& y) override {
@@ -407,6 +413,29 @@ void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& 
     k.product(s.transpose_a, s.m, s.n, s.k, a.data<T>(), s.lda ? s.lda : (s.transpose_a ? s.m : s.k), packed.data<T>(), out<T>(c),
               s.ldc ? s.ldc : s.n, s.beta != 0.0, out<T>(scratch));
   });
+}
+
+void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
+                                   tensor& y, tensor& index) {
+  if (!t.pools || y.type() != dtype::f32 || !all_in_vectors(g, wide()))
+    return device::conv_tail_forward(g, t, x, w, bias, y, index);
+  conv_batch_pooled(*this, set_.f32, g, t.window, x.data<float>(), w.data<float>(), static_cast<const float*>(optional_data(bias)),
+                    out<float>(y), out<std::int32_t>(index));
+  if (t.maps) map(t.f, t.parameter, y, y);
+}
+
+void cpu_device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
+                                    const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) {
+  if (dy.type() != dtype::f32 || !all_in_vectors(g, wide()))
+    return device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+  tensor gradient = dy;
+  if (t.maps) {
+    gradient = tensor::allocate(*this, dy.dims(), dy.type());
+    map_backward(t.f, t.parameter, {}, y, dy, gradient);
+  }
+  const auto wanted = [](tensor& made) { return made.backed() ? out<float>(made) : nullptr; };
+  conv_batch_backward(*this, set_.f32, g, t.pools ? &t.window : nullptr, x.data<float>(), w.data<float>(), gradient.data<float>(),
+                      t.pools ? index.data<std::int32_t>() : nullptr, wanted(dx), wanted(dw), wanted(db));
 }
 
 // Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and

@@ -157,6 +157,8 @@ struct kernels {
   // batch.inl: vectors over images.
   void (*batch_tile)(int rows, int places, const batch_product<T>& s, const T* a, const T* bias, const T* v,
                      const std::int32_t* to_offset, T* to);
+  void (*batch_pool)(const pool_geometry& g, const T* x, T* y, std::int32_t* index);
+  void (*batch_pool_backward)(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx);
   void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
   // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.

@@ -85,6 +85,8 @@ constexpr kernels<T> make_table() {
     t.direct_weights = direct_weights<T>;
     t.batch_tile = batch_tile<T>;
     t.batch_dot = batch_dot<T>;
+    t.batch_pool = batch_pool<T>;
+    t.batch_pool_backward = batch_pool_backward<T>;
     t.winograd_input = winograd_input<T>;
     t.winograd_gradient = winograd_gradient<T>;
     t.winograd_output = winograd_output<T>;

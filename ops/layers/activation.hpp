@@ -31,6 +31,9 @@ struct activation : layer {
                        backed(c.dev, grad_in[0]));
   }
 
+  unary function() const { return f_; }
+  double parameter() const { return parameter_; }
+
  private:
   unary f_;
   double parameter_;

@@ -4,7 +4,9 @@
 //   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
 #include "ops/conv_algorithm.hpp"
+#include "ops/layers/activation.hpp"
 #include "ops/layers/conv_window.hpp"
+#include "ops/layers/pooling.hpp"
 
 namespace troupe {
 
@@ -67,20 +69,83 @@ struct convolution final : layer {
     const conv_geometry g = geometry(in[0]);
     return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
   }
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const override;
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     c.dev.conv_forward(geometry(in[0].dims()), in[0], params[0], bias ? params[1] : tensor(), backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
-    const conv_geometry g = geometry(s.inputs[0].dims());
-    if (wanted(grad_in, 0)) c.dev.conv_backward_data(g, grad_out[0], params[0], backed(c.dev, grad_in[0]));
-    assign_or_add(c.dev, grad_params[0], accumulate,
-                  [&](tensor& dw) { c.dev.conv_backward_weights(g, s.inputs[0], grad_out[0], dw); });
-    if (!bias) return;
-    assign_or_add(c.dev, grad_params[1], accumulate,
-                  [&](tensor& db) { c.dev.reduce_sum(g.batch, g.outputs, g.pixels(), grad_out[0], db); });
+    backward_through({}, c, s, params, grad_out, grad_in, grad_params, accumulate);
+  }
+
+  void backward_through(const conv_tail& t, context& c, const saved& s, const tensors& params, const tensors& grad_out,
+                        tensors& grad_in, tensors& grad_params, bool accumulate) const {
+    tensor dx, dw = gradient_for(c.dev, grad_params[0], accumulate), db;
+    if (bias) db = gradient_for(c.dev, grad_params[1], accumulate);
+    if (wanted(grad_in, 0)) dx = backed(c.dev, grad_in[0]);
+    c.dev.conv_tail_backward(geometry(s.inputs[0].dims()), t, s.inputs[0], params[0], t.maps ? s.outputs[0] : tensor(),
+                             t.pools ? s.extra[0] : tensor(), grad_out[0], dx, dw, db);
+    keep_gradient(c.dev, grad_params[0], dw, accumulate);
+    if (bias) keep_gradient(c.dev, grad_params[1], db, accumulate);
   }
 };
+
+// A convolution, max_pool and an activation, or one of the latter: as a layer of its own, to the bits of the layers apart.
+struct convolution_with_tail final : layer {
+  convolution base;
+  std::shared_ptr<const pooling> pool;  // null: none
+  bool maps = false;
+  unary f = unary::relu;
+  double parameter = 0.0;
+
+  explicit convolution_with_tail(const convolution& c) : base(c) {}
+
+  conv_tail tail(const shape& sums) const {
+    return {.pools = pool != nullptr,
+            .maps = maps,
+            .window = pool ? pool->geometry(sums) : pool_geometry{},
+            .f = f,
+            .parameter = parameter};
+  }
+  conv_tail tail_of(const shape& x) const { return tail(base.infer({x})[0]); }
+  shapes infer(const shapes& in) const override { return pool ? pool->infer(base.infer(in)) : base.infer(in); }
+  signatures supported() const override { return base.supported(); }
+  param_specs params(const shapes& in) const override { return base.params(in); }
+  double flops(const shapes& in) const override { return base.flops(in); }
+  struct backward_needs backward_needs(const shapes& in) const override {
+    return {.inputs = true, .outputs = maps, .saved_bytes = pool ? infer(in)[0].count() * 4 : 0};
+  }
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const override { return with(next, in); }
+  std::shared_ptr<const layer> with(const layer& next, const shapes&) const {
+    auto both = std::make_shared<convolution_with_tail>(*this);
+    if (const auto* a = dynamic_cast<const activation*>(&next); a && !maps && !device::needs_input(a->function())) {
+      both->maps = true, both->f = a->function(), both->parameter = a->parameter();
+      return both;
+    }
+    // The largest is the same before relu and after it; what is below 0 in all of a window has no gradient, wherever it goes.
+    const bool commutes = !maps || (f == unary::relu && parameter == 0.0);
+    if (auto p = as_max_pool(next); p && !pool && commutes) {
+      both->pool = std::move(p);
+      return both;
+    }
+    return nullptr;
+  }
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
+    tensor index;
+    if (pool) index = tensor::allocate(c.dev, out[0].dims(), dtype::i32);
+    c.dev.conv_tail_forward(base.geometry(in[0].dims()), tail_of(in[0].dims()), in[0], params[0], base.bias ? params[1] : tensor(),
+                            backed(c.dev, out[0]), index);
+    s.extra = pool ? tensors{index} : tensors{};
+  }
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override {
+    base.backward_through(tail_of(s.inputs[0].dims()), c, s, params, grad_out, grad_in, grad_params, accumulate);
+  }
+};
+
+std::shared_ptr<const layer> convolution::absorb(const layer& next, const shapes& in) const {
+  return convolution_with_tail(*this).with(next, in);
+}
 
 std::vector<layer_case> cases() {
   using i = std::int64_t;

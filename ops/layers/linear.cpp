@@ -2,7 +2,7 @@
 //   shapes  x [N, ...] of D elements a row -> y [N, outputs]; axis 2: x [N, T, ...] -> y [N, T, outputs], the same w at each T
 //           w [outputs, D], bias [outputs]
 //   gradient  dx = dy w, dw = dy^T x, dbias = sum of dy over the rows
-#include "ops/layer_support.hpp"
+#include "ops/layers/activation.hpp"
 
 namespace troupe {
 
@@ -13,6 +13,10 @@ struct linear final : layer {
   int axis;
   bool bias;
   filler_spec weight_filler, bias_filler;
+  // An activation that it has absorbed.
+  bool maps = false;
+  unary f = unary::relu;
+  double parameter = 0.0;
 
   explicit linear(const options& o)
       : outputs(o.integer("outputs")),
@@ -56,20 +60,37 @@ struct linear final : layer {
   }
   double flops(const shapes& in) const override { return 2.0 * static_cast<double>(in[0].count() * outputs); }
 
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
+    const auto* a = dynamic_cast<const activation*>(&next);
+    if (!a || maps || device::needs_input(a->function())) return nullptr;
+    auto both = std::make_shared<linear>(*this);
+    both->maps = true, both->f = a->function(), both->parameter = a->parameter();
+    return both;
+  }
+  struct backward_needs backward_needs(const shapes&) const override {
+    return {.inputs = true, .outputs = maps};
+  }
+
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     const std::int64_t rows = rows_of(in[0].dims()), width = in[0].dims().count_from(axis);
     c.dev.gemm({.transpose_b = true, .m = rows, .n = outputs, .k = width}, in[0], params[0], backed(c.dev, out[0]));
     if (bias) c.dev.add_bias(rows, outputs, 1, params[1], out[0]);
+    if (maps) c.dev.map(f, parameter, out[0], out[0]);
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
     const tensor& x = s.inputs[0];
     const std::int64_t rows = rows_of(x.dims()), width = x.dims().count_from(axis);
-    if (wanted(grad_in, 0)) c.dev.gemm({.m = rows, .n = width, .k = outputs}, grad_out[0], params[0], backed(c.dev, grad_in[0]));
+    tensor dy = grad_out[0];
+    if (maps) {
+      dy = tensor::allocate(c.dev, dy.dims(), dy.type());
+      c.dev.map_backward(f, parameter, {}, s.outputs[0], grad_out[0], dy);
+    }
+    if (wanted(grad_in, 0)) c.dev.gemm({.m = rows, .n = width, .k = outputs}, dy, params[0], backed(c.dev, grad_in[0]));
     assign_or_add(c.dev, grad_params[0], accumulate,
-                  [&](tensor& dw) { c.dev.gemm({.transpose_a = true, .m = outputs, .n = width, .k = rows}, grad_out[0], x, dw); });
+                  [&](tensor& dw) { c.dev.gemm({.transpose_a = true, .m = outputs, .n = width, .k = rows}, dy, x, dw); });
     if (!bias) return;
-    assign_or_add(c.dev, grad_params[1], accumulate, [&](tensor& db) { c.dev.reduce_sum(rows, outputs, 1, grad_out[0], db); });
+    assign_or_add(c.dev, grad_params[1], accumulate, [&](tensor& db) { c.dev.reduce_sum(rows, outputs, 1, dy, db); });
   }
 };
 

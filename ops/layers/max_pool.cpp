@@ -26,6 +26,11 @@ struct max_pool final : pooling {
 
 }  // namespace
 
+std::shared_ptr<const pooling> as_max_pool(const layer& l) {
+  const auto* p = dynamic_cast<const max_pool*>(&l);
+  return p ? std::make_shared<max_pool>(*p) : nullptr;
+}
+
 layer_type max_pool_layer() {
   return {
       .name = "max_pool",

@@ -17,6 +17,9 @@ struct pooling : layer {
   bool ceil_, count_padding_;
 };
 
+// A copy of the layer, when it is a max_pool; else null.
+std::shared_ptr<const pooling> as_max_pool(const layer& l);
+
 option_specs pooling_options();
 std::vector<layer_case> pooling_cases();
 

@@ -116,6 +116,7 @@ struct pipeline_spec {
   std::int64_t packets = 1;
   std::int64_t sub_solvers = 1;
   std::string fuse = "none";      // none | auto
+  bool fuse_layers = true;        // compute neighbours as one layer where one absorbs the other
   std::string weights = "drain";  // drain | latest | stash
   source_position at;
   std::map<std::string, source_position> key_at;

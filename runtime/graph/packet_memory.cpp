@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/graph/maths_steps.hpp"
+
 namespace troupe {
 namespace {
 
@@ -10,11 +12,11 @@ double bytes_of(const shape& s, dtype t) { return static_cast<double>(s.count())
 
 class walk {
  public:
-  walk(const model_graph& g, const std::vector<hosted_layer>& layers, dtype t, bool training)
-      : g_(g), layers_(layers), type_(t), training_(training), again_(layers.size(), false) {
-    for (std::size_t i = 0; i < layers_.size(); ++i) position_[layers_[i].layer->index] = i;
+  walk(const std::vector<hosted_step>& steps, dtype t, bool training)
+      : layers_(steps), type_(t), training_(training), again_(steps.size(), false) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) position_[layers_[i].last->index] = i;
     for (std::size_t i = 0; i < layers_.size(); ++i)
-      for (std::uint16_t o = 0; o < at(i).out.size(); ++o) output(i, o);
+      for (std::uint16_t o = 0; o < out_of(i).size(); ++o) output(i, o);
     for (std::size_t i = 0; i < layers_.size(); ++i)
       for (std::size_t k = 0; runs(i) && k < at(i).inputs.size(); ++k) value_of(i, k).readers.push_back(i);
     for (auto& [key, v] : values_) settle(v);
@@ -42,23 +44,27 @@ class walk {
     double gradients = 0;              // bytes of them that are here
   };
 
-  const graph_layer& at(std::size_t i) const { return *layers_[i].layer; }
+  const graph_layer& at(std::size_t i) const { return *layers_[i].first; }
+  const shapes& out_of(std::size_t i) const { return layers_[i].last->out; }
+  struct backward_needs needs(std::size_t i) const {
+    return layers_[i].maths->backward_needs(at(i).in);
+  }
   bool runs(std::size_t i) const { return training_ ? at(i).in_train : at(i).in_test; }
   bool recomputes(std::size_t i) const { return training_ && at(i).recompute; }
   // In bytes of what is saved by layers in f32.
   double saved(std::size_t i) const {
     if (!training_ || !at(i).wants_backward) return 0;
-    return static_cast<double>(at(i).maths->backward_needs(at(i).in).saved_bytes) * static_cast<double>(size_of(type_)) / 4;
+    return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(type_)) / 4;
   }
   // Where a convolution lays out its weights and an image anew.
   double workspace(std::size_t i) const {
     if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
-    return layers_[i].weights(g_, type_) + 2 * bytes_of(at(i).in[0], type_) / static_cast<double>(at(i).in[0][0]);
+    return layers_[i].weights + 2 * bytes_of(at(i).in[0], type_) / static_cast<double>(at(i).in[0][0]);
   }
 
   value& output(std::size_t i, std::uint16_t o) {
-    const auto [v, fresh] = values_.try_emplace({static_cast<std::int32_t>(at(i).index), o});
-    if (fresh) v->second.bytes = bytes_of(at(i).out[o], type_), v->second.maker = static_cast<int>(i);
+    const auto [v, fresh] = values_.try_emplace({static_cast<std::int32_t>(layers_[i].last->index), o});
+    if (fresh) v->second.bytes = bytes_of(out_of(i)[o], type_), v->second.maker = static_cast<int>(i);
     return v->second;
   }
   value& value_of(std::size_t i, std::size_t k) {
@@ -80,12 +86,12 @@ class walk {
     const bool made_again = v.maker >= 0 && recomputes(static_cast<std::size_t>(v.maker));
     const auto keep = [&](std::size_t until) { v.until = v.kept ? std::min(v.until, until) : until, v.kept = true; };
     if (const auto m = static_cast<std::size_t>(v.maker); v.maker >= 0 && at(m).wants_backward && !made_again)
-      if (at(m).maths->backward_needs(at(m).in).outputs) keep(m);
+      if (needs(m).outputs) keep(m);
     for (auto r : v.readers) {
       if (made_again && beside(v, r)) continue;
       if (recomputes(r))
         keep(beside(v, r) ? static_cast<std::size_t>(v.maker) : r);
-      else if (at(r).wants_backward && at(r).maths->backward_needs(at(r).in).inputs)
+      else if (at(r).wants_backward && needs(r).inputs)
         keep(r);
     }
   }
@@ -98,7 +104,7 @@ class walk {
   }
   bool replaces_input(std::size_t i) {
     const auto& l = at(i);
-    if (!l.maths->in_place() || (training_ && l.wants_backward && l.maths->backward_needs(l.in).inputs)) return false;
+    if (!layers_[i].maths->in_place() || (training_ && l.wants_backward && needs(i).inputs)) return false;
     const auto& v = value_of(i, 0);
     return !v.kept && !v.loaded && v.readers.back() == i;
   }
@@ -106,7 +112,7 @@ class walk {
   void forward(std::size_t i) {
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k) arrive(value_of(i, k), i);
     const bool in_place = replaces_input(i);
-    for (std::uint16_t o = 0; o < at(i).out.size(); ++o) {
+    for (std::uint16_t o = 0; o < out_of(i).size(); ++o) {
       auto& v = output(i, o);
       if (!in_place) live_ += v.bytes;
       if (v.kept) out_.kept[i] += v.bytes;
@@ -119,7 +125,7 @@ class walk {
       out_.kept[i] += saved(i);
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k)
       if (auto& v = value_of(i, k); !v.kept && v.readers.back() == i && !v.loaded && !(in_place && k == 0)) live_ -= v.bytes;
-    for (std::uint16_t o = 0; o < at(i).out.size(); ++o)
+    for (std::uint16_t o = 0; o < out_of(i).size(); ++o)
       if (auto& v = output(i, o); v.readers.empty() && !v.kept) live_ -= v.bytes;
   }
   // From another node or half.
@@ -133,7 +139,7 @@ class walk {
     if (again_[i]) return;
     again_[i] = true;
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k) demand(i, k);
-    for (std::uint16_t o = 0; o < at(i).out.size(); ++o)
+    for (std::uint16_t o = 0; o < out_of(i).size(); ++o)
       if (!output(i, o).kept) live_ += output(i, o).bytes;
     live_ += saved(i);
     note(i, workspace(i));
@@ -147,7 +153,7 @@ class walk {
   void backward(std::size_t i) {
     const auto& l = at(i);
     double incoming = 0;
-    for (std::uint16_t o = 0; o < l.out.size(); ++o) {  // from consumers elsewhere too; they are added up
+    for (std::uint16_t o = 0; o < out_of(i).size(); ++o) {  // from consumers elsewhere too; they are added up
       auto& v = output(i, o);
       live_ += std::max(0.0, v.bytes - v.gradients);
       note(i, 0);
@@ -156,9 +162,9 @@ class walk {
     }
     if (recomputes(i))
       make_again(i);
-    else if (l.maths->backward_needs(l.in).inputs)
+    else if (needs(i).inputs)
       for (std::size_t k = 0; k < l.inputs.size(); ++k) demand(i, k);
-    bool in_place = l.maths->in_place();
+    bool in_place = layers_[i].maths->in_place();
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
       if (!l.grad_in_wanted[k]) continue;
       auto& v = value_of(i, k);
@@ -172,14 +178,13 @@ class walk {
     live_ -= incoming + saved(i);
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
       if (auto& v = value_of(i, k); l.grad_in_wanted[k] && v.maker < 0) live_ -= v.bytes;  // it has left
-    for (std::uint16_t o = 0; recomputes(i) && o < l.out.size(); ++o)
+    for (std::uint16_t o = 0; recomputes(i) && o < out_of(i).size(); ++o)
       if (!output(i, o).kept) live_ -= output(i, o).bytes;
     for (auto& [key, v] : values_)
       if (v.kept && v.until == i && !v.loaded) live_ -= v.bytes;
   }
 
-  const model_graph& g_;
-  const std::vector<hosted_layer>& layers_;
+  const std::vector<hosted_step>& layers_;
   const dtype type_;
   const bool training_;
   std::map<std::uint32_t, std::size_t> position_;  // by layer
@@ -191,24 +196,25 @@ class walk {
 
 }  // namespace
 
-double hosted_layer::weights(const model_graph& g, dtype t) const {
-  double sum = 0;
-  for (std::size_t q = 0; q < layer->params.size(); ++q)
-    sum += bytes_of(part ? part->params[q] : g.params[layer->params[q]].spec.dims, t);
-  return sum;
-}
-
-std::vector<hosted_layer> hosted_in(const model_graph& g, const role_plan& stage) {
-  std::vector<hosted_layer> list;
-  for (std::size_t i = 0; i < stage.layers.size(); ++i) {
-    const auto* part = stage.parts.empty() ? nullptr : stage.parts[i].get();
-    list.push_back({part ? &part->as : &g.layers[stage.layers[i]], part, stage.id});
+std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, const role_plan& stage, dtype t) {
+  const auto part = [&](std::size_t i) { return stage.parts.empty() ? nullptr : stage.parts[i].get(); };
+  std::vector<const graph_layer*> here;
+  for (std::size_t i = 0; i < stage.layers.size(); ++i) here.push_back(part(i) ? &part(i)->as : &g.layers[stage.layers[i]]);
+  std::vector<hosted_step> list;
+  for (const auto& step : maths_steps(g, here, p.fuse_layers)) {
+    hosted_step h{here[step.first()], here[step.last()], step.maths, stage.id};
+    for (auto i : step.at) {
+      double bytes = 0;
+      for (std::size_t q = 0; q < here[i]->params.size(); ++q)
+        bytes += bytes_of(part(i) ? part(i)->params[q] : g.params[here[i]->params[q]].spec.dims, t);
+      h.weights += bytes;
+      h.delayed += bytes * p.delay_of(here[i]->index);
+    }
+    list.push_back(std::move(h));
   }
   return list;
 }
 
-packet_bytes follow_packet(const model_graph& g, const std::vector<hosted_layer>& layers, dtype t, bool training) {
-  return walk(g, layers, t, training).go();
-}
+packet_bytes follow_packet(const std::vector<hosted_step>& steps, dtype t, bool training) { return walk(steps, t, training).go(); }
 
 }  // namespace troupe

@@ -2,28 +2,29 @@
 // stage lets go of tensors (runtime/pipeline/stage_memory.cpp); the measure is tests/actors/memory_test.cpp.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "runtime/graph/plan.hpp"
 
 namespace troupe {
 
-// A layer, or the part of one, in a stage.
-struct hosted_layer {
-  const graph_layer* layer = nullptr;
-  const part_layer* part = nullptr;
+// Layers (or parts of them) in a stage that are computed as one (maths_steps.hpp); nearly always it is one layer.
+struct hosted_step {
+  const graph_layer *first = nullptr, *last = nullptr;
+  std::shared_ptr<const layer> maths;
   role_id stage = no_role;
-  double weights(const model_graph& g, dtype t) const;  // bytes of its parameters
+  double weights = 0, delayed = 0;  // bytes of parameters; and of the earlier versions that weights = "stash" keeps
 };
-std::vector<hosted_layer> hosted_in(const model_graph& g, const role_plan& stage);
+std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, const role_plan& stage, dtype t);
 
 struct packet_bytes {
   double peak = 0;       // the most at any moment, workspace included
   double workspace = 0;  // of the layer that was at work then
-  // By layer: from forward to backward, of its outputs and what it saves; and what it needs while it works beyond inputs and outputs.
+  // By step: from forward to backward, of its outputs and what it saves; and what it needs while it works beyond inputs and outputs.
   std::vector<double> kept, working;
 };
-// `layers` in topological order. Parameters and their gradients do not count. Not `training`: forward alone.
-packet_bytes follow_packet(const model_graph& g, const std::vector<hosted_layer>& layers, dtype t, bool training);
+// `steps` in the order in which they are computed. Parameters and their gradients do not count. Not `training`: forward alone.
+packet_bytes follow_packet(const std::vector<hosted_step>& steps, dtype t, bool training);
 
 }  // namespace troupe

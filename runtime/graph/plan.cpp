@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/stage_groups.hpp"
 #include "runtime/graph/wording.hpp"
 
@@ -34,6 +35,7 @@ class planner {
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
     plan_.rule_states = options.rule_states;
+    plan_.fuse_layers = job_.pipeline.fuse_layers;
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
     if (!errors_.empty()) return std::move(errors_);
     for (std::uint32_t w = 0; w < workers_; ++w) beside_.push_back(worker_nodes_[w % worker_nodes_.size()]);
@@ -42,8 +44,8 @@ class planner {
     if (plan_.placed) check_placed();
     warm_up();
     if (!errors_.empty()) return std::move(errors_);
-    check_recompute(options.own_stage);
-    groups_ = stage_groups(g_, options.own_stage, where_, job_.pipeline.fuse == "auto");
+    for (auto& wrong : cannot_recompute(g_, options.own_stage, plan_.rule)) errors_.push_back(std::move(wrong));
+    groups_ = stage_groups(g_, options.own_stage, where_, {job_.pipeline.fuse == "auto", job_.pipeline.fuse_layers});
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());
     for (std::uint32_t w = 0; w < workers_; ++w) add_worker(w, beside_[w]);
@@ -115,8 +117,11 @@ class planner {
   }
 
   std::string stage_name(const std::vector<std::uint32_t>& layers) const {
-    const auto& first = g_.layers[layers.front()].name;
-    return layers.size() == 1 ? first : first + ".." + g_.layers[layers.back()].name;
+    std::vector<const graph_layer*> all;
+    for (auto l : layers) all.push_back(&g_.layers[l]);
+    const auto steps = maths_steps(g_, all, plan_.fuse_layers);
+    if (steps.size() == 1) return troupe::name_of(steps[0], all);
+    return all.front()->name + ".." + all.back()->name;
   }
 
   void add_worker(std::uint32_t w, std::uint32_t node) {
@@ -318,19 +323,6 @@ class planner {
     stage.in_edges.push_back(number);
     plan_.edges.push_back(e);
     return plan_.edges.back();
-  }
-
-  // Forward has to be the stage's to run, and backward has to have the weights that it ran with.
-  void check_recompute(const std::set<std::string>& own) {
-    for (const auto& l : g_.layers) {
-      if (!l.recompute || !l.in_train) continue;
-      const auto at = position_of(l.spec->key_at, "recompute", l.spec->at);
-      const auto name = "layer " + in_quotes(l.name) + ": recompute = true ";
-      if (own.count(l.type) || l.maths->joint())
-        error(at, name + "is not for layers that compute together with other packets");
-      else if (plan_.rule == weight_rule::latest && !l.params.empty())
-        error(at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep");
-    }
   }
 
   // Actor-based layers do their own maths, on whole tensors.

@@ -97,6 +97,7 @@ struct job_plan {
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
+  bool fuse_layers = true;  // stages compute layers as one where one absorbs the other (graph/maths_steps.hpp)
   weight_rule rule = weight_rule::drain;
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
   std::uint32_t warm_up = 0;         // the most of them

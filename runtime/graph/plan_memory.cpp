@@ -70,21 +70,21 @@ class estimate {
   double versions(const role_plan& r) const {
     double sum = 0;
     if (p_.rule != weight_rule::stash || r.tester) return 0;
-    for (const auto& h : hosted_in(g_, r)) sum += h.weights(g_, type_) * p_.delay_of(h.layer->index);
+    for (const auto& h : hosted_in(p_, g_, r, type_)) sum += h.delayed;
     return sum;
   }
 
   // One worker's stages on one node, which pass packets on to each other.
   void half(const std::vector<role_id>& stages) {
-    std::vector<hosted_layer> list;
+    std::vector<hosted_step> list;
     std::uint32_t in_flight = 1;
     for (auto s : stages) {
-      const auto more = hosted_in(g_, p_[s]);
+      const auto more = hosted_in(p_, g_, p_[s], type_);
       list.insert(list.end(), more.begin(), more.end());
       if (!p_[s].tester) in_flight = std::max(in_flight, p_[s].train_slots);
     }
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.layer->index < b.layer->index; });
-    const auto packet = follow_packet(g_, list, type_, stages.empty() || !p_[stages[0]].tester);
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first->index < b.first->index; });
+    const auto packet = follow_packet(list, type_, stages.empty() || !p_[stages[0]].tester);
     for (std::size_t i = 0; i < list.size(); ++i) {
       auto& m = at(list[i].stage);
       m.activations += packet.kept[i] * in_flight;

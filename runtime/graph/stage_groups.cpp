@@ -1,6 +1,10 @@
 #include "runtime/graph/stage_groups.hpp"
 
 #include <algorithm>
+#include <memory>
+
+#include "runtime/graph/maths_steps.hpp"
+#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {
@@ -10,11 +14,20 @@ class fuser {
   fuser(const model_graph& g, const std::set<std::string>& own_stage, const std::vector<assignment>& where)
       : g_(g), own_(own_stage), where_(where) {}
 
-  std::vector<std::vector<std::uint32_t>> groups(bool fuse) {
+  std::vector<std::vector<std::uint32_t>> groups(grouping how) {
     std::vector<std::vector<std::uint32_t>> out;
+    std::shared_ptr<const layer> maths;  // of the last of them that are computed as one, from `first` on
+    const graph_layer* first = nullptr;
     for (const auto& l : g_.layers) {
-      const bool joins = !out.empty() && (fuse || awaited(out.back())) && !alone(l) && !alone(g_.layers[out.back().back()]) &&
-                         lies_as(l, out.back()) && keeps_order(l, out.back().front());
+      const bool wanted = !out.empty() && awaited(out.back());
+      bool joins = !out.empty() && (how.all || how.steps || wanted) && !alone(l) && !alone(g_.layers[out.back().back()]) &&
+                   lies_as(l, out.back()) && keeps_order(l, out.back().front());
+      auto both = joins && how.steps ? absorbed(g_, *first, g_.layers[out.back().back()], *maths, l) : nullptr;
+      joins = joins && (how.all || wanted || both);
+      if (joins && both)
+        maths = std::move(both);
+      else
+        maths = l.maths, first = &l;
       if (!joins) out.emplace_back();
       out.back().push_back(l.index);
     }
@@ -77,8 +90,23 @@ class fuser {
 }  // namespace
 
 std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const std::set<std::string>& own_stage,
-                                                     const std::vector<assignment>& where, bool fuse) {
-  return fuser(g, own_stage, where).groups(fuse);
+                                                     const std::vector<assignment>& where, grouping how) {
+  return fuser(g, own_stage, where).groups(how);
+}
+
+diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& own_stage, weight_rule rule) {
+  diagnostics wrong;
+  for (const auto& l : g.layers) {
+    if (!l.recompute || !l.in_train) continue;
+    const auto at = position_of(l.spec->key_at, "recompute", l.spec->at);
+    const auto name = "layer " + in_quotes(l.name) + ": recompute = true ";
+    if (own_stage.count(l.type) || l.maths->joint())
+      wrong.push_back({at, name + "is not for layers that compute together with other packets"});
+    else if (rule == weight_rule::latest && !l.params.empty())
+      wrong.push_back(
+          {at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep"});
+  }
+  return wrong;
 }
 
 }  // namespace troupe

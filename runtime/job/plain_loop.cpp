@@ -7,6 +7,7 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
 #include "runtime/reduce/fold.hpp"
@@ -37,9 +38,10 @@ class stopwatch {
 }  // namespace
 
 struct plain_loop::impl {
-  // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
+  // What one layer holds of the packet under way, and what stays from packet to packet: its plan. Of layers that are computed as one
+  // (graph/maths_steps.hpp) the first holds it, but for the result, which is the last one's.
   struct pass {
-    tensors in, out, grad_out, grad_in, grad_params, stats;
+    tensors in, out, grad_in, grad_params, stats;
     saved kept;
     std::unique_ptr<plan> made;
     std::vector<tensors> carried;  // by packet
@@ -58,6 +60,9 @@ struct plain_loop::impl {
   tensors carried_in(const graph_layer& l, std::uint32_t packet);
   void forward(std::uint32_t packet, plain_times* times);
   void backward(std::uint32_t packet, plain_times* times);
+  void step_forward(const maths_step& step, std::uint32_t packet, plain_times* times);
+  void step_backward(const maths_step& step, std::uint32_t packet, plain_times* times);
+  void declare_gradients(const graph_layer& l);
   tensor gradient_of(const pass& p, std::size_t output);
   void collect(std::uint32_t packet);
   double norm_clip();
@@ -65,6 +70,7 @@ struct plain_loop::impl {
   context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
   void keep_version();
   tensors params_of(const graph_layer& l) const;
+  tensors params_of(const maths_step& step) const;
   tensor tensor_of(tensor_ref t) const {
     return t.layer == from_data ? (t.output == 0 ? data : label) : passes[static_cast<std::size_t>(t.layer)].out[t.output];
   }
@@ -77,6 +83,8 @@ struct plain_loop::impl {
   std::vector<std::uint32_t> delays;          // by layer
   std::map<std::uint64_t, tensors> versions;  // by step, parameter; with delays only
   std::uint64_t at = 0;
+  std::vector<const graph_layer*> all;  // layers
+  std::vector<maths_step> steps;
   std::vector<pass> passes;                 // by layer
   std::vector<parameter> parameters;        // by index in the graph
   std::vector<packet_tree<tensors>> trees;  // by layer
@@ -95,6 +103,8 @@ plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<
   dynamics = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
   rate = make_rate(spec, *j->all);
   passes.resize(j->graph.layers.size());
+  for (const auto& l : j->graph.layers) all.push_back(&l);
+  steps = maths_steps(j->graph, all, j->plan.fuse_layers);
   for (const auto& l : j->graph.layers) {
     auto& p = passes[l.index];
     p.takers.resize(l.out.size());
@@ -179,35 +189,47 @@ void plain_loop::impl::keep_version() {
   versions.erase(versions.begin(), versions.lower_bound(at > most ? at - most : 0));
 }
 
+tensors plain_loop::impl::params_of(const maths_step& step) const {
+  tensors list;
+  for (auto l : step.at)
+    for (auto& t : params_of(*all[l])) list.push_back(std::move(t));
+  return list;
+}
+
 void plain_loop::impl::forward(std::uint32_t packet, plain_times* times) {
-  const auto valid = static_cast<double>(j->graph.packet_examples);
-  for (const auto& l : j->graph.layers) {
-    if (!l.in_train) continue;
-    const stopwatch time(times ? &times->layers[l.index].forward : nullptr);
-    auto& p = passes[l.index];
-    p.in.clear();
-    for (const auto& t : l.inputs) p.in.push_back(tensor_of(t));
-    p.out.clear();
-    for (const auto& s : l.out) p.out.push_back(tensor::declare(s, j->spec.type()));
-    if (!p.made) p.made = l.maths->prepare(*dev, l.in, phase::train, j->spec.type());
-    p.stats.clear();
-    auto c = context_of(l, packet, &p.stats);
-    const auto before = carried_in(l, packet);
-    tensors after;
-    if (!before.empty()) c.carried_in = &before;
-    if (!l.carries.empty()) c.carried_out = &after;
-    l.maths->forward(c, *p.made, p.in, params_of(l), p.out, p.kept);
-    if (!l.carries.empty()) p.carried[packet] = std::move(after);
-    if (l.wants_backward) {
-      const auto needs = l.maths->backward_needs(l.in);
-      if (needs.inputs) p.kept.inputs = p.in;
-      if (needs.outputs) p.kept.outputs = p.out;
-    }
-    if (!l.maths->is_loss()) continue;
-    auto& sum = losses[l.index];
-    sum.first += dev->scalar(p.out[0]) * valid;
-    sum.second += valid;
+  for (const auto& step : steps)
+    if (all[step.first()]->in_train) step_forward(step, packet, times);
+}
+
+void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet, plain_times* times) {
+  const auto& l = *all[step.first()];
+  const auto& last = *all[step.last()];
+  const stopwatch time(times ? &times->layers[l.index].forward : nullptr);
+  auto& p = passes[l.index];
+  auto& out = passes[last.index].out;
+  p.in.clear();
+  for (const auto& t : l.inputs) p.in.push_back(tensor_of(t));
+  out.clear();
+  for (const auto& s : last.out) out.push_back(tensor::declare(s, j->spec.type()));
+  if (!p.made) p.made = step.maths->prepare(*dev, l.in, phase::train, j->spec.type());
+  p.stats.clear();
+  auto c = context_of(l, packet, &p.stats);
+  const auto before = carried_in(l, packet);
+  tensors after;
+  if (!before.empty()) c.carried_in = &before;
+  if (!l.carries.empty()) c.carried_out = &after;
+  step.maths->forward(c, *p.made, p.in, params_of(step), out, p.kept);
+  if (!l.carries.empty()) p.carried[packet] = std::move(after);
+  if (l.wants_backward) {
+    const auto needs = step.maths->backward_needs(l.in);
+    if (needs.inputs) p.kept.inputs = p.in;
+    if (needs.outputs) p.kept.outputs = out;
   }
+  if (!l.maths->is_loss()) return;
+  const auto valid = static_cast<double>(j->graph.packet_examples);
+  auto& sum = losses[l.index];
+  sum.first += dev->scalar(p.out[0]) * valid;
+  sum.second += valid;
 }
 
 // The first addend as it is; from the second on the sum has memory of its own, since the first may be a layer's view of another.
@@ -232,31 +254,44 @@ tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
 }
 
 void plain_loop::impl::backward(std::uint32_t packet, plain_times* times) {
-  for (std::size_t i = j->graph.layers.size(); i-- > 0;) {
-    const auto& l = j->graph.layers[i];
-    if (!l.in_train || !l.wants_backward) continue;
-    const stopwatch time(times ? &times->layers[i].backward : nullptr);
-    auto& p = passes[i];
-    p.grad_out.clear();
-    for (std::size_t o = 0; o < l.out.size(); ++o) {
-      auto g = gradient_of(p, o);
-      if (!g) {
-        g = tensor::allocate(*dev, p.out[o].dims(), j->spec.type());
-        dev->fill(o == 0 ? l.loss_weight : 0.0, g);
-      }
-      p.grad_out.push_back(std::move(g));
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (const auto& l = *all[step->first()]; l.in_train && l.wants_backward) step_backward(*step, packet, times);
+}
+
+void plain_loop::impl::declare_gradients(const graph_layer& l) {
+  auto& p = passes[l.index];
+  p.grad_in.assign(l.in.size(), tensor{});
+  for (std::size_t k = 0; k < l.in.size(); ++k)
+    if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->spec.type());
+  p.grad_params.assign(l.params.size(), tensor{});
+  for (std::size_t k = 0; k < l.params.size(); ++k)
+    if (parameters[l.params[k]].trained) p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
+}
+
+void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packet, plain_times* times) {
+  const auto& l = *all[step.first()];
+  const stopwatch time(times ? &times->layers[l.index].backward : nullptr);
+  auto& p = passes[l.index];
+  const auto& last = passes[all[step.last()]->index];
+  tensors grad_out, grads;
+  for (std::size_t o = 0; o < last.out.size(); ++o) {
+    auto g = gradient_of(last, o);
+    if (!g) {
+      g = tensor::allocate(*dev, last.out[o].dims(), j->spec.type());
+      dev->fill(o == 0 ? l.loss_weight : 0.0, g);
     }
-    p.grad_in.assign(l.in.size(), tensor{});
-    for (std::size_t k = 0; k < l.in.size(); ++k)
-      if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->spec.type());
-    p.grad_params.assign(l.params.size(), tensor{});
-    for (std::size_t k = 0; k < l.params.size(); ++k)
-      if (parameters[l.params[k]].trained)
-        p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
-    auto c = context_of(l, packet, nullptr);
-    l.maths->backward(c, *p.made, p.kept, params_of(l), p.grad_out, p.grad_in, p.grad_params, false);
-    p.kept = {};
+    grad_out.push_back(std::move(g));
   }
+  for (auto q : step.at) {
+    declare_gradients(*all[q]);
+    for (auto& g : passes[q].grad_params) grads.push_back(std::move(g));
+  }
+  auto c = context_of(l, packet, nullptr);
+  step.maths->backward(c, *p.made, p.kept, params_of(step), grad_out, p.grad_in, grads, false);
+  auto next = grads.begin();
+  for (auto q : step.at)
+    for (auto& g : passes[q].grad_params) g = std::move(*next++);
+  p.kept = {};
 }
 
 // Gradients of one packet into the fixed tree; what is in the tree is ours, so sums are made in place.
@@ -341,6 +376,12 @@ double plain_loop::step(plain_times* times) {
   double loss = 0;
   for (const auto& [layer, sum] : me.losses) loss += me.j->graph.layers[layer].loss_weight * sum.first / sum.second;
   return loss;
+}
+
+std::string plain_loop::name_of(std::uint32_t layer) const {
+  for (const auto& step : impl_->steps)
+    if (impl_->all[step.first()]->index == layer) return troupe::name_of(step, impl_->all);
+  return {};
 }
 
 std::uint64_t plain_loop::steps() const { return impl_->at; }

@@ -23,7 +23,7 @@ struct plain_times {
   struct row {
     double forward = 0, backward = 0;
   };
-  std::vector<row> layers;  // as in the graph
+  std::vector<row> layers;  // as in the graph; of layers that are computed as one, all with the first
   double load = 0;          // reading examples
   double sum = 0;           // adding packets' gradients
   double update = 0;
@@ -40,6 +40,8 @@ class plain_loop {
 
   // One step; the loss as the coordinator reports it. With `times`, writes down where the time went.
   double step(plain_times* times = nullptr);
+  // What is computed at a layer's place: its name, "conv1+relu1" where others are computed with it, empty with these others.
+  std::string name_of(std::uint32_t layer) const;
   std::uint64_t steps() const;  // done so far, from the job's beginning
   // By name, in layer order. Handles to the loop's own memory: they change with the next step.
   std::vector<std::pair<std::string, tensor>> weights() const;

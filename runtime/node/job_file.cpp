@@ -318,6 +318,7 @@ class job_reader {
     r->integer("packets", p.packets, 1, many);
     r->integer("sub_solvers", p.sub_solvers, 1, many);
     r->word("fuse", p.fuse, {"none", "auto"});
+    r->flag("fuse_layers", p.fuse_layers);
     r->word("weights", p.weights, {"drain", "latest", "stash"});
     r->finish();
   }

@@ -81,7 +81,7 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
         auto with = context_of(s, 0, c.dev);
         if (ahead) {
           maths().forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
-          keep(s, 0);
+          keep(s, steps()[0]);
           cut_outputs(s, c.dev);
         } else {
           maths().backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);

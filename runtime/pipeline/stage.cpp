@@ -16,6 +16,9 @@ std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_
 
 stage::stage(stage_config c) : config_(std::move(c)) {
   const auto& me = self();
+  std::vector<const graph_layer*> here;
+  for (std::size_t p = 0; p < me.layers.size(); ++p) here.push_back(&hosted(p));
+  steps_ = maths_steps(*config_.graph, here, config_.plan->fuse_layers);
   for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
   floor_ = config_.first_step;
   lives_ = config_.incarnation;

@@ -40,6 +40,7 @@
 
 #include "ops/layer.hpp"
 #include "runtime/graph/graph.hpp"
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/role.hpp"
@@ -121,18 +122,20 @@ class stage : public role {
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // The maths of one hosted layer; for jobs only (they touch nothing but the slot).
-  void layer_forward(slot& s, std::size_t position, device& d) const;
-  void layer_backward(slot& s, std::size_t position, device& d) const;
+  // The maths of hosted layers that are computed as one; for jobs only (they touch nothing but the slot). What they hold of the packet is
+  // with the first of them, but for the result, which is the last one's.
+  void step_forward(slot& s, const maths_step& step, device& d) const;
+  void step_backward(slot& s, const maths_step& step, device& d) const;
   // Their parts, for layers that put something between them: inputs in place, gradients of the outputs in place, and (last) the
   // gradients of the stage's inputs where backward_done finds them.
   void gather(slot& s, std::size_t position) const;
+  static tensors of_all(const slot& s, const maths_step& step, tensors layer_pass::*which);
   void fill_grad_out(slot& s, std::size_t position, device& d) const;
   void hand_back(slot& s, device& d) const;
   void join_inputs(slot& s, device& d) const;
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, std::size_t position) const;  // what backward_needs() asks for, but what will be made again
+  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
   // The lists keep their own memory for the next packet.
   static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
   void run_forward(slot& s, device& d) const;
@@ -151,6 +154,7 @@ class stage : public role {
     const auto* part = part_at(position);
     return part ? part->as : config_.graph->layers[self().layers[position]];
   }
+  const std::vector<maths_step>& steps() const { return steps_; }
   const part_layer* part_at(std::size_t position) const { return self().parts.empty() ? nullptr : self().parts[position].get(); }
 
  private:
@@ -215,13 +219,20 @@ class stage : public role {
   void add_inputs(slot& s, std::size_t need, device& d) const;
   // --- stage_memory.cpp
   void find_readers();
-  void let_go_read(slot& s, std::size_t position) const;
-  void let_go_done(slot& s, std::size_t position) const;
-  void take_in_place(slot& s, std::size_t position) const;
+  void find_held();
+  void let_go_read(slot& s, const maths_step& step) const;
+  void let_go_done(slot& s, const maths_step& step) const;
+  void take_in_place(slot& s, const maths_step& step) const;
   tensor leaving(slot& s, std::size_t edge) const;
   void let_go_sent(slot& s) const;
-  void restore(slot& s, std::size_t position, device& d) const;
-  void make_again(slot& s, std::size_t position, device& d) const;
+  void restore(slot& s, const maths_step& step, device& d) const;
+  void make_again(slot& s, const maths_step& step, device& d) const;
+  std::size_t index_of_step(const maths_step& step) const { return static_cast<std::size_t>(&step - steps_.data()); }
+  const maths_step& step_at(int position) const { return steps_[step_of_[static_cast<std::size_t>(position)]]; }
+  // The position whose output is input `i` of the layer at `position`; -1: it comes from elsewhere.
+  int maker_of(std::size_t position, std::size_t i) const {
+    return need_at_[position][i] >= 0 ? -1 : position_of(hosted(position).inputs[i].layer);
+  }
   bool recomputes(std::size_t position) const { return hosted(position).recompute; }
   tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
   tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
@@ -254,6 +265,7 @@ class stage : public role {
   tensor add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
 
   stage_config config_;
+  std::vector<maths_step> steps_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
@@ -274,11 +286,11 @@ class stage : public role {
   std::vector<contributions> in_grads_;             // by need
   std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
   std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
-  // Who reads what, by phase: after position p has run nobody here reads the outputs and needs of last_[phase][p] any more.
+  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of last_[phase][k] any more.
   struct readings {
     std::vector<std::pair<std::size_t, std::size_t>> outputs;  // position, output
     std::vector<std::size_t> needs;
-    bool input_0 = false;  // one of them is what p has as its input 0
+    bool input_0 = false;  // one of them is what the step has as its input 0
   };
   std::vector<readings> last_[2];
   std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: along an out-edge, as it is or remade
@@ -287,7 +299,9 @@ class stage : public role {
   struct backward_wants {
     bool inputs, outputs;
   };
-  std::vector<backward_wants> wants_of_;  // by position: backward_needs()
+  std::vector<backward_wants> wants_of_;  // by step: backward_needs()
+  backward_wants wants_of(const maths_step& step) const { return wants_of_[index_of_step(step)]; }
+  std::vector<std::size_t> step_of_;  // by position
   // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
   struct lane {
     std::uint64_t next = 0, round = 0;

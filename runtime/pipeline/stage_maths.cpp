@@ -27,41 +27,50 @@ context stage::context_of(slot& s, std::size_t position, device& d) const {
           h.packets, &s.passes[position].stats};
 }
 
-void stage::keep(slot& s, std::size_t position) const {
-  const auto& l = hosted(position);
-  auto& pass = s.passes[position];
+void stage::keep(slot& s, const maths_step& step) const {
+  const auto& l = hosted(step.first());
+  auto& pass = s.passes[step.first()];
   if (!training(s) || !l.wants_backward || l.recompute) return;
-  const auto needs = wants_of_[position];
+  const auto needs = wants_of(step);
   if (needs.inputs) pass.kept.inputs = pass.in;
   for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
-    const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
+    const int q = maker_of(step.first(), i);
     if (q >= 0 && recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
   }
-  if (needs.outputs) pass.kept.outputs = pass.out;
+  if (needs.outputs) pass.kept.outputs = s.passes[step.last()].out;
 }
 
-void stage::layer_forward(slot& s, std::size_t position, device& d) const {
-  const auto& l = hosted(position);
-  auto& pass = s.passes[position];
-  gather(s, position);
-  let_go_read(s, position);
-  take_in_place(s, position);
+void stage::step_forward(slot& s, const maths_step& step, device& d) const {
+  const auto at = step.first();
+  const auto& l = hosted(at);
+  auto& pass = s.passes[at];
+  gather(s, at);
+  let_go_read(s, step);
+  take_in_place(s, step);
   const auto ph = s.h.phase;
   if (!pass.plans[ph] || pass.planned_examples[ph] != s.examples) {
     shapes in;
     for (const auto& t : pass.in) in.push_back(t.dims());
-    pass.plans[ph] = l.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
+    pass.plans[ph] = step.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
     pass.planned_examples[ph] = s.examples;
   }
-  auto c = context_of(s, position, d);
+  auto c = context_of(s, at, d);
   if (s.keeps_lanes && !l.carries.empty()) {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
     c.carried_out = &pass.carried_out;
   }
-  l.maths->forward(c, *pass.plans[ph], pass.in, pass.params, pass.out, pass.kept);
-  keep(s, position);
+  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
+  step.maths->forward(c, *pass.plans[ph], pass.in, step.at.size() > 1 ? joined : pass.params, s.passes[step.last()].out, pass.kept);
+  keep(s, step);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
-  let_go_done(s, position);
+  let_go_done(s, step);
+}
+
+// The tensors of all layers of a step, one layer after the other.
+tensors stage::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
+  tensors all;
+  for (auto p : step.at) all.insert(all.end(), (s.passes[p].*which).begin(), (s.passes[p].*which).end());
+  return all;
 }
 
 namespace {
@@ -133,9 +142,9 @@ void stage::cut_outputs(slot& s, device& d) const {
 
 void stage::run_forward(slot& s, device& d) const {
   join_inputs(s, d);
-  for (std::size_t p = 0; p < s.passes.size(); ++p) {
-    const auto& l = hosted(p);
-    if (training(s) ? l.in_train : l.in_test) layer_forward(s, p, d);
+  for (const auto& step : steps_) {
+    const auto& l = hosted(step.first());
+    if (training(s) ? l.in_train : l.in_test) step_forward(s, step, d);
   }
   cut_outputs(s, d);
 }
@@ -196,18 +205,27 @@ void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
   }
 }
 
-void stage::layer_backward(slot& s, std::size_t position, device& d) const {
-  const auto& l = hosted(position);
-  auto& pass = s.passes[position];
-  fill_grad_out(s, position, d);
-  restore(s, position, d);
-  const bool alike = l.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == pass.grad_out[0].dims();
-  if (alike && pass.grad_out[0].reclaim()) pass.grad_in[0] = pass.grad_out[0];
-  auto c = context_of(s, position, d);
-  l.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
+void stage::step_backward(slot& s, const maths_step& step, device& d) const {
+  auto& pass = s.passes[step.first()];
+  auto& result = s.passes[step.last()];
+  fill_grad_out(s, step.last(), d);
+  restore(s, step, d);
+  const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims();
+  if (alike && result.grad_out[0].reclaim()) pass.grad_in[0] = result.grad_out[0];
+  auto c = context_of(s, step.first(), d);
+  if (step.at.size() == 1) {
+    step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
+  } else {
+    auto grads = of_all(s, step, &layer_pass::grad_params);
+    step.maths->backward(c, *pass.plans[0], pass.kept, of_all(s, step, &layer_pass::params), result.grad_out, pass.grad_in, grads,
+                         false);
+    auto next = grads.begin();
+    for (auto p : step.at)
+      for (auto& g : s.passes[p].grad_params) g = std::move(*next++);
+  }
   forget(pass.kept);
-  for (auto& g : pass.grad_out) g.let_go();
-  for (auto& y : pass.out) y.let_go();
+  for (auto& g : result.grad_out) g.let_go();
+  for (auto& y : result.out) y.let_go();
   pass.again = false;
 }
 
@@ -218,8 +236,8 @@ void stage::run_backward(slot& s, device& d) const {
     const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output].dims();
     s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all, cuts_[e]), config_.type);
   }
-  for (std::size_t p = s.passes.size(); p-- > 0;)
-    if (hosted(p).wants_backward && hosted(p).in_train) layer_backward(s, p, d);
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+    if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(s, *step, d);
   hand_back(s, d);
 }
 

@@ -13,92 +13,97 @@
 
 namespace troupe {
 
-void stage::find_readers() {
-  const auto& me = self();
-  const auto count = me.layers.size();
+// What layers that are made again read: it is there until their backward.
+void stage::find_held() {
+  const auto count = self().layers.size();
   held_.resize(count);
   held_need_.assign(needs_.size(), false);
-  for (std::size_t p = 0; p < count; ++p) {
-    const auto wants = hosted(p).maths->backward_needs(hosted(p).in);
-    wants_of_.push_back({wants.inputs, wants.outputs});
-  }
   for (std::size_t p = 0; p < count; ++p) held_[p].assign(hosted(p).out.size(), false);
-  for (std::size_t p = 0; p < count; ++p) {
-    const auto& l = hosted(p);
+  for (const auto& step : steps_) {
+    const auto& l = hosted(step.first());
     for (std::size_t i = 0; i < l.inputs.size() && l.in_train && l.recompute; ++i) {
-      if (need_at_[p][i] >= 0) {
-        held_need_[static_cast<std::size_t>(need_at_[p][i])] = true;
-      } else if (const auto q = static_cast<std::size_t>(position_of(l.inputs[i].layer)); !recomputes(q)) {
-        held_[q][l.inputs[i].output] = true;
-      }
-    }
-  }
-  for (const std::size_t ph : {0, 1}) {
-    const auto runs = [&](std::size_t p) { return ph == 0 ? hosted(p).in_train : hosted(p).in_test; };
-    auto& last = last_[ph];
-    last.resize(count);
-    leaves_[ph].resize(count);
-    for (std::size_t p = 0; p < count; ++p) leaves_[ph][p].assign(hosted(p).out.size(), false);
-    for (std::size_t e = 0; e < me.out_edges.size(); ++e)
-      if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
-        leaves_[ph][static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
-    std::vector<std::vector<std::size_t>> reader(count);  // the last one, of each output
-    std::vector<int> need_reader(needs_.size(), -1);
-    for (std::size_t p = 0; p < count; ++p) {
-      const auto& l = hosted(p);
-      reader[p].assign(l.out.size(), p);
-      for (std::size_t i = 0; i < l.inputs.size() && runs(p); ++i) {
-        if (need_at_[p][i] >= 0)
-          need_reader[static_cast<std::size_t>(need_at_[p][i])] = static_cast<int>(p);
-        else
-          reader[static_cast<std::size_t>(position_of(l.inputs[i].layer))][l.inputs[i].output] = p;
-      }
-    }
-    for (std::size_t p = 0; p < count; ++p)
-      for (std::size_t o = 0; o < reader[p].size(); ++o)
-        if (!leaves_[ph][p][o] && !(ph == 0 && held_[p][o])) last[reader[p][o]].outputs.emplace_back(p, o);
-    for (std::size_t n = 0; n < needs_.size(); ++n)
-      if (need_reader[n] >= 0 && !(ph == 0 && held_need_[n])) last[static_cast<std::size_t>(need_reader[n])].needs.push_back(n);
-    for (std::size_t p = 0; p < count; ++p) {
-      const auto& l = hosted(p);
-      if (l.inputs.empty()) continue;
-      const auto n = need_at_[p][0];
-      const auto made =
-          std::pair(static_cast<std::size_t>(std::max(0, position_of(l.inputs[0].layer))), std::size_t{l.inputs[0].output});
-      const auto has = [](const auto& list, const auto& x) { return std::find(list.begin(), list.end(), x) != list.end(); };
-      last[p].input_0 = n >= 0 ? has(last[p].needs, static_cast<std::size_t>(n)) : has(last[p].outputs, made);
+      const int q = maker_of(step.first(), i);
+      if (q < 0)
+        held_need_[static_cast<std::size_t>(need_at_[step.first()][i])] = true;
+      else if (!recomputes(static_cast<std::size_t>(q)))
+        held_[static_cast<std::size_t>(q)][l.inputs[i].output] = true;
     }
   }
 }
 
-// `position` has gathered its inputs.
-void stage::let_go_read(slot& s, std::size_t position) const {
-  const auto& last = last_[s.h.phase][position];
+void stage::find_readers() {
+  const auto& me = self();
+  find_held();
+  step_of_.resize(me.layers.size());
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    for (auto p : steps_[k].at) step_of_[p] = k;
+    const auto wants = steps_[k].maths->backward_needs(hosted(steps_[k].first()).in);
+    wants_of_.push_back({wants.inputs, wants.outputs});
+  }
+  for (const std::size_t ph : {0, 1}) {
+    auto& leaves = leaves_[ph];
+    leaves.resize(me.layers.size());
+    for (std::size_t p = 0; p < leaves.size(); ++p) leaves[p].assign(hosted(p).out.size(), false);
+    for (std::size_t e = 0; e < me.out_edges.size(); ++e)
+      if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
+        leaves[static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // of a position's output: the last step
+    std::map<std::size_t, std::size_t> need_reader;
+    for (std::size_t k = 0; k < steps_.size(); ++k) {
+      const auto p = steps_[k].first();
+      const auto& l = hosted(p);
+      for (std::size_t o = 0; o < hosted(steps_[k].last()).out.size(); ++o) reader[{steps_[k].last(), o}] = k;
+      for (std::size_t i = 0; i < l.inputs.size() && (ph == 0 ? l.in_train : l.in_test); ++i) {
+        if (const int q = maker_of(p, i); q >= 0)
+          reader[{static_cast<std::size_t>(q), l.inputs[i].output}] = k;
+        else
+          need_reader[static_cast<std::size_t>(need_at_[p][i])] = k;
+      }
+    }
+    auto& last = last_[ph];
+    last.resize(steps_.size());
+    for (const auto& [what, k] : reader) {
+      if (leaves[what.first][what.second] || (ph == 0 && held_[what.first][what.second])) continue;
+      last[k].outputs.push_back(what);
+      const auto& from = hosted(steps_[k].first()).inputs;
+      last[k].input_0 |=
+          !from.empty() && maker_of(steps_[k].first(), 0) == static_cast<int>(what.first) && from[0].output == what.second;
+    }
+    for (const auto& [n, k] : need_reader) {
+      if (ph == 0 && held_need_[n]) continue;
+      last[k].needs.push_back(n);
+      last[k].input_0 |= need_at_[steps_[k].first()][0] == static_cast<std::int32_t>(n);
+    }
+  }
+}
+
+// `step` has gathered its inputs.
+void stage::let_go_read(slot& s, const maths_step& step) const {
+  const auto& last = last_[s.h.phase][index_of_step(step)];
   for (const auto& [p, o] : last.outputs)
-    if (p != position) s.passes[p].out[o].let_go();
+    if (p != step.last()) s.passes[p].out[o].let_go();
   for (auto n : last.needs) {
     s.wholes[n].let_go();
     for (auto e : needs_[n].edges) s.inputs[e].let_go();
   }
 }
 
-// `position` has run forward.
-void stage::let_go_done(slot& s, std::size_t position) const {
-  auto& pass = s.passes[position];
+// `step` has run forward.
+void stage::let_go_done(slot& s, const maths_step& step) const {
+  auto& pass = s.passes[step.first()];
   pass.in.clear();
-  for (const auto& [p, o] : last_[s.h.phase][position].outputs)
-    if (p == position) pass.out[o].let_go();  // nobody reads it
-  const auto& l = hosted(position);
+  for (const auto& [p, o] : last_[s.h.phase][index_of_step(step)].outputs)
+    if (p == step.last()) s.passes[p].out[o].let_go();  // nobody reads it
+  const auto& l = hosted(step.first());
   if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
 }
 
-void stage::take_in_place(slot& s, std::size_t position) const {
-  const auto& l = hosted(position);
-  if (!l.maths->in_place() || !last_[s.h.phase][position].input_0) return;
-  if (training(s) && l.wants_backward && wants_of_[position].inputs) return;
-  auto& pass = s.passes[position];
-  if (pass.in[0].type() == config_.type && pass.in[0].dims() == pass.out[0].dims() && pass.in[0].reclaim())
-    pass.out[0] = pass.in[0];
+void stage::take_in_place(slot& s, const maths_step& step) const {
+  if (!step.maths->in_place() || !last_[s.h.phase][index_of_step(step)].input_0) return;
+  if (training(s) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
+  auto& x = s.passes[step.first()].in[0];
+  auto& y = s.passes[step.last()].out[0];
+  if (x.type() == config_.type && x.dims() == y.dims() && x.reclaim()) y = x;
 }
 
 // What is sent along an out-edge; the last message takes our handle with it.
@@ -122,38 +127,39 @@ void stage::let_go_sent(slot& s) const {
       if (leaves_[s.h.phase][p][o] && !(training(s) && held_[p][o])) s.passes[p].out[o].let_go();
 }
 
-// What backward of `position` wants and forward has not kept.
-void stage::restore(slot& s, std::size_t position, device& d) const {
-  const auto& l = hosted(position);
-  if (l.recompute) return make_again(s, position, d);
-  if (!wants_of_[position].inputs) return;
-  for (std::size_t i = 0; i < l.inputs.size(); ++i) {
-    const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
+// What backward of `step` wants and forward has not kept.
+void stage::restore(slot& s, const maths_step& step, device& d) const {
+  const auto p = step.first();
+  if (recomputes(p)) return make_again(s, step, d);
+  if (!wants_of(step).inputs) return;
+  for (std::size_t i = 0; i < hosted(p).inputs.size(); ++i) {
+    const int q = maker_of(p, i);
     if (q < 0 || !recomputes(static_cast<std::size_t>(q))) continue;
-    make_again(s, static_cast<std::size_t>(q), d);
-    s.passes[position].kept.inputs[i] = s.passes[static_cast<std::size_t>(q)].out[l.inputs[i].output];
+    make_again(s, step_at(q), d);
+    s.passes[p].kept.inputs[i] = s.passes[static_cast<std::size_t>(q)].out[hosted(p).inputs[i].output];
   }
 }
 
 // A run of such layers is made again as a whole, by whoever asks for its end. Statistics and carried state have left with the packet's
 // first forward, and leave once.
-void stage::make_again(slot& s, std::size_t position, device& d) const {
-  const auto& l = hosted(position);
-  auto& pass = s.passes[position];
+void stage::make_again(slot& s, const maths_step& step, device& d) const {
+  const auto p = step.first();
+  const auto& l = hosted(p);
+  auto& pass = s.passes[p];
+  auto& out = s.passes[step.last()].out;
   if (std::exchange(pass.again, true)) return;
   for (std::size_t i = 0; i < l.inputs.size(); ++i)
-    if (const int q = need_at_[position][i] >= 0 ? -1 : position_of(l.inputs[i].layer);
-        q >= 0 && recomputes(static_cast<std::size_t>(q)))
-      make_again(s, static_cast<std::size_t>(q), d);
-  gather(s, position);
-  for (auto& t : pass.out) t.let_go();
-  auto c = context_of(s, position, d);
+    if (const int q = maker_of(p, i); q >= 0 && recomputes(static_cast<std::size_t>(q))) make_again(s, step_at(q), d);
+  gather(s, p);
+  for (auto& t : out) t.let_go();
+  auto c = context_of(s, p, d);
   c.stats_out = nullptr;
   if (s.keeps_lanes && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
   forget(pass.kept);
-  l.maths->forward(c, *pass.plans[0], pass.in, pass.params, pass.out, pass.kept);
-  if (wants_of_[position].inputs) pass.kept.inputs = pass.in;
-  if (wants_of_[position].outputs) pass.kept.outputs = pass.out;
+  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
+  step.maths->forward(c, *pass.plans[0], pass.in, step.at.size() > 1 ? joined : pass.params, out, pass.kept);
+  if (wants_of(step).inputs) pass.kept.inputs = pass.in;
+  if (wants_of(step).outputs) pass.kept.outputs = out;
   pass.in.clear();
 }
 

@@ -188,7 +188,7 @@ TEST(configs, multinode_caffes_fc_node_serves_three_conv_nodes) {
 TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
   const auto j = prepared("pipeline4.toml", nodes_of("pipeline4.toml"));
   ASSERT_TRUE(j);
-  EXPECT_EQ(placed_parts(*j), (parts{"ip1..relu1@n1 packets 0+32", "ip2..relu2@n2 packets 0+32", "ip3..relu3@n3 packets 0+32",
+  EXPECT_EQ(placed_parts(*j), (parts{"ip1+relu1@n1 packets 0+32", "ip2+relu2@n2 packets 0+32", "ip3+relu3@n3 packets 0+32",
                                      "ip4..accuracy@n4 packets 0+32"}));
   const auto costs = cost_of(j->plan, j->graph, j->spec);
   const double there = 128 * 512 * 4, labels = 128 * 4;

@@ -87,6 +87,7 @@ inline job_spec job_of(std::vector<layer_spec> layers, std::int64_t batch = 8, s
   j.data.source = "synthetic";
   j.data.batch = batch;
   j.pipeline.packets = packets;
+  j.pipeline.fuse_layers = false;  // a stage a layer
   j.pipeline.key_at["packets"] = {"job.toml", 3, 11};
   int line = 10;
   for (auto& s : layers) {

@@ -256,6 +256,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.pipeline.packets = s.all_packets();
   j.pipeline.sub_solvers = s.sub_solvers;
   j.pipeline.fuse = s.fuse;
+  j.pipeline.fuse_layers = false;
   j.topology.worker_groups = s.groups;
   j.topology.workers_per_group = s.workers / s.groups;
   j.topology.server_groups = s.server_groups;

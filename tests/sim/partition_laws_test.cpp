@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/plan_check.hpp"
 #include "runtime/job/plain_loop.hpp"
 #include "tests/sim/random_net.hpp"
@@ -54,6 +55,18 @@ std::string described(const job_spec& j) {
          std::to_string(j.pipeline.sub_solvers) + " sub-solvers, fuse " + j.pipeline.fuse;
 }
 
+// Stages of which some layers are computed as one.
+int as_one(const prepared_job& j) {
+  int n = 0;
+  for (const auto& stages : j.plan.stages)
+    for (auto s : stages) {
+      std::vector<const graph_layer*> here;
+      for (auto l : j.plan[s].layers) here.push_back(&j.graph.layers[l]);
+      for (const auto& step : maths_steps(j.graph, here, j.plan.fuse_layers)) n += step.at.size() > 1 ? 1 : 0;
+    }
+  return n;
+}
+
 TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::map<std::string, int> drawn, kinds;
@@ -61,8 +74,10 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
   std::uint64_t ran = 0;
   for (std::uint64_t seed = 1; ran < seeds(300); ++seed) {
     random_net net(seed);
-    const auto whole = net.job();
+    auto whole = net.job();
     auto cut = whole;
+    // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of the time the whole.
+    (net.chance(0.5) ? whole : cut).pipeline.fuse_layers = false;
     bool feature = false;
     const auto nodes = static_cast<std::uint32_t>(net.draw(1, 4));
     net.place(cut, nodes, feature);
@@ -77,6 +92,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     const auto j = std::get<std::shared_ptr<prepared_job>>(made);
     for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text << "\nseed " << seed << "\n" << described(cut);
     for (const auto& l : cut.layers) ++drawn[l.type];
+    kinds["computed as one"] += as_one(*j);
     ++kinds[feature ? "feature" : j->plan.placed ? "placed" : "beside"];
     for (const auto& e : j->plan.edges)
       if (e.addend) {
@@ -112,7 +128,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
       ASSERT_EQ(off, 0.0) << "seed " << seed << "\n" << described(cut);
   }
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
-  for (const char* kind : {"feature", "input", "placed", "beside"}) EXPECT_GT(kinds[kind], 0) << kind;
+  for (const char* kind : {"feature", "input", "placed", "beside", "computed as one"}) EXPECT_GT(kinds[kind], 0) << kind;
 }
 
 // Not the planner's word alone: a coordinator that is handed a plan that is not whole starts nobody.

@@ -26,6 +26,7 @@ class random_net {
     s.sub_solvers = static_cast<std::uint32_t>(draw(1, 2));
     s.fuse = chance(0.5) ? "auto" : "none";
     auto j = small_spec(s);
+    j.pipeline.fuse_layers = true;
     j.seed = static_cast<std::uint64_t>(draw(1, 1000));
     j.precision = chance(0.5) ? "f64" : "fp32";
     j.train.finish.steps = j.precision == "f64" ? 3 : 1;
@@ -43,6 +44,7 @@ class random_net {
     for (auto n = draw(1, 4); n > 0; --n) image_layer(j);
     steps_ = chance(0.25);
     if (steps_) recurrent_layer(j);
+    if (!steps_ && chance(0.3)) pooled_convolution(j);
     if (!steps_ && chance(0.5)) {
       add(j, "flatten", {at_});
       flat_ = true;
@@ -114,6 +116,18 @@ class random_net {
     const auto kernel = chance(0.5) ? std::int64_t{1} : std::int64_t{3};
     add(j, "convolution", {from}, with({{"outputs", outputs}, {"kernel", kernel}, {"pad", kernel / 2}}));
     channels_ = outputs;
+  }
+
+  // What is computed as one layer: with pooling before or behind the activation, or without.
+  void pooled_convolution(job_spec& j) {
+    using i = std::int64_t;
+    convolution(j, at_, draw(2, 6));
+    const bool pools = extent_ >= 4, first = chance(0.5);
+    const auto pool = [&] { add(j, "max_pool", {at_}, with({{"kernel", draw(2, 3)}, {"stride", i{2}}})); };
+    if (pools && first) pool();
+    add(j, chance(0.7) ? "relu" : "sigmoid", {at_});
+    if (pools && !first) pool();
+    if (pools) extent_ /= 2;
   }
 
   void image_layer(job_spec& j) {

@@ -27,6 +27,7 @@ inline std::uint64_t seeds(std::uint64_t in_ci = 200) {
 struct shape_of_job {
   std::uint32_t packets = 4, workers = 1, shards = 1, sub_solvers = 1;
   std::string fuse = "none";
+  bool fuse_layers = false;  // the laws of fusing turn it on: other tests see a stage a layer
   std::uint64_t steps = 5;
   std::int64_t eval_every = 0;
   std::string rule = "momentum";
@@ -90,6 +91,7 @@ inline job_spec small_spec(const shape_of_job& s) {
   j.pipeline.packets = s.packets;
   j.pipeline.sub_solvers = s.sub_solvers;
   j.pipeline.fuse = s.fuse;
+  j.pipeline.fuse_layers = s.fuse_layers;
   j.topology.workers_per_group = s.workers;
   j.topology.servers_per_group = s.shards;
   return j;
