@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/warm_up.hpp"
 
 namespace troupe {
 
