@@ -56,10 +56,12 @@ class walk {
     if (!training_ || !at(i).wants_backward) return 0;
     return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(type_)) / 4;
   }
-  // Where a convolution lays out its weights and an image anew.
+  // Where a convolution lays out its weights and a block of images anew.
   double workspace(std::size_t i) const {
+    constexpr double block = 32;
     if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
-    return layers_[i].weights + 2 * bytes_of(at(i).in[0], type_) / static_cast<double>(at(i).in[0][0]);
+    const auto images = static_cast<double>(at(i).in[0][0]);
+    return layers_[i].weights + (bytes_of(at(i).in[0], type_) + bytes_of(at(i).out[0], type_)) * std::min(1.0, block / images);
   }
 
   value& output(std::size_t i, std::uint16_t o) {

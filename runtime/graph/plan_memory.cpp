@@ -93,7 +93,7 @@ class estimate {
     if (stages.empty()) return;
     auto& node = m_.nodes[p_[stages[0]].node];
     node.activations += (packet.peak - packet.workspace) * in_flight;
-    node.workspace += packet.workspace;
+    node.workspace += packet.workspace * in_flight;
   }
 
   const job_plan& p_;

@@ -40,6 +40,12 @@ void stage::keep(slot& s, const maths_step& step) const {
   if (needs.outputs) pass.kept.outputs = s.passes[step.last()].out;
 }
 
+// Has a layer of the step beside the first parameters?
+template <class Slot>
+static bool has_others(const Slot& s, const maths_step& step) {
+  return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !s.passes[p].grad_params.empty(); });
+}
+
 void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   const auto at = step.first();
   const auto& l = hosted(at);
@@ -59,8 +65,9 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
     c.carried_out = &pass.carried_out;
   }
-  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
-  step.maths->forward(c, *pass.plans[ph], pass.in, step.at.size() > 1 ? joined : pass.params, s.passes[step.last()].out, pass.kept);
+  const bool several = has_others(s, step);
+  const tensors joined = several ? of_all(s, step, &layer_pass::params) : tensors{};
+  step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, s.passes[step.last()].out, pass.kept);
   keep(s, step);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
   let_go_done(s, step);
@@ -69,6 +76,7 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
 // The tensors of all layers of a step, one layer after the other.
 tensors stage::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
   tensors all;
+  all.reserve(8);
   for (auto p : step.at) all.insert(all.end(), (s.passes[p].*which).begin(), (s.passes[p].*which).end());
   return all;
 }
@@ -213,8 +221,8 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
   const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims();
   if (alike && result.grad_out[0].reclaim()) pass.grad_in[0] = result.grad_out[0];
   auto c = context_of(s, step.first(), d);
-  if (step.at.size() == 1) {
-    step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
+  if (!has_others(s, step)) {
+    step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, result.grad_out, pass.grad_in, pass.grad_params, false);
   } else {
     auto grads = of_all(s, step, &layer_pass::grad_params);
     step.maths->backward(c, *pass.plans[0], pass.kept, of_all(s, step, &layer_pass::params), result.grad_out, pass.grad_in, grads,

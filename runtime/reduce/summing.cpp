@@ -7,6 +7,7 @@ namespace troupe {
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due) {
   auto out = std::make_shared<tensors>(*left);
   for (auto& t : *out) t.let_go();
+  if (due.empty()) due.reserve(4);
   due.push_back({left, right, out});
   return out;
 }
