@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
     std::int64_t rows, width, outputs;
   } layers[] = {{"lenet_ip1", 64, 800, 500},     {"lenet_ip1_half", 32, 800, 500}, {"mlp_784_1024", 128, 784, 1024},
                 {"mlp_1024", 128, 1024, 1024},   {"mlp_half", 64, 1024, 1024},     {"alexnet_fc6", 32, 9216, 4096},
-                {"alexnet_fc7", 32, 4096, 4096}, {"alexnet_fc8", 32, 4096, 1000},  {"alexnet_fc6_half", 16, 9216, 4096}};
+                {"alexnet_fc7", 32, 4096, 4096}, {"alexnet_fc8", 32, 4096, 1000},  {"alexnet_fc6_half", 16, 9216, 4096},
+                {"sgemm", 1024, 1024, 1024}};  // what a product can do: the floor of the others
   const auto d = make_cpu_device();
   std::printf("layer: forward, data, weights by the device / by OpenBLAS (GFLOP/s)\n");
   for (const auto& l : layers) {

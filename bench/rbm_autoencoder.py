@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from chart import svg
+from compare import ROOT, machine
 
 
 def run(troupe, job, out, every, steps, sets=(), weights=None):
@@ -50,23 +51,12 @@ def curve(troupe, steps, fine):
     return rows
 
 
-def plot(rows, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-    for name, (points, _) in rows.items():
-        where = right if name.startswith("auto") else left
-        first = points[0][1] if where is left else 1.0
-        where.plot([s for s, _ in points], [v / first for _, v in points], marker="o", markersize=3, label=name)
-    left.set_title("contrastive divergence"), right.set_title("backpropagation")
-    left.set_ylabel("test error, share of the first evaluation's"), right.set_ylabel("test error, squared, per image")
-    for a in (left, right):
-        a.set_xlabel("step"), a.set_ylim(bottom=0), a.legend(fontsize=8), a.grid(alpha=0.3)
-    fig.tight_layout()
-    fig.savefig(path)
+def plot(rows, folder):
+    machines = {n: [(s, v / points[0][1]) for s, v in points] for n, (points, _) in rows.items() if n.startswith("machine")}
+    svg(machines, os.path.join(folder, "rbm_stack.svg"), "step", "test error, share of the first evaluation's", 0, 1.1)
+    fine = {n: points for n, (points, _) in rows.items() if n.startswith("auto")}
+    svg(fine, os.path.join(folder, "rbm_autoencoder.svg"), "step", "squared error of a test image", 0,
+        1.05 * max(v for points in fine.values() for _, v in points))
 
 
 def main():
@@ -85,8 +75,7 @@ def main():
     if not a.write:
         return
     folder = os.path.join(ROOT, "docs/measurements")
-    plot(rows, os.path.join(folder, "rbm_autoencoder.svg"))
-    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
+    plot(rows, folder)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     seeded, random = rows["autoencoder, seeded"][0][-1][1], rows["autoencoder, random"][0][-1][1]
     with open(os.path.join(folder, "rbm_autoencoder.md"), "w") as f:
@@ -98,14 +87,15 @@ same steps reach {random:.2f}.
 
 Command: `bench/rbm_autoencoder.py --steps {a.steps} --fine {a.fine} --write`.
 
-Where: {time.strftime('%Y-%m-%d')}, {cpu}, {os.cpu_count()} cores, {platform.platform()}, commit {commit}. f32, batch 100, two packets.
+Where: {time.strftime('%Y-%m-%d')}, {machine()}, {platform.platform()}, commit {commit}. f32, batch 100, two packets.
 
 {table}
 
 The error of a machine is the squared difference between what it is given and its reconstruction, summed over its visible units, mean over
 the test examples; machines above the first are given probabilities. The autoencoder's is over the 784 pixels in [0, 1].
 
-![curves](rbm_autoencoder.svg)
+![machines](rbm_stack.svg)
+![autoencoders](rbm_autoencoder.svg)
 
 What it does not show: MNIST, which the papers use (it is not among Debian's packages); other learning rates; more than one seed.
 """)

@@ -30,7 +30,7 @@ bool all_in_vectors(const conv_geometry& g, bool wide) {
 }
 
 i64 images_at_once(const conv_geometry& g, bool wide) {
-  constexpr i64 cached = i64{1} << 17, pixels_enough = 2048;  // elements
+  constexpr i64 cached = i64{1} << 17, pixels_enough = 4096;  // elements
   using enum conv_pass;
   for (const auto pass : {forward, backward_data, backward_weights})
     if ((g.algorithm == conv_algorithm::automatic ? automatic_choice(g, pass, wide) : g.algorithm) == conv_algorithm::winograd)

@@ -30,7 +30,7 @@ class image_vectors {
         plane_((height + 2 * pad_h) * row_),
         memory_(d, channels * plane_) {
     assert(channels * plane_ < (i64{1} << 31));
-    clear();
+    if (pad_h > 0 || pad_w > 0) clear();  // else every element is written before it is read
   }
   T* data() { return memory_.data; }
   void clear() { zero(memory_.data, channels_ * plane_); }

@@ -119,23 +119,37 @@ class lowering {
   // Images of the block between x and the stage (interior only; the padding stays zero).
   void load(i64 block, i64 group, const T* x) {
     if (plain() && g_.groups == 1) return copy(stage_->data, x + first_image(block) * image_, images(block) * image_);
+    if (g_.stride_w == 1) {
+      return each_plane(block, group,
+                        [&](i64 at, T* rows) { k_.copy_rows(g_.height, g_.width, x + at, g_.width, rows + g_.pad_w, row_); });
+    }
     each_row(block, group, [&](i64 at, T* row) { spread(x + at, row); });
   }
   void unload(i64 block, i64 group, T* dx) const {
     if (plain() && g_.groups == 1) return copy(dx + first_image(block) * image_, stage_->data, images(block) * image_);
+    if (g_.stride_w == 1) {
+      return each_plane(block, group,
+                        [&](i64 at, T* rows) { k_.copy_rows(g_.height, g_.width, rows + g_.pad_w, row_, dx + at, g_.width); });
+    }
     each_row(block, group, [&](i64 at, T* row) { collect(row, dx + at); });
   }
 
  private:
   bool plain() const { return g_.pad_h == 0 && g_.pad_w == 0 && g_.stride_w == 1; }  // the stage holds just the images
+  // f(first element of the image's plane, place of its first row)
   template <class F>
-  void each_row(i64 block, i64 group, F f) const {
+  void each_plane(i64 block, i64 group, F f) const {
     for (i64 b = 0; b < images(block); ++b)
       for (i64 c = 0; c < g_.group_channels(); ++c) {
         const i64 plane = (first_image(block) + b) * g_.channels + group * g_.group_channels() + c;
-        for (i64 y = 0; y < g_.height; ++y)
-          f((plane * g_.height + y) * g_.width, stage_->data + b * image_ + (c * padded_h_ + y + g_.pad_h) * row_);
+        f(plane * g_.height * g_.width, stage_->data + b * image_ + (c * padded_h_ + g_.pad_h) * row_);
       }
+  }
+  template <class F>
+  void each_row(i64 block, i64 group, F f) const {
+    each_plane(block, group, [&](i64 at, T* rows) {
+      for (i64 y = 0; y < g_.height; ++y) f(at + y * g_.width, rows + y * row_);
+    });
   }
   // f(first element of the image's row, stride apart, place of the first in the stage's row, count) for each phase of a row.
   template <class F>
@@ -147,11 +161,9 @@ class lowering {
     }
   }
   void spread(const T* from, T* row) const {
-    if (g_.stride_w == 1) return copy(row + g_.pad_w, from, g_.width);
     each_phase([&](i64 first, i64 at, i64 count) { k_.take_strided(count, g_.stride_w, from + first, row + at); });
   }
   void collect(const T* row, T* to) const {
-    if (g_.stride_w == 1) return copy(to, row + g_.pad_w, g_.width);
     each_phase([&](i64 first, i64 at, i64 count) { k_.put_strided(count, g_.stride_w, row + at, to + first); });
   }
 

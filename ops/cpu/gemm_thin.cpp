@@ -61,7 +61,7 @@ void columns_side_by_side(device& d, const kernels<T>& k, const gemm_spec& s, co
 
 void rows_by_rows(device& d, const kernels<T>& k, const gemm_spec& s, const T* a, const T* b, T* c) {
   const strides ld(s);
-  const even_blocks rows(s.m, k.dot_rows), columns(s.n, k.dot_columns), stretches(s.k / k.lanes, 48);
+  const even_blocks rows(s.m, k.dot_rows), columns(s.n, k.dot_columns), stretches(s.k / k.lanes, 64);
   scratch<std::int32_t> row_of_b(d, k.dot_columns);
   for (int j = 0; j < k.dot_columns; ++j) row_of_b.data[j] = static_cast<std::int32_t>(j * ld.b);
   for (i64 i = 0; i < s.m; ++i) zero(c + i * ld.c, s.n);

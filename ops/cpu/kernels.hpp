@@ -138,6 +138,7 @@ struct kernels {
   int slack;
   void (*take_strided)(i64 n, i64 stride, const T* from, T* to);      // to[i] = from[i stride]
   void (*put_strided)(i64 n, i64 stride, const T* from, T* to);       // to[i stride] = from[i]
+  void (*copy_rows)(i64 rows, i64 n, const T* from, i64 from_stride, T* to, i64 to_stride);  // n elements of each
   void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);  // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds

@@ -16,8 +16,8 @@ inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T
   index[ox] = static_cast<std::int32_t>(at);
 }
 
-// `rows`: of the window that lie inside the image.
-template <int K>
+// `rows`: of the window that lie inside the image. Clipped: the last windows reach beyond the row, whose next elements are no part of them.
+template <int K, bool Clipped>
 inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const float* x, float* y, std::int32_t* index) {
   using T = float;
   constexpr int lanes = lanes_of<T>;
@@ -35,7 +35,8 @@ inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const fl
       for (int j = 0; j < K; ++j) {
         const vec<T> v = j == 0 ? here.even : (j == 1 ? here.odd : pixel_pairs<T>(p + 2).even);
         const vec_bits<T> offset = static_cast<std::int32_t>(i * width + j) - vec_bits<T>{};
-        const vec_bits<T> better = (v > best) | (v != v);
+        vec_bits<T> better = (v > best) | (v != v);
+        if (Clipped && j > 0) better &= twice < static_cast<std::int32_t>(width - 2 * o - j) - vec_bits<T>{};
         best = i + j == 0 ? v : (better ? v : best);
         at = i + j == 0 ? offset : (better ? offset : at);
       }
@@ -49,16 +50,17 @@ inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const fl
 template <int K>
 void max_pool_by_two(const pool_geometry& g, const float* x, float* y, std::int32_t* index) {
   constexpr int lanes = lanes_of<float>;
-  const i64 plane = g.height * g.width, whole = smallest(g.out_w, (g.width - K) / 2 + 1);
-  const i64 reach = 2 * ((whole + lanes - 1) / lanes * lanes) + 2;  // elements that whole vectors read of a row
+  const i64 plane = g.height * g.width;
+  const bool clipped = 2 * (g.out_w - 1) + K > g.width;
+  const i64 reach = 2 * ((g.out_w + lanes - 1) / lanes * lanes) + 2;  // elements that whole vectors read of a row
   const float* end = x + g.planes * plane;
   for (i64 p = 0; p < g.planes; ++p, x += plane)
     for (i64 oy = 0; oy < g.out_h; ++oy, y += g.out_w, index += g.out_w) {
       const i64 rows = smallest(K, g.height - 2 * oy), start = 2 * oy * g.width;
       i64 ox = 0;
       if (x + start + (rows - 1) * g.width + reach <= end) {
-        max_row_by_two<K>(rows, g.width, start, whole, x + start, y, index);
-        ox = whole;
+        (clipped ? max_row_by_two<K, true> : max_row_by_two<K, false>)(rows, g.width, start, g.out_w, x + start, y, index);
+        ox = g.out_w;
       }
       for (; ox < g.out_w; ++ox) max_window<K>(g, x, oy, ox, y, index);
     }

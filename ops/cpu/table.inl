@@ -73,6 +73,7 @@ constexpr kernels<T> make_table() {
   t.slack = 2 * lanes_of<T>;
   t.take_strided = take_strided<T>;
   t.put_strided = put_strided<T>;
+  t.copy_rows = copy_rows<T>;
   t.copy_panel = copy_panel<T>;
   t.gather_panel = gather_panel<T>;
   t.scatter_panel = scatter_panel<T>;

@@ -29,6 +29,16 @@ void put_strided(i64 n, i64 stride, const T* from, T* to) {
 }
 
 template <class T>
+void copy_rows(i64 rows, i64 n, const T* from, i64 from_stride, T* to, i64 to_stride) {
+  constexpr int lanes = lanes_of<T>;
+  for (i64 r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
+    i64 i = 0;
+    for (; i + lanes <= n; i += lanes) store(to + i, load(from + i));
+    if (i < n) store_first(to + i, load_first(from + i, n - i), n - i);
+  }
+}
+
+template <class T>
 void copy_panel(i64 rows, const T* from, i64 stride, T* panel) {
   for (i64 r = 0; r < rows; ++r, from += stride, panel += panel_of<T>) {
     store(panel, load(from));

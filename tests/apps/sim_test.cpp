@@ -193,7 +193,7 @@ TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
                                    "\"]\nrestart_after = \"1ms\"\n");
   };
   auto killed = words;
-  killed.insert(killed.end(), {"--faults", faults("host1/ip2..relu2")});
+  killed.insert(killed.end(), {"--faults", faults("host1/ip2+relu2")});
   const auto d = done(killed);
   EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]);
   EXPECT_GT(d["faults"]["crashed"].get<std::uint64_t>(), 0u);
