@@ -44,7 +44,7 @@ class steady : public ::testing::TestWithParam<steady_case> {};
 
 TEST_P(steady, a_step_takes_little_from_the_system) {
   if (!allocations::counted()) GTEST_SKIP() << "allocations are not counted in this build";
-  constexpr std::uint64_t window = 200, windows = 6;
+  constexpr std::uint64_t window = 100, windows = 24;
   auto set = GetParam().set;
   const double messages = messages_per_step(set);
   ASSERT_GT(messages, 20);
@@ -59,6 +59,7 @@ TEST_P(steady, a_step_takes_little_from_the_system) {
   ASSERT_TRUE(embedded(job_of(lenet_like(), set), o).ok);
   ASSERT_GE(at.size(), windows);
   // Whoever comes first is chance, and with it how much is under way at once: a step that takes memory each time shows in every window.
+  // So does what actors tell themselves on a busy machine (they yield, they publish), which costs a little and is no message of a role.
   double small = 1e9;
   std::uint64_t large = ~0ull;
   for (std::size_t k = 1; k < at.size(); ++k) {
