@@ -123,10 +123,12 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   }
   const auto cost = cost_of(due);
   auto add = [due = std::move(due)](job_context& c) { run_additions(due, c.dev); };
-  if (!leaves) return jobs_.run(std::move(add), cost, [](effects&) {}, out);
-  jobs_.run(std::move(add), cost,
-            [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); },
-            out);
+  if (!leaves)
+    return jobs_.run(
+        std::move(add), cost, [](effects&) {}, out);
+  jobs_.run(
+      std::move(add), cost,
+      [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
 }
 
 // Running statistics get their weight in the sum, and take the places of the gradients that their buffers do not have.
