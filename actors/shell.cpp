@@ -22,7 +22,7 @@ caf::behavior role_actor::make_behavior() {
   }
   publish(job_->now());
   return {
-      [this](const envelope& e) { receive(e); },
+      [this](envelope& e) { receive(e); },  // ours alone: nobody sends a message twice, so that CAF does not copy it
       [this](const pump_jobs&) {
         pump_posted_ = false;
         pump();
@@ -60,18 +60,13 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
 
 // --- what comes in
 
-void role_actor::receive(const envelope& e) {
+void role_actor::receive(envelope& e) {
   if (!job_->admits(e.h.src, e.h.incarnation)) {
     job_->node.old_incarnation.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (job_->first_incarnation > 0 && e.h.incarnation >= job_->first_incarnation) {
-    auto in_this_plan = e;
-    in_this_plan.h.incarnation -= job_->first_incarnation;
-    hand_to_role(in_this_plan);
-  } else {
-    hand_to_role(e);
-  }
+  if (e.h.incarnation >= job_->first_incarnation) e.h.incarnation -= job_->first_incarnation;  // in this plan
+  hand_to_role(e);
   if (!pump_posted_) pump();
 }
 
@@ -121,7 +116,7 @@ void role_actor::tell_finished(std::uint64_t token) {
   hand_to_role(e);
 }
 
-void role_actor::hand_to_role(const envelope& e) {
+void role_actor::hand_to_role(envelope& e) {
   if (failed_ || stopping_ || job_->ended.load(std::memory_order_relaxed)) {
     if (failed_) job_->node.to_failed.fetch_add(1, std::memory_order_relaxed);
     return;
@@ -131,6 +126,7 @@ void role_actor::hand_to_role(const envelope& e) {
   const time_point now = job_->now();
   try {
     role_->on(e, now, out_);
+    e.body = finished{};
     perform();
   } catch (...) {
     fail(current_exception_text());

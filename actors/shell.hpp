@@ -7,6 +7,8 @@
 //     `finished`, so that the role chooses its next job knowing everything.
 //   * After `time_slice` of jobs the actor goes to the end of the scheduler's queue, and looks at its mailbox before it goes on.
 //   * An exception of the role or of its job becomes the event "error", and the role hears nothing more.
+//   * A message is gone before the effects of its on() take place: what it brought is then the role's alone, or whoever's it has been sent
+//     to, and can be worked on in place (tensor::reclaim).
 // Cost: one allocation per message sent (CAF's mailbox element, which holds the envelope).
 #pragma once
 
@@ -36,11 +38,11 @@ class role_actor final : public compat::base_actor {
   const char* name() const override { return "role"; }
 
  private:
-  void receive(const envelope& e);
+  void receive(envelope& e);
   void answer(const job_answer& a);
   void wake();
 
-  void hand_to_role(const envelope& e);  // on(), then its effects; catches
+  void hand_to_role(envelope& e);  // on(), then its effects; catches. Leaves nothing in `e`
   void tell_finished(std::uint64_t token);
   void perform();
   void perform(send_effect& x);

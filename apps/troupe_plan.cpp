@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/troupe_commands.hpp"
+#include "runtime/graph/plan_memory.hpp"
 #include "runtime/node/cluster_file.hpp"
 
 namespace troupe {
@@ -274,6 +275,37 @@ std::string node_tables(const prepared_job& j, const plan_costs& costs) {
   return s;
 }
 
+// What each role holds, and each node when it holds the most.
+std::string memory_table(const prepared_job& j, const plan_memory& m) {
+  std::size_t wide = 4;
+  for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
+  for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
+  const auto row = [&](const std::string& name, const role_memory& x) {
+    const auto cell = [](double bytes) { return right(bytes > 0 ? bytes_text(bytes) : "-", 12); };
+    return left(name, wide + 2) + cell(x.parameters) + cell(x.gradients) + cell(x.states) + right("", 2) + cell(x.activations) +
+           cell(x.workspace) + cell(x.total()) + "\n";
+  };
+  std::string s = "\n" + left("memory", wide + 2) + right("parameters", 12) + right("gradients", 12) + right("states", 12) + "  " +
+                  right("activations", 12) + right("workspace", 12) + right("all", 12) + "\n";
+  for (const auto& r : j.plan.roles)
+    if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) s += row(r.name, x);
+  for (std::size_t n = 0; n < m.nodes.size(); ++n) s += row(j.plan.nodes[n].name, m.nodes[n]);
+  return s;
+}
+
+json memory_json(const prepared_job& j, const plan_memory& m) {
+  const auto of = [](const std::string& name, const role_memory& x) {
+    return json{{"name", name},       {"parameters", x.parameters},   {"gradients", x.gradients},
+                {"states", x.states}, {"activations", x.activations}, {"workspace", x.workspace},
+                {"total", x.total()}};
+  };
+  json o{{"roles", json::array()}, {"nodes", json::array()}};
+  for (const auto& r : j.plan.roles)
+    if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) o["roles"].push_back(of(r.name, x));
+  for (std::size_t n = 0; n < m.nodes.size(); ++n) o["nodes"].push_back(of(j.plan.nodes[n].name, m.nodes[n]));
+  return o;
+}
+
 json links_of(const prepared_job& j, const plan_costs& costs) {
   auto list = json::array();
   for (const auto& [way, bytes] : costs.links)
@@ -295,6 +327,7 @@ int run_plan(const plan_arguments& a, const output& out) {
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
   if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   const auto costs = cost_of(j.plan, j.graph, j.spec);
+  const auto memory = memory_of(j.plan, j.graph, j.spec);
   if (out.json()) {
     out.object({{"event", "plan"},
                 {"mode", j.spec.train.sync.kind},
@@ -303,11 +336,12 @@ int run_plan(const plan_arguments& a, const output& out) {
                 {"links", links_of(j, costs)},
                 {"bytes_per_step", costs.bytes_per_step},
                 {"bytes_received_per_step", costs.received},
-                {"memory", costs.memory}});
+                {"memory", costs.memory},
+                {"peak", memory_json(j, memory)}});
     return exit_done;
   }
   out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) +
-           edge_table(j) + node_tables(j, costs));
+           edge_table(j) + node_tables(j, costs) + memory_table(j, memory));
   return exit_done;
 }
 

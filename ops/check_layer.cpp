@@ -46,6 +46,7 @@ class checker {
       check_statistics(values);
       check_purity();
       check_f32(values);
+      if (layer_.in_place()) check_in_place(values);
       check_test_phase(values);
     }
     return std::move(findings_);
@@ -380,6 +381,37 @@ class checker {
       }
       if (!(error <= how_.f32_tolerance * largest)) find(numbered(what, i) + ": f32 differs from f64 by " + std::to_string(error));
     }
+  }
+
+  // In the memory of what is read, in both phases and types: the same bits.
+  void check_in_place(const pass_values& given) {
+    if (case_.in.empty() || out_shapes_.size() != 1 || !(out_shapes_[0] == case_.in[0]))
+      return find("in_place() with an output unlike input 0");
+    for (const dtype t : {dtype::f64, dtype::f32})
+      for (const phase ph : {phase::train, phase::test}) {
+        const pass_values v = converted(given, t);
+        auto p = make_plan(ph, t);
+        saved s;
+        const tensors apart = forward(v, *p, s, ph);
+        tensors in = v.in, out;
+        in[0] = copied(in[0]);
+        out.push_back(in[0]);
+        context c = make_context(ph);
+        saved again;
+        if (!needs_.inputs || ph == phase::test) {  // else no host does it
+          layer_.forward(c, *p, in, v.params, out, again);
+          if (!same_bits(apart, out)) find("forward in the memory of input 0 makes other values");
+        }
+        if (ph == phase::test || !differentiable()) continue;
+        const pass_results r = backward(v, *p, s);
+        tensors grad_out = {copied(v.grad_out[0])}, grad_in = r.grad_in, grad_params = r.grad_params;
+        grad_in[0] = grad_out[0];
+        for (auto& g : grad_params)
+          if (g) g = poisoned(g.dims(), t);
+        layer_.backward(c, *p, s, v.params, grad_out, grad_in, grad_params, false);
+        if (!same_bits(r.grad_in, grad_in) || !same_bits(r.grad_params, grad_params))
+          find("backward in the memory of the incoming gradient makes other gradients");
+      }
   }
 
   void check_test_phase(const pass_values& v) {

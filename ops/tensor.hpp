@@ -117,6 +117,13 @@ class tensor {
     return true;
   }
   bool frozen() const { return storage_ && storage_->frozen; }
+  // Declared again: what it was is known, and the memory goes to whoever else has a handle, or back to the pool.
+  void let_go() {
+    storage_.reset();
+    offset_ = 0;
+  }
+  // All of its storage, and no part of it.
+  bool whole() const { return storage_ && storage_->bytes == bytes(); }
   bool same_storage(const tensor& o) const { return storage_ == o.storage_; }
 
  private:

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
@@ -56,7 +57,7 @@ class lowering {
     images_ = std::clamp<i64>(ceil_div(pixels_wanted, pixels_), 1, g.batch);
     assert(image_ < (i64{1} << 31));  // offsets within an image are 32 bits
     find_phases();
-    stage_ = std::make_unique<scratch<T>>(d, images_ * image_ + k.slack);
+    stage_.emplace(d, images_ * image_ + k.slack);
     clear();
   }
 
@@ -175,7 +176,7 @@ class lowering {
   const conv_geometry& g_;
   i64 out_w_, pixels_, padded_h_, phase_, row_, image_, images_;
   scratch<phase_of_row> phases_;
-  std::unique_ptr<scratch<T>> stage_;
+  std::optional<scratch<T>> stage_;
 };
 
 // Panels of y or dy: [rows][panel_width], rows being a group's outputs. Columns beyond the last pixel are zeroed.

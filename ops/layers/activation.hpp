@@ -19,6 +19,7 @@ struct activation : layer {
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = device::needs_input(f_), .outputs = !device::needs_input(f_)};
   }
+  bool in_place() const override { return true; }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     c.dev.map(f_, parameter_, in[0], backed(c.dev, out[0]));
   }

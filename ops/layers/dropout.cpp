@@ -32,6 +32,7 @@ struct dropout final : layer {
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = false};
   }
+  bool in_place() const override { return true; }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     mask(c, in[0], out[0]);
   }

@@ -240,6 +240,7 @@ class builder {
         g.inputs.push_back(r);
       }
       g.in_train = d.spec->phase != "test";
+      g.recompute = d.spec->recompute;
       g.in_test = d.spec->phase != "train";
       if (d.maths) {
         if (d.maths->test_phase_only()) g.in_train = false;

@@ -34,9 +34,9 @@ struct layer_spec {
   std::vector<double> fraction;
   std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
   std::string algorithm;           // of this layer's maths, empty = auto
-  bool recompute = false;
-  std::string wire = "fp32";  // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
-  std::string phase;          // "train", "test" or empty for both
+  bool recompute = false;          // backward runs forward again, in place of what it would keep
+  std::string wire = "fp32";       // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
+  std::string phase;               // "train", "test" or empty for both
   source_position at;
   std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
 };

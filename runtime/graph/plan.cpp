@@ -34,6 +34,7 @@ class planner {
     if (!errors_.empty()) return std::move(errors_);
     plan_.packets = static_cast<std::uint32_t>(job_.pipeline.packets);
     plan_.sub_solvers = static_cast<std::uint32_t>(job_.pipeline.sub_solvers);
+    plan_.rule_states = options.rule_states;
     plan_.fuse_layers = job_.pipeline.fuse_layers;
     plan_.ranges = worker_ranges(job_, static_cast<std::uint32_t>(workers_), plan_.packets, errors_);
     if (!errors_.empty()) return std::move(errors_);
@@ -43,6 +44,7 @@ class planner {
     if (plan_.placed) check_placed();
     warm_up();
     if (!errors_.empty()) return std::move(errors_);
+    for (auto& wrong : cannot_recompute(g_, options.own_stage, plan_.rule)) errors_.push_back(std::move(wrong));
     groups_ = stage_groups(g_, options.own_stage, where_, {job_.pipeline.fuse == "auto", job_.pipeline.fuse_layers});
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());

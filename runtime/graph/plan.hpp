@@ -103,6 +103,7 @@ struct job_plan {
   std::uint32_t warm_up = 0;         // the most of them
   // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are the same worker's.
   bool eval_lanes = false;
+  std::uint32_t rule_states = 1;  // tensors of a parameter's size that the update rule has, for memory_of
   std::uint32_t eval_worker(std::uint32_t packet) const {
     if (!eval_lanes) return packet % static_cast<std::uint32_t>(ranges.size());
     std::uint32_t w = 0;
@@ -151,6 +152,7 @@ struct plan_options {
   std::set<std::string> own_stage;
   bool tester = false;
   std::uint32_t readers = 1;  // packets that a loader or data server reads at once
+  std::uint32_t rule_states = 1;
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});
@@ -166,8 +168,7 @@ std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t 
 std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
 
 // Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
-// headers): by link (indices of nodes), sent and received by node. And an estimate of the bytes of weights, activations and gradients
-// that a node holds.
+// headers): by link (indices of nodes), sent and received by node. And what a node holds at its peak (plan_memory.hpp).
 struct plan_costs {
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> links;  // only those in use
   std::map<std::string, double> bytes_per_step;                     // sent

@@ -3,17 +3,12 @@
 #include <algorithm>
 
 #include "runtime/graph/plan.hpp"
+#include "runtime/graph/plan_memory.hpp"
 
 namespace troupe {
 namespace {
 
 double bytes_of(std::int64_t elements, dtype t) { return static_cast<double>(elements) * static_cast<double>(size_of(t)); }
-
-double total_bytes(const shapes& list, dtype t) {
-  double sum = 0;
-  for (const auto& s : list) sum += bytes_of(s.count(), t);
-  return sum;
-}
 
 const shape& shape_of(const model_graph& g, tensor_ref r) {
   if (r.layer == from_data) return r.output == 0 ? g.data : g.label;
@@ -87,38 +82,6 @@ void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, 
   }
 }
 
-// What a stage holds of layer `layers[i]`: the layer, or a part of it, and its parameters' sizes.
-template <class F>
-void each_layer(const model_graph& g, const role_plan& r, F f) {
-  for (std::size_t i = 0; i < r.layers.size(); ++i) {
-    const auto* part = r.parts.empty() ? nullptr : r.parts[i].get();
-    const auto& l = part ? part->as : g.layers[r.layers[i]];
-    std::int64_t weights = 0;
-    for (std::size_t q = 0; q < l.params.size(); ++q) weights += (part ? part->params[q] : g.params[l.params[q]].spec.dims).count();
-    f(l, weights);
-  }
-}
-
-// One packet on its way through a stage: outputs, what backward saves, and the gradients of both outputs and parameters.
-double packet_bytes(const model_graph& g, const role_plan& r, dtype t) {
-  double sum = 0;
-  each_layer(g, r, [&](const graph_layer& l, std::int64_t weights) {
-    sum += total_bytes(l.out, t);
-    if (l.wants_backward)
-      sum += total_bytes(l.out, t) + static_cast<double>(l.maths->backward_needs(l.in).saved_bytes) + bytes_of(weights, t);
-  });
-  return sum;
-}
-
-// As many versions as the weight rule keeps.
-double weight_bytes(const job_plan& p, const model_graph& g, const role_plan& r, dtype t) {
-  double sum = 0;
-  each_layer(g, r, [&](const graph_layer& l, std::int64_t weights) {
-    sum += bytes_of(weights, t) * (p.rule == weight_rule::stash ? 1 + p.delay_of(l.index) : 1);
-  });
-  return sum;
-}
-
 }  // namespace
 
 std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets) {
@@ -149,27 +112,8 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
     c.bytes_per_step[p.nodes[way.first].name] += bytes;
     c.received[p.nodes[way.second].name] += bytes;
   }
-  for (const auto& r : p.roles) {
-    auto& held = c.memory[p.nodes[r.node].name];
-    const auto in_flight = static_cast<double>(r.tester ? 1 : r.kind == role_kind::stage ? r.train_slots : p.sub_solvers);
-    switch (r.kind) {
-      case role_kind::coordinator: break;
-      case role_kind::loader: held += packet_of_examples(g, t) * (in_flight + r.slots); break;
-      case role_kind::data_server:  // what it reads; answers are on their way
-        if (job.data.how == delivery::server) held += (1 + r.slots) * packet_of_examples(g, t);
-        break;
-      case role_kind::stage: held += weight_bytes(p, g, r, t) + packet_bytes(g, r, t) * in_flight; break;
-      case role_kind::tester: break;
-      case role_kind::reducer:
-      case role_kind::worker:  // sums that wait for their neighbour in the tree
-        for (const auto& b : p.blocks) held += p.takes(r.worker, b) ? bytes_of(b.count, t) : 0;
-        break;
-      case role_kind::shard:  // weights, one state of the rule, the sum of the step
-        for (const auto& b : p.blocks)
-          if (p.shard_of(b, r.group) == r.id) held += 3 * bytes_of(b.count, t);
-        break;
-    }
-  }
+  const auto held = memory_of(p, g, job);
+  for (std::size_t n = 0; n < p.nodes.size(); ++n) c.memory[p.nodes[n].name] += held.nodes[n].total();
   return c;
 }
 

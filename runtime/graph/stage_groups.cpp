@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/graph/maths_steps.hpp"
+#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {
@@ -15,16 +16,19 @@ class fuser {
 
   std::vector<std::vector<std::uint32_t>> groups(grouping how) {
     std::vector<std::vector<std::uint32_t>> out;
-    std::shared_ptr<const layer> maths;  // of all of the last group
+    std::shared_ptr<const layer> maths;  // of the last of them that are computed as one, from `first` on
+    const graph_layer* first = nullptr;
     for (const auto& l : g_.layers) {
-      bool joins = (how.all || how.steps) && !out.empty() && !alone(l) && !alone(g_.layers[out.back().back()]) &&
+      const bool wanted = !out.empty() && awaited(out.back());
+      bool joins = !out.empty() && (how.all || how.steps || wanted) && !alone(l) && !alone(g_.layers[out.back().back()]) &&
                    lies_as(l, out.back()) && keeps_order(l, out.back().front());
-      if (joins && !how.all) {
-        auto both = maths ? absorbed(g_, g_.layers[out.back().front()], g_.layers[out.back().back()], *maths, l) : nullptr;
-        joins = both != nullptr;
-        if (joins) maths = std::move(both);
-      }
-      if (!joins) out.emplace_back(), maths = l.maths;
+      auto both = joins && how.steps ? absorbed(g_, *first, g_.layers[out.back().back()], *maths, l) : nullptr;
+      joins = joins && (how.all || wanted || both);
+      if (joins && both)
+        maths = std::move(both);
+      else
+        maths = l.maths, first = &l;
+      if (!joins) out.emplace_back();
       out.back().push_back(l.index);
     }
     return out;
@@ -32,6 +36,17 @@ class fuser {
 
  private:
   bool alone(const graph_layer& l) const { return own_.count(l.type) > 0 || (l.maths && l.maths->joint() != nullptr); }
+
+  // A layer of the group that is made again in backward has a reader behind the group. Beside it, that reader keeps no input for as long.
+  bool awaited(const std::vector<std::uint32_t>& group) const {
+    return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) {
+      if (!g_.layers[l].recompute) return false;
+      return std::any_of(g_.layers.begin() + group.back() + 1, g_.layers.end(), [&](const graph_layer& reader) {
+        return std::any_of(reader.inputs.begin(), reader.inputs.end(),
+                           [&](tensor_ref t) { return t.layer == static_cast<std::int32_t>(l); });
+      });
+    });
+  }
 
   // On the same nodes, and each part wants of the group's tensors what the same part makes.
   bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
@@ -77,6 +92,21 @@ class fuser {
 std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const std::set<std::string>& own_stage,
                                                      const std::vector<assignment>& where, grouping how) {
   return fuser(g, own_stage, where).groups(how);
+}
+
+diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& own_stage, weight_rule rule) {
+  diagnostics wrong;
+  for (const auto& l : g.layers) {
+    if (!l.recompute || !l.in_train) continue;
+    const auto at = position_of(l.spec->key_at, "recompute", l.spec->at);
+    const auto name = "layer " + in_quotes(l.name) + ": recompute = true ";
+    if (own_stage.count(l.type) || l.maths->joint())
+      wrong.push_back({at, name + "is not for layers that compute together with other packets"});
+    else if (rule == weight_rule::latest && !l.params.empty())
+      wrong.push_back(
+          {at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep"});
+  }
+  return wrong;
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/warm_up.hpp"
 
 namespace troupe {
 
@@ -21,5 +22,9 @@ struct grouping {
 // is in `own_stage` always has a stage to itself.
 std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const std::set<std::string>& own_stage,
                                                      const std::vector<assignment>& where, grouping how);
+
+// Layers with recompute = true whose stage cannot run their forward again: it is not the stage's alone to run, or backward has not the
+// weights that it ran with.
+diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& own_stage, weight_rule rule);
 
 }  // namespace troupe

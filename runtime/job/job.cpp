@@ -353,6 +353,8 @@ plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
   o.readers = readers_of(j);
+  o.rule_states =
+      static_cast<std::uint32_t>(j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values)->states().size());
   try {
     o.tester = j.all->eval_samplers.find(j.spec.eval.sampler.kind) && make_eval_sampler(j)->examples() > 0;
   } catch (const option_error&) {

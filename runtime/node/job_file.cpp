@@ -149,7 +149,7 @@ class job_reader {
     r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);
     r.texts("place", s.place);
     if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
-    if (r.flag("recompute", s.recompute) && s.recompute) r.error("recompute", "recompute = true is not built yet");
+    r.flag("recompute", s.recompute);
     choice type;
     if (!r.take("type")) {
       r.error("type", "it needs a type, as in type = \"convolution\"");

@@ -85,7 +85,7 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
           cut_outputs(s, c.dev);
         } else {
           maths().backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);
-          pass.kept = {};
+          forget(pass.kept);
           hand_back(s, c.dev);
         }
       },

@@ -28,7 +28,9 @@ stage::stage(stage_config c) : config_(std::move(c)) {
   version_.assign(me.layers.size(), 0);
   has_weights_.assign(me.layers.size(), false);
   find_needs();
+  find_readers();
   out_grads_.resize(me.layers.size());
+  double made_again = 0;
   for (std::size_t p = 0; p < me.layers.size(); ++p) {
     const auto& l = hosted(p);
     has_weights_[p] = l.params.empty();
@@ -37,13 +39,14 @@ stage::stage(stage_config c) : config_(std::move(c)) {
     reports_[1] = reports_[1] || (scalar && l.in_test);
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
+    if (l.recompute) made_again += l.maths->flops(l.in);
     for (std::size_t o = 0; o < l.out.size(); ++o)
       out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
   for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   begin_lanes();
   forward_cost_.kind = "forward";
-  backward_cost_ = {2 * forward_cost_.flops, 0, "backward"};
+  backward_cost_ = {2 * forward_cost_.flops + made_again, 0, "backward"};
 }
 
 stage::~stage() = default;
@@ -243,11 +246,13 @@ void stage::take_weights(const envelope& e) {
 void stage::count_versions() {
   for (std::size_t p = 0; p < params_.size(); ++p) {
     if (hosted(p).params.empty()) continue;
-    std::set<std::uint64_t> alive;
-    for (const auto& [version, values] : params_[p]) alive.insert(version);
-    for (const auto& s : slots_)
-      if (s->at != slot::stage_of::free && !s->passes[p].params.empty()) alive.insert(s->passes[p].version);
-    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive.size()));
+    auto alive = params_[p].size();
+    const auto met = [&](const auto& s) { return s->at != slot::stage_of::free && !s->passes[p].params.empty(); };
+    for (auto s = slots_.begin(); s != slots_.end(); ++s) {
+      const auto same = [&](const auto& other) { return met(other) && other->passes[p].version == (*s)->passes[p].version; };
+      if (met(*s) && !params_[p].count((*s)->passes[p].version) && std::none_of(slots_.begin(), s, same)) ++alive;
+    }
+    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive));
   }
 }
 
@@ -354,6 +359,7 @@ void stage::declare(slot& s) {
     pass.grad_out.assign(l.out.size(), tensor{});
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
+    pass.again = false;
     if (!training(s) || !l.wants_backward) continue;
     for (auto q : l.params)
       if (const auto& spec = config_.graph->params[q].spec; !spec.trainable)
@@ -420,13 +426,12 @@ bool stage::send_outputs(slot& s, effects& out) {
     s.sent[e] = true;
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
-    const int p = position_of(edge.what.layer);
-    assert(p >= 0);
-    const auto& value = remade(e) ? s.outgoing[e] : s.passes[static_cast<std::size_t>(p)].out[edge.what.output];
+    auto value = leaving(s, e);
     if (config_.keeps) kept_of(s).forwards[e] = value;
-    out.send({h, forward{value, s.valid, s.first_example}});
+    out.send({h, forward{std::move(value), s.valid, s.first_example}});
   }
   if (!all) return false;
+  let_go_sent(s);
   if (!training(s) || !wants_backward_) {
     release(s, out);
   } else {
@@ -458,7 +463,7 @@ void stage::backward_done(slot& s, effects& out) {
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
     // run_backward left the gradient in place of the input
-    auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : s.inputs[e];
+    auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : std::move(s.inputs[e]);
     if (config_.keeps) kept_of(s).backwards[e] = grad;
     out.send({h, backward{std::move(grad)}});
   }
@@ -505,7 +510,7 @@ void stage::clear(slot& s) {
   for (auto& pass : s.passes) {
     pass.in.clear(), pass.out.clear(), pass.params.clear();
     pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
-    pass.kept = {};
+    forget(pass.kept);
   }
 }
 

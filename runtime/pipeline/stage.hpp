@@ -20,6 +20,9 @@
 //   * forward, backward and credit may come twice: the second changes nothing;
 //   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
 //     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
+//   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or input after its last reader here and its
+//     last consumer, a gradient when it has been taken, unless backward wants it (stage_memory.cpp); a layer with recompute = true keeps
+//     neither outputs nor what it saved, and runs forward again, from the nearest inputs that were kept, when backward comes to it;
 //   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
@@ -84,6 +87,7 @@ class stage : public role {
     saved kept;
     std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
     std::int64_t planned_examples[2] = {0, 0};
+    bool again = false;         // recompute: forward has run again for this backward
     std::uint64_t version = 0;  // of `params`
     std::uint64_t lag = 0;      // stash: steps that it lacked; latest: versions that came between forward and backward
   };
@@ -131,7 +135,9 @@ class stage : public role {
   void join_inputs(slot& s, device& d) const;
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for
+  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
+  // The lists keep their own memory for the next packet.
+  static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
@@ -211,8 +217,24 @@ class stage : public role {
   void find_needs();
   std::uint32_t backwards_of(const header& h) const;
   void add_inputs(slot& s, std::size_t need, device& d) const;
-  tensor joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
-                         device& d) const;
+  // --- stage_memory.cpp
+  void find_readers();
+  void find_held();
+  void let_go_read(slot& s, const maths_step& step) const;
+  void let_go_done(slot& s, const maths_step& step) const;
+  void take_in_place(slot& s, const maths_step& step) const;
+  tensor leaving(slot& s, std::size_t edge) const;
+  void let_go_sent(slot& s) const;
+  void restore(slot& s, const maths_step& step, device& d) const;
+  void make_again(slot& s, const maths_step& step, device& d) const;
+  std::size_t index_of_step(const maths_step& step) const { return static_cast<std::size_t>(&step - steps_.data()); }
+  const maths_step& step_at(int position) const { return steps_[step_of_[static_cast<std::size_t>(position)]]; }
+  // The position whose output is input `i` of the layer at `position`; -1: it comes from elsewhere.
+  int maker_of(std::size_t position, std::size_t i) const {
+    return need_at_[position][i] >= 0 ? -1 : position_of(hosted(position).inputs[i].layer);
+  }
+  bool recomputes(std::size_t position) const { return hosted(position).recompute; }
+  tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
   tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
   // Does anything else than the layer's whole output leave along an out-edge?
   bool remade(std::size_t e) const { return !cuts_[e].whole() || out_edge(e).wire != wire_format::as_is; }
@@ -240,7 +262,7 @@ class stage : public role {
   };
   using contributions = std::vector<contribution>;
   contributions contributions_of(tensor_ref t, feature_range features) const;
-  tensor add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
+  tensor add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
 
   stage_config config_;
   std::vector<maths_step> steps_;
@@ -264,6 +286,22 @@ class stage : public role {
   std::vector<contributions> in_grads_;             // by need
   std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
   std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
+  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of last_[phase][k] any more.
+  struct readings {
+    std::vector<std::pair<std::size_t, std::size_t>> outputs;  // position, output
+    std::vector<std::size_t> needs;
+    bool input_0 = false;  // one of them is what the step has as its input 0
+  };
+  std::vector<readings> last_[2];
+  std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: along an out-edge, as it is or remade
+  std::vector<std::vector<bool>> held_;       // by position, output: what a layer of ours that is made again will read
+  std::vector<bool> held_need_;               // by need
+  struct backward_wants {
+    bool inputs, outputs;
+  };
+  std::vector<backward_wants> wants_of_;  // by step: backward_needs()
+  backward_wants wants_of(const maths_step& step) const { return wants_of_[index_of_step(step)]; }
+  std::vector<std::size_t> step_of_;  // by position
   // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
   struct lane {
     std::uint64_t next = 0, round = 0;

@@ -30,10 +30,20 @@ context stage::context_of(slot& s, std::size_t position, device& d) const {
 void stage::keep(slot& s, const maths_step& step) const {
   const auto& l = hosted(step.first());
   auto& pass = s.passes[step.first()];
-  if (!training(s) || !l.wants_backward) return;
-  const auto needs = step.maths->backward_needs(l.in);
+  if (!training(s) || !l.wants_backward || l.recompute) return;
+  const auto needs = wants_of(step);
   if (needs.inputs) pass.kept.inputs = pass.in;
+  for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
+    const int q = maker_of(step.first(), i);
+    if (q >= 0 && recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
+  }
   if (needs.outputs) pass.kept.outputs = s.passes[step.last()].out;
+}
+
+// Has a layer of the step beside the first parameters?
+template <class Slot>
+static bool has_others(const Slot& s, const maths_step& step) {
+  return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !s.passes[p].grad_params.empty(); });
 }
 
 void stage::step_forward(slot& s, const maths_step& step, device& d) const {
@@ -41,6 +51,8 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   const auto& l = hosted(at);
   auto& pass = s.passes[at];
   gather(s, at);
+  let_go_read(s, step);
+  take_in_place(s, step);
   const auto ph = s.h.phase;
   if (!pass.plans[ph] || pass.planned_examples[ph] != s.examples) {
     shapes in;
@@ -53,15 +65,18 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
     c.carried_out = &pass.carried_out;
   }
-  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
-  step.maths->forward(c, *pass.plans[ph], pass.in, step.at.size() > 1 ? joined : pass.params, s.passes[step.last()].out, pass.kept);
+  const bool several = has_others(s, step);
+  const tensors joined = several ? of_all(s, step, &layer_pass::params) : tensors{};
+  step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, s.passes[step.last()].out, pass.kept);
   keep(s, step);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
+  let_go_done(s, step);
 }
 
 // The tensors of all layers of a step, one layer after the other.
 tensors stage::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
   tensors all;
+  all.reserve(8);
   for (auto p : step.at) all.insert(all.end(), (s.passes[p].*which).begin(), (s.passes[p].*which).end());
   return all;
 }
@@ -107,17 +122,15 @@ void stage::join_inputs(slot& s, device& d) const {
     auto& whole = s.wholes[n];
     if (!whole || whole.backed()) continue;
     whole.back(d);
-    if (needs_[n].sum) {
-      add_inputs(s, n, d);
-      continue;
-    }
+    if (needs_[n].sum) add_inputs(s, n, d);
     const auto first = needs_[n].features.begin, count = whole.dims()[1];
     for (auto e : needs_[n].edges) {
-      if (!s.inputs[e]) continue;
+      if (!s.inputs[e] || needs_[n].sum) continue;
       const auto region = in_edge(e).region;
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
       copy_features(d, arrived(s, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
+    for (auto e : needs_[n].edges) s.inputs[e].let_go();  // the pieces
   }
 }
 
@@ -145,7 +158,7 @@ void stage::run_forward(slot& s, device& d) const {
 }
 
 // The gradient that a consumer's parts have between them. Features that nobody has are zero.
-tensor stage::joined_gradient(const slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                               device& d) const {
   tensor all;
   std::int64_t covered = 0;
@@ -156,22 +169,26 @@ tensor stage::joined_gradient(const slot& s, const std::vector<std::size_t>& edg
   all = tensor::allocate(d, dims, config_.type);
   if (covered < dims[1]) d.fill(0.0, all);
   for (auto e : edges)
-    if (s.arriving[e]) copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+    if (s.arriving[e]) {
+      copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+      s.arriving[e].let_go();
+    }
   return all;
 }
 
-// The first addend is handed on as it is; from the second on the sum gets memory of its own, since what was sent is immutable.
-tensor stage::add_up(const slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
+// Every addend is taken from where it is. The first is handed on; from the second on the sum is made in the first one's memory when nobody
+// else has it, and else gets its own, since what was sent is immutable.
+tensor stage::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   tensor sum;
   bool own = false;
   for (const auto& c : from) {
-    const auto part = c.hosted           ? s.passes[c.at].grad_in[c.port]
-                      : c.pieces.empty() ? s.arriving[c.at]
+    const auto part = c.hosted           ? std::move(s.passes[c.at].grad_in[c.port])
+                      : c.pieces.empty() ? std::move(s.arriving[c.at])
                                          : joined_gradient(s, c.pieces, position, output, d);
     if (!part) continue;
     if (!sum) {
       sum = part;
-    } else if (own) {
+    } else if (own || (own = sum.reclaim())) {
       d.axpy(1.0, part, sum);
     } else {
       auto both = tensor::allocate(d, sum.dims(), sum.type());
@@ -200,9 +217,12 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
   auto& pass = s.passes[step.first()];
   auto& result = s.passes[step.last()];
   fill_grad_out(s, step.last(), d);
+  restore(s, step, d);
+  const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims();
+  if (alike && result.grad_out[0].reclaim()) pass.grad_in[0] = result.grad_out[0];
   auto c = context_of(s, step.first(), d);
-  if (step.at.size() == 1) {
-    step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, pass.grad_out, pass.grad_in, pass.grad_params, false);
+  if (!has_others(s, step)) {
+    step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, result.grad_out, pass.grad_in, pass.grad_params, false);
   } else {
     auto grads = of_all(s, step, &layer_pass::grad_params);
     step.maths->backward(c, *pass.plans[0], pass.kept, of_all(s, step, &layer_pass::params), result.grad_out, pass.grad_in, grads,
@@ -211,7 +231,10 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
     for (auto p : step.at)
       for (auto& g : s.passes[p].grad_params) g = std::move(*next++);
   }
-  pass.kept = {};
+  forget(pass.kept);
+  for (auto& g : result.grad_out) g.let_go();
+  for (auto& y : result.out) y.let_go();
+  pass.again = false;
 }
 
 void stage::run_backward(slot& s, device& d) const {

@@ -5,8 +5,9 @@
 namespace troupe {
 
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due) {
-  auto out = std::make_shared<tensors>();
-  for (const auto& t : *left) out->push_back(t ? tensor::declare(t.dims(), t.type()) : tensor{});
+  auto out = std::make_shared<tensors>(*left);
+  for (auto& t : *out) t.let_go();
+  if (due.empty()) due.reserve(4);
   due.push_back({left, right, out});
   return out;
 }

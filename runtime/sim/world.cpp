@@ -136,6 +136,7 @@ void world::deliver(record& r) {
   const auto self = r.e.h.dst;
   inside_ = true;
   h->value->on(r.e, now_, effects_);
+  r.e.body = finished{};  // what it brought is the role's alone, as in the shell
   take_effects(self);
   inside_ = false;
 }

@@ -189,6 +189,7 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
     sum_ptr sum;
   };
   auto values = std::make_shared<tensors>();
+  values->reserve(layers_[layer].params.size());
   std::vector<copy> copies;
   std::vector<overlay> own;
   const auto& params = layers_[layer].params;

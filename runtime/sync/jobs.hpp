@@ -2,10 +2,11 @@
 // beside the token, instead of a state for every place where it waits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/role.hpp"
 
@@ -20,20 +21,22 @@ class pending_jobs {
   }
   // For effects that answer by `finished` in other ways.
   std::uint64_t expect(continuation next) {
-    after_.emplace(++tokens_, std::move(next));
+    after_.emplace_back(++tokens_, std::move(next));
     return tokens_;
   }
   // False: not one of ours, or it came twice.
   bool finished(std::uint64_t token, effects& out) {
-    auto next = after_.extract(token);
-    if (next.empty()) return false;
-    next.mapped()(out);
+    const auto at = std::find_if(after_.begin(), after_.end(), [token](const auto& x) { return x.first == token; });
+    if (at == after_.end()) return false;
+    const auto next = std::move(at->second);
+    after_.erase(at);
+    next(out);
     return true;
   }
   std::size_t size() const { return after_.size(); }
 
  private:
-  std::unordered_map<std::uint64_t, continuation> after_;
+  std::vector<std::pair<std::uint64_t, continuation>> after_;  // few; nearly always the first one is the next to finish
   std::uint64_t tokens_ = 0;
 };
 

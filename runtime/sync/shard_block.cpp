@@ -107,12 +107,25 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
               b.next_rule = b.rule;
               return fold_statistics(c.dev, spec, packets, b.value, (*sum)[0], b.next_value);
             }
-            b.next_value.back(c.dev);
+            // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
+            auto& gradient = (*sum)[0];
+            if (gradient.whole() && gradient.reclaim())
+              b.next_value = gradient.reshaped(b.next_value.dims());
+            else
+              b.next_value.back(c.dev);
             // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
+            // Or held them, and has let go.
             b.next_rule = b.rule;
-            for (auto& t : b.next_rule)
-              if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
-            config_.update->update(c.dev, in, b.value, (*sum)[0], b.next_value, b.rule, b.next_rule);
+            for (std::size_t k = 0; k < b.rule.size(); ++k) {
+              if (!b.rule[k].frozen()) continue;
+              b.next_rule[k].let_go();
+              if (b.rule[k].reclaim())
+                b.next_rule[k] = b.rule[k];
+              else
+                b.next_rule[k].back(c.dev);
+            }
+            config_.update->update(c.dev, in, b.value, gradient, b.next_value, b.rule, b.next_rule);
+            gradient.let_go();  // the job itself may live on for a while
           },
           cost};
 }
@@ -124,7 +137,7 @@ void shard_blocks::updated(shard_block& b) {
   }
   if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
   b.value = std::move(b.next_value);
-  if (!b.next_rule.empty()) b.rule = std::move(b.next_rule);
+  if (!b.next_rule.empty()) std::swap(b.rule, b.next_rule);  // the list's memory serves again
   b.next_rule.clear();
   b.updating = false;
   ++b.version;

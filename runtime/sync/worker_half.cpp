@@ -122,11 +122,13 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
     return;
   }
   const auto cost = cost_of(due);
-  jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost,
-            [this, layer = g.layer, step = h.step, node = node, sum, leaves](effects& more) {
-              if (leaves) node_done(layer, step, node, sum, more);
-            },
-            out);
+  auto add = [due = std::move(due)](job_context& c) { run_additions(due, c.dev); };
+  if (!leaves)
+    return jobs_.run(
+        std::move(add), cost, [](effects&) {}, out);
+  jobs_.run(
+      std::move(add), cost,
+      [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
 }
 
 // Running statistics get their weight in the sum, and take the places of the gradients that their buffers do not have.

@@ -120,6 +120,17 @@ TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
   EXPECT_EQ(objects(o.out).at(0)["bytes_per_step"]["local"], 0);
   const auto text = troupe({"plan", path("job.toml")});
   EXPECT_NE(text.out.find("worker0/ip1"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("parameters   gradients      states   activations"), std::string::npos) << text.out;
+  const auto peak = objects(o.out).at(0)["peak"];
+  double parameters = 0;
+  for (const auto& r : peak["roles"]) parameters += r["parameters"].get<double>();
+  ASSERT_EQ(peak["nodes"].size(), 1u);
+  EXPECT_EQ(peak["nodes"][0]["parameters"], parameters);
+  EXPECT_EQ(peak["nodes"][0]["total"], objects(o.out).at(0)["memory"]["local"]);
+  const auto sized = [&](const char* set) {
+    return objects(troupe({"plan", path("job.toml"), "--json", "--set", set}).out).at(0)["peak"]["nodes"][0]["total"].get<double>();
+  };
+  EXPECT_GT(sized("pipeline.sub_solvers=2"), peak["nodes"][0]["total"].get<double>());
 }
 
 TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {

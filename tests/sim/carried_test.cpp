@@ -103,6 +103,18 @@ class carried : public ::testing::Test {
   run_result run(const text_job& s, std::uint64_t seed = 1) const { return run_in_world(prepared(spec_of(s)), world(seed)); }
 };
 
+// Forward runs twice, from the state that the packet began with; what it carries on leaves once.
+TEST_F(carried, layers_that_are_made_again_carry_the_same) {
+  text_job s;
+  s.steps = 15, s.eval_every = 4;
+  auto spec = spec_of(s);
+  for (auto& l : spec.layers) l.recompute = l.type == "lstm" || l.type == "gru" || l.type == "embedding";
+  for (const bool fuse : {false, true}) {
+    spec.pipeline.fuse = fuse ? "auto" : "none";
+    EXPECT_EQ(run_in_world(prepared(spec), world()).bytes(), run(s).bytes());
+  }
+}
+
 TEST_F(carried, the_weights_are_those_of_a_plain_loop_whoever_computes) {
   text_job s;
   s.steps = 15, s.eval_every = 4;

@@ -48,6 +48,7 @@ std::string described(const job_spec& j) {
     s += ") " + l.partition;
     for (const auto& p : l.place) s += " " + p;
     for (auto f : l.fraction) s += " " + std::to_string(f);
+    if (l.recompute) s += " recompute";
     s += "\n";
   }
   return s + std::to_string(j.topology.workers_per_group) + " workers, " + std::to_string(j.pipeline.packets) + " packets, " +
@@ -80,6 +81,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     bool feature = false;
     const auto nodes = static_cast<std::uint32_t>(net.draw(1, 4));
     net.place(cut, nodes, feature);
+    if (seed % 3 == 0) net.recompute(cut, 0.4);
     auto made = prepare_job(cut, shared_tables(), nodes_named(nodes));
     if (auto* bad = std::get_if<diagnostics>(&made)) {
       ASSERT_NE(bad->front().message.find("gets none of"), std::string::npos) << bad->front().message << "\nseed " << seed << "\n"

@@ -83,6 +83,11 @@ class random_net {
     }
   }
 
+  // Some layers, whatever they are, are made again in backward. None that computes together with other packets is drawn.
+  void recompute(job_spec& j, double share) {
+    for (auto& l : j.layers) l.recompute = chance(share);
+  }
+
   static bool splits(const layer_spec& l) {
     static const std::set<std::string> can{"convolution", "linear",  "relu",    "dropout", "max_pool", "avg_pool",
                                            "flatten",     "eltwise", "sigmoid", "tanh",    "elu",      "gelu",

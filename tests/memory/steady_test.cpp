@@ -1,0 +1,85 @@
+// A training step that is like the one before asks the system for no memory: tensors come from the pool, and what a message costs beside
+// them is a few small pieces.
+#include <vector>
+
+#include "runtime/sim/world.hpp"
+#include "tests/actors/embedded_support.hpp"
+#include "tests/memory/allocations.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+using testing_memory::allocations;
+
+// Messages that roles handle in a step, `finished` of their jobs included: the roles are the simulator's, too.
+double messages_per_step(const overrides& set) {
+  const auto delivered = [&](std::uint64_t steps) {
+    auto with = set;
+    with.push_back("train.finish={steps=" + std::to_string(steps) + "}");
+    const auto j = job_of(lenet_like(), with);
+    sim::world_config c;
+    const auto dev = make_cpu_device();
+    c.dev = dev.get();
+    sim::world w(c);
+    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+    bool done = false;
+    w.on_event = [&](const event_effect& e) { done = done || e.kind == "done" || e.kind == "error"; };
+    envelope go;
+    go.h.dst = role_id{0};
+    go.body = start{};
+    w.inject(go);
+    w.run(2'000'000, [&] { return done; });
+    return static_cast<double>(w.deliveries());
+  };
+  return (delivered(30) - delivered(10)) / 20;
+}
+
+struct steady_case {
+  const char* name;
+  overrides set;
+  unsigned threads;
+};
+class steady : public ::testing::TestWithParam<steady_case> {};
+
+TEST_P(steady, a_step_takes_little_from_the_system) {
+  if (!allocations::counted()) GTEST_SKIP() << "allocations are not counted in this build";
+  constexpr std::uint64_t window = 100, windows = 24;
+  auto set = GetParam().set;
+  const double messages = messages_per_step(set);
+  ASSERT_GT(messages, 20);
+  set.push_back("train.finish={steps=" + std::to_string(window * (windows + 1) + 1) + "}");
+  std::vector<allocations> at;
+  at.reserve(windows + 2);
+  embedded_options o;
+  o.threads = GetParam().threads;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind == "step" && e.step % window == 0) at.push_back(allocations::so_far());
+  };
+  ASSERT_TRUE(embedded(job_of(lenet_like(), set), o).ok);
+  ASSERT_GE(at.size(), windows);
+  // Whoever comes first is chance, and with it how much is under way at once: a step that takes memory each time shows in every window.
+  // So does what actors tell themselves on a busy machine (they yield, they publish), which costs a little and is no message of a role.
+  double small = 1e9;
+  std::uint64_t large = ~0ull;
+  for (std::size_t k = 1; k < at.size(); ++k) {
+    const auto taken = at[k] - at[k - 1];
+    small = std::min(small, static_cast<double>(taken.small) / (messages * window));
+    large = std::min(large, taken.large);
+  }
+  RecordProperty("small_per_message", std::to_string(small));
+  std::cout << messages << " messages a step, " << small << " small allocations a message\n";
+  EXPECT_EQ(large, 0u) << "allocations of 4 KiB or more in " << window << " steps";
+  EXPECT_LE(small, 4.0) << "small allocations a message";
+}
+
+INSTANTIATE_TEST_SUITE_P(jobs, steady,
+                         ::testing::Values(steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
+                                           steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
+                                           steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1},
+                                           steady_case{
+                                               "two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+}  // namespace
+}  // namespace troupe
