@@ -188,6 +188,23 @@ TEST(convolution, onednn_gives_the_same_bits_every_time) {
   }
 }
 
+TEST(convolution, onednn_adds_to_a_gradient_that_is_there) {
+  if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
+  const auto dev = make_cpu_device();
+  const shape xs{37, 6, 14, 13}, ys{37, 20, 14, 13}, ws{20, 6, 3, 3};
+  conv_geometry g{
+      .batch = 37, .channels = 6, .height = 14, .width = 13, .outputs = 20, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
+  g.algorithm = conv_algorithm::lowering1, g.algorithm_weights = conv_algorithm::onednn;
+  const tensor x = gaussian(*dev, xs, 1, dtype::f32), dy = gaussian(*dev, ys, 2, dtype::f32);
+  tensor dw = test::empty(*dev, ws, dtype::f32), right = test::empty(*dev, ws, dtype::f32);
+  dev->conv_backward_weights(g, x, dy, dw);
+  dev->conv_backward_weights(g, x, dy, dw, true);
+  g.algorithm_weights.reset();
+  dev->conv_backward_weights(g, x, dy, right);
+  dev->scale(2.0, right);
+  EXPECT_LT(distance(dw, as(*dev, right, dtype::f64)), tolerance_of(conv_algorithm::onednn));
+}
+
 // Each pass by an algorithm of its own, and "same" means that of `algorithm`.
 TEST(convolution, passes_may_have_algorithms_of_their_own) {
   const test::stock layers;
