@@ -42,6 +42,8 @@ def torch_mb(net, threads, layout, tuned):
 def settings_of(net, packets, more):
     _, _, *settings = compare.NETS[net]
     settings += [f"pipeline.packets={packets}", f"pipeline.sub_solvers={packets}", "eval.every=0", f"train.finish={{steps={STEPS}}}"]
+    if net in compare.SLOW:  # synthetic data, of which the last evaluation takes all
+        settings += ["data.examples=512", "data.test_examples=128"]
     return [word for s in settings + more for word in ("--set", s)]
 
 
