@@ -37,9 +37,9 @@ function(troupe_box name)
   endif()
 endfunction()
 
-# One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly.
+# One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly; ALONE: while no other test runs.
 function(troupe_tests name)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(T "ALONE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT sources)
     return()
@@ -54,5 +54,5 @@ function(troupe_tests name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
   target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TROUPE_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${T_ALONE})
 endfunction()
