@@ -82,9 +82,8 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wid
   using enum conv_algorithm;
   if (!wide) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  // Winograd's transforms pay off only when each of their elements meets many features.
-  const auto enough = pass == conv_pass::backward_weights ? 32 : 16;
-  if (in >= enough && out >= enough && why_not(winograd, g).empty()) return winograd;
+  // Winograd's transforms pay off only when each of their elements meets many features, and in gradients of weights not at all.
+  if (pass != conv_pass::backward_weights && in >= 32 && out >= 32 && why_not(winograd, g).empty()) return winograd;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
   // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.

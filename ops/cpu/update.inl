@@ -15,11 +15,12 @@ struct counted_gradient {
 };
 
 // run(first, count, out): elements [first, first + count) of an update, whose new weights go to `out`. A large output of its own is
-// written by way of a few KiB that stay in the nearest cache, which saves one of the four large reads of an update with momentum.
+// written by way of a few KiB that stay in the nearest cache, which saves one of the four large reads of an update with momentum. In
+// the place of what is read there is nothing to save, and the next step finds its weights in the cache.
 template <class T, class Run>
-void in_runs(i64 n, const T* w, T* w_out, const Run& run) {
+void in_runs(i64 n, const T* w, const T* g, T* w_out, const Run& run) {
   constexpr i64 stretch = 1024, large = (i64{4} << 20) / i64{sizeof(T)};
-  if (w_out == w || n < large) return run(0, n, w_out);
+  if (w_out == w || w_out == g || n < large) return run(0, n, w_out);
   alignas(64) T near[stretch];
   for (i64 i = 0; i < n; i += stretch) {
     const i64 count = n - i < stretch ? n - i : stretch;
@@ -56,7 +57,7 @@ void sgd_run(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_
 
 template <class T>
 void sgd(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out) {
-  in_runs(n, w, w_out, [&](i64 i, i64 count, T* to) {
+  in_runs(n, w, g, w_out, [&](i64 i, i64 count, T* to) {
     sgd_run(s, count, w + i, g + i, v_out ? v + i : nullptr, to, v_out ? v_out + i : nullptr);
   });
 }
