@@ -44,7 +44,7 @@ class steady : public ::testing::TestWithParam<steady_case> {};
 
 TEST_P(steady, a_step_takes_little_from_the_system) {
   if (!allocations::counted()) GTEST_SKIP() << "allocations are not counted in this build";
-  constexpr std::uint64_t window = 100, windows = 24;
+  constexpr std::uint64_t window = 60, windows = 60;
   auto set = GetParam().set;
   const double messages = messages_per_step(set);
   ASSERT_GT(messages, 20);
