@@ -16,7 +16,7 @@ class walk {
       : layers_(steps), type_(t), training_(training), again_(steps.size(), false) {
     for (std::size_t i = 0; i < layers_.size(); ++i) position_[layers_[i].last->index] = i;
     for (std::size_t i = 0; i < layers_.size(); ++i)
-      for (std::uint16_t o = 0; o < out_of(i).size(); ++o) output(i, o);
+      for (std::size_t o = 0; o < out_of(i).size(); ++o) output(i, o);
     for (std::size_t i = 0; i < layers_.size(); ++i)
       for (std::size_t k = 0; runs(i) && k < at(i).inputs.size(); ++k) value_of(i, k).readers.push_back(i);
     for (auto& [key, v] : values_) settle(v);
@@ -64,8 +64,8 @@ class walk {
     return layers_[i].weights + (bytes_of(at(i).in[0], type_) + bytes_of(at(i).out[0], type_)) * std::min(1.0, block / images);
   }
 
-  value& output(std::size_t i, std::uint16_t o) {
-    const auto [v, fresh] = values_.try_emplace({static_cast<std::int32_t>(layers_[i].last->index), o});
+  value& output(std::size_t i, std::size_t o) {
+    const auto [v, fresh] = values_.try_emplace({static_cast<std::int32_t>(layers_[i].last->index), static_cast<std::uint16_t>(o)});
     if (fresh) v->second.bytes = bytes_of(out_of(i)[o], type_), v->second.maker = static_cast<int>(i);
     return v->second;
   }
@@ -114,7 +114,7 @@ class walk {
   void forward(std::size_t i) {
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k) arrive(value_of(i, k), i);
     const bool in_place = replaces_input(i);
-    for (std::uint16_t o = 0; o < out_of(i).size(); ++o) {
+    for (std::size_t o = 0; o < out_of(i).size(); ++o) {
       auto& v = output(i, o);
       if (!in_place) live_ += v.bytes;
       if (v.kept) out_.kept[i] += v.bytes;
@@ -127,7 +127,7 @@ class walk {
       out_.kept[i] += saved(i);
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k)
       if (auto& v = value_of(i, k); !v.kept && v.readers.back() == i && !v.loaded && !(in_place && k == 0)) live_ -= v.bytes;
-    for (std::uint16_t o = 0; o < out_of(i).size(); ++o)
+    for (std::size_t o = 0; o < out_of(i).size(); ++o)
       if (auto& v = output(i, o); v.readers.empty() && !v.kept) live_ -= v.bytes;
   }
   // From another node or half.
@@ -141,7 +141,7 @@ class walk {
     if (again_[i]) return;
     again_[i] = true;
     for (std::size_t k = 0; k < at(i).inputs.size(); ++k) demand(i, k);
-    for (std::uint16_t o = 0; o < out_of(i).size(); ++o)
+    for (std::size_t o = 0; o < out_of(i).size(); ++o)
       if (!output(i, o).kept) live_ += output(i, o).bytes;
     live_ += saved(i);
     note(i, workspace(i));
@@ -155,7 +155,7 @@ class walk {
   void backward(std::size_t i) {
     const auto& l = at(i);
     double incoming = 0;
-    for (std::uint16_t o = 0; o < out_of(i).size(); ++o) {  // from consumers elsewhere too; they are added up
+    for (std::size_t o = 0; o < out_of(i).size(); ++o) {  // from consumers elsewhere too; they are added up
       auto& v = output(i, o);
       live_ += std::max(0.0, v.bytes - v.gradients);
       note(i, 0);
@@ -180,7 +180,7 @@ class walk {
     live_ -= incoming + saved(i);
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
       if (auto& v = value_of(i, k); l.grad_in_wanted[k] && v.maker < 0) live_ -= v.bytes;  // it has left
-    for (std::uint16_t o = 0; recomputes(i) && o < out_of(i).size(); ++o)
+    for (std::size_t o = 0; recomputes(i) && o < out_of(i).size(); ++o)
       if (!output(i, o).kept) live_ -= output(i, o).bytes;
     for (auto& [key, v] : values_)
       if (v.kept && v.until == i && !v.loaded) live_ -= v.bytes;

@@ -15,7 +15,7 @@ using test::temp_dir;
 // 400 characters of 9 kinds that no period of the lanes repeats.
 std::string text_file() {
   static const temp_dir dir;
-  const auto path = dir.file("text.txt");
+  auto path = dir.file("text.txt");
   if (std::filesystem::exists(path)) return path;
   std::vector<std::uint8_t> bytes;
   for (std::uint32_t i = 0, x = 7; i < 400; ++i)
