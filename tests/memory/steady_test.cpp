@@ -39,6 +39,7 @@ struct steady_case {
   const char* name;
   overrides set;
   unsigned threads;
+  double most = 4.0;  // small allocations a message
 };
 class steady : public ::testing::TestWithParam<steady_case> {};
 
@@ -70,16 +71,17 @@ TEST_P(steady, a_step_takes_little_from_the_system) {
   RecordProperty("small_per_message", std::to_string(small));
   std::cout << messages << " messages a step, " << small << " small allocations a message\n";
   EXPECT_EQ(large, 0u) << "allocations of 4 KiB or more in " << window << " steps";
-  EXPECT_LE(small, 4.0) << "small allocations a message";
+  EXPECT_LE(small, GetParam().most) << "small allocations a message";
 }
 
-INSTANTIATE_TEST_SUITE_P(jobs, steady,
-                         ::testing::Values(steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
-                                           steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
-                                           steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1},
-                                           steady_case{
-                                               "two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
-                         [](const auto& i) { return std::string(i.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    jobs, steady,
+    ::testing::Values(steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
+                      steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
+                      // Few messages share what a step costs once: 3.4 to 4.1, by how actors happen to follow each other.
+                      steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1, 4.5},
+                      steady_case{"two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
+    [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace troupe
