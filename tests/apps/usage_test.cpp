@@ -295,7 +295,8 @@ TEST_F(usage, time_tells_both_ways_and_every_layer) {
   EXPECT_GT(all[0]["plain_ms"], 0);
   EXPECT_GT(all[0]["actors_ms"], 0);
   ASSERT_EQ(all[0]["layers"].size(), 4u) << "what is computed as one is timed as one";
-  const auto apart = objects(troupe({"time", path("job.toml"), "--steps", "10", "--json", "--set", "pipeline.fuse_layers=false"}).out);
+  const auto apart =
+      objects(troupe({"time", path("job.toml"), "--steps", "10", "--json", "--set", "pipeline.fuse_layers=false"}).out);
   EXPECT_EQ(apart.at(0)["layers"].size(), 5u);
   for (const auto& l : all[0]["layers"]) EXPECT_TRUE(l["forward_ms"].is_number() && l["backward_ms"].is_number()) << l;
 }
