@@ -82,7 +82,7 @@ def main():
             print(lines[-1], flush=True)
     text = "\n".join(lines) + "\n\nThe plain loop always runs on one thread, with the same packets.\n\n" \
         "**What it does not show.** Troupe's time includes loading and everything its actors do; PyTorch's step works on one batch that\n" \
-        "stays in memory. More than two threads, other machines, larger nets, bf16, a build with oneDNN: not tried.\n"
+        "stays in memory. More than two threads, other machines, larger nets, bf16: not tried.\n"
     if a.out:
         with open(a.out, "w") as f:
             f.write(text)

@@ -6,6 +6,7 @@
 #include "ops/device.hpp"
 #include "runtime/node/convolution_times.hpp"
 #include "runtime/node/job_file.hpp"
+#include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {
@@ -29,18 +30,6 @@ void believe(const std::string& cache_home, conv_algorithm a) {
   cache.save();
 }
 
-std::string embedded_hash(const std::vector<std::string>& set) {
-  const auto all = std::make_shared<const tables>(stock_tables());
-  auto spec = parse_job(tiny_job(), "job.toml", *all, set);
-  node_spec local;
-  local.name = "local";
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {local});
-  embedded_options o;
-  o.threads = 2;
-  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
-  return run.run().weights_sha256;
-}
-
 class cluster_convolutions : public cluster_test {
  protected:
   ~cluster_convolutions() override { unsetenv("XDG_CACHE_HOME"); }
@@ -58,9 +47,9 @@ TEST_F(cluster_convolutions, all_nodes_compute_as_the_coordinator_has_chosen) {
   set.emplace_back("job.convolution=measured");
   const auto r = run(tiny_job(), set);
   ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
-  const auto chosen = embedded_hash({"layer.conv1.algorithm=lowering3"});
+  const auto chosen = embedded_hash(tiny_job(), {"layer.conv1.algorithm=lowering3"});
   EXPECT_EQ(r.text("weights_sha256"), chosen);
-  EXPECT_NE(embedded_hash({"layer.conv1.algorithm=lowering2"}), chosen) << "else this test proves nothing";
+  EXPECT_NE(embedded_hash(tiny_job(), {"layer.conv1.algorithm=lowering2"}), chosen) << "else this test proves nothing";
 }
 
 }  // namespace

@@ -4,22 +4,11 @@
 #include "runtime/node/job_file.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/record/sha256.hpp"
+#include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
-
-std::string embedded_hash(const std::string& text, const std::vector<std::string>& set) {
-  const auto all = std::make_shared<const tables>(stock_tables());
-  auto spec = parse_job(text, "job.toml", *all, set);
-  node_spec local;
-  local.name = "local";
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {local});
-  embedded_options o;
-  o.threads = 2;
-  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
-  return run.run().weights_sha256;
-}
 
 class cluster_run : public cluster_test {
  protected:
