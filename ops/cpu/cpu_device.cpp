@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ops/cpu/bf16.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
@@ -50,6 +51,8 @@ class cpu_device final : public device {
     assert(from.count() == to.count());
     if (from.type() == to.type()) {
       std::memcpy(to.raw_mutable(), from.raw(), from.bytes());
+    } else if (from.type() == dtype::bf16 || to.type() == dtype::bf16) {
+      copy_bf16(from, to);
     } else {
       run("conversion", to, [&](const auto&, auto v) { convert(from, out<decltype(v)>(to)); });
     }
@@ -401,6 +404,15 @@ class cpu_device final : public device {
       f(set_.f64, 0.0);
     else
       unsupported(what, t.type());
+  }
+
+  // Other types than f32 by way of it.
+  void copy_bf16(const tensor& from, tensor& to) {
+    if (from.type() == dtype::f32) return set_.bf16.narrow(from.count(), from.data<float>(), &out<bf16>(to)->bits);
+    if (to.type() == dtype::f32) return set_.bf16.widen(from.count(), &from.data<bf16>()->bits, out<float>(to));
+    tensor between = tensor::allocate(*this, from.dims(), dtype::f32);
+    copy(from, between);
+    copy(between, to);
   }
 
   template <class T>

@@ -190,10 +190,18 @@ struct kernels {
   void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
 };
 
+// half.inl: bf16, by its bits. What is not here is widened, stretch by stretch, for kernels<float> (bf16_device.cpp).
+using half = std::uint16_t;
+struct half_kernels {
+  void (*widen)(i64 n, const half* x, float* y);
+  void (*narrow)(i64 n, const float* x, half* y);
+};
+
 struct kernel_set {
   const char* isa;
   kernels<float> f32;
   kernels<double> f64;
+  half_kernels bf16;
 };
 
 // Null where the compiler or the machine cannot.
