@@ -65,8 +65,8 @@ tensor as_bf16(device& d, const tensor& from) {
 }
 
 void told(const char* layer, const char* algorithm, double flops, double f, double b, double c) {
-  std::printf("%-15s %-10s %6.1f %6.1f %6.1f   %8.3f %8.3f %8.3f\n", layer, algorithm, flops / f, flops / b, flops / c, 1e3 * f, 1e3 * b,
-              1e3 * c);
+  std::printf("%-15s %-10s %6.1f %6.1f %6.1f   %8.3f %8.3f %8.3f\n", layer, algorithm, flops / f, flops / b, flops / c, 1e3 * f,
+              1e3 * b, 1e3 * c);
   std::fflush(stdout);
 }
 

@@ -44,11 +44,16 @@ struct amx_kernels {
   void (*pack_left)(const pack_source& s, i64 rows, i64 sum, void* to);
   // The right factor's tiles for up to 16 columns of op(from)[sum][columns].
   void (*pack_right)(const pack_source& s, i64 sum, i64 columns, void* to);
+  // The right factor's rows of a matrix that is not transposed, two and two as pairs, as many as whole tiles have: what is missing is zeros.
+  // Columns up to a multiple of 16; the pairs of rows lie row_bytes apart.
+  void (*pair_rows)(const pack_source& s, i64 sum, i64 columns, i64 row_bytes, void* to);
   // to[2 i] = p[i], to[2 i + 1] = q[i] (0 where q is null).
   void (*interleave)(i64 n, const std::uint16_t* p, const std::uint16_t* q, std::uint16_t* to);
   // to[i] = (add ? to[i] : 0) + alpha from[i] + bias, to: f32 or bf16
   void (*finish)(i64 n, const float* from, float alpha, float bias, bool add, bool f32, void* to);
-  void (*add)(i64 n, const float* from, float* to);  // to += from
+  // Copies past the caches; `to` and its rows aligned to 64 bytes, n a multiple of 16. Seen by other threads after fence().
+  void (*stream)(i64 rows, i64 n, const float* from, i64 from_stride, float* to, i64 to_stride);
+  void (*fence)();
 };
 
 // Null where the compiler, the processor or the operating system cannot. Asks the operating system once.

@@ -318,12 +318,17 @@ class convolver {
 
   void take_weights(const float* sums, i64 outputs, i64 channels, float* dw, bool add, bool none) const {
     if (!add) std::fill_n(dw, g_.group_outputs() * g_.patch(), 0.0f);
-    for (i64 t = 0; !none && t < s_.taps(); ++t)
-      for (i64 v = 0; v < s_.channels; ++v) {
-        const i64 e = weight_of(v, t);
-        if (e < 0) continue;
-        for (i64 o = 0; o < g_.group_outputs(); ++o) dw[o * g_.patch() + e] += sums[(t * channels + v) * outputs + o];
-      }
+    if (none) return;
+    for (i64 first = 0; first < g_.group_outputs(); first += 16) {  // so many rows of dw that stay in the first cache
+      const i64 rows = std::min<i64>(16, g_.group_outputs() - first);
+      for (i64 v = 0; v < s_.channels; ++v)
+        for (i64 t = 0; t < s_.taps(); ++t) {
+          const i64 e = weight_of(v, t);
+          if (e < 0) continue;
+          const float* from = sums + (t * channels + v) * outputs + first;
+          for (i64 o = 0; o < rows; ++o) dw[(first + o) * g_.patch() + e] += from[o];
+        }
+    }
   }
 
   void finish(const float* from, float bias, tensor& to, i64 element, i64 n) const {

@@ -194,6 +194,22 @@ void pack_right(const pack_source& s, i64 sum, i64 columns, void* to) {
     s.f32 ? pack_across<true, false>(s.from, s.ld, sum, columns, t) : pack_across<false, false>(s.from, s.ld, sum, columns, t);
 }
 
+template <bool F32>
+void pair_rows_of(const pack_source& s, i64 sum, i64 columns, i64 row_bytes, char* to) {
+  for (i64 k = 0; k < (sum + 31) / 32 * 32; k += 2, to += row_bytes) {
+    const i64 first = k * s.ld, second = k + 1 < sum ? first + s.ld : first;
+    for (i64 j = 0; j < columns; j += 16) {
+      const unsigned mask = k < sum ? mask_of(columns, j, 16) : 0u;
+      _mm512_storeu_si512(to + 4 * j, load_pairs<F32>(s.from, first + j, second + j, mask, k + 1 < sum ? mask : 0u));
+    }
+  }
+}
+
+void pair_rows(const pack_source& s, i64 sum, i64 columns, i64 row_bytes, void* to) {
+  s.f32 ? pair_rows_of<true>(s, sum, columns, row_bytes, static_cast<char*>(to))
+        : pair_rows_of<false>(s, sum, columns, row_bytes, static_cast<char*>(to));
+}
+
 void interleave(i64 n, const std::uint16_t* p, const std::uint16_t* q, std::uint16_t* to) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35,
                                        3, 34, 2, 33, 1, 32, 0);
@@ -233,9 +249,14 @@ void finish(i64 n, const float* from, float alpha, float bias, bool add, bool f3
     add ? finish_as<false, true>(n, from, alpha, bias, to) : finish_as<false, false>(n, from, alpha, bias, to);
 }
 
-void add(i64 n, const float* from, float* to) { finish_as<true, true>(n, from, 1.0f, 0.0f, to); }
+void stream(i64 rows, i64 n, const float* from, i64 from_stride, float* to, i64 to_stride) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 i = 0; i < n; i += 16) _mm512_stream_ps(to + r * to_stride + i, _mm512_loadu_ps(from + r * from_stride + i));
+}
 
-constexpr amx_kernels set{begin, end, product, pack_left, pack_right, interleave, finish, add};
+void fence() { _mm_sfence(); }
+
+constexpr amx_kernels set{begin, end, product, pack_left, pack_right, pair_rows, interleave, finish, stream, fence};
 
 }  // namespace
 

@@ -120,6 +120,11 @@ TEST_F(amx_test, product_of_every_form) {
                     at, bt);
 }
 
+TEST_F(amx_test, product_that_is_streamed_past_the_caches) {
+  check({.transpose_a = true, .m = 2064, .n = 4112, .k = 3}, dtype::bf16, dtype::bf16);
+  check({.transpose_a = true, .m = 2061, .n = 4112, .k = 3}, dtype::bf16, dtype::bf16);
+}
+
 TEST_F(amx_test, product_of_random_extents) {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
