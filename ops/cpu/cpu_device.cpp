@@ -1,11 +1,11 @@
-// The CPU device: checks sizes, finds the element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp.
+// The CPU device of f32 and f64 (bf16_device.cpp puts bf16 around it): checks sizes, finds the element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp.
 #include <cblas-openblas.h>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "ops/cpu/bf16.hpp"
+#include "ops/cpu/bf16_device.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
@@ -51,8 +51,6 @@ class cpu_device final : public device {
     assert(from.count() == to.count());
     if (from.type() == to.type()) {
       std::memcpy(to.raw_mutable(), from.raw(), from.bytes());
-    } else if (from.type() == dtype::bf16 || to.type() == dtype::bf16) {
-      copy_bf16(from, to);
     } else {
       run("conversion", to, [&](const auto&, auto v) { convert(from, out<decltype(v)>(to)); });
     }
@@ -406,15 +404,6 @@ class cpu_device final : public device {
       unsupported(what, t.type());
   }
 
-  // Other types than f32 by way of it.
-  void copy_bf16(const tensor& from, tensor& to) {
-    if (from.type() == dtype::f32) return set_.bf16.narrow(from.count(), from.data<float>(), &out<bf16>(to)->bits);
-    if (to.type() == dtype::f32) return set_.bf16.widen(from.count(), &from.data<bf16>()->bits, out<float>(to));
-    tensor between = tensor::allocate(*this, from.dims(), dtype::f32);
-    copy(from, between);
-    copy(between, to);
-  }
-
   template <class T>
   static void convert(const tensor& from, T* to) {
     auto cast = [&](const auto* p) {
@@ -596,14 +585,15 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 }  // namespace cpu
 
 conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
-  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&d);
+  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&cpu::without_bf16(d));
   const auto a = algorithm_of(g, pass);
   return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr && cpu->wide()) : a;
 }
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
   for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})
-    if (set != nullptr && (isa.empty() || isa == set->isa)) return std::make_unique<cpu::cpu_device>(*set);
+    if (set != nullptr && (isa.empty() || isa == set->isa))
+      return cpu::with_bf16(std::make_unique<cpu::cpu_device>(*set), set->bf16);
   return nullptr;
 }
 

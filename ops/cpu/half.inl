@@ -23,3 +23,38 @@ inline void narrow(i64 n, const float* x, half* y) {
     y[i] = static_cast<half>((u & 0x7fffffffU) > 0x7f800000U ? quiet : nearest);
   }
 }
+
+// Below zero, and neither -0 nor NaN, which stay.
+inline bool is_negative(half x) { return x > 0x8000U && x <= 0xff80U; }
+inline bool is_positive(half x) { return static_cast<half>(x - 1U) < 0x7f80U; }
+
+inline void relu_half(i64 n, const half* x, half* y) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) y[i] = is_negative(x[i]) ? half{0} : x[i];
+}
+
+inline void relu_backward_half(i64 n, const half* y, const half* dy, half* dx) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) dx[i] = is_positive(y[i]) ? dy[i] : half{0};
+}
+
+// In the order of reduce_sum of f32.
+inline void reduce_sum_half(i64 outer, i64 mid, i64 inner, const half* x, float* out) {
+  if (inner == 1) {
+    fill(mid, 0.0F, out);
+    for (i64 o = 0; o < outer; ++o)
+      for (i64 m = 0; m < mid; ++m) out[m] += float_from(std::uint32_t{x[o * mid + m]} << 16);
+    return;
+  }
+  for (i64 m = 0; m < mid; ++m) {
+    float lane[16] = {};
+    for (i64 o = 0; o < outer; ++o) {
+      const half* row = x + (o * mid + m) * inner;
+      i64 i = 0;
+      for (; i + 16 <= inner; i += 16)
+        for (int l = 0; l < 16; ++l) lane[l] += float_from(std::uint32_t{row[i + l]} << 16);
+      for (int l = 0; i < inner; ++i, ++l) lane[l] += float_from(std::uint32_t{row[i]} << 16);
+    }
+    out[m] = fold(lane);
+  }
+}

@@ -111,5 +111,8 @@ constexpr half_kernels make_half_table() {
   half_kernels t{};
   t.widen = widen;
   t.narrow = narrow;
+  t.relu = relu_half;
+  t.relu_backward = relu_backward_half;
+  t.reduce_sum = reduce_sum_half;
   return t;
 }
