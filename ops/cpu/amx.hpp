@@ -51,6 +51,9 @@ struct amx_kernels {
   void (*interleave)(i64 n, const std::uint16_t* p, const std::uint16_t* q, std::uint16_t* to);
   // to[i] = (add ? to[i] : 0) + alpha from[i] + bias, to: f32 or bf16
   void (*finish)(i64 n, const float* from, float alpha, float bias, bool add, bool f32, void* to);
+  // The same, from + bias, of each of `rows` rows.
+  void (*finish_rows)(i64 rows, i64 n, const float* from, i64 from_stride, float bias, bool f32, void* to, i64 to_stride);
+  void (*copy_rows)(i64 rows, i64 n, const std::uint16_t* from, i64 from_stride, std::uint16_t* to, i64 to_stride);
   // Copies past the caches; `to` and its rows aligned to 64 bytes, n a multiple of 16. Seen by other threads after fence().
   void (*stream)(i64 rows, i64 n, const float* from, i64 from_stride, float* to, i64 to_stride);
   void (*fence)();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/conv_algorithm.hpp"
 #include "ops/cpu/amx_grid.hpp"
 #include "ops/cpu/amx_ops.hpp"
 
@@ -16,7 +17,9 @@ namespace troupe::cpu {
 
 namespace {
 
-constexpr i64 tile_bytes = 2 * tile_elements, block_bytes = i64{1} << 18;
+// The planes of a block of images: they stay in the second cache while all rows of weights pass by, and are large enough that those rows, or the
+// sums of the weights' gradient, do not pass too often.
+constexpr i64 tile_bytes = 2 * tile_elements, block_bytes = i64{1} << 19, block_bytes_of_weights = 3 * block_bytes;
 
 i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
 
@@ -35,9 +38,8 @@ class staged {
   std::uint16_t* plane(i64 v) { return at(memory_) + v * pitch_ + margin_; }
   i64 pitch() const { return pitch_; }
 
-  // Pairs of planes: [ceil(planes / 2)][pitch][2]; what a pair lacks is zeros.
-  tensor pairs(device& d, const amx_kernels& k, i64 rows) {
-    tensor t = words(d, rows * 2 * pitch_);
+  // Pairs of planes: [rows][pitch][2], as many as planes, two by two, or more; what a pair lacks is zeros.
+  void pairs(const amx_kernels& k, i64 rows, tensor& t) {
     for (i64 r = 0; r < rows; ++r) {
       auto* to = at(t) + r * 2 * pitch_;
       if (2 * r >= planes_)
@@ -45,7 +47,6 @@ class staged {
       else
         k.interleave(pitch_, at(memory_) + 2 * r * pitch_, 2 * r + 1 < planes_ ? at(memory_) + (2 * r + 1) * pitch_ : nullptr, to);
     }
-    return t;
   }
   i64 margin() const { return margin_; }
 
@@ -64,9 +65,12 @@ tensor as_bf16(device& d, const tensor& t) {
 
 class convolver {
  public:
-  convolver(device& d, const amx_kernels& k, const conv_geometry& g, bool small) : d_(d), k_(k), g_(g), s_(grid_of(g, small)) {
-    const i64 bytes = 2 * s_.pixels() * std::max(s_.channels, g.group_outputs());
-    images_ = std::clamp<i64>(block_bytes / std::max<i64>(bytes, 1), 1, std::max<i64>(g.batch, 1));
+  convolver(device& d, const amx_kernels& k, const conv_geometry& g, conv_pass pass)
+      : d_(d), k_(k), g_(g), s_(grid_of(g, pass != conv_pass::backward_data)) {
+    using enum conv_pass;
+    const i64 planes = pass == forward ? s_.channels : pass == backward_data ? g.group_outputs() : s_.channels + g.group_outputs();
+    const i64 most = pass == backward_weights ? block_bytes_of_weights : block_bytes;
+    images_ = std::clamp<i64>(most / std::max<i64>(2 * s_.pixels() * planes, 1), 1, std::max<i64>(g.batch, 1));
   }
 
   void forward(const tensor& x_in, const tensor& w, const tensor& bias, tensor& y) {
@@ -74,18 +78,18 @@ class convolver {
     const auto* from = static_cast<const std::uint16_t*>(x.raw());
     const float* b = bias ? bias.data<float>() : nullptr;
     set_sums(s_.channels);
+    staged planes(d_, s_.channels, images_ * s_.pixels(), s_.most_shift());
+    tensor pairs = pairs_of(planes);
     for (i64 group = 0; group < g_.groups; ++group) {
       const tensor packed = pack_forward(w.data<float>() + group * g_.group_outputs() * g_.patch());
       for (i64 n = 0; n < g_.batch; n += images_) {
         const i64 images = std::min(images_, g_.batch - n);
-        staged planes(d_, s_.channels, images * s_.pixels(), s_.most_shift());
         put_input(from, n, images, group, planes);
-        const tensor pairs = planes.pairs(d_, k_, chunks_ * sum_ / 2);
+        planes.pairs(k_, chunks_ * sum_ / 2, pairs);
         each_block(packed, pairs, planes, g_.group_outputs(), images, +1, [&](i64 o, i64 image, const float* sums) {
           const i64 feature = group * g_.group_outputs() + o;
-          for (i64 r = 0; r < g_.out_h(); ++r)
-            finish(sums + r * s_.width, b ? b[feature] : 0.0f, y,
-                   ((n + image) * g_.outputs + feature) * g_.pixels() + r * g_.out_w(), g_.out_w());
+          finish(g_.out_h(), g_.out_w(), sums, s_.width, b ? b[feature] : 0.0f, y,
+                 ((n + image) * g_.outputs + feature) * g_.pixels(), g_.out_w());
         });
       }
     }
@@ -95,26 +99,29 @@ class convolver {
     const tensor dy = as_bf16(d_, dy_in);
     const auto* from = static_cast<const std::uint16_t*>(dy.raw());
     set_sums(g_.group_outputs());
+    staged planes(d_, g_.group_outputs(), images_ * s_.pixels(), s_.most_shift());
+    tensor pairs = pairs_of(planes);
+    const bool plain = s_.channels == g_.group_channels() && g_.stride_h == 1 && g_.stride_w == 1;  // each channel is a plane of dx
+    tensor image = tensor::allocate(d_, shape{plain ? 1 : images_ * g_.group_channels() * g_.height * g_.width}, dtype::f32);
     for (i64 group = 0; group < g_.groups; ++group) {
       const tensor packed = pack_backward(w.data<float>() + group * g_.group_outputs() * g_.patch());
       for (i64 n = 0; n < g_.batch; n += images_) {
         const i64 images = std::min(images_, g_.batch - n);
-        staged planes(d_, g_.group_outputs(), images * s_.pixels(), s_.most_shift());
         put_gradient(from, n, images, group, planes);
-        const tensor pairs = planes.pairs(d_, k_, chunks_ * sum_ / 2);
-        tensor image = tensor::allocate(d_, shape{images * g_.group_channels() * g_.height * g_.width}, dtype::f32);
-        const bool plain =
-            s_.channels == g_.group_channels() && g_.stride_h == 1 && g_.stride_w == 1;  // each channel is a plane of dx
-        if (!plain) std::memset(image.raw_mutable(), 0, image.bytes());
+        planes.pairs(k_, chunks_ * sum_ / 2, pairs);
+        const i64 plane = g_.height * g_.width, first = group * g_.group_channels();
+        if (plain) {
+          each_block(packed, pairs, planes, s_.channels, images, -1,
+                     [&](i64 v, i64 i, const float* sums) { take_plane(sums, dx, ((n + i) * g_.channels + first + v) * plane); });
+          continue;
+        }
+        std::memset(image.raw_mutable(), 0, image.bytes());
         each_block(packed, pairs, planes, s_.channels, images, -1, [&](i64 v, i64 i, const float* sums) {
-          take_channel(v, sums, image.mutable_data<float>() + (i * g_.group_channels() + v / offsets()) * g_.height * g_.width,
-                       plain);
+          take_channel(v, sums, image.mutable_data<float>() + (i * g_.group_channels() + v / offsets()) * plane);
         });
-        const i64 plane = g_.height * g_.width;
         for (i64 i = 0; i < images; ++i)
-          for (i64 c = 0; c < g_.group_channels(); ++c)
-            finish(image.data<float>() + (i * g_.group_channels() + c) * plane, 0.0f, dx,
-                   ((n + i) * g_.channels + group * g_.group_channels() + c) * plane, plane);
+          finish(1, g_.group_channels() * plane, image.data<float>() + i * g_.group_channels() * plane, 0, 0.0f, dx,
+                 ((n + i) * g_.channels + first) * plane, 0);
       }
     }
   }
@@ -122,14 +129,15 @@ class convolver {
   void backward_weights(const tensor& x_in, const tensor& dy_in, tensor& dw, bool add) {
     const tensor x = as_bf16(d_, x_in), dy = as_bf16(d_, dy_in);
     const i64 outputs = up(g_.group_outputs(), 16), channels = up(s_.channels, 16);
+    const i64 most = images_ * s_.pixels();
+    staged in(d_, s_.channels, most, s_.most_shift()), out(d_, g_.group_outputs(), most, 0);
+    tensor right = words(d_, outputs / 16 * up(most, tile_sum) * 16);
     tensor sums = tensor::allocate(d_, shape{s_.taps() * channels * outputs}, dtype::f32);
     for (i64 group = 0; group < g_.groups; ++group) {
       for (i64 n = 0; n < g_.batch; n += images_) {
         const i64 images = std::min(images_, g_.batch - n), pixels = images * s_.pixels(), steps = up(pixels, tile_sum) / tile_sum;
-        staged in(d_, s_.channels, pixels, s_.most_shift()), out(d_, g_.group_outputs(), pixels, 0);
         put_input(static_cast<const std::uint16_t*>(x.raw()), n, images, group, in);
         put_gradient(static_cast<const std::uint16_t*>(dy.raw()), n, images, group, out);
-        tensor right = words(d_, outputs / 16 * steps * tile_elements);
         for (i64 o = 0; o < outputs; o += 16)
           k_.pack_right({out.plane(o), out.pitch(), false, true}, pixels, std::min<i64>(16, g_.group_outputs() - o),
                         static_cast<std::byte*>(right.raw_mutable()) + o / 16 * steps * tile_bytes);
@@ -175,15 +183,20 @@ class convolver {
       const i64 last = column >= g_.width ? first : std::min(s_.width, (g_.width - 1 - column) / g_.stride_w + 1);
       for (i64 i = 0; i < images; ++i) {
         const auto* plane = x + ((n + i) * g_.channels + group * g_.group_channels() + c.plane) * g_.height * g_.width;
+        if (g_.stride_w == 1) {
+          const i64 top = row >= 0 ? 0 : (-row + g_.stride_h - 1) / g_.stride_h;
+          const i64 bottom = row >= g_.height ? top : std::min(s_.height, (g_.height - 1 - row) / g_.stride_h + 1);
+          if (first < last && top < bottom)
+            k_.copy_rows(bottom - top, last - first, plane + (row + top * g_.stride_h) * g_.width + column + first,
+                         g_.stride_h * g_.width, planes.plane(v) + i * s_.pixels() + top * s_.width + first, s_.width);
+          continue;
+        }
         for (i64 r = 0; r < s_.height; ++r) {
           const i64 at_row = row + r * g_.stride_h;
           if (at_row < 0 || at_row >= g_.height || first >= last) continue;
           const auto* from = plane + at_row * g_.width + column + first * g_.stride_w;
           auto* to = planes.plane(v) + i * s_.pixels() + r * s_.width + first;
-          if (g_.stride_w == 1)
-            std::memcpy(to, from, static_cast<std::size_t>(last - first) * sizeof *to);
-          else
-            for (i64 p = 0; p < last - first; ++p) to[p] = from[p * g_.stride_w];
+          for (i64 p = 0; p < last - first; ++p) to[p] = from[p * g_.stride_w];
         }
       }
     }
@@ -193,34 +206,31 @@ class convolver {
     for (i64 o = 0; o < g_.group_outputs(); ++o)
       for (i64 i = 0; i < images; ++i) {
         const auto* from = dy + ((n + i) * g_.outputs + group * g_.group_outputs() + o) * g_.pixels();
-        for (i64 r = 0; r < g_.out_h(); ++r)
-          std::memcpy(planes.plane(o) + i * s_.pixels() + r * s_.width, from + r * g_.out_w(),
-                      static_cast<std::size_t>(g_.out_w()) * 2);
+        k_.copy_rows(g_.out_h(), g_.out_w(), from, g_.out_w(), planes.plane(o) + i * s_.pixels(), s_.width);
       }
   }
 
-  // The sums of channel v's plane into a plane of dx.
-  void take_channel(i64 v, const float* sums, float* to, bool plain) const {
+  // The sums of a channel that is a plane of dx, cut to it. What dx has beyond the grid, no output reads.
+  void take_plane(const float* sums, tensor& dx, i64 element) const {
+    const i64 left = std::min(g_.pad_w, s_.width), top = std::min(g_.pad_h, s_.height);
+    const i64 wide = std::min(g_.width, s_.width - left), high = std::min(g_.height, s_.height - top);
+    if (wide < g_.width || high < g_.height) {
+      const auto size = static_cast<i64>(size_of(dx.type()));
+      std::memset(static_cast<std::byte*>(dx.raw_mutable()) + element * size, 0,
+                  static_cast<std::size_t>(g_.height * g_.width * size));
+    }
+    finish(high, wide, sums + top * s_.width + left, s_.width, 0.0f, dx, element, g_.width);
+  }
+
+  // The sums of channel v, added to the plane of dx that it was taken from.
+  void take_channel(i64 v, const float* sums, float* to) const {
     const auto c = channel_of(v);
     const i64 row = s_.rows.offsets[c.row] - g_.pad_h, column = s_.columns.offsets[c.column] - g_.pad_w;
-    const auto inside = [](i64 n, i64 extent) { return n >= 0 && n < extent; };
-    if (plain) {
-      // What a plane of dx has beyond the grid, no output reads.
-      const i64 first = std::max<i64>(0, -column), last = std::max(first, std::min(s_.width, g_.width - column));
-      for (i64 y = 0; y < g_.height; ++y) {
-        float* line = to + y * g_.width;
-        if (!inside(y - row, s_.height) || first + column > 0 || last + column < g_.width) std::fill_n(line, g_.width, 0.0f);
-        if (inside(y - row, s_.height) && last > first)
-          std::memcpy(line + first + column, sums + (y - row) * s_.width + first,
-                      static_cast<std::size_t>(last - first) * sizeof *line);
-      }
-      return;
-    }
     const i64 first = column >= 0 ? 0 : (-column + g_.stride_w - 1) / g_.stride_w;
     const i64 last = column >= g_.width ? first : std::min(s_.width, (g_.width - 1 - column) / g_.stride_w + 1);
     for (i64 r = 0; r < s_.height; ++r) {
       const i64 at_row = row + r * g_.stride_h;
-      if (!inside(at_row, g_.height)) continue;
+      if (at_row < 0 || at_row >= g_.height) continue;
       float* line = to + at_row * g_.width + column;
       for (i64 p = first; p < last; ++p) line[p * g_.stride_w] += sums[r * s_.width + p];
     }
@@ -331,10 +341,13 @@ class convolver {
     }
   }
 
-  void finish(const float* from, float bias, tensor& to, i64 element, i64 n) const {
+  void finish(i64 rows, i64 n, const float* from, i64 stride, float bias, tensor& to, i64 element, i64 to_stride) const {
     const bool f32 = to.type() == dtype::f32;
-    k_.finish(n, from, 1.0f, bias, false, f32, static_cast<std::byte*>(to.raw_mutable()) + element * (f32 ? 4 : 2));
+    k_.finish_rows(rows, n, from, stride, bias, f32, static_cast<std::byte*>(to.raw_mutable()) + element * (f32 ? 4 : 2),
+                   to_stride);
   }
+
+  tensor pairs_of(const staged& planes) const { return words(d_, chunks_ * sum_ * planes.pitch()); }
 
   device& d_;
   const amx_kernels& k_;
@@ -347,15 +360,15 @@ class convolver {
 
 void amx_conv_forward(device& d, const amx_kernels& k, const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias,
                       tensor& y) {
-  convolver(d, k, g, true).forward(x, w, bias, y);
+  convolver(d, k, g, conv_pass::forward).forward(x, w, bias, y);
 }
 void amx_conv_backward_data(device& d, const amx_kernels& k, const conv_geometry& g, const tensor& dy, const tensor& w,
                             tensor& dx) {
-  convolver(d, k, g, false).backward_data(dy, w, dx);
+  convolver(d, k, g, conv_pass::backward_data).backward_data(dy, w, dx);
 }
 void amx_conv_backward_weights(device& d, const amx_kernels& k, const conv_geometry& g, const tensor& x, const tensor& dy,
                                tensor& dw, bool add) {
-  convolver(d, k, g, true).backward_weights(x, dy, dw, add);
+  convolver(d, k, g, conv_pass::backward_weights).backward_weights(x, dy, dw, add);
 }
 
 }  // namespace troupe::cpu

@@ -249,6 +249,23 @@ void finish(i64 n, const float* from, float alpha, float bias, bool add, bool f3
     add ? finish_as<false, true>(n, from, alpha, bias, to) : finish_as<false, false>(n, from, alpha, bias, to);
 }
 
+void finish_rows(i64 rows, i64 n, const float* from, i64 from_stride, float bias, bool f32, void* to, i64 to_stride) {
+  for (i64 r = 0; r < rows; ++r) {
+    if (f32)
+      finish_as<true, false>(n, from + r * from_stride, 1.0f, bias, static_cast<float*>(to) + r * to_stride);
+    else
+      finish_as<false, false>(n, from + r * from_stride, 1.0f, bias, static_cast<std::uint16_t*>(to) + r * to_stride);
+  }
+}
+
+void copy_rows(i64 rows, i64 n, const std::uint16_t* from, i64 from_stride, std::uint16_t* to, i64 to_stride) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 i = 0; i < n; i += 32) {
+      const unsigned mask = mask_of(n, i, 32);
+      _mm512_mask_storeu_epi16(to + r * to_stride + i, mask, _mm512_maskz_loadu_epi16(mask, from + r * from_stride + i));
+    }
+}
+
 void stream(i64 rows, i64 n, const float* from, i64 from_stride, float* to, i64 to_stride) {
   for (i64 r = 0; r < rows; ++r)
     for (i64 i = 0; i < n; i += 16) _mm512_stream_ps(to + r * to_stride + i, _mm512_loadu_ps(from + r * from_stride + i));
@@ -256,7 +273,8 @@ void stream(i64 rows, i64 n, const float* from, i64 from_stride, float* to, i64 
 
 void fence() { _mm_sfence(); }
 
-constexpr amx_kernels set{begin, end, product, pack_left, pack_right, pair_rows, interleave, finish, stream, fence};
+constexpr amx_kernels set{begin,      end,    product,     pack_left, pack_right, pair_rows,
+                          interleave, finish, finish_rows, copy_rows, stream,     fence};
 
 }  // namespace
 
