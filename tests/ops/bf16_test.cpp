@@ -94,17 +94,19 @@ TEST(bf16, rounds_to_the_nearest_and_ties_to_even) {
   }
 }
 
-TEST(bf16, converts_between_all_types) {
+TEST(bf16, converts_from_and_to_the_other_types) {
   for (auto& d : all_devices()) {
-    for (const dtype t : {dtype::f64, dtype::f32, dtype::i32, dtype::u8}) {
-      tensor x = tensor::allocate(*d, shape{5}, t);
-      const std::vector<float> whole{0, 1, 2, 127, 200};
-      d->copy(test::tensor_of<float>(*d, shape{5}, whole), x);
-      const tensor back = converted(*d, converted(*d, converted(*d, x, dtype::bf16), t), dtype::f32);
-      for (int i = 0; i < 5; ++i) EXPECT_EQ(value(back, i), static_cast<double>(whole[static_cast<std::size_t>(i)])) << name_of(t);
+    const std::vector<double> whole{0, 1, 2, 127, 200};
+    const std::vector<tensor> all{test::tensor_of<double>(*d, shape{5}, whole),
+                                  test::tensor_of<float>(*d, shape{5}, {0, 1, 2, 127, 200}),
+                                  test::tensor_of<std::int32_t>(*d, shape{5}, {0, 1, 2, 127, 200}),
+                                  test::tensor_of<std::uint8_t>(*d, shape{5}, {0, 1, 2, 127, 200})};
+    for (const auto& x : all) {
+      const tensor narrow = converted(*d, x, dtype::bf16);
+      for (const dtype back : {dtype::f64, dtype::f32})
+        for (int i = 0; i < 5; ++i)
+          EXPECT_EQ(value(converted(*d, narrow, back), i), whole[static_cast<std::size_t>(i)]) << name_of(x.type());
     }
-    const tensor ones = poisoned(*d, shape{3}, dtype::bf16);
-    EXPECT_TRUE(any_nan(ones));
   }
 }
 
@@ -425,7 +427,7 @@ TEST_F(bf16_primitive, rbm_without_draws_agrees_with_f32) {
                out[narrow], s);
   }
   EXPECT_EQ(out[1][0].type(), dtype::f32);
-  EXPECT_NEAR(value(out[1][0], 0), value(out[0][0], 0), 0x1p-6 * std::fabs(value(out[0][0], 0)));
+  EXPECT_NEAR(value(out[1][0], 0), value(out[0][0], 0), 0.2);  // a difference of two energies of about 100
   for (const std::size_t o : {1U, 2U})
     for (std::int64_t i = 0; i < out[0][o].count(); ++i) ASSERT_NEAR(value(out[1][o], i), value(out[0][o], i), 0.05) << o;
 }
