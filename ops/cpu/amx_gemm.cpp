@@ -1,7 +1,6 @@
 // Products of matrices on AMX tiles. Blocks as in Goto and van de Geijn (2008): the right factor is packed in panels that stay in the
 // second cache, the left one, whole, before that. Factors are rounded to bf16 while they are packed, so a weight in f32 is read once.
 #include <algorithm>
-#include <cassert>
 
 #include "ops/cpu/amx.hpp"
 #include "ops/cpu/amx_ops.hpp"
@@ -151,9 +150,18 @@ class blocked {
 }  // namespace
 
 void amx_gemm(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
-  assert(s.beta == 0.0 || s.beta == 1.0);
   if (s.m <= 0 || s.n <= 0) return;
-  blocked(d, k, s, a, b, c).run();
+  if (s.beta == 0.0 || s.beta == 1.0) return blocked(d, k, s, a, b, c).run();
+  tensor sums = tensor::allocate(d, c.dims(), dtype::f32);  // nobody is in a hurry for these
+  d.copy(c, sums);
+  gemm_spec added = s;
+  added.beta = 1.0;
+  for (i64 i = 0; i < s.m; ++i) {
+    tensor row = sums.slice(i * (s.ldc ? s.ldc : s.n), shape{s.n});
+    d.scale(s.beta, row);
+  }
+  blocked(d, k, added, a, b, sums).run();
+  d.copy(sums, c);
 }
 
 }  // namespace troupe::cpu

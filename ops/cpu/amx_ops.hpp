@@ -7,7 +7,7 @@
 
 namespace troupe::cpu {
 
-// a, b: f32 or bf16, c: f32 or bf16; beta 0 or 1. k = 0 makes zeros.
+// a, b, c: f32 or bf16. An empty sum is zero.
 void amx_gemm(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c);
 
 // x, y, dx, dy: f32 or bf16, rounded on the way in; w, dw: f32; bias: f32 or empty.
