@@ -1,13 +1,9 @@
-// The reference: operands are rounded, widened, and multiplied by the f32 kernels.
+// On AMX tiles where there are any; else the reference: operands are rounded, widened, and multiplied by the f32 kernels.
 #include "ops/cpu/bf16_product.hpp"
 
 #include <cassert>
 
-#if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "ops/cpu/amx_ops.hpp"
 
 namespace troupe::cpu {
 
@@ -37,22 +33,10 @@ void made_in_f32(device& d, tensor& to, F f) {
 
 }  // namespace
 
-#if defined(__x86_64__) && defined(__linux__)
-bool amx_available() {
-  static const bool available = [] {
-    unsigned a = 0, b = 0, c = 0, features = 0;
-    constexpr unsigned tiles = 1U << 24, of_bf16 = 1U << 22;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &features) == 0 || (features & tiles) == 0 || (features & of_bf16) == 0) return false;
-    constexpr long ask_permission = 0x1023, tile_data = 18;
-    return syscall(SYS_arch_prctl, ask_permission, tile_data) == 0;
-  }();
-  return available;
-}
-#else
-bool amx_available() { return false; }
-#endif
+bool amx_available() { return amx() != nullptr; }
 
 void gemm_bf16(device& d, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
+  if (const auto* k = amx()) return amx_gemm(d, *k, s, a, b, c);
   const tensor left = rounded(d, a), right = rounded(d, b);
   made_in_f32(d, c, [&](tensor& sums) {
     const bool gaps = s.ldc != 0 && s.ldc != s.n;  // what lies between the rows of c stays
@@ -62,17 +46,20 @@ void gemm_bf16(device& d, const gemm_spec& s, const tensor& a, const tensor& b, 
 }
 
 void conv_forward_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
+  if (const auto* k = amx()) return amx_conv_forward(d, *k, g, x, w, bias, y);
   const tensor from = rounded(d, x), weights = rounded(d, w);
   made_in_f32(d, y, [&](tensor& to) { d.conv_forward(g, from, weights, bias, to); });
 }
 
 void conv_backward_data_bf16(device& d, const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
+  if (const auto* k = amx()) return amx_conv_backward_data(d, *k, g, dy, w, dx);
   const tensor from = rounded(d, dy), weights = rounded(d, w);
   made_in_f32(d, dx, [&](tensor& to) { d.conv_backward_data(g, from, weights, to); });
 }
 
 void conv_backward_weights_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
   assert(dw.type() == dtype::f32);
+  if (const auto* k = amx()) return amx_conv_backward_weights(d, *k, g, x, dy, dw, add);
   d.conv_backward_weights(g, rounded(d, x), rounded(d, dy), dw, add);
 }
 
