@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ops/cpu/bf16x3.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
@@ -32,7 +33,7 @@ class cpu_device final : public device {
   std::string numerics_id() const override {
     const auto onednn = onednn_id();
     return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id +
-           (onednn.empty() ? "" : "/" + onednn);
+           (wide() && bf16x3_here() != nullptr ? "+bf16x3" : "") + (onednn.empty() ? "" : "/" + onednn);
   }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   pool_statistics pool() const override { return pool_->statistics(); }
