@@ -64,7 +64,9 @@ class correlation {
     buffer_.emplace(d, moves_ ? 1 : 3 * 8 * count_);
     from_.emplace(d, count_);
     sums_.emplace(d, moves_ ? s.columns * apart() + border_ + tile : 4 * tile * tile);
-    zero(stage_->data, at_once_ * set);
+    for (i64 i = 0; i < at_once_; ++i)
+      for (i64 r = 0; r < rows_; ++r)
+        if (r < above_ || r >= above_ + s.height) zero(stage_->data + i * set + r * row(), row());
     if (moves_)
       zero(sums_->data, s.columns * apart() + border_ + tile);
     else

@@ -38,7 +38,8 @@ class weights_gradient {
         sums_(d, features_ * chunks_ * kernel_ * tile * tile),
         x_from_(d, places_),
         dy_from_(d, across_ * tile) {
-    zero(x_.data, at_once_ * x_set() + tile);
+    for (i64 i = 0; i < at_once_; ++i) surround(x_.data + i * x_set());
+    zero(x_.data + at_once_ * x_set(), tile);
     if (g.group_outputs() % tile != 0 || (mixed_ == 1 && g.out_w() % tile != 0))
       zero(dy_.data, at_once_ * dy_set());  // else all is written
   }
@@ -79,6 +80,20 @@ class weights_gradient {
   i64 dy_row() const { return features_ * 3 * dy_part(); }
   i64 dy_set() const { return g_.out_h() * dy_row(); }
   bool gathers_x() const { return mixed_ > 1 || g_.stride_w > 1; }
+
+  // Zeros around the image; places that are gathered have their own.
+  void surround(bf16_pair* to) const {
+    for (i64 r = 0; r < rows_; ++r, to += x_row()) {
+      if (r < g_.pad_h || r >= g_.pad_h + g_.height) {
+        zero(to, x_row());
+        continue;
+      }
+      for (i64 p = 0; p < (gathers_x() ? 0 : 3 * chunks_); ++p) {
+        zero(to + p * x_part(), g_.pad_w * tile);
+        zero(to + p * x_part() + (g_.pad_w + g_.width) * tile, x_part() - (g_.pad_w + g_.width) * tile);
+      }
+    }
+  }
 
   // Whole sets, then pairs that are left, then an image that is.
   i64 sets() const {

@@ -221,7 +221,7 @@ void images(const bf16x3_row& r, int planes, const float* a, const float* b, i64
 }
 
 template <int Bit>
-inline void transpose(__m512i* v) {
+inline void transpose(__m512* v) {
   if constexpr (Bit > 0) {
     alignas(64) int low[16], high[16];
     for (int i = 0; i < 16; ++i) {
@@ -232,46 +232,44 @@ inline void transpose(__m512i* v) {
 #pragma GCC unroll 16
     for (int k = 0; k < 16; ++k) {
       if ((k & Bit) != 0) continue;
-      const __m512i a = v[k], b = v[k | Bit];
-      v[k] = _mm512_permutex2var_epi32(a, l, b);
-      v[k | Bit] = _mm512_permutex2var_epi32(a, h, b);
+      const __m512 a = v[k], b = v[k | Bit];
+      v[k] = _mm512_permutex2var_ps(a, l, b);
+      v[k | Bit] = _mm512_permutex2var_ps(a, h, b);
     }
     transpose<Bit / 2>(v);
   }
 }
 
-// Numbers are split again for each part: so 16 vectors stay in registers.
-template <int Part>
-inline void turn(const __m512* a, const __m512* b, i64 valid, bf16_pair* to) {
-  __m512i v[16];
+// Units from `at` on of 16 planes (those beyond `planes` are zero), turned: v[unit] has the planes side by side.
+inline void turned(const bf16x3_row& r, int planes, const float* x, i64 plane, i64 at, __mmask16 m, __m512* v) {
+  __m512 u[16];
 #pragma GCC unroll 16
   for (int c = 0; c < 16; ++c) {
-    const parts p(a[c]), q(b[c]);
-    v[c] = Part == 0 ? paired(p.one, q.one) : Part == 1 ? paired(p.two, q.two) : paired(p.three, q.three);
+    const float* from = x + (c < planes ? c : 0) * plane;
+    const __m512 here = r.from != nullptr ? gathered(r, from, at) : _mm512_maskz_loadu_ps(m, from + at);
+    u[c] = c < planes ? here : _mm512_setzero_ps();
   }
-  transpose<8>(v);
+  transpose<8>(u);
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i)
-    if (i < valid) _mm512_storeu_si512(to + 16 * i, v[i]);
+  for (int i = 0; i < 16; ++i) v[i] = u[i];
 }
 
 void images_turned(const bf16x3_row& r, int planes, const float* a, const float* b, i64 plane, bf16_pair* to, i64 part) {
-  const __m512 none = _mm512_setzero_ps();
-  const i64 all = r.from != nullptr ? r.count : r.width, first = r.from != nullptr ? 0 : r.pad;
+  const i64 all = r.from != nullptr ? r.count : r.width;
+  if (r.from == nullptr) to += r.pad * 16;
   for (i64 i = 0; i < all; i += 16) {
-    __m512 va[16], vb[16];
     const __mmask16 m = first_of(all - i);
-    for (int c = 0; c < 16; ++c) {
-      va[c] = vb[c] = none;
-      if (c >= planes) continue;
-      va[c] = r.from != nullptr ? gathered(r, a + c * plane, i) : _mm512_maskz_loadu_ps(m, a + c * plane + i);
-      if (b == nullptr) continue;
-      vb[c] = r.from != nullptr ? gathered(r, b + c * plane, i) : _mm512_maskz_loadu_ps(m, b + c * plane + i);
+    __m512 va[16], vb[16] = {};
+    turned(r, planes, a, plane, i, m, va);
+    if (b != nullptr) turned(r, planes, b, plane, i, m, vb);
+    const i64 valid = all - i < 16 ? all - i : 16;
+    for (i64 k = 0; k < valid; ++k) {
+      const parts p(va[k]), q(vb[k]);
+      bf16_pair* at = to + (i + k) * 16;
+      _mm512_storeu_si512(at, paired(p.one, q.one));
+      _mm512_storeu_si512(at + part, paired(p.two, q.two));
+      _mm512_storeu_si512(at + 2 * part, paired(p.three, q.three));
     }
-    bf16_pair* at = to + (first + i) * 16;
-    turn<0>(va, vb, all - i, at);
-    turn<1>(va, vb, all - i, at + part);
-    turn<2>(va, vb, all - i, at + 2 * part);
   }
 }
 
