@@ -47,11 +47,8 @@ i64 images_at_once(const conv_geometry& g, bool wide) {
     if (const auto a = chosen(g, pass, wide); a == conv_algorithm::winograd || a == conv_algorithm::onednn)
       return g.batch;  // their own blocks are as large as weights in another layout want
   const i64 image = std::max<i64>(1, g.channels * g.height * g.width + g.outputs * g.pixels());
-  i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});
-  for (const auto pass : {forward, backward_data, backward_weights})
-    if (chosen(g, pass, wide) == conv_algorithm::bf16x3)
-      images = std::max(images, std::min<i64>(16, 4 * images));  // stages are large, too
-  constexpr i64 lanes = 16;                                      // of vectors of images
+  const i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});
+  constexpr i64 lanes = 16;  // of vectors of images
   return std::min(g.batch, images <= lanes / 2 ? (over_images(g) ? lanes : images) : ceil_div(images, lanes) * lanes);
 }
 
