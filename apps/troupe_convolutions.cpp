@@ -50,7 +50,7 @@ std::vector<told_pass> told_passes(const prepared_job& j, std::uint32_t layer, c
   for (const auto& task : conv_tasks(j.graph)) {
     if (task.layer != layer) continue;
     const auto a = algorithm_on(d, task.geometry, task.pass);
-    const bool as_lowering1 = j.spec.type() != dtype::f32 && !has_f64(a);
+    const bool as_lowering1 = j.spec.type() == dtype::f64 && !has_f64(a);
     told_pass t{task.pass, name_of(as_lowering1 ? conv_algorithm::lowering1 : a), {}};
     for (const auto& m : times)
       if (m.task.layer == layer && m.task.pass == task.pass)

@@ -29,7 +29,7 @@ shape tensor_shape(const prepared_job& j, tensor_ref t) {
 }
 
 double edge_bytes(const prepared_job& j, const plan_edge& e) {
-  const auto type = e.what.layer == from_data && e.what.output == 1 ? dtype::i32 : j.spec.type();
+  const auto type = j.graph.type_of(e.what, j.spec.type());
   return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 

@@ -176,7 +176,7 @@ std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const
   if (t.update > 0) {
     // As shards count their bytes: gradient, old and new weights, and each state read and written.
     const auto states = full.all->rules.find(full.spec.train.rule.kind)->make(full.spec.train.rule.values)->states().size();
-    const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.type()));
+    const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.parameter_type()));
     s.world.compute.bytes_per_second = bytes * static_cast<double>(3 + 2 * states) / t.update;
   }
   return std::nullopt;

@@ -13,6 +13,7 @@
 #include "actors/embedded.hpp"
 #include "apps/troupe_commands.hpp"
 #include "apps/troupe_convolutions.hpp"
+#include "apps/troupe_layer_work.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/plain_loop.hpp"
 
@@ -144,7 +145,14 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
     const auto backward = t.of([&](const plain_times& p) { return p.layers[l.index].backward; });
     const auto name = t.name_of(l.index);
     if (name.empty()) continue;
-    layers.push_back({{"name", name}, {"forward_ms", rounded(forward)}, {"backward_ms", rounded(backward)}});
+    const auto work = work_of(j, name);
+    layers.push_back({{"name", name},
+                      {"forward_ms", rounded(forward)},
+                      {"backward_ms", rounded(backward)},
+                      {"forward_flops", work.forward_flops},
+                      {"backward_flops", work.backward_flops},
+                      {"forward_bytes", work.forward_bytes},
+                      {"backward_bytes", work.backward_bytes}});
     if (const auto passes = told_passes(j, l.index, d, times); !passes.empty()) {
       layers.back()["convolution"] = passes_json(passes);
       chosen += passes_text(l.name, passes);

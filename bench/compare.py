@@ -29,10 +29,10 @@ NETS = {
 SLOW = ("alexnet", "resnet20")  # ten steps of these take as long as a hundred of others
 
 
-def torch_ms(net, threads, layout, seconds):
+def torch_ms(net, threads, layout, seconds, precision="fp32"):
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
                MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
-    r = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "torch_step.py"), net, str(threads), layout, str(seconds)],
+    r = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "torch_step.py"), net, str(threads), layout, str(seconds), precision],
                        env=env, capture_output=True, text=True, check=True)
     return json.loads(r.stdout)["ms"]
 
@@ -51,6 +51,10 @@ def machine():
     model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     flags = next((l for l in open("/proc/cpuinfo") if l.startswith("flags")), "")
     return f"{model}, {os.cpu_count()} cores, {'AVX-512' if 'avx512f' in flags else 'AVX2' if 'avx2' in flags else 'SSE'}"
+
+
+def torch_version():
+    return subprocess.run(["/usr/bin/python3", "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
 
 
 def main():
@@ -82,7 +86,7 @@ def main():
             print(lines[-1], flush=True)
     text = "\n".join(lines) + "\n\nThe plain loop always runs on one thread, with the same packets.\n\n" \
         "**What it does not show.** Troupe's time includes loading and everything its actors do; PyTorch's step works on one batch that\n" \
-        "stays in memory. More than two threads, other machines, larger nets, bf16: not tried.\n"
+        "stays in memory. More than two threads, other machines, larger nets, bf16 (`bench/bf16.py`): not tried.\n"
     if a.out:
         with open(a.out, "w") as f:
             f.write(text)

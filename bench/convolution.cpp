@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "ops/conv_algorithm.hpp"
+#include "ops/cpu/bf16_product.hpp"
 #include "ops/device.hpp"
 
 namespace {
@@ -57,6 +58,18 @@ tensor gaussian(device& d, const shape& s, std::uint64_t key) {
   return t;
 }
 
+tensor as_bf16(device& d, const tensor& from) {
+  tensor t = tensor::allocate(d, from.dims(), dtype::bf16);
+  d.copy(from, t);
+  return t;
+}
+
+void told(const char* layer, const char* algorithm, double flops, double f, double b, double c) {
+  std::printf("%-15s %-10s %6.1f %6.1f %6.1f   %8.3f %8.3f %8.3f\n", layer, algorithm, flops / f, flops / b, flops / c, 1e3 * f,
+              1e3 * b, 1e3 * c);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,15 +98,20 @@ int main(int argc, char** argv) {
     const tensor x = gaussian(*d, xs, 1), w = gaussian(*d, ws, 2), bias = gaussian(*d, {g.outputs}, 3), dy = gaussian(*d, ys, 4);
     tensor y = gaussian(*d, ys, 5), dx = gaussian(*d, xs, 6), dw = gaussian(*d, ws, 7);
     const double flops = 2e-9 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+    if (argc <= 3 || std::strcmp(argv[3], "bf16") == 0) {  // by tiles, where the processor has them
+      const tensor xb = as_bf16(*d, x), dyb = as_bf16(*d, dy);
+      tensor yb = as_bf16(*d, y), dxb = as_bf16(*d, dx);
+      told(r.name, "bf16", flops, best_seconds(budget, [&] { cpu::conv_forward_bf16(*d, g, xb, w, bias, yb); }),
+           best_seconds(budget, [&] { cpu::conv_backward_data_bf16(*d, g, dyb, w, dxb); }),
+           best_seconds(budget, [&] { cpu::conv_backward_weights_bf16(*d, g, xb, dyb, dw, false); }));
+    }
     for (const auto& name : conv_algorithm_names()) {
       g.algorithm = conv_algorithm_named(name);
       if (!why_not(g.algorithm, g).empty() || (argc > 3 && name != argv[3])) continue;
       const double f = best_seconds(budget, [&] { d->conv_forward(g, x, w, bias, y); });
       const double b = best_seconds(budget, [&] { d->conv_backward_data(g, dy, w, dx); });
       const double c = best_seconds(budget, [&] { d->conv_backward_weights(g, x, dy, dw); });
-      std::printf("%-15s %-10s %6.1f %6.1f %6.1f   %8.3f %8.3f %8.3f\n", r.name, name.c_str(), flops / f, flops / b, flops / c,
-                  1e3 * f, 1e3 * b, 1e3 * c);
-      std::fflush(stdout);
+      told(r.name, name.c_str(), flops, f, b, c);
     }
   }
 }

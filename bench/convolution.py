@@ -21,7 +21,7 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 from compare import machine  # noqa: E402
 
-ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "onednn", "bf16x3"]
+ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "onednn", "bf16x3", "bf16"]
 LAYERS = ["lenet_conv1", "lenet_conv2", "cifar_conv1", "cifar_conv2", "cifar_conv3", "alexnet_conv1", "alexnet_conv2", "alexnet_conv3",
           "alexnet_conv4", "alexnet_conv5", "resnet20_16", "resnet20_16_32", "resnet20_32", "resnet20_64"]
 
@@ -64,7 +64,7 @@ def main():
     table = [f"| {l} | {n} | " + " | ".join(f"{v:.0f}" for v in got) + " |" for (l, n), got in found.items()]
     floor = max(linear.pop("sgemm"))
     best = [f"| {l} | " + " | ".join(f"{v:.0f}, {100 * v / floor:.0f} %" for v in got) + " |" for (l, n), got in found.items() if n == "auto"]
-    products = [f"| {n} | " + " | ".join(f"{v[i]:.0f} ({v[i + 3]:.0f})" for i in range(3)) + " |" for n, v in linear.items()]
+    products = [f"| {n} | " + " | ".join(f"{v[i]:.0f} ({v[i + 3]:.0f}), {v[i + 6]:.0f}" for i in range(3)) + " |" for n, v in linear.items()]
     autos = [v for (l, n), got in found.items() if n == "auto" for v in got]
     text = f"""# Convolution and linear layers, kernel by kernel, {datetime.date.today()}
 
@@ -88,7 +88,7 @@ GFLOP/s count the operations of the plain sum; winograd makes fewer and may pass
 |---|---|---|---|
 """ + "\n".join(best) + """
 
-Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone:
+Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone, then of bf16 activations:
 
 | layer | forward | data | weights |
 |---|---|---|---|

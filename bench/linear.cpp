@@ -1,4 +1,5 @@
-// The three products of linear layers of the nets, GFLOP/s: what the device makes of them, and OpenBLAS. One thread, the best of many
+// The three products of linear layers of the nets, GFLOP/s: what the device makes of them, OpenBLAS, and the same of bf16
+// (weights and their gradients f32). One thread, the best of many
 // calls. OpenBLAS is reached through beta = 1, for which the device has no kernels of its own.
 //
 // usage: bench_linear [seconds per figure = 0.3]
@@ -7,7 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ops/cpu/bf16_product.hpp"
 #include "ops/device.hpp"
+
+namespace {
+
+troupe::tensor as_bf16(troupe::device& d, const troupe::tensor& from) {
+  auto t = troupe::tensor::allocate(d, from.dims(), troupe::dtype::bf16);
+  d.copy(from, t);
+  return t;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace troupe;
@@ -21,7 +33,7 @@ int main(int argc, char** argv) {
                 {"alexnet_fc7", 32, 4096, 4096}, {"alexnet_fc8", 32, 4096, 1000},  {"alexnet_fc6_half", 16, 9216, 4096},
                 {"sgemm", 1024, 1024, 1024}};  // what a product can do: the floor of the others
   const auto d = make_cpu_device();
-  std::printf("layer: forward, data, weights by the device / by OpenBLAS (GFLOP/s)\n");
+  std::printf("layer: forward, data, weights by the device / by OpenBLAS / of bf16 (GFLOP/s)\n");
   for (const auto& l : layers) {
     const tensor x = [&] {
       tensor t = tensor::allocate(*d, {l.rows, l.width}, dtype::f32);
@@ -36,7 +48,10 @@ int main(int argc, char** argv) {
       const auto end = clock::now() + std::chrono::duration<double>(budget);
       do {
         const auto begin = clock::now();
-        d->gemm(s, a, b, c);
+        if (a.type() == dtype::bf16)
+          cpu::gemm_bf16(*d, s, a, b, c);
+        else
+          d->gemm(s, a, b, c);
         least = std::min(least, std::chrono::duration<double>(clock::now() - begin).count());
       } while (clock::now() < end);
       return 2e-9 * static_cast<double>(l.rows * l.width * l.outputs) / least;
@@ -45,9 +60,13 @@ int main(int argc, char** argv) {
     for (const double beta : {0.0, 1.0}) {
       std::printf(" %6.1f", best({.transpose_b = true, .m = l.rows, .n = l.outputs, .k = l.width, .beta = beta}, x, w, y));
       std::printf(" %6.1f", best({.m = l.rows, .n = l.width, .k = l.outputs, .beta = beta}, y, w, dx));
-      std::printf(" %6.1f%s", best({.transpose_a = true, .m = l.outputs, .n = l.width, .k = l.rows, .beta = beta}, y, x, dw),
-                  beta == 0.0 ? "  /" : "\n");
+      std::printf(" %6.1f  /", best({.transpose_a = true, .m = l.outputs, .n = l.width, .k = l.rows, .beta = beta}, y, x, dw));
     }
+    const tensor xb = as_bf16(*d, x);
+    tensor yb = as_bf16(*d, y), dxb = as_bf16(*d, dx);
+    std::printf(" %6.1f", best({.transpose_b = true, .m = l.rows, .n = l.outputs, .k = l.width}, xb, w, yb));
+    std::printf(" %6.1f", best({.m = l.rows, .n = l.width, .k = l.outputs}, yb, w, dxb));
+    std::printf(" %6.1f\n", best({.transpose_a = true, .m = l.outputs, .n = l.width, .k = l.rows}, yb, xb, dw));
     std::fflush(stdout);
   }
 }

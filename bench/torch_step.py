@@ -1,7 +1,8 @@
 """One PyTorch training step, timed: the peer of bench/compare.py. Runs in a process of its own so that thread counts and the
 allocator can be set; prints one JSON line.
 
-usage: torch_step.py NET THREADS LAYOUT SECONDS      NET: a key of NETS    LAYOUT: nchw | channels_last
+usage: torch_step.py NET THREADS LAYOUT SECONDS [PRECISION]
+    NET: a key of NETS    LAYOUT: nchw | channels_last    PRECISION: fp32 (default) | bf16, by autocast
 """
 import json
 import statistics
@@ -104,6 +105,7 @@ NETS = {
 
 def main():
     name, threads, layout, seconds = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+    half = len(sys.argv) > 5 and sys.argv[5] == "bf16"
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     make, batch, shape, lr, decay = NETS[name]
@@ -115,7 +117,9 @@ def main():
     while end is None or time.perf_counter() < end:
         t = time.perf_counter()
         opt.zero_grad(set_to_none=False)
-        F.cross_entropy(net(x), y).backward()
+        with torch.cpu.amp.autocast(enabled=half, dtype=torch.bfloat16):
+            loss = F.cross_entropy(net(x), y)
+        loss.backward()
         opt.step()
         times.append(time.perf_counter() - t)
         if end is None and len(times) >= 5:

@@ -18,6 +18,7 @@ std::string numbered(const char* what, std::size_t i) { return std::string(what)
 // What goes into one pass and what comes out of it.
 struct pass_values {
   tensors in, params, grad_out;
+  dtype type = dtype::f64;  // of activations
 };
 struct pass_results {
   tensors out, grad_in, grad_params;
@@ -25,8 +26,9 @@ struct pass_results {
 
 class checker {
  public:
-  checker(const layer& l, const layer_case& c, device& dev, const layer_check& how)
+  checker(const layer& l, bool takes_bf16, const layer_case& c, device& dev, const layer_check& how)
       : layer_(l),
+        takes_bf16_(takes_bf16),
         case_(c),
         dev_(dev),
         how_(how),
@@ -46,6 +48,7 @@ class checker {
       check_statistics(values);
       check_purity();
       check_f32(values);
+      if (takes_bf16_) check_bf16(values);
       if (layer_.in_place()) check_in_place(values);
       check_test_phase(values);
     }
@@ -54,6 +57,9 @@ class checker {
 
  private:
   void find(std::string what) { findings_.push_back(std::move(what)); }
+  std::vector<dtype> types() const {
+    return takes_bf16_ ? std::vector{dtype::f64, dtype::f32, dtype::bf16} : std::vector{dtype::f64, dtype::f32};
+  }
   bool differentiable() const { return !layer_.is_metric(); }
   bool wants_gradient(std::size_t input) const { return differentiable() && layer_.differentiable(input); }
 
@@ -99,8 +105,12 @@ class checker {
     }
     return to;
   }
+  // As a job in t has them.
   pass_values converted(const pass_values& v, dtype t) {
-    return {converted(v.in, t), converted(v.params, t), converted(v.grad_out, t)};
+    pass_values w{converted(v.in, t), converted(v.params, wide_of(t)), {}, t};
+    for (std::size_t i = 0; i < v.grad_out.size(); ++i)
+      w.grad_out.push_back(converted({v.grad_out[i]}, output_type(layer_, i, t))[0]);
+    return w;
   }
   tensor copied(const tensor& x) {
     tensor y = tensor::allocate(dev_, x.dims(), x.type());
@@ -116,6 +126,11 @@ class checker {
     tensor x = tensor::allocate(dev_, s, t);
     dev_.fill(nan, x);
     return x;
+  }
+  tensors poisoned_outputs(dtype t) {
+    tensors out;
+    for (std::size_t i = 0; i < out_shapes_.size(); ++i) out.push_back(poisoned(out_shapes_[i], output_type(layer_, i, t)));
+    return out;
   }
   tensors poisoned_like(const tensors& xs) {
     tensors ys;
@@ -138,9 +153,7 @@ class checker {
 
   tensors forward(const pass_values& v, plan& p, saved& s, phase ph, std::uint32_t packet = 0) {
     context c = make_context(ph, packet);
-    const dtype t = type_of(v);
-    tensors out;
-    for (const auto& shp : out_shapes_) out.push_back(poisoned(shp, t));
+    tensors out = poisoned_outputs(v.type);
     for (const auto* list : {&v.in, &v.params})
       for (tensor x : *list) x.freeze();
     layer_.forward(c, p, v.in, v.params, out, s);
@@ -152,12 +165,11 @@ class checker {
   pass_results backward(const pass_values& v, plan& p, const saved& s, std::uint32_t packet = 0, bool want_in = true,
                         bool want_params = true, const tensors* into = nullptr) {
     context c = make_context(phase::train, packet);
-    const dtype t = type_of(v);
     pass_results r;
     for (std::size_t i = 0; i < v.in.size(); ++i)
-      r.grad_in.push_back(want_in && wants_gradient(i) ? poisoned(v.in[i].dims(), t) : tensor());
+      r.grad_in.push_back(want_in && wants_gradient(i) ? poisoned(v.in[i].dims(), v.type) : tensor());
     for (std::size_t i = 0; i < specs_.size(); ++i) {
-      r.grad_params.push_back(want_params && specs_[i].trainable ? poisoned(specs_[i].dims, t) : tensor());
+      r.grad_params.push_back(want_params && specs_[i].trainable ? poisoned(specs_[i].dims, wide_of(v.type)) : tensor());
       if (into != nullptr && r.grad_params[i]) r.grad_params[i] = copied((*into)[i]);
     }
     layer_.backward(c, p, s, v.params, v.grad_out, r.grad_in, r.grad_params, into != nullptr);
@@ -170,12 +182,6 @@ class checker {
     if (differentiable()) r = backward(v, p, s, packet);
     r.out = std::move(out);
     return r;
-  }
-  static dtype type_of(const pass_values& v) {
-    for (const auto* list : {&v.in, &v.params})
-      for (const auto& x : *list)
-        if (floating(x)) return x.type();
-    return dtype::f64;
   }
   double objective(const pass_values& v) {
     auto p = make_plan(phase::train, dtype::f64);
@@ -301,7 +307,7 @@ class checker {
   }
 
   void check_accumulate(const pass_values& v) {
-    for (const dtype t : {dtype::f64, dtype::f32}) {
+    for (const dtype t : types()) {
       const pass_values w = converted(v, t);
       auto p = make_plan(phase::train, t);
       saved s;
@@ -309,7 +315,7 @@ class checker {
       const pass_results fresh = backward(w, *p, s);
       tensors before, sum;
       for (std::size_t i = 0; i < specs_.size(); ++i) {
-        before.push_back(converted({random(specs_[i].dims, 900 + static_cast<std::uint32_t>(i))}, t)[0]);
+        before.push_back(converted({random(specs_[i].dims, 900 + static_cast<std::uint32_t>(i))}, wide_of(t))[0]);
         sum.push_back(specs_[i].trainable ? copied(before[i]) : tensor());
         if (sum[i]) dev_.apply(binary::add, sum[i], fresh.grad_params[i], sum[i]);
       }
@@ -325,8 +331,7 @@ class checker {
     shapes wanted_dims;
     for (const auto& p : specs_)
       if (!p.trainable) wanted_dims.push_back(p.dims);
-    tensors stats, out;
-    for (const auto& shp : out_shapes_) out.push_back(poisoned(shp, type_of(v)));
+    tensors stats, out = poisoned_outputs(v.type);
     context c = make_context(phase::train);
     c.stats_out = &stats;
     saved s, t;
@@ -365,11 +370,32 @@ class checker {
   void check_f32(const pass_values& v) {
     const pass_values narrow = converted(v, dtype::f32);
     const pass_results a = both(v, *make_plan(phase::train, dtype::f64)), b = both(narrow, *make_plan(phase::train, dtype::f32));
-    compare_types("output", a.out, b.out);
-    compare_types("gradient of input", a.grad_in, b.grad_in);
-    compare_types("gradient of parameter", a.grad_params, b.grad_params);
+    compare_types("output", a.out, b.out, how_.f32_tolerance);
+    compare_types("gradient of input", a.grad_in, b.grad_in, how_.f32_tolerance);
+    compare_types("gradient of parameter", a.grad_params, b.grad_params, how_.f32_tolerance);
   }
-  void compare_types(const char* what, const tensors& wide, const tensors& narrow) {
+  void check_bf16(const pass_values& given) {
+    pass_values v = converted(given, dtype::bf16);
+    v.params = converted(converted(v.params, dtype::bf16), dtype::f32);  // which products round
+    const pass_results a = both(converted(v, dtype::f32), *make_plan(phase::train, dtype::f32)),
+                       b = both(v, *make_plan(phase::train, dtype::bf16));
+    check_written("in bf16, output", b.out, out_shapes_);
+    for (std::size_t i = 0; i < b.out.size(); ++i)
+      if (b.out[i].type() != output_type(layer_, i, v.type))
+        find(numbered("in bf16, output", i) + " is " + name_of(b.out[i].type()));
+    for (std::size_t i = 0; i < b.grad_in.size(); ++i)
+      if (b.grad_in[i] && b.grad_in[i].type() != v.type) find(numbered("in bf16, gradient of input", i) + " is not");
+    for (std::size_t i = 0; i < b.grad_params.size(); ++i)
+      if (b.grad_params[i] && b.grad_params[i].type() != dtype::f32)
+        find(numbered("in bf16, gradient of parameter", i) + " is not f32");
+    compare_types("output", a.out, b.out, how_.bf16_tolerance);
+    compare_types("gradient of input", a.grad_in, b.grad_in, how_.bf16_tolerance);
+    compare_types("gradient of parameter", a.grad_params, b.grad_params, how_.bf16_tolerance);
+    saved s, t;
+    compare_types("test phase: output", forward(converted(v, dtype::f32), *make_plan(phase::test, dtype::f32), s, phase::test),
+                  forward(v, *make_plan(phase::test, dtype::bf16), t, phase::test), how_.bf16_tolerance);
+  }
+  void compare_types(const char* what, const tensors& wide, const tensors& narrow, double tolerance) {
     for (std::size_t i = 0; i < wide.size(); ++i) {
       if (!wide[i]) continue;
       double largest = 1.0, error = 0;
@@ -379,7 +405,9 @@ class checker {
         error = std::isnan(difference) ? nan : std::max(error, difference);
         if (std::isnan(error)) break;
       }
-      if (!(error <= how_.f32_tolerance * largest)) find(numbered(what, i) + ": f32 differs from f64 by " + std::to_string(error));
+      if (!(error <= tolerance * largest))
+        find(numbered(what, i) + ": " + name_of(narrow[i].type()) + " differs from " + name_of(wide[i].type()) + " by " +
+             std::to_string(error) + ", the largest being " + std::to_string(largest));
     }
   }
 
@@ -387,7 +415,7 @@ class checker {
   void check_in_place(const pass_values& given) {
     if (case_.in.empty() || out_shapes_.size() != 1 || !(out_shapes_[0] == case_.in[0]))
       return find("in_place() with an output unlike input 0");
-    for (const dtype t : {dtype::f64, dtype::f32})
+    for (const dtype t : types())
       for (const phase ph : {phase::train, phase::test}) {
         const pass_values v = converted(given, t);
         auto p = make_plan(ph, t);
@@ -407,7 +435,7 @@ class checker {
         tensors grad_out = {copied(v.grad_out[0])}, grad_in = r.grad_in, grad_params = r.grad_params;
         grad_in[0] = grad_out[0];
         for (auto& g : grad_params)
-          if (g) g = poisoned(g.dims(), t);
+          if (g) g = poisoned(g.dims(), g.type());
         layer_.backward(c, *p, s, v.params, grad_out, grad_in, grad_params, false);
         if (!same_bits(r.grad_in, grad_in) || !same_bits(r.grad_params, grad_params))
           find("backward in the memory of the incoming gradient makes other gradients");
@@ -420,6 +448,7 @@ class checker {
   }
 
   const layer& layer_;
+  const bool takes_bf16_;
   const layer_case& case_;
   device& dev_;
   const layer_check& how_;
@@ -434,7 +463,7 @@ class checker {
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how) {
   try {
     const auto made = type.make(check_options(c.given, type.specs));
-    return checker(*made, c, dev, how).run();
+    return checker(*made, type.takes_bf16, c, dev, how).run();
   } catch (const option_error& e) {
     return {std::string("options: ") + e.what()};
   } catch (const shape_error& e) {

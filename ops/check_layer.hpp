@@ -17,8 +17,10 @@ struct layer_check {
   double step = 1e-4;           // of the central differences, for values near 1
   double tolerance = 1e-5;      // of gradients, relative to the larger of 1 and the gradient
   double f32_tolerance = 2e-4;  // of f32 against f64, relative to the largest element
-  int samples = 40;             // elements tried in each tensor
-  std::uint64_t seed = 1;       // of the values
+  double bf16_tolerance =
+      0.016;               // of bf16 against f32 on the same numbers, relative to the largest element: a few roundings of 2^-9
+  int samples = 40;        // elements tried in each tensor
+  std::uint64_t seed = 1;  // of the values
 };
 
 // What is wrong, one sentence each; empty when nothing is. Checked:
@@ -29,7 +31,8 @@ struct layer_check {
 //   * gradients equal central differences in f64; where the function has a kink, one of the sides;
 //   * in training it leaves one statistic for each parameter that is not trainable, and testing takes them;
 //   * packets interleaved through one layer, with a plan each or sharing one, give the bits of packets one after the other;
-//   * f32 agrees with f64; both phases run.
+//   * f32 agrees with f64; where the row takes it, bf16 agrees with f32 on numbers that both hold, in the types that a bf16 job declares;
+//     both phases run.
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {});
 
 // Checks of the row itself (doc, cases, number of inputs), then of every case; each finding names its case.

@@ -12,6 +12,11 @@ double device::scalar(const tensor& t) {
     download(t, &v);
     return v;
   }
+  if (t.type() == dtype::bf16) {
+    tensor wide = tensor::allocate(*this, t.dims(), dtype::f32);
+    copy(t, wide);
+    return scalar(wide);
+  }
   assert(t.type() == dtype::f32);
   float v = 0;
   download(t, &v);

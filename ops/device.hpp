@@ -61,7 +61,7 @@ class device {
 
   // --- memory
   virtual void fill(double value, tensor& t) = 0;
-  virtual void copy(const tensor& from, tensor& to) = 0;  // equal counts; converts between f32, f64, i32 and u8
+  virtual void copy(const tensor& from, tensor& to) = 0;  // equal counts; converts between f32, f64, bf16, i32 and u8
   struct block {                                          // `rows` runs of `length` elements
     std::int64_t rows = 0, length = 0, from_offset = 0, from_stride = 0, to_offset = 0, to_stride = 0;
   };

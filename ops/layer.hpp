@@ -9,6 +9,8 @@
 //   * backward(): grad_in[i] / grad_params[i] is empty when nobody wants it: skip that work. Everything wanted is ASSIGNED,
 //     or added to what is there when `accumulate` (grad_params only).
 //   * params are read-only, shared by all sub-solvers of a node, and frozen.
+//   * in a bf16 job activations and their gradients are bf16; parameters, their gradients, statistics, carried state and output 0 of a
+//     loss or metric are f32 (wide_of()), and so should be sums and tables that a layer keeps for itself.
 // Errors: infer() throws shape_error with both shapes in the message; the caller adds the layer's name. Others assert.
 // Threads: all members const; two threads may call forward at the same time with different plans.
 #pragma once
@@ -160,5 +162,10 @@ struct layer {
   virtual void backward(context& c, plan& p, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                         tensors& grad_params, bool accumulate) const = 0;
 };
+
+// The type of output `o` where activations are of type t: what is reported is wide.
+inline dtype output_type(const layer& l, std::size_t o, dtype t) {
+  return o == 0 && (l.is_loss() || l.is_metric()) ? wide_of(t) : t;
+}
 
 }  // namespace troupe

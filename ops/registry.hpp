@@ -29,6 +29,7 @@ struct layer_type {
   std::function<std::unique_ptr<layer>(const options&)> make;  // options already checked; may throw option_error
   std::vector<layer_case> cases;
   int min_inputs = 1, max_inputs = 1;
+  bool takes_bf16 = false;  // it leaves values to the device, or knows tensors of bf16 itself: a bf16 job may use it
 };
 
 class layer_registry : public type_table<layer_type> {};

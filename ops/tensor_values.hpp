@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/cpu/bf16.hpp"
 #include "ops/tensor.hpp"
 
 namespace troupe {
 
 inline double value(const tensor& t, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
+  if (t.type() == dtype::bf16) return static_cast<double>(to_float(t.data<bf16>()[at]));
   return t.type() == dtype::f64 ? t.data<double>()[at] : static_cast<double>(t.data<float>()[at]);
 }
 inline bool same_bits(const tensor& a, const tensor& b) {
@@ -25,6 +27,6 @@ inline bool any_nan(const tensor& t) {
     if (std::isnan(value(t, i))) return true;
   return false;
 }
-inline bool floating(const tensor& t) { return t.type() == dtype::f32 || t.type() == dtype::f64; }
+inline bool floating(const tensor& t) { return t.type() == dtype::f32 || t.type() == dtype::f64 || t.type() == dtype::bf16; }
 
 }  // namespace troupe

@@ -1,11 +1,11 @@
-// The CPU device: checks sizes, finds the element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp.
+// The CPU device of f32 and f64 (bf16_device.cpp puts bf16 around it): checks sizes, finds the element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp.
 #include <cblas-openblas.h>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "ops/cpu/bf16x3.hpp"
+#include "ops/cpu/bf16_device.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
@@ -33,7 +33,7 @@ class cpu_device final : public device {
   std::string numerics_id() const override {
     const auto onednn = onednn_id();
     return std::string("openblas-") + openblas_get_corename() + "/" + set_.isa + "/" + conv_table_id +
-           (wide() && bf16x3_here() != nullptr ? "+bf16x3" : "") + (onednn.empty() ? "" : "/" + onednn);
+           (onednn.empty() ? "" : "/" + onednn);
   }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return pool_->allocate(bytes); }
   pool_statistics pool() const override { return pool_->statistics(); }
@@ -585,14 +585,15 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 }  // namespace cpu
 
 conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
-  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&d);
+  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&cpu::without_bf16(d));
   const auto a = algorithm_of(g, pass);
   return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr && cpu->wide()) : a;
 }
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
   for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})
-    if (set != nullptr && (isa.empty() || isa == set->isa)) return std::make_unique<cpu::cpu_device>(*set);
+    if (set != nullptr && (isa.empty() || isa == set->isa))
+      return cpu::with_bf16(std::make_unique<cpu::cpu_device>(*set), set->bf16);
   return nullptr;
 }
 

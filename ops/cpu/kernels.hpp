@@ -190,10 +190,21 @@ struct kernels {
   void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
 };
 
+// half.inl: bf16, by its bits. What is not here is widened for kernels<float>, piece by piece (bf16_device.cpp).
+using half = std::uint16_t;
+struct half_kernels {
+  void (*widen)(i64 n, const half* x, float* y);
+  void (*narrow)(i64 n, const float* x, half* y);
+  void (*relu)(i64 n, const half* x, half* y);
+  void (*relu_backward)(i64 n, const half* y, const half* dy, half* dx);
+  void (*reduce_sum)(i64 outer, i64 mid, i64 inner, const half* x, float* out);
+};
+
 struct kernel_set {
   const char* isa;
   kernels<float> f32;
   kernels<double> f64;
+  half_kernels bf16;
 };
 
 // Null where the compiler or the machine cannot.

@@ -9,7 +9,7 @@ namespace troupe::cpu {
 namespace {
 #include "ops/cpu/table.inl"
 
-constexpr kernel_set set{"baseline", make_table<float>(), make_table<double>()};
+constexpr kernel_set set{"baseline", make_table<float>(), make_table<double>(), make_half_table()};
 }  // namespace
 
 const kernel_set* kernels_baseline() { return &set; }

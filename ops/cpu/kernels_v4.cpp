@@ -13,7 +13,7 @@ namespace troupe::cpu {
 namespace {
 #include "ops/cpu/table.inl"
 
-constexpr kernel_set set{"x86-64-v4", make_table<float>(), make_table<double>()};
+constexpr kernel_set set{"x86-64-v4", make_table<float>(), make_table<double>(), make_half_table()};
 }  // namespace
 
 const kernel_set* kernels_v4() { return __builtin_cpu_supports("x86-64-v4") ? &set : nullptr; }

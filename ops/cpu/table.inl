@@ -12,6 +12,7 @@
 
 #include "ops/cpu/channel.inl"
 #include "ops/cpu/direct.inl"
+#include "ops/cpu/half.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/norm.inl"
@@ -103,5 +104,15 @@ constexpr kernels<T> make_table() {
     t.winograd_weights = winograd_weights<T>;
     t.winograd_weights_gradient = winograd_weights_gradient<T>;
   }
+  return t;
+}
+
+constexpr half_kernels make_half_table() {
+  half_kernels t{};
+  t.widen = widen;
+  t.narrow = narrow;
+  t.relu = relu_half;
+  t.relu_backward = relu_backward_half;
+  t.reduce_sum = reduce_sum_half;
   return t;
 }

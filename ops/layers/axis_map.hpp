@@ -47,7 +47,7 @@ struct image_map : layer {
   void forward(context& c, plan& p, const tensors& in, const tensors&, tensors& out, saved&) const override {
     const auto& m = static_cast<const maps&>(p);
     const auto planes = in[0].dims()[0] * in[0].dims()[1];
-    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, in[0].type());
+    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, wide_of(in[0].type()));
     c.dev.resample(m.columns.geometry(planes * m.rows.in, 1), in[0], wide);
     c.dev.resample(m.rows.geometry(planes, m.columns.out()), wide, backed(c.dev, out[0]));
   }
@@ -56,7 +56,7 @@ struct image_map : layer {
     if (!wanted(grad_in, 0)) return;
     const auto& m = static_cast<const maps&>(p);
     const auto planes = grad_out[0].dims()[0] * grad_out[0].dims()[1];
-    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, grad_out[0].type());
+    tensor wide = tensor::allocate(c.dev, shape{planes, m.rows.in, m.columns.out()}, wide_of(grad_out[0].type()));
     c.dev.resample_backward(m.rows.geometry(planes, m.columns.out()), grad_out[0], wide);
     c.dev.resample_backward(m.columns.geometry(planes * m.rows.in, 1), wide, backed(c.dev, grad_in[0]));
   }

@@ -65,7 +65,7 @@ struct batch_norm final : layer, joint_maths {
 
   tensor measure(context& c, const tensors& in) const override {
     const auto g = geometry(in[0].dims());
-    tensor m = tensor::allocate(c.dev, measured({in[0].dims()}), in[0].type());
+    tensor m = tensor::allocate(c.dev, measured({in[0].dims()}), wide_of(in[0].type()));
     tensor mean = row(m, 0), variance = row(m, 1);
     c.dev.moments(g.outer, g.mid, g.inner, in[0], mean, variance);
     return m;
@@ -86,7 +86,7 @@ struct batch_norm final : layer, joint_maths {
       c.dev.axpy(share, away, variance);
     }
     const auto g = geometry(x.dims());
-    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, x.type());
+    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, wide_of(x.type()));
     c.dev.norm_table(g, mean, variance, weight(params), bias(params), table);
     c.dev.norm_apply(g, x, table, backed(c.dev, out[0]));
     s.extra = {table};
@@ -113,7 +113,7 @@ struct batch_norm final : layer, joint_maths {
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
     const tensor& x = in[0];
     const auto g = geometry(x.dims());
-    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, x.type());
+    tensor table = tensor::allocate(c.dev, shape{4, g.mid}, wide_of(x.type()));
     if (c.ph == phase::test) {
       const std::size_t buffers = affine ? 2 : 0;
       c.dev.norm_table(g, params[buffers], params[buffers + 1], weight(params), bias(params), table);
@@ -140,8 +140,8 @@ struct batch_norm final : layer, joint_maths {
   norm_geometry geometry(const shape& x) const { return {x[0], x[1], x.count_from(2), epsilon, rectified}; }
   tensor weight(const tensors& params) const { return affine ? params[0] : tensor(); }
   tensor bias(const tensors& params) const { return affine ? params[1] : tensor(); }
-  static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, x.type()); }
-  static tensor sums_like(device& d, const tensor& x) { return tensor::allocate(d, shape{2, x.dims()[1]}, x.type()); }
+  static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, wide_of(x.type())); }
+  static tensor sums_like(device& d, const tensor& x) { return tensor::allocate(d, shape{2, x.dims()[1]}, wide_of(x.type())); }
   // Row k of a measurement or a table.
   static tensor row(const tensor& m, std::int64_t k) { return m.slice(k * m.dims()[1], shape{m.dims()[1]}); }
 

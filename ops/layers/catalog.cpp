@@ -48,7 +48,11 @@ namespace troupe {
 TROUPE_STOCK_LAYERS(TROUPE_DECLARE)
 
 void add_stock_layers(layer_registry& r) {
-#define TROUPE_ADD(name) r.add(name##_layer());
+  const auto add = [&](layer_type row) {
+    row.takes_bf16 = true;
+    r.add(std::move(row));
+  };
+#define TROUPE_ADD(name) add(name##_layer());
   TROUPE_STOCK_LAYERS(TROUPE_ADD)
 }
 

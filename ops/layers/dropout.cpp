@@ -50,10 +50,11 @@ struct dropout final : layer {
     const auto inner = x.dims().count_from(2), here = x.dims()[1] * inner;
     shape dims = x.dims();
     dims.set(1, features);
-    tensor ones = tensor::allocate(c.dev, dims, x.type()), all = tensor::allocate(c.dev, dims, x.type());
+    const auto type = wide_of(x.type());
+    tensor ones = tensor::allocate(c.dev, dims, type), all = tensor::allocate(c.dev, dims, type);
     c.dev.fill(1.0, ones);
     c.dev.dropout(stream, c.first_example, ratio, ones, all);
-    tensor mine = tensor::allocate(c.dev, x.dims(), x.type());
+    tensor mine = tensor::allocate(c.dev, x.dims(), type);
     c.dev.copy_block(
         {.rows = dims[0], .length = here, .from_offset = first_feature * inner, .from_stride = features * inner, .to_stride = here},
         all, mine);

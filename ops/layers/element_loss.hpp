@@ -10,7 +10,7 @@ struct element_loss : loss_layer {
   explicit element_loss(pointwise f) : f_(f) {}
 
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
-    s.extra = {tensor::allocate(c.dev, in[0].dims(), in[0].type())};
+    s.extra = {tensor::allocate(c.dev, in[0].dims(), wide_of(in[0].type()))};
     c.dev.pointwise_loss(f_, in[0], in[1], s.extra[0], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,

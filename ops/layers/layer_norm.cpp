@@ -44,12 +44,13 @@ struct layer_norm final : layer {
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
     const tensor& x = in[0];
     const auto e = rows(x.dims());
-    tensor mean = tensor::allocate(c.dev, shape{e.mid}, x.type()), r = tensor::allocate(c.dev, shape{e.mid}, x.type());
+    const auto type = wide_of(x.type());
+    tensor mean = tensor::allocate(c.dev, shape{e.mid}, type), r = tensor::allocate(c.dev, shape{e.mid}, type);
     c.dev.moments(e.outer, e.mid, e.inner, x, mean, r);
     c.dev.map(unary::inverse_root, epsilon, r, r);
     s.extra = {mean, r};
     const tensor xhat = standardised(c.dev, e, x, mean, r);
-    if (!affine) return void(out[0] = xhat);
+    if (!affine) return type == out[0].type() ? void(out[0] = xhat) : c.dev.copy(xhat, backed(c.dev, out[0]));
     c.dev.blend(e.mid, e.inner, 1, xhat, params[0], {}, {}, params[1], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
@@ -64,9 +65,12 @@ struct layer_norm final : layer {
     }
     if (!wanted(grad_in, 0)) return;
     tensor& dx = backed(c.dev, grad_in[0]);
-    tensor sum = tensor::allocate(c.dev, shape{e.mid}, x.type()), product = tensor::allocate(c.dev, shape{e.mid}, x.type());
-    if (affine) c.dev.blend(e.mid, e.inner, 1, dy, params[0], {}, {}, {}, dx);
-    const tensor& g = affine ? dx : dy;
+    const auto type = wide_of(x.type());
+    tensor sum = tensor::allocate(c.dev, shape{e.mid}, type), product = tensor::allocate(c.dev, shape{e.mid}, type), g = dy;
+    if (affine) {
+      g = type == dx.type() ? dx : tensor::allocate(c.dev, dx.dims(), type);
+      c.dev.blend(e.mid, e.inner, 1, dy, params[0], {}, {}, {}, g);
+    }
     c.dev.reduce_sum(1, e.mid, e.inner, g, sum);
     c.dev.reduce_product(1, e.mid, e.inner, g, xhat, product);
     standardised_backward(c.dev, e, g, xhat, s.extra[1], sum, product, static_cast<double>(e.count()), dx);

@@ -73,8 +73,12 @@ struct linear final : layer {
 
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     const std::int64_t rows = rows_of(in[0].dims()), width = in[0].dims().count_from(axis);
-    c.dev.gemm({.transpose_b = true, .m = rows, .n = outputs, .k = width}, in[0], params[0], backed(c.dev, out[0]));
-    if (bias) c.dev.add_bias(rows, outputs, 1, params[1], out[0]);
+    tensor& y = backed(c.dev, out[0]);
+    const bool apart = bias && y.type() == dtype::bf16;  // rounded once, with the bias
+    tensor sums = apart ? tensor::allocate(c.dev, y.dims(), dtype::f32) : y;
+    c.dev.gemm({.transpose_b = true, .m = rows, .n = outputs, .k = width}, in[0], params[0], sums);
+    if (bias) c.dev.add_bias(rows, outputs, 1, params[1], sums);
+    if (apart) c.dev.copy(sums, y);
     if (maps) c.dev.map(f, parameter, out[0], out[0]);
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,

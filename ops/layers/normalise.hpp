@@ -12,7 +12,8 @@ struct normal_extents {
 
 // xhat = (x - mean) r
 inline tensor standardised(device& d, const normal_extents& e, const tensor& x, const tensor& mean, const tensor& r) {
-  tensor shift = tensor::allocate(d, mean.dims(), x.type()), xhat = tensor::allocate(d, x.dims(), x.type());
+  const auto type = wide_of(x.type());
+  tensor shift = tensor::allocate(d, mean.dims(), type), xhat = tensor::allocate(d, x.dims(), type);
   d.apply(binary::multiply, mean, r, shift);
   d.scale(-1.0, shift);
   d.blend(e.outer, e.mid, e.inner, x, r, {}, {}, shift, xhat);

@@ -59,7 +59,7 @@ struct rbm final : layer {
     const extents e(*this, in[0].dims());
     const tensor v0 = in[0].reshaped(e.visible);
     const tensor a0 = activations(c.dev, e, v0, params);
-    out[1] = hidden(c.dev, a0);
+    out[1] = hidden(c.dev, a0, v0.type());
     tensor h = out[1], a = a0, v, drawn;
     for (std::int64_t k = 0; k < steps; ++k) {
       drawn = drawn_from(c, gaussian ? draw::gaussian : draw::bernoulli, 2 * k, h);
@@ -67,11 +67,12 @@ struct rbm final : layer {
       if (k + 1 == steps) out[2] = p.reshaped(in[0].dims());
       v = sampled ? drawn_from(c, draw::bernoulli, 2 * k + 1, p) : p;
       a = activations(c.dev, e, v, params);
-      h = hidden(c.dev, a);
+      h = hidden(c.dev, a, v0.type());
     }
     s.extra = {drawn, v, h};
     tensor& loss = backed(c.dev, out[0]);
-    tensor change = tensor::allocate(c.dev, params[2].dims(), v.type()), term = tensor::allocate(c.dev, shape{}, v.type());
+    const auto type = wide_of(v.type());
+    tensor change = tensor::allocate(c.dev, params[2].dims(), type), term = tensor::allocate(c.dev, shape{}, type);
     sum_of_change(c.dev, e, v, v0, change);
     c.dev.reduce_product(1, 1, e.visible[1], change, params[2], loss);
     c.dev.scale(1.0 / static_cast<double>(e.examples), loss);
@@ -109,7 +110,7 @@ struct rbm final : layer {
       d.axpy(1.0, summed(d, e.examples, units, da), dc);
     });
     assign_or_add(d, grad_params[2], accumulate, [&](tensor& db) {
-      tensor change = tensor::allocate(d, params[2].dims(), v.type());
+      tensor change = tensor::allocate(d, params[2].dims(), wide_of(v.type()));
       sum_of_change(d, e, v, v0, change);
       d.blend(1, 1, e.visible[1], change, up, {}, {}, {}, db);
       if (dp) d.axpy(1.0, summed(d, e.examples, e.visible[1], dp), db);
@@ -127,24 +128,25 @@ struct rbm final : layer {
     extents(const rbm& r, const shape& in) : examples(in[0]), visible{in[0], in.count_from(1)}, hidden{in[0], r.units} {}
   };
 
-  // a = c + W v
+  // a = c + W v, wide
   tensor activations(device& d, const extents& e, const tensor& v, const tensors& params) const {
-    tensor a = tensor::allocate(d, e.hidden, v.type());
+    tensor a = tensor::allocate(d, e.hidden, wide_of(v.type()));
     d.gemm({.transpose_b = true, .m = e.examples, .n = units, .k = e.visible[1]}, v, params[0], a);
     d.add_bias(e.examples, units, 1, params[1], a);
     return a;
   }
-  tensor hidden(device& d, const tensor& a) const {
-    if (gaussian) return a;
-    tensor h = tensor::allocate(d, a.dims(), a.type());
-    d.map(unary::sigmoid, 0.0, a, h);
+  tensor hidden(device& d, const tensor& a, dtype type) const {
+    if (gaussian && a.type() == type) return a;
+    tensor h = tensor::allocate(d, a.dims(), type);
+    gaussian ? d.copy(a, h) : d.map(unary::sigmoid, 0.0, a, h);
     return h;
   }
   tensor reconstructed(device& d, const extents& e, const tensor& h, const tensors& params) const {
-    tensor p = tensor::allocate(d, e.visible, h.type());
-    d.gemm({.m = e.examples, .n = e.visible[1], .k = units}, h, params[0], p);
-    d.add_bias(e.examples, e.visible[1], 1, params[2], p);
-    d.map(unary::sigmoid, 0.0, p, p);
+    tensor a = tensor::allocate(d, e.visible, wide_of(h.type()));
+    d.gemm({.m = e.examples, .n = e.visible[1], .k = units}, h, params[0], a);
+    d.add_bias(e.examples, e.visible[1], 1, params[2], a);
+    tensor p = a.type() == h.type() ? a : tensor::allocate(d, e.visible, h.type());
+    d.map(unary::sigmoid, 0.0, a, p);
     return p;
   }
   // Half step k of the chain has a stream of its own, apart from those of other layers (fewer than 2^20 of them) and of fillers.
@@ -173,7 +175,7 @@ struct rbm final : layer {
 
   static bool zero(device& d, const tensor& t) { return d.sum_squares(t) == 0.0; }
   static tensor summed(device& d, std::int64_t rows, std::int64_t columns, const tensor& x) {
-    tensor sum = tensor::allocate(d, shape{columns}, x.type());
+    tensor sum = tensor::allocate(d, shape{columns}, wide_of(x.type()));
     d.reduce_sum(rows, columns, 1, x, sum);
     return sum;
   }

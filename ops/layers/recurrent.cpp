@@ -26,6 +26,14 @@ filler_spec filler_of(const options& table, std::int64_t units) {
 // Below this many columns of the result, packing the left operand costs more than it brings.
 constexpr std::int64_t few_columns = 128;
 
+// Weights as the factor of many products whose other one is of type t: rounded once.
+tensor factor(device& d, const tensor& w, dtype t) {
+  if (t != dtype::bf16) return w;
+  tensor rounded = tensor::allocate(d, w.dims(), t);
+  d.copy(w, rounded);
+  return rounded;
+}
+
 tensor from(const tensor& t, std::int64_t begin) { return t.slice(begin, shape{t.count() - begin}); }
 
 }  // namespace
@@ -116,9 +124,10 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
   const auto width = columns() * units_, step = e.examples * width;
   tensor x = in[0];
   if (!e.alike()) e.steps_first(d, in[0], x = tensor::allocate(d, in[0].dims(), type));
-  tensor g = tensor::allocate(d, shape{e.rows(), width}, type), c_all;
+  const auto wide = wide_of(type);  // of gates, and of c, which is a sum
+  tensor g = tensor::allocate(d, shape{e.rows(), width}, wide), c_all;
   tensor h_all = tensor::allocate(d, shape{(e.steps + 1) * e.examples, units_}, type);
-  if (has_c()) c_all = tensor::allocate(d, h_all.dims(), type);
+  if (has_c()) c_all = tensor::allocate(d, h_all.dims(), wide);
   for (std::size_t k = 0; k < (has_c() ? 2 : 1); ++k) {
     tensor first = (k == 0 ? h_all : c_all).slice(0, shape{e.examples, units_});
     if (c.carried_in && (*c.carried_in)[k])
@@ -127,15 +136,16 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
       d.fill(0.0, first);
   }
   const gemm_spec of_x{.transpose_b = true, .m = e.rows(), .n = gates() * units_, .k = e.inputs, .ldc = width};
-  d.gemm_packed(of_x, x, d.pack(of_x, params[0]), g);
+  d.gemm_packed(of_x, x, d.pack(of_x, factor(d, params[0], type)), g);
   std::vector<std::pair<gemm_spec, tensor>> of_h;
+  const tensor hidden_weights = factor(d, params[1], type);
   for (const auto& p : hidden_parts(kind_)) {
     const bool apart = p.begin != p.row;  // nothing of x is there
     const gemm_spec spec{
         .transpose_b = true, .m = e.examples, .n = p.count * units_, .k = units_, .beta = apart ? 0.0 : 1.0, .ldc = width};
-    of_h.emplace_back(spec, d.pack(spec, from(params[1], p.row * units_ * units_)));
+    of_h.emplace_back(spec, d.pack(spec, from(hidden_weights, p.row * units_ * units_)));
   }
-  const tensor bias = joint_bias(d, params, type);
+  const tensor bias = joint_bias(d, params, wide);
   backed(d, out[0]);
   const cell_spec cell{kind_, e.examples, units_, e.steps * units_};
   for (std::int64_t t = 0; t < e.steps; ++t) {
@@ -153,7 +163,7 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
     d.cell_forward(cell, bias, now, state(h_all, t), state(c_all, t), cc, h, y);
   }
   for (std::size_t k = 0; c.carried_out && k < (has_c() ? 2 : 1); ++k) {
-    tensor last = tensor::allocate(d, shape{e.examples, units_}, type);
+    tensor last = tensor::allocate(d, shape{e.examples, units_}, wide);
     d.copy((k == 0 ? h_all : c_all).slice(e.steps * e.state(), last.dims()), last);
     c.carried_out->push_back(std::move(last));
   }
@@ -165,14 +175,15 @@ tensor recurrent::gates_gradient(device& d, const extents& e, const saved& s, co
   const auto type = dy.type();
   const auto width = columns() * units_, step = e.examples * width;
   const auto &g = s.extra[0], &h_all = s.extra[2], &c_all = s.extra[3];
-  tensor dgates = tensor::allocate(d, shape{e.rows(), width}, type), dh = tensor::allocate(d, shape{e.state()}, type), dc;
+  tensor dgates = tensor::allocate(d, shape{e.rows(), width}, type), dh = tensor::allocate(d, shape{e.state()}, wide_of(type)), dc;
   d.fill(0.0, dh);
-  if (has_c()) d.fill(0.0, dc = tensor::allocate(d, dh.dims(), type));
+  if (has_c()) d.fill(0.0, dc = tensor::allocate(d, dh.dims(), dh.type()));
   std::vector<std::pair<gemm_spec, tensor>> to_h;
+  const tensor hidden_weights = factor(d, params[1], type);
   for (const auto& p : hidden_parts(kind_)) {
     const bool adds = kind_ == cell_kind::gru;  // to what passes by the products
     const gemm_spec spec{.m = e.examples, .n = units_, .k = p.count * units_, .beta = adds ? 1.0 : 0.0, .lda = width};
-    to_h.emplace_back(spec, d.pack(spec, from(params[1], p.row * units_ * units_)));
+    to_h.emplace_back(spec, d.pack(spec, from(hidden_weights, p.row * units_ * units_)));
   }
   const cell_spec cell{kind_, e.examples, units_, e.steps * units_};
   for (std::int64_t t = e.steps; t-- > 0;) {
@@ -212,7 +223,7 @@ void recurrent::weight_gradients(device& d, const extents& e, const saved& s, co
 
 void recurrent::bias_gradients(device& d, const extents& e, const tensor& dgates, tensors& grad_params, bool accumulate) const {
   if (!bias_ || (!grad_params[2] && !grad_params[3])) return;
-  tensor sum = tensor::allocate(d, shape{columns() * units_}, dgates.type());
+  tensor sum = tensor::allocate(d, shape{columns() * units_}, wide_of(dgates.type()));
   d.reduce_sum(e.rows(), sum.count(), 1, dgates, sum);
   assign_or_add(d, grad_params[2], accumulate, [&](tensor& db) { d.copy(sum.slice(0, db.dims()), db); });
   assign_or_add(d, grad_params[3], accumulate, [&](tensor& db) {
@@ -234,7 +245,7 @@ void recurrent::backward(context& c, plan&, const saved& s, const tensors& param
   const gemm_spec spec{.m = e.rows(), .n = e.inputs, .k = gates() * units_, .lda = columns() * units_};
   tensor& dx = backed(d, grad_in[0]);
   tensor by_step = e.alike() ? dx : tensor::allocate(d, dx.dims(), dx.type());
-  d.gemm_packed(spec, dgates, d.pack(spec, params[0]), by_step);
+  d.gemm_packed(spec, dgates, d.pack(spec, factor(d, params[0], dgates.type())), by_step);
   if (!e.alike()) e.examples_first(d, by_step, dx);
 }
 

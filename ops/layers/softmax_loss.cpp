@@ -15,7 +15,7 @@ struct softmax_loss final : loss_layer {
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     const tensor rows = in[0].reshaped(shape{in[1].count(), in[0].count() / in[1].count()});
-    s.extra = {tensor::allocate(c.dev, rows.dims(), rows.type()), in[1]};
+    s.extra = {tensor::allocate(c.dev, rows.dims(), wide_of(rows.type())), in[1]};
     c.dev.softmax_loss(rows, in[1], s.extra[0], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,

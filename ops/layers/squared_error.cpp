@@ -22,7 +22,7 @@ struct squared_error final : layer {
     return {.inputs = false};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    tensor slope = tensor::allocate(c.dev, in[0].dims(), in[0].type());
+    tensor slope = tensor::allocate(c.dev, in[0].dims(), wide_of(in[0].type()));
     c.dev.pointwise_loss(pointwise::squared, in[0], in[1], slope, backed(c.dev, out[0]));
     c.dev.scale(2.0, out[0]);
   }

@@ -54,6 +54,11 @@ void mark_gradients(model_graph& graph) {
   }
 }
 
+dtype model_graph::type_of(tensor_ref t, dtype activations) const {
+  if (t.layer == from_data) return t.output == 1 || ids ? dtype::i32 : activations;
+  return output_type(*layers[static_cast<std::size_t>(t.layer)].maths, t.output, activations);
+}
+
 std::vector<tensor_ref> model_graph::consumers(tensor_ref t) const {
   std::vector<tensor_ref> found;
   for (const auto& g : layers)

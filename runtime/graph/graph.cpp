@@ -132,6 +132,8 @@ class builder {
       layer_error(s, "type", "unknown layer type " + in_quotes(s.type) + did_you_mean(s.type, registry_.names()));
       return d;
     }
+    if (job_.type() == dtype::bf16 && !d.type->takes_bf16)
+      layer_error(s, "type", in_quotes(s.type) + " does not compute in bf16: use precision = \"fp32\"");
     try {
       // The job file's reader has filled in every option; a table made by hand has not been looked at yet.
       const auto present = [&](const option_spec& o) { return s.values.has(o.name); };

@@ -53,14 +53,15 @@ struct model_graph {
   std::vector<graph_layer> layers;  // topological order, ties by position in the file
   std::vector<graph_param> params;
   shape data, label;   // of one training packet
-  bool ids = false;    // data is i32, not of the job's precision
+  bool ids = false;    // data is i32, not of the activations' type
   bool local = false;  // algorithm "cd": a layer that is a loss and has parameters (rbm) sends no gradient to its inputs
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0;
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs
-  double flops_per_packet() const;                        // forward, in training
+  dtype type_of(tensor_ref t, dtype activations) const;
+  double flops_per_packet() const;  // forward, in training
   bool carries() const;
 };
 

@@ -138,9 +138,11 @@ struct job_spec {
   std::string name;
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
-  std::string precision = "fp32";    // fp32 | f64
+  std::string precision = "fp32";    // fp32 | f64 | bf16 (docs/precision.md)
   std::string convolution = "rule";  // rule | measured: what `auto` algorithms of convolutions stand for
-  dtype type() const { return precision == "f64" ? dtype::f64 : dtype::f32; }
+  // Of activations and their gradients; of parameters and everything that belongs to them.
+  dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
+  dtype parameter_type() const { return wide_of(type()); }
   source_position at;
   data_spec data;
   std::vector<layer_spec> layers;

@@ -51,17 +51,18 @@ class walk {
   }
   bool runs(std::size_t i) const { return training_ ? at(i).in_train : at(i).in_test; }
   bool recomputes(std::size_t i) const { return training_ && at(i).recompute; }
-  // In bytes of what is saved by layers in f32.
+  // In bytes of what is saved by layers in f32, which is what they save of bf16 too.
   double saved(std::size_t i) const {
     if (!training_ || !at(i).wants_backward) return 0;
-    return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(type_)) / 4;
+    return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(wide_of(type_))) / 4;
   }
   // Where a convolution lays out its weights and a block of images anew.
   double workspace(std::size_t i) const {
     constexpr double block = 32;
     if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
     const auto images = static_cast<double>(at(i).in[0][0]);
-    return layers_[i].weights + (bytes_of(at(i).in[0], type_) + bytes_of(at(i).out[0], type_)) * std::min(1.0, block / images);
+    return layers_[i].weights +
+           (bytes_of(at(i).in[0], wide_of(type_)) + bytes_of(at(i).out[0], wide_of(type_))) * std::min(1.0, block / images);
   }
 
   value& output(std::size_t i, std::size_t o) {

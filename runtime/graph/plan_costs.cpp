@@ -57,8 +57,7 @@ void add_exchange(const job_plan& p, dtype t, node_links& links) {
 void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (const auto& e : p.edges) {
     if (!e.in_train) continue;
-    const bool ids = e.what.layer == from_data && (e.what.output == 1 || g.ids);
-    const auto type = ids ? dtype::i32 : t;
+    const auto type = g.type_of(e.what, t);
     const auto packets = p.placed ? e.packets.count : p.ranges[p[e.to].worker].count;
     const auto bytes =
         static_cast<double>(wire_bytes(e.wire, cut(shape_of(g, e.what), e.region), type)) * static_cast<double>(packets);
@@ -103,9 +102,9 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   const auto t = job.type();
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
   if (p.reducers.empty())
-    add_exchange(p, t, c.links);
+    add_exchange(p, job.parameter_type(), c.links);
   else
-    add_tree(p, t, c.links);
+    add_tree(p, job.parameter_type(), c.links);
   add_edges(p, g, t, c.links);
   add_examples(p, g, job, c.links);
   for (const auto& [way, bytes] : c.links) {

@@ -13,7 +13,8 @@ double bytes_of(std::int64_t elements, dtype t) { return static_cast<double>(ele
 
 class estimate {
  public:
-  estimate(const job_plan& p, const model_graph& g, const job_spec& job) : p_(p), g_(g), job_(job), type_(job.type()) {}
+  estimate(const job_plan& p, const model_graph& g, const job_spec& job)
+      : p_(p), g_(g), job_(job), type_(job.type()), of_parameters_(job.parameter_type()) {}
 
   plan_memory make() {
     m_.roles.resize(p_.roles.size());
@@ -36,7 +37,7 @@ class estimate {
 
  private:
   role_memory& at(role_id r) { return m_.roles[index_of(r)]; }
-  double block_bytes(const param_block& b) const { return bytes_of(b.count, type_); }
+  double block_bytes(const param_block& b) const { return bytes_of(b.count, of_parameters_); }
   double examples() const {
     return bytes_of(g_.data.count(), g_.ids ? dtype::i32 : type_) + bytes_of(g_.label.count(), dtype::i32);
   }
@@ -70,7 +71,7 @@ class estimate {
   double versions(const role_plan& r) const {
     double sum = 0;
     if (p_.rule != weight_rule::stash || r.tester) return 0;
-    for (const auto& h : hosted_in(p_, g_, r, type_)) sum += h.delayed;
+    for (const auto& h : hosted_in(p_, g_, r, of_parameters_)) sum += h.delayed;
     return sum;
   }
 
@@ -79,7 +80,7 @@ class estimate {
     std::vector<hosted_step> list;
     std::uint32_t in_flight = 1;
     for (auto s : stages) {
-      const auto more = hosted_in(p_, g_, p_[s], type_);
+      const auto more = hosted_in(p_, g_, p_[s], of_parameters_);
       list.insert(list.end(), more.begin(), more.end());
       if (!p_[s].tester) in_flight = std::max(in_flight, p_[s].train_slots);
     }
@@ -99,7 +100,7 @@ class estimate {
   const job_plan& p_;
   const model_graph& g_;
   const job_spec& job_;
-  const dtype type_;
+  const dtype type_, of_parameters_;
   plan_memory m_;
 };
 

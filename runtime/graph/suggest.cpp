@@ -110,7 +110,8 @@ class search {
   }
 
   void rows(const choices& c, suggestion& s) const {
-    const auto size = static_cast<double>(size_of(job_.type()));
+    const auto size = static_cast<double>(size_of(job_.type())),
+               of_parameters = static_cast<double>(size_of(job_.parameter_type()));
     const auto packets = static_cast<double>(job_.pipeline.packets);
     const auto workers =
         static_cast<double>(std::max<std::int64_t>(1, job_.topology.worker_groups * job_.topology.workers_per_group));
@@ -119,7 +120,7 @@ class search {
       const auto& l = g_.layers[layers_[k]];
       suggestion::row r;
       r.layer = l.index;
-      for (auto p : l.params) r.data_parallel += 2 * size * static_cast<double>(g_.params[p].spec.dims.count());
+      for (auto p : l.params) r.data_parallel += 2 * of_parameters * static_cast<double>(g_.params[p].spec.dims.count());
       for (size_t i = 0; i < l.in.size(); ++i)
         r.model_parallel += (l.grad_in_wanted[i] ? 2 : 1) * size * static_cast<double>(l.in[i].count()) * packets / workers;
       r.flops = 3 * l.maths->flops(l.in) * packets;

@@ -64,12 +64,13 @@ void text_generator::read(std::int32_t id) {
   tensor data = tensor::allocate(*dev_, graph_.data, dtype::i32);
   dev_->upload(&id, data);
   std::vector<tensors> out(graph_.layers.size());
+  const auto type = spec_->type() == dtype::bf16 ? dtype::bf16 : dtype::f32;
   for (const auto& l : graph_.layers) {
     if (!l.in_test || l.maths->is_loss() || l.maths->is_metric()) continue;
     tensors in, after;
     for (const auto& r : l.inputs) in.push_back(r.layer == from_data ? data : out[static_cast<std::size_t>(r.layer)][r.output]);
-    for (const auto& s : l.out) out[l.index].push_back(tensor::declare(s, dtype::f32));
-    if (!plans_[l.index]) plans_[l.index] = l.maths->prepare(*dev_, l.in, phase::test, dtype::f32);
+    for (const auto& s : l.out) out[l.index].push_back(tensor::declare(s, type));
+    if (!plans_[l.index]) plans_[l.index] = l.maths->prepare(*dev_, l.in, phase::test, type);
     context c{*dev_, phase::test, spec_->seed, l.index, at_};
     auto& before = carried_[l.index];
     c.carried_in = before.empty() ? nullptr : &before;
@@ -79,7 +80,9 @@ void text_generator::read(std::int32_t id) {
     before = std::move(after);
   }
   ++at_;
-  const auto& scores = out[static_cast<std::size_t>(scores_.layer)][scores_.output];
+  const auto& made = out[static_cast<std::size_t>(scores_.layer)][scores_.output];
+  tensor scores = tensor::allocate(*dev_, made.dims(), dtype::f32);
+  dev_->copy(made, scores);
   std::vector<float> values(static_cast<std::size_t>(scores.count()));
   dev_->download(scores, values.data());
   last_.assign(values.begin(), values.end());

@@ -160,7 +160,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
 }
 
 std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.type(), incarnation});
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.parameter_type(), incarnation});
 }
 
 std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
@@ -219,7 +219,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.clip_norm = t.clip.norm;
   if (t.when && j->plan[r].kind == role_kind::worker) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
   c.mode = t.sync.values;
-  c.type = j->spec.type();
+  c.type = j->spec.parameter_type();
   c.seed = j->spec.seed;
   c.first_step = j->first_step;
   c.incarnation = incarnation;
@@ -490,7 +490,7 @@ std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incar
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d) {
   std::vector<std::pair<std::string, tensor>> list;
   for (const auto& p : j.graph.params) {
-    auto t = tensor::allocate(d, p.spec.dims, j.spec.type());
+    auto t = tensor::allocate(d, p.spec.dims, j.spec.parameter_type());
     bool given = false;
     for (const auto& [name, value] : j.initial) {
       if (name != p.full_name) continue;

@@ -127,7 +127,7 @@ void plain_loop::impl::fill_parameters() {
     mine.value = values[i].second;
     mine.trained = p.spec.trainable && j->graph.layers[p.layer].wants_backward && j->graph.layers[p.layer].in_train;
     for (const auto& s : states) {
-      auto t = tensor::allocate(*dev, p.spec.dims, j->spec.type());
+      auto t = tensor::allocate(*dev, p.spec.dims, j->spec.parameter_type());
       const tensor* given = nullptr;
       for (const auto& [name, value] : j->initial)
         if (name == p.full_name + "@" + s) given = &value;
@@ -211,7 +211,8 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   p.in.clear();
   for (const auto& t : l.inputs) p.in.push_back(tensor_of(t));
   out.clear();
-  for (const auto& s : last.out) out.push_back(tensor::declare(s, j->spec.type()));
+  for (std::size_t o = 0; o < last.out.size(); ++o)
+    out.push_back(tensor::declare(last.out[o], output_type(*last.maths, o, j->spec.type())));
   if (!p.made) p.made = step.maths->prepare(*dev, l.in, phase::train, j->spec.type());
   p.stats.clear();
   auto c = context_of(l, packet, &p.stats);
@@ -263,10 +264,11 @@ void plain_loop::impl::declare_gradients(const graph_layer& l) {
   auto& p = passes[l.index];
   p.grad_in.assign(l.in.size(), tensor{});
   for (std::size_t k = 0; k < l.in.size(); ++k)
-    if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->spec.type());
+    if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->graph.type_of(l.inputs[k], j->spec.type()));
   p.grad_params.assign(l.params.size(), tensor{});
   for (std::size_t k = 0; k < l.params.size(); ++k)
-    if (parameters[l.params[k]].trained) p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.type());
+    if (parameters[l.params[k]].trained)
+      p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.parameter_type());
 }
 
 void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packet, plain_times* times) {
@@ -278,7 +280,7 @@ void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packe
   for (std::size_t o = 0; o < last.out.size(); ++o) {
     auto g = gradient_of(last, o);
     if (!g) {
-      g = tensor::allocate(*dev, last.out[o].dims(), j->spec.type());
+      g = tensor::allocate(*dev, last.out[o].dims(), last.out[o].type());
       dev->fill(o == 0 ? l.loss_weight : 0.0, g);
     }
     grad_out.push_back(std::move(g));
@@ -303,7 +305,7 @@ void plain_loop::impl::collect(std::uint32_t packet) {
     if (l.params.empty() || p.grad_params.empty()) continue;
     for (std::size_t k = 0; k < l.params.size(); ++k)
       if (const auto& spec = j->graph.params[l.params[k]].spec; !spec.trainable)
-        p.grad_params[k] = tensor::declare(spec.dims, j->spec.type());
+        p.grad_params[k] = tensor::declare(spec.dims, j->spec.parameter_type());
     weigh_statistics(*dev, j->graph, l, p.stats, packet, j->plan.packets, p.grad_params);
     trees[l.index].add({packet, 1}, std::move(p.grad_params), {}, [this](tensors a, const tensors& b) {
       for (std::size_t i = 0; i < a.size(); ++i)

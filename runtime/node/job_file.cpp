@@ -102,7 +102,7 @@ class job_reader {
     std::int64_t seed = 0;
     if (r->integer("seed", seed, 0, int64_most)) job_.seed = static_cast<std::uint64_t>(seed);
     if (r->texts("devices", job_.devices)) check_devices(*r, job_.devices);
-    r->word("precision", job_.precision, {"fp32", "f64"}, {"bf16"});
+    r->word("precision", job_.precision, {"fp32", "f64", "bf16"});
     r->word("convolution", job_.convolution, {"rule", "measured"});
     r->finish();
   }

@@ -17,7 +17,7 @@ std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
 }
 
 std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {
-  return mine_[s.index] = std::make_shared<tensor>(tensor::declare(maths().measured(hosted(0).in), config().type));
+  return mine_[s.index] = std::make_shared<tensor>(tensor::declare(maths().measured(hosted(0).in), wide_of(config().type)));
 }
 
 void joint_stage::begin_forward(slot& s, effects& out) {

@@ -20,6 +20,11 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
 
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label) {
+  if (data.type() == dtype::bf16) {  // sources and augmentations know values of f32 and f64
+    tensor values = tensor::allocate(dev, data.dims(), dtype::f32);
+    read_examples(from, augment, part, h, indices, dev, values, label);
+    return dev.copy(values, data);
+  }
   if (!augment) return from.read(part, indices, data, label);
   const auto n = static_cast<std::int64_t>(indices.size());
   shape dims{n};

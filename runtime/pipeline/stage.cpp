@@ -354,7 +354,8 @@ void stage::declare(slot& s) {
       pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
     }
     pass.out.clear();
-    for (const auto& d : l.out) pass.out.push_back(tensor::declare(sized(d, s.examples), config_.type));
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      pass.out.push_back(tensor::declare(sized(l.out[o], s.examples), output_type(*l.maths, o, config_.type)));
     pass.grad_in.assign(l.in.size(), tensor{});
     pass.grad_out.assign(l.out.size(), tensor{});
     pass.grad_params.assign(l.params.size(), tensor{});
@@ -363,12 +364,14 @@ void stage::declare(slot& s) {
     if (!training(s) || !l.wants_backward) continue;
     for (auto q : l.params)
       if (const auto& spec = config_.graph->params[q].spec; !spec.trainable)
-        pass.stats.push_back(tensor::declare(spec.dims, config_.type));
+        pass.stats.push_back(tensor::declare(spec.dims, wide_of(config_.type)));
     for (std::size_t i = 0; i < l.in.size(); ++i)
-      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.type);
+      if (l.grad_in_wanted[i])
+        pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.graph->type_of(l.inputs[i], config_.type));
     for (std::size_t i = 0; i < l.params.size(); ++i) {
       const auto& spec = config_.graph->params[l.params[i]].spec;
-      if (spec.trainable) pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, config_.type);
+      if (!spec.trainable) continue;
+      pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, wide_of(config_.type));
     }
   }
   s.wholes.assign(needs_.size(), tensor{});
@@ -381,13 +384,15 @@ void stage::declare(slot& s) {
       const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
       only = as_it_is ? &s.inputs[e] : nullptr;
     }
-    if (came > 0) s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), config_.type);
+    if (came == 0) continue;
+    const auto type = config_.graph->type_of(needs_[n].what, config_.type);
+    s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), type);
   }
   s.outgoing.assign(cuts_.size(), tensor{});
   for (std::size_t e = 0; e < cuts_.size(); ++e)
     if (remade(e) && edge_used(out_edge(e), s.h)) {
       const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
-      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), config_.type, out_edge(e).wire);
+      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
     }
 }
 

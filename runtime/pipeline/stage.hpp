@@ -56,7 +56,7 @@ struct stage_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   std::uint32_t slots = 1;
-  dtype type = dtype::f32;
+  dtype type = dtype::f32;  // of activations; parameters and statistics: wide_of(it)
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;  // versions begin here
   bool keeps = false;            // roles around it, and it itself, may be restarted while packets are under way

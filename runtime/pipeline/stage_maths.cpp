@@ -102,7 +102,8 @@ tensor stage::arrived(const slot& s, std::size_t need, std::size_t edge, device&
   const auto& e = in_edge(edge);
   if (e.wire == wire_format::as_is) return s.inputs[edge];
   const auto& dims = s.wholes[need].dims();
-  return from_wire(d, s.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region), config_.type);
+  return from_wire(d, s.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region),
+                   s.wholes[need].type());
 }
 
 // In the order of the edges, which is that of the producer's parts: whoever came first changes nothing.
@@ -141,7 +142,7 @@ void stage::cut_outputs(slot& s, device& d) const {
     const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
     auto piece = all;
     if (!cuts_[e].whole()) {
-      piece = tensor::allocate(d, cut(all.dims(), cuts_[e]), config_.type);
+      piece = tensor::allocate(d, cut(all.dims(), cuts_[e]), all.type());
       copy_features(d, all, cuts_[e].begin, piece, 0, cuts_[e].count());
     }
     s.outgoing[e] = to_wire(d, piece, edge.wire);
@@ -165,8 +166,9 @@ tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, st
   for (auto e : edges)
     if (s.arriving[e]) covered += cuts_[e].count();
   if (covered == 0) return all;
-  const auto& dims = s.passes[position].out[output].dims();
-  all = tensor::allocate(d, dims, config_.type);
+  const auto& like = s.passes[position].out[output];
+  const auto& dims = like.dims();
+  all = tensor::allocate(d, dims, like.type());
   if (covered < dims[1]) d.fill(0.0, all);
   for (auto e : edges)
     if (s.arriving[e]) {
@@ -206,7 +208,7 @@ void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
   for (std::size_t o = 0; o < l.out.size(); ++o) {
     auto g = add_up(s, out_grads_[position][o], position, o, d);
     if (!g) {
-      g = tensor::allocate(d, pass.out[o].dims(), config_.type);
+      g = tensor::allocate(d, pass.out[o].dims(), pass.out[o].type());
       d.fill(o == 0 ? l.loss_weight : 0.0, g);
     }
     pass.grad_out[o] = g;
@@ -218,7 +220,8 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
   auto& result = s.passes[step.last()];
   fill_grad_out(s, step.last(), d);
   restore(s, step, d);
-  const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims();
+  const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims() &&
+                     pass.grad_in[0].type() == result.grad_out[0].type();
   if (alike && result.grad_out[0].reclaim()) pass.grad_in[0] = result.grad_out[0];
   auto c = context_of(s, step.first(), d);
   if (!has_others(s, step)) {
@@ -241,8 +244,8 @@ void stage::run_backward(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.arriving.size(); ++e) {
     const auto& edge = out_edge(e);
     if (edge.wire == wire_format::as_is || !s.arriving[e]) continue;
-    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output].dims();
-    s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all, cuts_[e]), config_.type);
+    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
+    s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all.dims(), cuts_[e]), all.type());
   }
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
     if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(s, *step, d);
@@ -258,7 +261,7 @@ void stage::hand_back(slot& s, device& d) const {
       const auto region = in_edge(e).region;
       auto piece = sum;
       if (!(region == needs_[n].features)) {
-        piece = tensor::allocate(d, cut(sum.dims(), region), config_.type);
+        piece = tensor::allocate(d, cut(sum.dims(), region), sum.type());
         copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
       }
       s.inputs[e] = to_wire(d, piece, in_edge(e).wire);

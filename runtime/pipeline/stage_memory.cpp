@@ -103,7 +103,7 @@ void stage::take_in_place(slot& s, const maths_step& step) const {
   if (training(s) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
   auto& x = s.passes[step.first()].in[0];
   auto& y = s.passes[step.last()].out[0];
-  if (x.type() == config_.type && x.dims() == y.dims() && x.reclaim()) y = x;
+  if (x.type() == y.type() && x.dims() == y.dims() && x.reclaim()) y = x;
 }
 
 // What is sent along an out-edge; the last message takes our handle with it.

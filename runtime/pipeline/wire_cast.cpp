@@ -64,12 +64,20 @@ void read(const tensor& from, wire_format f, tensor& to) {
   }
 }
 
+tensor as_f32(device& d, const tensor& from) {
+  tensor wide = tensor::allocate(d, from.dims(), dtype::f32);
+  d.copy(from, wide);
+  return wide;
+}
+
 }  // namespace
 
 tensor declare_for_wire(const shape& s, dtype t, wire_format f) { return tensor::declare(wire_dims(f, s), wire_dtype(f, t)); }
 
 tensor to_wire(device& d, const tensor& from, wire_format f) {
   if (f == wire_format::as_is || !from) return from;
+  if (from.type() == wire_dtype(f, from.type())) return from;  // bf16 as it is
+  if (from.type() == dtype::bf16) return to_wire(d, as_f32(d, from), f);
   auto to = declare_for_wire(from.dims(), from.type(), f);
   to.back(d);
   from.type() == dtype::f64 ? write<double>(from, f, to) : write<float>(from, f, to);
@@ -78,7 +86,12 @@ tensor to_wire(device& d, const tensor& from, wire_format f) {
 
 tensor from_wire(device& d, const tensor& from, wire_format f, const shape& s, dtype t) {
   if (f == wire_format::as_is || !from) return from;
+  if (f == wire_format::bf16 && t == dtype::bf16) return from.reshaped(s);
   auto to = tensor::allocate(d, s, t);
+  if (t == dtype::bf16) {
+    d.copy(from_wire(d, from, f, s, dtype::f32), to);
+    return to;
+  }
   t == dtype::f64 ? read<double>(from, f, to) : read<float>(from, f, to);
   return to;
 }

@@ -13,7 +13,7 @@ namespace troupe {
 class device;
 
 tensor declare_for_wire(const shape& s, dtype t, wire_format f);
-// Of an f32 or f64. As it is: itself.
+// Of floating values. As it is, or bf16 of bf16: itself.
 tensor to_wire(device& d, const tensor& from, wire_format f);
 // `s` and `t`: of the tensor that was sent.
 tensor from_wire(device& d, const tensor& from, wire_format f, const shape& s, dtype t);

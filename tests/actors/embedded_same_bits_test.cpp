@@ -76,6 +76,24 @@ TEST(embedded_same_bits, double_precision) {
   EXPECT_EQ(embedded(job_of(lenet_like(), {"job.precision=f64", "topology.workers_per_group=2"})).weights_sha256, expected);
 }
 
+// Activations in bf16: the bits of the plain loop, whoever computes them, and nearly the losses of fp32.
+TEST(embedded_same_bits, bf16) {
+  const auto job = [](overrides set) {
+    set.emplace_back("job.precision=bf16");
+    return job_of(lenet_like(), set);
+  };
+  const auto expected = plain_hash(job({}), 20);
+  EXPECT_NE(expected, plain_hash(job_of(lenet_like()), 20));
+  for (const auto& c : {company{1, 1, 1, "none"}, company{1, 1, 2, "auto"}, company{2, 2, 1, "auto"}, company{3, 1, 2, "none"}})
+    EXPECT_EQ(embedded(job(c.set())).weights_sha256, expected) << c;
+  plain_loop narrow(job({}), make_cpu_device()), wide(job_of(lenet_like()), make_cpu_device());
+  for (int i = 0; i < 20; ++i) {
+    const double want = wide.step();
+    EXPECT_NEAR(narrow.step(), want, 0.02 * want) << "step " << i;
+  }
+  for (const auto& [name, w] : narrow.weights()) EXPECT_EQ(w.type(), dtype::f32) << name;
+}
+
 // The real thing, where the data is installed.
 TEST(embedded_same_bits, lenet_on_fashion_mnist_for_200_steps) {
   const std::string file = std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/lenet_fashion.toml";

@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "ops/tensor_values.hpp"
 #include "runtime/pipeline/wire_cast.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -86,6 +87,28 @@ TEST_F(wire, int8_is_off_by_half_a_step_of_the_examples_own_scale) {
   const auto bad = there_and_back<float>({2, 2}, {1, std::numeric_limits<float>::infinity(), 2, 1}, wire_format::int8);
   EXPECT_TRUE(std::isnan(bad[0]) && std::isnan(bad[1])) << "what is not finite is not hidden";
   EXPECT_EQ(bad[2], 2.0F) << "and spoils no other example";
+}
+
+// Of activations that are bf16 already: "bf16" is as they are, int8 makes of them what it makes of f32.
+TEST_F(wire, bf16_activations_travel_as_they_are_or_in_int8) {
+  std::mt19937 rng(5);
+  std::vector<float> x;
+  for (int i = 0; i < 240; ++i) x.push_back(std::normal_distribution<float>()(rng));
+  const shape s{8, 30};
+  tensor narrow = tensor::allocate(*dev, s, dtype::bf16), wide = tensor::allocate(*dev, s, dtype::f32);
+  dev->copy(made(s, x), narrow);
+  dev->copy(narrow, wide);
+  for (const auto f : {wire_format::as_is, wire_format::bf16}) {
+    const auto sent = to_wire(*dev, narrow, f);
+    EXPECT_EQ(static_cast<std::int64_t>(sent.bytes()), wire_bytes(f, s, dtype::bf16));
+    EXPECT_TRUE(same_bits(from_wire(*dev, sent, f, s, dtype::bf16), narrow));
+  }
+  const auto sent = to_wire(*dev, narrow, wire_format::int8), as_f32 = to_wire(*dev, wide, wire_format::int8);
+  EXPECT_EQ(static_cast<std::int64_t>(sent.bytes()), wire_bytes(wire_format::int8, s, dtype::bf16));
+  EXPECT_TRUE(same_bits(sent, as_f32));
+  tensor expected = tensor::allocate(*dev, s, dtype::bf16);
+  dev->copy(from_wire(*dev, as_f32, wire_format::int8, s, dtype::f32), expected);
+  EXPECT_TRUE(same_bits(from_wire(*dev, sent, wire_format::int8, s, dtype::bf16), expected));
 }
 
 // The plan says where: between nodes, and nowhere else.

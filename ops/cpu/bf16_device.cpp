@@ -1,0 +1,457 @@
+#include "ops/cpu/bf16_device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "ops/cpu/bf16.hpp"
+#include "ops/cpu/bf16_product.hpp"
+
+namespace troupe::cpu {
+
+namespace {
+
+constexpr i64 piece = 8192;  // elements: of a few operands, in f32, the nearest cache holds most
+
+template <class... Tensor>
+bool any_bf16(const Tensor&... t) {
+  return ((t && t.type() == dtype::bf16) || ...);
+}
+
+const half* bits(const tensor& t) { return &t.data<bf16>()->bits; }
+half* bits(tensor& t) { return &t.mutable_data<bf16>()->bits; }
+
+// One call of a primitive: bf16 tensors are widened for it, and what was written for them is rounded when it is over.
+class in_f32 {
+ public:
+  explicit in_f32(device& d) : d_(d) {}
+  in_f32(const in_f32&) = delete;
+  in_f32& operator=(const in_f32&) = delete;
+  ~in_f32() {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (auto& w = written_[i]; w.to) d_.copy(w.wide, w.to);
+  }
+  tensor in(const tensor& t) const {
+    if (!any_bf16(t)) return t;
+    tensor wide = tensor::allocate(d_, t.dims(), dtype::f32);
+    d_.copy(t, wide);
+    return wide;
+  }
+  tensor& out(const tensor& t) { return write(t, t && t.type() == dtype::bf16 ? like(t) : t); }
+  tensor& in_out(const tensor& t) { return write(t, in(t)); }
+
+ private:
+  struct written {
+    tensor to, wide;
+  };
+  tensor like(const tensor& t) const { return tensor::allocate(d_, t.dims(), dtype::f32); }
+  tensor& write(const tensor& t, tensor wide) {
+    auto& w = written_[count_++];
+    if (any_bf16(t)) w.to = t;
+    w.wide = std::move(wide);
+    return w.wide;
+  }
+
+  device& d_;
+  std::array<written, 4> written_;
+  std::size_t count_ = 0;
+};
+
+// f(first, count) for stretches of about `piece` elements, `each` to a row, of n rows.
+template <class F>
+void stretches(i64 n, i64 each, F f) {
+  const i64 at_once = std::max<i64>(1, piece / std::max<i64>(1, each));
+  for (i64 first = 0; first < n; first += at_once) f(first, std::min(at_once, n - first));
+}
+
+class bf16_device final : public device {
+ public:
+  bf16_device(std::unique_ptr<device> within, const half_kernels& k) : d_(std::move(within)), k_(k) {}
+  const device& within() const { return *d_; }
+
+  device_kind kind() const override { return d_->kind(); }
+  std::string name() const override { return d_->name(); }
+  std::string numerics_id() const override { return d_->numerics_id() + (amx_available() ? "/amx" : ""); }
+  std::shared_ptr<storage> allocate(std::size_t bytes) override { return d_->allocate(bytes); }
+  pool_statistics pool() const override { return d_->pool(); }
+  void upload(const void* host, tensor& t) override { d_->upload(host, t); }
+  void download(const tensor& t, void* host) override { d_->download(t, host); }
+
+  void fill(double value, tensor& t) override {
+    if (!any_bf16(t)) return d_->fill(value, t);
+    std::fill_n(bits(t), t.count(), to_bf16(static_cast<float>(value)).bits);
+  }
+  // Other types than f32 by way of it.
+  void copy(const tensor& from, tensor& to) override {
+    assert(from.count() == to.count());
+    if (from.type() == to.type() || !any_bf16(from, to)) return d_->copy(from, to);
+    if (from.type() == dtype::f32) return k_.narrow(from.count(), from.data<float>(), bits(to));
+    if (to.type() == dtype::f32) return k_.widen(from.count(), bits(from), to.mutable_data<float>());
+    tensor between = tensor::allocate(*this, from.dims(), dtype::f32);
+    copy(from, between);
+    copy(between, to);
+  }
+  void copy_block(const block& b, const tensor& from, tensor& to) override {
+    if (from.type() == to.type()) return d_->copy_block(b, from, to);
+    const shape dense{b.rows * b.length};
+    tensor taken = tensor::allocate(*this, dense, from.type()), made = tensor::allocate(*this, dense, to.type());
+    d_->copy_block({b.rows, b.length, b.from_offset, b.from_stride, 0, b.length}, from, taken);
+    copy(taken, made);
+    d_->copy_block({b.rows, b.length, 0, b.length, b.to_offset, b.to_stride}, made, to);
+  }
+
+  void gather_rows(const tensor& table, const tensor& ids, tensor& z) override {
+    in_f32 w(*this);
+    d_->gather_rows(w.in(table), ids, w.out(z));
+  }
+  void scatter_rows(const tensor& x, const tensor& ids, tensor& table) override {
+    in_f32 w(*this);
+    d_->scatter_rows(w.in(x), ids, w.out(table));
+  }
+  void resample(const resample_geometry& g, const tensor& x, tensor& y) override {
+    in_f32 w(*this);
+    d_->resample(g, w.in(x), w.out(y));
+  }
+  void resample_backward(const resample_geometry& g, const tensor& dy, tensor& dx) override {
+    in_f32 w(*this);
+    d_->resample_backward(g, w.in(dy), w.out(dx));
+  }
+
+  // A sum of products whose factors are f32 is one of f32, wherever it goes.
+  void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override {
+    if (any_bf16(a, b)) return gemm_bf16(*this, s, a, b, c);
+    in_f32 w(*this);
+    d_->gemm(s, a, b, w.in_out(c));
+  }
+  tensor pack(const gemm_spec& s, const tensor& b) override {
+    if (any_bf16(b) && amx_available()) return b;
+    return d_->pack(s, in_f32(*this).in(b));
+  }
+  void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) override {
+    if (any_bf16(packed)) return gemm_bf16(*this, s, a, packed, c);
+    in_f32 w(*this);
+    d_->gemm_packed(s, w.in(a), packed, w.in_out(c));
+  }
+
+  void axpy(double a, const tensor& x, tensor& y) override {
+    if (!any_bf16(x, y)) return d_->axpy(a, x, y);
+    each(y.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      d_->axpy(a, w.in(part(x)), w.in_out(part(y)));
+    });
+  }
+  void scale(double a, tensor& x) override {
+    if (!any_bf16(x)) return d_->scale(a, x);
+    each(x.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      d_->scale(a, w.in_out(part(x)));
+    });
+  }
+  void apply(binary op, const tensor& x, const tensor& y, tensor& z) override {
+    if (!any_bf16(x, y, z)) return d_->apply(op, x, y, z);
+    each(z.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      d_->apply(op, w.in(part(x)), w.in(part(y)), w.out(part(z)));
+    });
+  }
+  void add_bias(i64 outer, i64 channels, i64 inner, const tensor& bias, tensor& y) override {
+    if (!any_bf16(bias, y)) return d_->add_bias(outer, channels, inner, bias, y);
+    in_f32 of_bias(*this);
+    const tensor b = of_bias.in(bias);
+    const i64 row = channels * inner;
+    stretches(outer, row, [&](i64 first, i64 count) {
+      in_f32 w(*this);
+      d_->add_bias(count, channels, inner, b, w.in_out(y.slice(first * row, shape{count * row})));
+    });
+  }
+  void reduce_sum(i64 outer, i64 mid, i64 inner, const tensor& x, tensor& z) override {
+    if (!any_bf16(x)) return d_->reduce_sum(outer, mid, inner, x, z);
+    assert(x.count() == outer * mid * inner && z.count() == mid);
+    in_f32 w(*this);
+    k_.reduce_sum(outer, mid, inner, bits(x), w.out(z).mutable_data<float>());
+  }
+  void reduce_product(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& y, tensor& z) override {
+    in_f32 w(*this);
+    d_->reduce_product(outer, mid, inner, w.in(x), w.in(y), w.out(z));
+  }
+  void moments(i64 outer, i64 mid, i64 inner, const tensor& x, tensor& mean, tensor& variance) override {
+    in_f32 w(*this);
+    d_->moments(outer, mid, inner, w.in(x), w.out(mean), w.out(variance));
+  }
+  void blend(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& a, const tensor& y, const tensor& b, const tensor& shift,
+             tensor& z) override {
+    if (!any_bf16(x, a, y, b, shift, z)) return d_->blend(outer, mid, inner, x, a, y, b, shift, z);
+    in_f32 vectors(*this);
+    const tensor wide_a = vectors.in(a), wide_b = vectors.in(b), wide_shift = vectors.in(shift);
+    const i64 row = mid * inner;
+    stretches(outer, row, [&](i64 first, i64 count) {
+      const auto part = [&](const tensor& t) { return t ? t.slice(first * row, shape{count * row}) : t; };
+      in_f32 w(*this);
+      d_->blend(count, mid, inner, w.in(part(x)), wide_a, w.in(part(y)), wide_b, wide_shift, w.out(part(z)));
+    });
+  }
+  double sum_squares(const tensor& x) override { return d_->sum_squares(in_f32(*this).in(x)); }
+
+  void map(unary f, double parameter, const tensor& x, tensor& y) override {
+    if (!any_bf16(x, y)) return d_->map(f, parameter, x, y);
+    if (f == unary::relu && parameter == 0.0 && x.type() == y.type()) return k_.relu(y.count(), bits(x), bits(y));
+    each(y.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      d_->map(f, parameter, w.in(part(x)), w.out(part(y)));
+    });
+  }
+  void map_backward(unary f, double parameter, const tensor& x, const tensor& y, const tensor& dy, tensor& dx) override {
+    if (!any_bf16(x, y, dy, dx)) return d_->map_backward(f, parameter, x, y, dy, dx);
+    if (f == unary::relu && parameter == 0.0 && y.type() == dx.type() && dy.type() == dx.type())
+      return k_.relu_backward(dx.count(), bits(y), bits(dy), bits(dx));
+    each(dx.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      const bool of_x = needs_input(f);
+      d_->map_backward(f, parameter, of_x ? w.in(part(x)) : tensor(), of_x ? tensor() : w.in(part(y)), w.in(part(dy)),
+                       w.out(part(dx)));
+    });
+  }
+  void select_equal(const tensor& x, const tensor& y, const tensor& dy, tensor& dx) override {
+    if (!any_bf16(x, y, dy, dx)) return d_->select_equal(x, y, dy, dx);
+    each(dx.count(), [&](const auto& part) {
+      in_f32 w(*this);
+      d_->select_equal(w.in(part(x)), w.in(part(y)), w.in(part(dy)), w.out(part(dx)));
+    });
+  }
+
+  void im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) override {
+    in_f32 w(*this);
+    d_->im2col(g, image, group, w.in(x), w.out(col));
+  }
+  void col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) override {
+    in_f32 w(*this);
+    d_->col2im(g, image, group, w.in(col), w.in_out(dx));
+  }
+  void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
+    any_bf16(x, w, y) ? conv_forward_bf16(*this, g, x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
+  }
+  void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
+    any_bf16(dy, w, dx) ? conv_backward_data_bf16(*this, g, dy, w, dx) : d_->conv_backward_data(g, dy, w, dx);
+  }
+  void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
+    any_bf16(x, dy) ? conv_backward_weights_bf16(*this, g, x, dy, dw, add) : d_->conv_backward_weights(g, x, dy, dw, add);
+  }
+  i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
+  // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.
+  void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
+                         tensor& y, tensor& index) override {
+    if (!any_bf16(x, y)) return d_->conv_tail_forward(g, t, x, w, bias, y, index);
+    device::conv_tail_forward(g, t, x, w, bias, y, index);
+  }
+  void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
+                          const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) override {
+    if (!any_bf16(x, dy)) return d_->conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+    device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+  }
+
+  // What has a stride, y and dy, is cut out and put back: in between lie other time steps.
+  void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
+                    tensor& c, tensor& h, tensor& y) override {
+    if (!any_bf16(bias, gates, h_before, c_before, c, h, y)) return d_->cell_forward(s, bias, gates, h_before, c_before, c, h, y);
+    cell_spec dense = s;
+    dense.stride = s.units;
+    tensor values = tensor::allocate(*this, shape{s.rows * s.units}, y.type());
+    {
+      in_f32 w(*this), states(*this);
+      d_->cell_forward(dense, w.in(bias), w.in_out(gates), w.in(h_before), w.in(c_before), states.out(c), states.out(h),
+                       w.out(values));
+    }
+    d_->copy_block({s.rows, s.units, 0, s.units, 0, s.stride}, values, y);
+  }
+  void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h, const tensor& c_before,
+                     const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) override {
+    if (!any_bf16(gates, h_before, h, c_before, c, dy, dh, dc, dgates))
+      return d_->cell_backward(s, gates, h_before, h, c_before, c, dy, dh, dc, dgates);
+    cell_spec dense = s;
+    dense.stride = s.units;
+    tensor slope = tensor::allocate(*this, shape{s.rows * s.units}, dy.type());
+    d_->copy_block({s.rows, s.units, 0, s.stride, 0, s.units}, dy, slope);
+    in_f32 w(*this);
+    d_->cell_backward(dense, w.in(gates), w.in(h_before), w.in(h), w.in(c_before), w.in(c), w.in(slope), w.in_out(dh), w.in_out(dc),
+                      w.out(dgates));
+  }
+
+  void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override {
+    if (!any_bf16(x, y)) return d_->max_pool(g, x, y, index);
+    planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
+      in_f32 w(*this);
+      tensor winners = outer(index);
+      d_->max_pool(some, w.in(inner(x)), w.out(outer(y)), winners);
+    });
+  }
+  void max_pool_backward(const pool_geometry& g, const tensor& dy, const tensor& index, tensor& dx) override {
+    if (!any_bf16(dy, dx)) return d_->max_pool_backward(g, dy, index, dx);
+    planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
+      in_f32 w(*this);
+      d_->max_pool_backward(some, w.in(outer(dy)), outer(index), w.out(inner(dx)));
+    });
+  }
+  void avg_pool(const pool_geometry& g, const tensor& x, tensor& y) override {
+    if (!any_bf16(x, y)) return d_->avg_pool(g, x, y);
+    planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
+      in_f32 w(*this);
+      d_->avg_pool(some, w.in(inner(x)), w.out(outer(y)));
+    });
+  }
+  void avg_pool_backward(const pool_geometry& g, const tensor& dy, tensor& dx) override {
+    if (!any_bf16(dy, dx)) return d_->avg_pool_backward(g, dy, dx);
+    planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
+      in_f32 w(*this);
+      d_->avg_pool_backward(some, w.in(outer(dy)), w.out(inner(dx)));
+    });
+  }
+  void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) override {
+    if (!any_bf16(x, y, scale)) return d_->lrn(g, x, y, scale);
+    images(g, [&](const lrn_geometry& one, const auto& part) {
+      in_f32 w(*this);
+      d_->lrn(one, w.in(part(x)), w.out(part(y)), w.out(part(scale)));
+    });
+  }
+  void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) override {
+    if (!any_bf16(x, scale, dy, dx)) return d_->lrn_backward(g, x, scale, dy, dx);
+    images(g, [&](const lrn_geometry& one, const auto& part) {
+      in_f32 w(*this);
+      d_->lrn_backward(one, w.in(part(x)), w.in(part(scale)), w.in(part(dy)), w.out(part(dx)));
+    });
+  }
+
+  void norm_forward(const norm_geometry& g, const tensor& x, const tensor& weight, const tensor& bias, tensor& variance,
+                    tensor& table, tensor& y) override {
+    in_f32 w(*this);
+    d_->norm_forward(g, w.in(x), weight, bias, variance, table, w.out(y));
+  }
+  void norm_table(const norm_geometry& g, const tensor& mean, const tensor& variance, const tensor& weight, const tensor& bias,
+                  tensor& table) override {
+    d_->norm_table(g, mean, variance, weight, bias, table);
+  }
+  void norm_apply(const norm_geometry& g, const tensor& x, const tensor& table, tensor& y) override {
+    in_f32 w(*this);
+    d_->norm_apply(g, w.in(x), table, w.out(y));
+  }
+  void norm_sums(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums) override {
+    in_f32 w(*this);
+    d_->norm_sums(g, w.in(x), table, w.in(dy), sums);
+  }
+  void norm_slope(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& sums, double count, const tensor& dy,
+                  tensor& dx) override {
+    in_f32 w(*this);
+    d_->norm_slope(g, w.in(x), table, sums, count, w.in(dy), w.out(dx));
+  }
+  void norm_backward(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums,
+                     tensor& dx) override {
+    in_f32 w(*this);
+    d_->norm_backward(g, w.in(x), table, w.in(dy), sums, w.out(dx));
+  }
+
+  void softmax(i64 outer, i64 classes, i64 inner, const tensor& x, tensor& y) override {
+    in_f32 w(*this);
+    d_->softmax(outer, classes, inner, w.in(x), w.out(y));
+  }
+  void softmax_backward(i64 outer, i64 classes, i64 inner, const tensor& y, const tensor& dy, tensor& dx) override {
+    in_f32 w(*this);
+    d_->softmax_backward(outer, classes, inner, w.in(y), w.in(dy), w.out(dx));
+  }
+  void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) override {
+    in_f32 w(*this);
+    d_->pointwise_loss(f, w.in(x), w.in(targets), w.out(slope), w.out(loss));
+  }
+  void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) override {
+    in_f32 w(*this);
+    d_->softmax_loss(w.in(x), labels, w.out(probability), w.out(loss));
+  }
+  void softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) override {
+    in_f32 w(*this);
+    d_->softmax_loss_backward(w.in(probability), labels, w.in(dloss), w.out(dx));
+  }
+  void top_k(i64 count, const tensor& x, const tensor& labels, tensor& z) override {
+    in_f32 w(*this);
+    d_->top_k(count, w.in(x), labels, w.out(z));
+  }
+
+  void dropout(const rng_stream& s, std::uint64_t first_example, double ratio, const tensor& x, tensor& y) override {
+    if (!any_bf16(x, y)) return d_->dropout(s, first_example, ratio, x, y);
+    examples(x.dims(), [&](i64 first, const auto& part) {
+      in_f32 w(*this);
+      d_->dropout(s, first_example + static_cast<std::uint64_t>(first), ratio, w.in(part(x)), w.out(part(y)));
+    });
+  }
+  void sample(draw d, const rng_stream& s, std::uint64_t first_example, const tensor& x, tensor& y) override {
+    if (!any_bf16(x, y)) return d_->sample(d, s, first_example, x, y);
+    examples(x.dims(), [&](i64 first, const auto& part) {
+      in_f32 w(*this);
+      d_->sample(d, s, first_example + static_cast<std::uint64_t>(first), w.in(part(x)), w.out(part(y)));
+    });
+  }
+  void fill_uniform(const rng_stream& s, double low, double high, tensor& t) override {
+    in_f32 w(*this);
+    d_->fill_uniform(s, low, high, w.out(t));
+  }
+  void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) override {
+    in_f32 w(*this);
+    d_->fill_gaussian(s, mean, deviation, w.out(t));
+  }
+  // Parameters and what a rule keeps of them are never bf16.
+  void sgd_update(const sgd_spec& s, const tensor& w, const tensor& g, const tensor& v, tensor& w_out, tensor& v_out) override {
+    d_->sgd_update(s, w, g, v, w_out, v_out);
+  }
+  void adaptive_update(const adaptive_spec& s, const tensor& w, const tensor& g, const tensors& states, tensor& w_out,
+                       tensors& states_out) override {
+    d_->adaptive_update(s, w, g, states, w_out, states_out);
+  }
+
+ private:
+  // f(part): part(t) is the same stretch of every tensor of n elements.
+  template <class F>
+  static void each(i64 n, F f) {
+    stretches(n, 1, [&](i64 first, i64 count) { f([=](const tensor& t) { return t.slice(first, shape{count}); }); });
+  }
+  // The same with whole examples of a tensor like `x`, the first of them number `first`.
+  template <class F>
+  static void examples(const shape& x, F f) {
+    const i64 row = x.count_from(1);
+    stretches(x[0], row, [&](i64 first, i64 count) {
+      f(first, [=](const tensor& t) { return t.slice(first * row, shape{count, row}); });
+    });
+  }
+  // f(geometry of some planes, their part of the image, of what is left of it).
+  template <class F>
+  static void planes(const pool_geometry& g, F f) {
+    const i64 inside = g.height * g.width, outside = g.out_h * g.out_w;
+    stretches(g.planes, inside, [&](i64 first, i64 count) {
+      pool_geometry some = g;
+      some.planes = count;
+      const auto part = [=](i64 plane) { return [=](const tensor& t) { return t.slice(first * plane, shape{count * plane}); }; };
+      f(some, part(inside), part(outside));
+    });
+  }
+  template <class F>
+  static void images(const lrn_geometry& g, F f) {
+    const i64 image = g.channels * g.height * g.width;
+    stretches(g.batch, image, [&](i64 first, i64 count) {
+      lrn_geometry some = g;
+      some.batch = count;
+      f(some, [=](const tensor& t) { return t.slice(first * image, shape{count * image}); });
+    });
+  }
+
+  std::unique_ptr<device> d_;
+  const half_kernels& k_;
+};
+
+}  // namespace
+
+std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k) {
+  return std::make_unique<bf16_device>(std::move(within), k);
+}
+
+const device& without_bf16(const device& d) {
+  const auto* both = dynamic_cast<const bf16_device*>(&d);
+  return both ? both->within() : d;
+}
+
+}  // namespace troupe::cpu

@@ -1,0 +1,66 @@
+// On AMX tiles where there are any; else the reference: operands are rounded, widened, and multiplied by the f32 kernels.
+#include "ops/cpu/bf16_product.hpp"
+
+#include <cassert>
+
+#include "ops/cpu/amx_ops.hpp"
+
+namespace troupe::cpu {
+
+namespace {
+
+tensor like(device& d, const tensor& t, dtype type) { return tensor::allocate(d, t.dims(), type); }
+
+// The values of `t` as a product sees them, in f32.
+tensor rounded(device& d, const tensor& t) {
+  tensor narrow = t, wide = like(d, t, dtype::f32);
+  if (t.type() != dtype::bf16) {
+    narrow = like(d, t, dtype::bf16);
+    d.copy(t, narrow);
+  }
+  d.copy(narrow, wide);
+  return wide;
+}
+
+// Calls f with an f32 tensor for what is to become `to`.
+template <class F>
+void made_in_f32(device& d, tensor& to, F f) {
+  if (to.type() == dtype::f32) return f(to);
+  tensor wide = like(d, to, dtype::f32);
+  f(wide);
+  d.copy(wide, to);
+}
+
+}  // namespace
+
+bool amx_available() { return amx() != nullptr; }
+
+void gemm_bf16(device& d, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
+  if (const auto* k = amx()) return amx_gemm(d, *k, s, a, b, c);
+  const tensor left = rounded(d, a), right = rounded(d, b);
+  made_in_f32(d, c, [&](tensor& sums) {
+    const bool gaps = s.ldc != 0 && s.ldc != s.n;  // what lies between the rows of c stays
+    if (c.type() != dtype::f32 && (gaps || s.beta != 0.0)) d.copy(c, sums);
+    d.gemm(s, left, right, sums);
+  });
+}
+
+void conv_forward_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
+  if (const auto* k = amx()) return amx_conv_forward(d, *k, g, x, w, bias, y);
+  const tensor from = rounded(d, x), weights = rounded(d, w);
+  made_in_f32(d, y, [&](tensor& to) { d.conv_forward(g, from, weights, bias, to); });
+}
+
+void conv_backward_data_bf16(device& d, const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
+  if (const auto* k = amx()) return amx_conv_backward_data(d, *k, g, dy, w, dx);
+  const tensor from = rounded(d, dy), weights = rounded(d, w);
+  made_in_f32(d, dx, [&](tensor& to) { d.conv_backward_data(g, from, weights, to); });
+}
+
+void conv_backward_weights_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
+  assert(dw.type() == dtype::f32);
+  if (const auto* k = amx()) return amx_conv_backward_weights(d, *k, g, x, dy, dw, add);
+  d.conv_backward_weights(g, rounded(d, x), rounded(d, dy), dw, add);
+}
+
+}  // namespace troupe::cpu
