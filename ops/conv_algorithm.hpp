@@ -1,5 +1,5 @@
 // The table of convolution algorithms: names, what each can do, and the rule behind `auto`. Pure functions of the geometry (and, for
-// `onednn`, of the build), so that every node of a job chooses alike.
+// `onednn`, of the build; for `bf16x3`, of the machine), so that every node of a job chooses alike.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace troupe {
 
 // Changes whenever a row or the rule does: part of the numerics id.
-inline constexpr const char* conv_table_id = "conv5";
+inline constexpr const char* conv_table_id = "conv6";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};

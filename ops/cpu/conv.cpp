@@ -28,6 +28,7 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide) {
     if (a == conv_algorithm::direct) return over_images(g) ? conv_batch() : conv_direct();
     if (a == conv_algorithm::winograd) return conv_winograd();
     if (a == conv_algorithm::onednn) return conv_onednn();
+    if (a == conv_algorithm::bf16x3) return conv_bf16x3();
   }
   return conv_lowering1<T>();
 }
