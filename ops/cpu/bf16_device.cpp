@@ -18,6 +18,11 @@ bool any_bf16(const Tensor&... t) {
   return ((t && t.type() == dtype::bf16) || ...);
 }
 
+template <class... Tensor>
+bool all_bf16(const Tensor&... t) {
+  return ((t.type() == dtype::bf16) && ...);
+}
+
 const half* bits(const tensor& t) { return &t.data<bf16>()->bits; }
 half* bits(tensor& t) { return &t.mutable_data<bf16>()->bits; }
 
@@ -278,6 +283,7 @@ class bf16_device final : public device {
 
   void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override {
     if (!any_bf16(x, y)) return d_->max_pool(g, x, y, index);
+    if (all_bf16(x, y) && k_.max_pool(g, bits(x), bits(y), index.mutable_data<std::int32_t>())) return;
     planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
       in_f32 w(*this);
       tensor winners = outer(index);
@@ -286,6 +292,7 @@ class bf16_device final : public device {
   }
   void max_pool_backward(const pool_geometry& g, const tensor& dy, const tensor& index, tensor& dx) override {
     if (!any_bf16(dy, dx)) return d_->max_pool_backward(g, dy, index, dx);
+    if (all_bf16(dy, dx) && k_.max_pool_backward(g, bits(dy), index.data<std::int32_t>(), bits(dx))) return;
     planes(g, [&](const pool_geometry& some, const auto& inner, const auto& outer) {
       in_f32 w(*this);
       d_->max_pool_backward(some, w.in(outer(dy)), outer(index), w.out(inner(dx)));
@@ -307,6 +314,10 @@ class bf16_device final : public device {
   }
   void lrn(const lrn_geometry& g, const tensor& x, tensor& y, tensor& scale) override {
     if (!any_bf16(x, y, scale)) return d_->lrn(g, x, y, scale);
+    if (g.across_channels && all_bf16(x, y, scale)) {
+      tensor scratch = lrn_scratch(g);
+      return k_.lrn(g, bits(x), bits(y), bits(scale), scratch.mutable_data<float>());
+    }
     images(g, [&](const lrn_geometry& one, const auto& part) {
       in_f32 w(*this);
       d_->lrn(one, w.in(part(x)), w.out(part(y)), w.out(part(scale)));
@@ -314,6 +325,10 @@ class bf16_device final : public device {
   }
   void lrn_backward(const lrn_geometry& g, const tensor& x, const tensor& scale, const tensor& dy, tensor& dx) override {
     if (!any_bf16(x, scale, dy, dx)) return d_->lrn_backward(g, x, scale, dy, dx);
+    if (g.across_channels && all_bf16(x, scale, dy, dx)) {
+      tensor scratch = lrn_scratch(g);
+      return k_.lrn_backward(g, bits(x), bits(scale), bits(dy), bits(dx), scratch.mutable_data<float>());
+    }
     images(g, [&](const lrn_geometry& one, const auto& part) {
       in_f32 w(*this);
       d_->lrn_backward(one, w.in(part(x)), w.in(part(scale)), w.in(part(dy)), w.out(part(dx)));
@@ -405,6 +420,8 @@ class bf16_device final : public device {
   }
 
  private:
+  tensor lrn_scratch(const lrn_geometry& g) { return tensor::allocate(*this, shape{2 * g.channels * half_strip}, dtype::f32); }
+
   // f(part): part(t) is the same stretch of every tensor of n elements.
   template <class F>
   static void each(i64 n, F f) {

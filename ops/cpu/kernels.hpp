@@ -12,6 +12,7 @@
 namespace troupe::cpu {
 
 using i64 = std::int64_t;
+using half = std::uint16_t;  // a bf16, by its bits
 
 // How the pixels of a panel lie in a staged image (conv.cpp): `count` runs, run r being `length[r]` pixels that start at column
 // `column[r]` of the panel and at element `offset[r]` of the stage.
@@ -190,14 +191,20 @@ struct kernels {
   void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
 };
 
+constexpr i64 half_strip = 64;
 // half.inl: bf16, by its bits. What is not here is widened for kernels<float>, piece by piece (bf16_device.cpp).
-using half = std::uint16_t;
 struct half_kernels {
   void (*widen)(i64 n, const half* x, float* y);
   void (*narrow)(i64 n, const float* x, half* y);
   void (*relu)(i64 n, const half* x, half* y);
   void (*relu_backward)(i64 n, const half* y, const half* dy, half* dx);
   void (*reduce_sum)(i64 outer, i64 mid, i64 inner, const half* x, float* out);
+  // Across channels only. `scratch`: 2 channels half_strip elements.
+  void (*lrn)(const lrn_geometry& g, const half* x, half* y, half* scale, float* scratch);
+  void (*lrn_backward)(const lrn_geometry& g, const half* x, const half* scale, const half* dy, half* dx, float* scratch);
+  // Some geometries: true when it was one of them.
+  bool (*max_pool)(const pool_geometry& g, const half* x, half* y, std::int32_t* index);
+  bool (*max_pool_backward)(const pool_geometry& g, const half* dy, const std::int32_t* index, half* dx);
 };
 
 struct kernel_set {

@@ -1,24 +1,28 @@
 // Pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the outputs of a row; taps come as
 // the even and odd pixels of whole vectors, winners as offsets within the window.
+// Values are floats or halves; of the latter what is computed with is widened, and what leaves is rounded.
 // Backward is a gather: an element of dx adds, in the outputs' order, the dy of those windows that it has won (or its share of them).
+
+inline float value_at(float x) { return x; }
+inline float value_at(half x) { return load_first(&x, 1)[0]; }
 
 // Window of output (oy, ox), clipped at the image: the general rule, for borders.
 template <int K, class T>
 inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T* y, std::int32_t* index) {
   i64 at = 2 * oy * g.width + 2 * ox;
-  T best = plane[at];
+  float best = value_at(plane[at]);
   for (i64 iy = 2 * oy; iy < smallest(2 * oy + K, g.height); ++iy)
     for (i64 ix = 2 * ox; ix < smallest(2 * ox + K, g.width); ++ix) {
-      const T v = plane[iy * g.width + ix];
+      const float v = value_at(plane[iy * g.width + ix]);
       if (v > best || v != v) best = v, at = iy * g.width + ix;
     }
-  y[ox] = best;
+  y[ox] = plane[at];
   index[ox] = static_cast<std::int32_t>(at);
 }
 
 // `rows`: of the window that lie inside the image. Clipped: the last windows reach beyond the row, whose next elements are no part of them.
-template <int K, bool Clipped>
-inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const float* x, float* y, std::int32_t* index) {
+template <int K, bool Clipped, class S>
+inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const S* x, S* y, std::int32_t* index) {
   using T = float;
   constexpr int lanes = lanes_of<T>;
   vec_bits<T> twice;
@@ -29,7 +33,7 @@ inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const fl
 #pragma GCC unroll 3
     for (int i = 0; i < K; ++i) {
       if (i >= rows) break;
-      const T* p = x + i * width + 2 * o;
+      const S* p = x + i * width + 2 * o;
       const pixel_pairs<T> here(p);
 #pragma GCC unroll 3
       for (int j = 0; j < K; ++j) {
@@ -47,19 +51,19 @@ inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const fl
   }
 }
 
-template <int K>
-void max_pool_by_two(const pool_geometry& g, const float* x, float* y, std::int32_t* index) {
+template <int K, class S>
+void max_pool_by_two(const pool_geometry& g, const S* x, S* y, std::int32_t* index) {
   constexpr int lanes = lanes_of<float>;
   const i64 plane = g.height * g.width;
   const bool clipped = 2 * (g.out_w - 1) + K > g.width;
   const i64 reach = 2 * ((g.out_w + lanes - 1) / lanes * lanes) + 2;  // elements that whole vectors read of a row
-  const float* end = x + g.planes * plane;
+  const S* end = x + g.planes * plane;
   for (i64 p = 0; p < g.planes; ++p, x += plane)
     for (i64 oy = 0; oy < g.out_h; ++oy, y += g.out_w, index += g.out_w) {
       const i64 rows = smallest(K, g.height - 2 * oy), start = 2 * oy * g.width;
       i64 ox = 0;
       if (x + start + (rows - 1) * g.width + reach <= end) {
-        (clipped ? max_row_by_two<K, true> : max_row_by_two<K, false>)(rows, g.width, start, g.out_w, x + start, y, index);
+        (clipped ? max_row_by_two<K, true, S> : max_row_by_two<K, false, S>)(rows, g.width, start, g.out_w, x + start, y, index);
         ox = g.out_w;
       }
       for (; ox < g.out_w; ++ox) max_window<K>(g, x, oy, ox, y, index);
@@ -78,14 +82,16 @@ inline V moved_up(V v) {
 struct row_of_winners {
   vec<float> dy;
   vec_bits<float> at;
-  row_of_winners(const float* d, const std::int32_t* index, i64 count)
+  template <class S>
+  row_of_winners(const S* d, const std::int32_t* index, i64 count)
       : dy(load_first(d, count)), at((vec_bits<float>)load_first(reinterpret_cast<const float*>(index), count)) {}
   void move_up_a_lane() { dy = moved_up(dy), at = moved_up(at); }
   vec<float> won(vec_bits<float> where) const { return at == where ? dy : vec<float>{}; }
 };
 
 // The first n of even[0], odd[0], even[1], ...
-inline void store_pairs(float* to, vec<float> even, vec<float> odd, i64 n) {
+template <class S>
+inline void store_pairs(S* to, vec<float> even, vec<float> odd, i64 n) {
   constexpr int lanes = lanes_of<float>;
   vec_bits<float> low, high;
   for (int i = 0; i < lanes; ++i) {
@@ -96,8 +102,8 @@ inline void store_pairs(float* to, vec<float> even, vec<float> odd, i64 n) {
   if (n > lanes) store_first(to + lanes, __builtin_shuffle(even, odd, high), n - lanes);
 }
 
-template <int K>
-void max_pool_backward_by_two(const pool_geometry& g, const float* dy, const std::int32_t* index, float* dx) {
+template <int K, class S>
+void max_pool_backward_by_two(const pool_geometry& g, const S* dy, const std::int32_t* index, S* dx) {
   using T = float;
   constexpr int lanes = lanes_of<T>;
   vec_bits<T> twice;

@@ -12,7 +12,6 @@
 
 #include "ops/cpu/channel.inl"
 #include "ops/cpu/direct.inl"
-#include "ops/cpu/half.inl"
 #include "ops/cpu/loss.inl"
 #include "ops/cpu/lrn.inl"
 #include "ops/cpu/norm.inl"
@@ -24,6 +23,8 @@
 #include "ops/cpu/batch.inl"
 #include "ops/cpu/update.inl"
 #include "ops/cpu/winograd.inl"
+
+#include "ops/cpu/half.inl"
 
 template <class T>
 constexpr kernels<T> make_table() {
@@ -114,5 +115,9 @@ constexpr half_kernels make_half_table() {
   t.relu = relu_half;
   t.relu_backward = relu_backward_half;
   t.reduce_sum = reduce_sum_half;
+  t.lrn = lrn_half;
+  t.lrn_backward = lrn_backward_half;
+  t.max_pool = max_pool_half;
+  t.max_pool_backward = max_pool_backward_half;
   return t;
 }

@@ -76,6 +76,40 @@ inline void store_first(T* p, vec<T> v, i64 n) {
 #endif
 }
 
+// Vectors of floats from and to halves (half.inl): widened, and rounded to the nearest, ties to even.
+typedef half half_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES / 2), aligned(2), may_alias));
+typedef std::uint32_t word_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES)));
+inline vec<float> widened(half_lanes v) { return (vec<float>)(__builtin_convertvector(v, word_lanes) << 16); }
+inline half_lanes narrowed(vec<float> v) {
+  const word_lanes u = (word_lanes)v, nearest = u + 0x7fffU + ((u >> 16) & 1U), quiet = u | 0x400000U;
+  return __builtin_convertvector((v != v ? quiet : nearest) >> 16, half_lanes);
+}
+inline vec<float> load(const half* p) { return widened(*reinterpret_cast<const half_lanes*>(p)); }
+inline vec<float> load_first(const half* p, i64 n) {
+  if (n >= lanes_of<float>) return load(p);
+#if TROUPE_VECTOR_BYTES == 64
+  return widened((half_lanes)_mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << n) - 1), p));
+#else
+  half_lanes v{};
+  for (int i = 0; i < lanes_of<float>; ++i)
+    if (i < n) v[i] = p[i];
+  return widened(v);
+#endif
+}
+inline void store_first(half* p, vec<float> v, i64 n) {
+  if (n >= lanes_of<float>) {
+    *reinterpret_cast<half_lanes*>(p) = narrowed(v);
+    return;
+  }
+#if TROUPE_VECTOR_BYTES == 64
+  _mm256_mask_storeu_epi16(p, static_cast<__mmask16>((1u << n) - 1), (__m256i)narrowed(v));
+#else
+  const half_lanes h = narrowed(v);
+  for (int i = 0; i < lanes_of<float>; ++i)
+    if (i < n) p[i] = h[i];
+#endif
+}
+
 // Past the caches, where the machine can: what does not fit them anyway need not be read before it is overwritten. `p` is aligned.
 template <class T>
 inline void stream(T* p, vec<T> v) {
@@ -130,7 +164,8 @@ inline void transpose(vec<T>* v) {
 template <class T>
 struct pixel_pairs {
   vec<T> even, odd;
-  explicit pixel_pairs(const T* p) {
+  template <class S>
+  explicit pixel_pairs(const S* p) {
     constexpr int lanes = lanes_of<T>;
     vec_bits<T> e, o;
     for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;

@@ -35,7 +35,7 @@ struct lrn final : layer {
     return {.saved_bytes = in[0].count() * 4};
   }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
-    s.extra = {tensor::allocate(c.dev, in[0].dims(), wide_of(in[0].type()))};
+    s.extra = {tensor::allocate(c.dev, in[0].dims(), in[0].type())};
     c.dev.lrn(geometry(in[0].dims()), in[0], backed(c.dev, out[0]), s.extra[0]);
   }
   void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,

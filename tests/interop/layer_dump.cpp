@@ -2,6 +2,7 @@
 // Troupe computes them. layers_torch_test.py computes the same with PyTorch.
 //
 // usage: layer_dump DIRECTORY [RANDOM]: also so many random cases of each type that tests/ops/random_layers.hpp knows
+//        layer_dump DIRECTORY bf16: products, with activations in bf16 (written as f32) and parameters that bf16 holds exactly
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -40,10 +41,17 @@ std::string text_of(const option_value& v) {
   return s.str();
 }
 
-tensor gaussian(device& d, const shape& s, std::uint32_t stream) {
+tensor as(device& d, const tensor& t, dtype type) {
+  if (t.type() == type || t.type() == dtype::i32) return t;
+  auto made = tensor::allocate(d, t.dims(), type);
+  d.copy(t, made);
+  return made;
+}
+
+tensor gaussian(device& d, const shape& s, std::uint32_t stream, dtype type) {
   auto t = tensor::allocate(d, s, dtype::f32);
   d.fill_gaussian({42, stream, 7}, 0.0, 1.0, t);
-  return t;
+  return as(d, t, type);
 }
 
 tensor labels(device& d, const shape& s, std::int64_t classes) {
@@ -52,31 +60,32 @@ tensor labels(device& d, const shape& s, std::int64_t classes) {
   return t;
 }
 
-void dump(const layer_type& type, const layer_case& one, device& d, const std::string& directory) {
+void dump(const layer_type& type, const layer_case& one, device& d, const std::string& directory, dtype activations = dtype::f32) {
   const auto given = check_options(one.given, type.specs);
   const auto maths = type.make(given);
   named_tensors file;
+  const auto put = [&](const std::string& name, const tensor& t) { file.emplace_back(name, as(d, t, dtype::f32)); };
   metadata_map meta{{"type", type.name}, {"case", one.name}};
   for (const auto& [k, v] : given.values) meta["opt." + k] = text_of(v);
   tensors in, params, out, grad_out, grad_in, grad_params, stats;
   for (std::size_t i = 0; i < one.in.size(); ++i) {
     const bool label = one.integer_labels && i + 1 == one.in.size();
-    in.push_back(label ? labels(d, one.in[i], one.classes) : gaussian(d, one.in[i], static_cast<std::uint32_t>(i)));
-    file.emplace_back("in." + std::to_string(i), in.back());
+    in.push_back(label ? labels(d, one.in[i], one.classes) : gaussian(d, one.in[i], static_cast<std::uint32_t>(i), activations));
+    put("in." + std::to_string(i), in.back());
   }
   const auto specs = maths->params(one.in);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    params.push_back(gaussian(d, specs[i].dims, static_cast<std::uint32_t>(100 + i)));
+    params.push_back(as(d, gaussian(d, specs[i].dims, static_cast<std::uint32_t>(100 + i), activations), dtype::f32));
     if (!specs[i].trainable) d.map(unary::absolute, 0.0, params.back(), params.back());
     file.emplace_back("param." + std::to_string(i), params.back());
     grad_params.push_back(specs[i].trainable ? tensor::declare(specs[i].dims, dtype::f32) : tensor{});
   }
-  for (const auto& s : maths->infer(one.in)) out.push_back(tensor::declare(s, dtype::f32));
-  auto p = maths->prepare(d, one.in, phase::train, dtype::f32);
+  for (const auto& s : maths->infer(one.in)) out.push_back(tensor::declare(s, output_type(*maths, out.size(), activations)));
+  auto p = maths->prepare(d, one.in, phase::train, activations);
   context c{d, phase::train, 1, 0, 0, 0, 0, 1, &stats};
   saved kept;
   maths->forward(c, *p, in, params, out, kept);
-  for (std::size_t i = 0; i < out.size(); ++i) file.emplace_back("out." + std::to_string(i), out[i]);
+  for (std::size_t i = 0; i < out.size(); ++i) put("out." + std::to_string(i), out[i]);
   for (std::size_t i = 0; i < stats.size(); ++i) file.emplace_back("stat." + std::to_string(i), stats[i]);
   if (type.name == "rbm")  // what was drawn
     for (std::size_t i = 0; i < 2; ++i) file.emplace_back("extra." + std::to_string(i), kept.extra[i]);
@@ -92,14 +101,14 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
     if (needs.inputs) kept.inputs = in;
     if (needs.outputs) kept.outputs = out;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      grad_out.push_back(gaussian(d, out[i].dims(), static_cast<std::uint32_t>(200 + i)));
-      file.emplace_back("grad_out." + std::to_string(i), grad_out.back());
+      grad_out.push_back(gaussian(d, out[i].dims(), static_cast<std::uint32_t>(200 + i), out[i].type()));
+      put("grad_out." + std::to_string(i), grad_out.back());
     }
     for (std::size_t i = 0; i < in.size(); ++i)
-      grad_in.push_back(maths->differentiable(i) ? tensor::declare(one.in[i], dtype::f32) : tensor{});
+      grad_in.push_back(maths->differentiable(i) ? tensor::declare(one.in[i], activations) : tensor{});
     maths->backward(c, *p, kept, params, grad_out, grad_in, grad_params, false);
     for (std::size_t i = 0; i < grad_in.size(); ++i)
-      if (grad_in[i]) file.emplace_back("grad_in." + std::to_string(i), grad_in[i]);
+      if (grad_in[i]) put("grad_in." + std::to_string(i), grad_in[i]);
     for (std::size_t i = 0; i < grad_params.size(); ++i)
       if (grad_params[i]) file.emplace_back("grad_param." + std::to_string(i), grad_params[i]);
   }
@@ -114,10 +123,15 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) return std::fprintf(stderr, "usage: layer_dump DIRECTORY [RANDOM]\n"), 2;
+  if (argc < 2 || argc > 3) return std::fprintf(stderr, "usage: layer_dump DIRECTORY [RANDOM | bf16]\n"), 2;
   auto d = make_cpu_device();
   layer_registry all;
   add_stock_layers(all);
+  if (argc == 3 && std::string(argv[2]) == "bf16") {
+    for (const auto* name : {"convolution", "linear"})
+      for (const auto& one : all.find(name)->cases) dump(*all.find(name), one, *d, argv[1], dtype::bf16);
+    return 0;
+  }
   for (const auto& name : all.names())
     for (const auto& one : all.find(name)->cases) dump(*all.find(name), one, *d, argv[1]);
   for (const auto& name : test::random_layers::types()) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every layer's forward and gradients against PyTorch, fp32, to 1e-5 relative.
 
-usage: layers_torch_test.py LAYER_DUMP_BINARY
+usage: layers_torch_test.py LAYER_DUMP_BINARY [bf16]
+bf16: convolution and linear with bf16 activations, against PyTorch's own in bf16 (whose gradients of weights are bf16 too).
 The dump covers every layer type in the registry, every case it ships and random ones; a type without an oracle below fails the test.
 """
 import glob
@@ -17,7 +18,8 @@ import torch.nn.functional as F
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tensors
 
-BOUND = 1e-5
+HALF = sys.argv[2:] == ["bf16"]
+BOUND = 2**-7 if HALF else 1e-5  # both round: half a unit each of the result, and what sums of rounded numbers add to that
 
 
 class Options:
@@ -284,7 +286,8 @@ def check(path):
     if kind == "dropout":
         check_dropout(o, t)
         return 0.0
-    many = lambda prefix: [torch.tensor(t[k]) for k in sorted((k for k in t if k.startswith(prefix + ".")), key=lambda k: int(k.split(".")[1]))]
+    typed = lambda v: v.bfloat16() if HALF and v.is_floating_point() else v
+    many = lambda prefix: [typed(torch.tensor(t[k])) for k in sorted((k for k in t if k.startswith(prefix + ".")), key=lambda k: int(k.split(".")[1]))]
     x, w, g = many("in"), many("param"), many("grad_out")
     leaves = {f"grad_in.{i}": v for i, v in enumerate(x) if v.is_floating_point()}
     leaves.update({f"grad_param.{i}": v for i, v in enumerate(w)})
@@ -295,7 +298,7 @@ def check(path):
     worst = check_running(o, t, x, w) if kind == "batch_norm" else 0.0
     for i, v in enumerate(y):
         apart = abs(t["out.0"] - v.item()).max() / rbm.energies if kind == "rbm" and i == 0 else None
-        worst = max(worst, tensors.relative(t[f"out.{i}"].reshape(v.shape), v.detach().numpy()) if apart is None else apart)
+        worst = max(worst, tensors.relative(t[f"out.{i}"].reshape(v.shape), v.detach().float().numpy()) if apart is None else apart)
     if g:
         sum((a * b.reshape(a.shape)).sum() for a, b in zip(y, g)).backward()
         for name, v in leaves.items():
@@ -304,7 +307,7 @@ def check(path):
             if name not in t:
                 sys.exit(f"{path}: Troupe gave no {name}")
             grad = v.grad if v.grad is not None else torch.zeros_like(v)
-            worst = max(worst, tensors.relative(t[name], grad.numpy()))
+            worst = max(worst, tensors.relative(t[name], grad.float().numpy()))
     if not worst <= BOUND:
         sys.exit(f"{os.path.basename(path)}: relative difference {worst:.3e} > {BOUND:.0e}  ({dict(o.raw)})")
     return worst
@@ -312,12 +315,12 @@ def check(path):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as tmp:
-        subprocess.run([sys.argv[1], tmp, "60"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.argv[1], tmp, "bf16" if HALF else "60"], check=True, stdout=subprocess.DEVNULL)
         worst = {}
         for path in sorted(glob.glob(os.path.join(tmp, "*.safetensors"))):
             kind = os.path.basename(path).split(".")[0]
             worst.setdefault(kind, []).append(check(path))
-        missing = set(ORACLES) - set(worst)
+        missing = ({"convolution", "linear"} if HALF else set(ORACLES)) - set(worst)
         assert not missing, f"no cases for {sorted(missing)}"
         for kind, values in worst.items():
             print(f"{kind}: {len(values)} cases, worst relative difference {max(values):.2e}")
