@@ -91,11 +91,11 @@ std::string why_not(conv_algorithm a, const conv_geometry& g) {
   return fits ? std::string() : "winograd wants kernel 3, stride 1, dilation 1 and pad 0 to 2";
 }
 
-conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide) {
+conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level) {
   using enum conv_algorithm;
-  if (!wide) return lowering1;
+  if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  if (by_matrix_unit(g, pass)) return bf16x3;
+  if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
   // Winograd's transforms pay off only when each of their elements meets many features, and in gradients of weights not at all.
   if (pass != conv_pass::backward_weights && in >= 32 && out >= 32 && why_not(winograd, g).empty()) return winograd;
   if (over_images(g)) return direct;

@@ -53,8 +53,10 @@ class device;
 // What this pass is computed by there, in f32: what g names, or what `auto` is on that device.
 conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass);
 
-// What `auto` stands for: never automatic, always supported. `wide`: the device has 32 registers of 512 bits, for which `direct` and
-// `winograd` are written.
-conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide);
+// What a CPU device was made with: 32 registers of 512 bits, for which `direct` and `winograd` are written; tiles of bf16 too.
+enum class cpu_level : std::uint8_t { basic, wide, tiles };
+
+// What `auto` stands for: never automatic, always supported.
+conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level);
 
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/cpu/bf16_product.hpp"
+#include "ops/cpu/amx.hpp"
 #include "ops/cpu/conv.hpp"
 
 namespace troupe::cpu {
@@ -329,7 +329,7 @@ void backward_data(device& d, const kernels<T>&, const conv_geometry& g, const T
 
 }  // namespace
 
-const bf16x3_kernels* bf16x3_here() { return amx_available() ? bf16x3_compiled() : nullptr; }
+const bf16x3_kernels* bf16x3_here() { return amx() ? bf16x3_compiled() : nullptr; }
 
 conv_passes<float> conv_bf16x3() { return {forward, backward_data, bf16x3_weights}; }
 

@@ -111,18 +111,18 @@ inline void each_strip(i64 inner, Whole whole, Part part) {
 }
 
 template <class Count, class Power>
-inline void lrn_half_strip(const lrn_geometry& g, Power power, Count count, const half* x, half* y, half* scale, float* square) {
-  const i64 inner = g.height * g.width, radius = (g.size - 1) / 2;
+inline void lrn_half_strip(const lrn_geometry& g, Power power, Count count_of, const half* x, half* y, half* scale, float* square) {
+  const i64 inner = g.height * g.width, radius = (g.size - 1) / 2, count = count_of();
   const float share = static_cast<float>(g.alpha / static_cast<double>(g.size)), k = static_cast<float>(g.k);
   for (i64 c = 0; c < g.channels; ++c)
-    for (i64 i = 0; i < count(); ++i) square[c * half_strip + i] = widened(x[c * inner + i]) * widened(x[c * inner + i]);
+    for (i64 i = 0; i < count; ++i) square[c * half_strip + i] = widened(x[c * inner + i]) * widened(x[c * inner + i]);
   for (i64 c = 0; c < g.channels; ++c) {
     float sum[half_strip];
     sum_window(c, g.channels, radius, square, sum);
     const half* in = x + c * inner;
     half *out = y + c * inner, *kept = scale + c * inner;
 #pragma GCC ivdep
-    for (i64 i = 0; i < count(); ++i) {
+    for (i64 i = 0; i < count; ++i) {
       float over;
       const float s = k + share * sum[i];
       kept[i] = half_from(s);
@@ -132,15 +132,15 @@ inline void lrn_half_strip(const lrn_geometry& g, Power power, Count count, cons
 }
 
 template <class Count, class Power>
-inline void lrn_backward_half_strip(const lrn_geometry& g, Power power, Count count, const half* x, const half* scale,
+inline void lrn_backward_half_strip(const lrn_geometry& g, Power power, Count count_of, const half* x, const half* scale,
                                     const half* dy, half* dx, float* ratio) {
-  const i64 inner = g.height * g.width, radius = (g.size - 1) / 2;
+  const i64 inner = g.height * g.width, radius = (g.size - 1) / 2, count = count_of();
   const float factor = static_cast<float>(2.0 * g.alpha / static_cast<double>(g.size) * g.beta);
   float* direct = ratio + g.channels * half_strip;
   for (i64 c = 0; c < g.channels; ++c) {
     float *r = ratio + c * half_strip, *d = direct + c * half_strip;
 #pragma GCC ivdep
-    for (i64 i = 0; i < count(); ++i) {
+    for (i64 i = 0; i < count; ++i) {
       const i64 at = c * inner + i;
       float over;
       const float slope = widened(dy[at]), p = power(widened(scale[at]), over);
@@ -155,7 +155,7 @@ inline void lrn_backward_half_strip(const lrn_geometry& g, Power power, Count co
     const half* in = x + c * inner;
     half* out = dx + c * inner;
 #pragma GCC ivdep
-    for (i64 i = 0; i < count(); ++i) out[i] = half_from(d[i] - factor * widened(in[i]) * sum[i]);
+    for (i64 i = 0; i < count; ++i) out[i] = half_from(d[i] - factor * widened(in[i]) * sum[i]);
   }
 }
 

@@ -57,7 +57,8 @@ TEST_F(pack_command, a_packed_job_goes_on_where_it_was_stopped) {
   ASSERT_EQ(troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")}).code, 0);
   const auto job = packed_job(path("data.pack"), "augment = { pad = 1, crop = 8, mirror = true }\n");
   const auto with = [&](std::vector<std::string> more) {
-    std::vector<std::string> words{"train", job, "--json", "--set", "train.finish={steps=2000}", "--set", "train.sampler={kind=\"shuffle\"}"};
+    std::vector<std::string> words{
+        "train", job, "--json", "--set", "train.finish={steps=2000}", "--set", "train.sampler={kind=\"shuffle\"}"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };

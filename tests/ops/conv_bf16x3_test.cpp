@@ -150,10 +150,13 @@ TEST_F(bf16x3, adds_to_a_gradient_that_is_there) {
 
 TEST_F(bf16x3, is_what_auto_says_where_tiles_are_full_and_part_of_the_numerics_id) {
   conv_geometry g = of_resnet(conv_algorithm::automatic);
-  for (const auto pass : conv_passes_all) EXPECT_EQ(automatic_choice(g, pass, true), conv_algorithm::bf16x3);
+  for (const auto pass : conv_passes_all) EXPECT_EQ(automatic_choice(g, pass, cpu_level::tiles), conv_algorithm::bf16x3);
+  for (const auto pass : conv_passes_all) EXPECT_NE(automatic_choice(g, pass, cpu_level::wide), conv_algorithm::bf16x3);
   g.channels = 3;
-  for (const auto pass : conv_passes_all) EXPECT_NE(automatic_choice(g, pass, true), conv_algorithm::bf16x3);
+  for (const auto pass : conv_passes_all) EXPECT_NE(automatic_choice(g, pass, cpu_level::tiles), conv_algorithm::bf16x3);
   EXPECT_NE(dev_->numerics_id().find("/amx"), std::string::npos);
+  EXPECT_EQ(make_cpu_device("x86-64-v4")->numerics_id().find("/amx"), std::string::npos) << "pinned: like bits on unlike machines";
+  EXPECT_EQ(make_cpu_device("x86-64-v4-amx")->numerics_id(), dev_->numerics_id());
 }
 
 }  // namespace
