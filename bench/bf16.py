@@ -11,20 +11,20 @@ import datetime
 import os
 import statistics
 
-from compare import NETS, ROOT, machine, torch_ms, torch_version, troupe_time
+from compare import NETS, ROOT, machine, settings_of, torch_ms, torch_version, troupe_time
 
 LAYOUTS = ("nchw", "channels_last")
 
 
 def measure(binary, net, threads, rounds, seconds, steps):
     """Times by candidate, ms: {"torch fp32 nchw": [...], ..., "fp32": [...], "bf16": [...]}"""
-    _, job, *settings = NETS[net]
+    job = NETS[net][1]
     got = {}
     for _ in range(rounds):
         for precision in ("fp32", "bf16"):
             for layout in LAYOUTS:
                 got.setdefault(f"torch {precision} {layout}", []).append(torch_ms(net, threads, layout, seconds, precision))
-            t = troupe_time(binary, job, threads, steps, [*settings, f"job.precision={precision}"])
+            t = troupe_time(binary, job, threads, steps, [*settings_of(net, threads), f"job.precision={precision}"])
             got.setdefault(precision, []).append(t["actors_ms"])
     return got
 

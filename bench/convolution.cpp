@@ -11,7 +11,6 @@
 #include <functional>
 
 #include "ops/conv_algorithm.hpp"
-#include "ops/cpu/bf16_product.hpp"
 #include "ops/device.hpp"
 
 namespace {
@@ -101,9 +100,9 @@ int main(int argc, char** argv) {
     if (argc <= 3 || std::strcmp(argv[3], "bf16") == 0) {  // by tiles, where the processor has them
       const tensor xb = as_bf16(*d, x), dyb = as_bf16(*d, dy);
       tensor yb = as_bf16(*d, y), dxb = as_bf16(*d, dx);
-      told(r.name, "bf16", flops, best_seconds(budget, [&] { cpu::conv_forward_bf16(*d, g, xb, w, bias, yb); }),
-           best_seconds(budget, [&] { cpu::conv_backward_data_bf16(*d, g, dyb, w, dxb); }),
-           best_seconds(budget, [&] { cpu::conv_backward_weights_bf16(*d, g, xb, dyb, dw, false); }));
+      told(r.name, "bf16", flops, best_seconds(budget, [&] { d->conv_forward(g, xb, w, bias, yb); }),
+           best_seconds(budget, [&] { d->conv_backward_data(g, dyb, w, dxb); }),
+           best_seconds(budget, [&] { d->conv_backward_weights(g, xb, dyb, dw); }));
     }
     for (const auto& name : conv_algorithm_names()) {
       g.algorithm = conv_algorithm_named(name);

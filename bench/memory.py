@@ -62,8 +62,8 @@ def main():
     p.add_argument("--nets", default="alexnet,resnet20,cifar10_full,lenet,mlp")
     p.add_argument("--out")
     a = p.parse_args()
-    lines = [f"# Peak memory against PyTorch, {datetime.date.today()}", "",
-             f"{compare.machine()}. One run of `bench/memory.py`: the most a process had resident, MB (10^6 bytes); {STEPS} steps of forward, "
+    ratios = {}
+    lines = [f"{compare.machine()}. One run of `bench/memory.py`: the most a process had resident, MB (10^6 bytes); {STEPS} steps of forward, "
              "backward and update with momentum, fp32.", "",
              "| net | packets = threads | PyTorch, best | PyTorch, settings of bench/compare.py | Troupe, actors | of it tensors (`troupe plan`) | Troupe / PyTorch |",
              "|---|---|---|---|---|---|---|"]
@@ -74,8 +74,12 @@ def main():
             best = min(tuned, *plain.values())
             mb, planned = troupe_mb(a.bin, net, threads)
             lines.append(f"| {compare.NETS[net][0]} | {threads} | {best:.0f} | {tuned:.0f} | {mb:.0f} | {planned:.0f} | {mb / best:.2f} |")
+            ratios.setdefault(compare.NETS[net][0], []).append(f"{mb / best:.2f}")
             print(lines[-1], flush=True)
-    text = "\n".join(lines) + "\n\n**What it does not show.** PyTorch's process includes Python and all of the library (about 200 MB before the\n" \
+    head = [f"# Peak memory against PyTorch, {datetime.date.today()}", "",
+            "**Question.** How much memory does training take at its peak, beside PyTorch, with one packet and with two?",
+            "**Answer.** Of PyTorch's least: " + "; ".join(f"{net} {' and '.join(r)}" for net, r in ratios.items()) + ".", ""]
+    text = "\n".join(head + lines) + "\n\n**What it does not show.** PyTorch's process includes Python and all of the library (about 200 MB before the\n" \
         "first tensor); Troupe's includes its data. Two packets are two half batches whose activations are there at once.\n"
     if a.out:
         with open(a.out, "w") as f:

@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "ops/cpu/bf16x3.hpp"
 #include "ops/cpu/onednn.hpp"
 
 namespace troupe {
@@ -15,11 +16,22 @@ struct row {
 constexpr row rows[] = {{"auto", conv_algorithm::automatic},      {"lowering1", conv_algorithm::lowering1},
                         {"lowering2", conv_algorithm::lowering2}, {"lowering3", conv_algorithm::lowering3},
                         {"direct", conv_algorithm::direct},       {"winograd", conv_algorithm::winograd},
-                        {"onednn", conv_algorithm::onednn}};
+                        {"onednn", conv_algorithm::onednn},       {"bf16x3", conv_algorithm::bf16x3}};
 
 bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
 
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
+
+// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: Winograd's fewer products win where there are so many of
+// them that its transforms cost little; between strides, tiles are moved too often.
+bool by_matrix_unit(const conv_geometry& g, conv_pass pass) {
+  using enum conv_algorithm;
+  const auto in = g.group_channels(), out = g.group_outputs();
+  if (4 * empty_lanes(in) > in || 4 * empty_lanes(out) > out || !why_not(bf16x3, g).empty()) return false;
+  if (pass == conv_pass::backward_weights) return unit_stride(g) || in >= 32;
+  if (in >= 64 && out >= 64 && why_not(winograd, g).empty()) return false;
+  return unit_stride(g) || (pass == conv_pass::forward && in >= 32);
+}
 
 }  // namespace
 
@@ -72,16 +84,18 @@ bool has_f64(conv_algorithm a) {
 
 std::string why_not(conv_algorithm a, const conv_geometry& g) {
   if (a == conv_algorithm::onednn) return cpu::onednn_id().empty() ? "this build has no oneDNN" : "";
+  if (a == conv_algorithm::bf16x3) return cpu::bf16x3_here() == nullptr ? "this machine has no matrix unit for bf16 (AMX)" : "";
   if (a != conv_algorithm::winograd) return {};
   const bool fits = g.kernel_h == 3 && g.kernel_w == 3 && unit_stride(g) && g.dilation_h == 1 && g.dilation_w == 1 &&
                     g.pad_h <= 2 && g.pad_w <= 2;
   return fits ? std::string() : "winograd wants kernel 3, stride 1, dilation 1 and pad 0 to 2";
 }
 
-conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide) {
+conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level) {
   using enum conv_algorithm;
-  if (!wide) return lowering1;
+  if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
+  if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
   // Winograd's transforms pay off only when each of their elements meets many features, and in gradients of weights not at all.
   if (pass != conv_pass::backward_weights && in >= 32 && out >= 32 && why_not(winograd, g).empty()) return winograd;
   if (over_images(g)) return direct;

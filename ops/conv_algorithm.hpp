@@ -1,5 +1,5 @@
 // The table of convolution algorithms: names, what each can do, and the rule behind `auto`. Pure functions of the geometry (and, for
-// `onednn`, of the build), so that every node of a job chooses alike.
+// `onednn`, of the build; for `bf16x3`, of the machine), so that every node of a job chooses alike.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace troupe {
 
 // Changes whenever a row or the rule does: part of the numerics id.
-inline constexpr const char* conv_table_id = "conv5";
+inline constexpr const char* conv_table_id = "conv6";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
@@ -53,8 +53,10 @@ class device;
 // What this pass is computed by there, in f32: what g names, or what `auto` is on that device.
 conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass);
 
-// What `auto` stands for: never automatic, always supported. `wide`: the device has 32 registers of 512 bits, for which `direct` and
-// `winograd` are written.
-conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, bool wide);
+// What a CPU device was made with: 32 registers of 512 bits, for which `direct` and `winograd` are written; tiles of bf16 too.
+enum class cpu_level : std::uint8_t { basic, wide, tiles };
+
+// What `auto` stands for: never automatic, always supported.
+conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level);
 
 }  // namespace troupe

@@ -207,7 +207,7 @@ class device {
 };
 
 // The CPU device: one thread per call, OpenBLAS single-threaded. `isa` names the kernels: "" = the best that this machine has,
-// or "x86-64-v4", "x86-64-v3", "baseline" to pin them, so that unlike machines give like bits. Null when it is not available.
+// or "x86-64-v4-amx", "x86-64-v4", "x86-64-v3", "baseline" to pin them, so that unlike machines give like bits. Null when it is not available.
 std::unique_ptr<device> make_cpu_device(const std::string& isa = "");
 
 // ops/cuda, or ops/cuda_none where the toolkit is absent. make_cuda_device() is null when it cannot; cuda_reason() says why.

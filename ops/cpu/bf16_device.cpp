@@ -71,12 +71,13 @@ void stretches(i64 n, i64 each, F f) {
 
 class bf16_device final : public device {
  public:
-  bf16_device(std::unique_ptr<device> within, const half_kernels& k) : d_(std::move(within)), k_(k) {}
+  bf16_device(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles)
+      : d_(std::move(within)), k_(k), tiles_(tiles) {}
   const device& within() const { return *d_; }
 
   device_kind kind() const override { return d_->kind(); }
   std::string name() const override { return d_->name(); }
-  std::string numerics_id() const override { return d_->numerics_id() + (amx_available() ? "/amx" : ""); }
+  std::string numerics_id() const override { return d_->numerics_id() + (tiles_ ? "/amx" : ""); }
   std::shared_ptr<storage> allocate(std::size_t bytes) override { return d_->allocate(bytes); }
   pool_statistics pool() const override { return d_->pool(); }
   void upload(const void* host, tensor& t) override { d_->upload(host, t); }
@@ -124,16 +125,16 @@ class bf16_device final : public device {
 
   // A sum of products whose factors are f32 is one of f32, wherever it goes.
   void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override {
-    if (any_bf16(a, b)) return gemm_bf16(*this, s, a, b, c);
+    if (any_bf16(a, b)) return gemm_bf16(*this, tiles_, s, a, b, c);
     in_f32 w(*this);
     d_->gemm(s, a, b, w.in_out(c));
   }
   tensor pack(const gemm_spec& s, const tensor& b) override {
-    if (any_bf16(b) && amx_available()) return b;
+    if (any_bf16(b) && tiles_) return b;
     return d_->pack(s, in_f32(*this).in(b));
   }
   void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) override {
-    if (any_bf16(packed)) return gemm_bf16(*this, s, a, packed, c);
+    if (any_bf16(packed)) return gemm_bf16(*this, tiles_, s, a, packed, c);
     in_f32 w(*this);
     d_->gemm_packed(s, w.in(a), packed, w.in_out(c));
   }
@@ -233,13 +234,13 @@ class bf16_device final : public device {
     d_->col2im(g, image, group, w.in(col), w.in_out(dx));
   }
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
-    any_bf16(x, w, y) ? conv_forward_bf16(*this, g, x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
+    any_bf16(x, w, y) ? conv_forward_bf16(*this, tiles_, g, x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
   }
   void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
-    any_bf16(dy, w, dx) ? conv_backward_data_bf16(*this, g, dy, w, dx) : d_->conv_backward_data(g, dy, w, dx);
+    any_bf16(dy, w, dx) ? conv_backward_data_bf16(*this, tiles_, g, dy, w, dx) : d_->conv_backward_data(g, dy, w, dx);
   }
   void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
-    any_bf16(x, dy) ? conv_backward_weights_bf16(*this, g, x, dy, dw, add) : d_->conv_backward_weights(g, x, dy, dw, add);
+    any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, g, x, dy, dw, add) : d_->conv_backward_weights(g, x, dy, dw, add);
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.
@@ -458,12 +459,13 @@ class bf16_device final : public device {
 
   std::unique_ptr<device> d_;
   const half_kernels& k_;
+  const amx_kernels* tiles_;
 };
 
 }  // namespace
 
-std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k) {
-  return std::make_unique<bf16_device>(std::move(within), k);
+std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles) {
+  return std::make_unique<bf16_device>(std::move(within), k, tiles);
 }
 
 const device& without_bf16(const device& d) {

@@ -6,12 +6,14 @@
 
 #include <memory>
 
+#include "ops/cpu/amx.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
 
 namespace troupe::cpu {
 
-std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k);
+// tiles: what products run on, null for the kernels of f32.
+std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles);
 const device& without_bf16(const device& d);  // what with_bf16() was given; else d
 
 }  // namespace troupe::cpu

@@ -33,10 +33,8 @@ void made_in_f32(device& d, tensor& to, F f) {
 
 }  // namespace
 
-bool amx_available() { return amx() != nullptr; }
-
-void gemm_bf16(device& d, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
-  if (const auto* k = amx()) return amx_gemm(d, *k, s, a, b, c);
+void gemm_bf16(device& d, const amx_kernels* tiles, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
+  if (tiles) return amx_gemm(d, *tiles, s, a, b, c);
   const tensor left = rounded(d, a), right = rounded(d, b);
   made_in_f32(d, c, [&](tensor& sums) {
     const bool gaps = s.ldc != 0 && s.ldc != s.n;  // what lies between the rows of c stays
@@ -45,21 +43,24 @@ void gemm_bf16(device& d, const gemm_spec& s, const tensor& a, const tensor& b, 
   });
 }
 
-void conv_forward_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
-  if (const auto* k = amx()) return amx_conv_forward(d, *k, g, x, w, bias, y);
+void conv_forward_bf16(device& d, const amx_kernels* tiles, const conv_geometry& g, const tensor& x, const tensor& w,
+                       const tensor& bias, tensor& y) {
+  if (tiles) return amx_conv_forward(d, *tiles, g, x, w, bias, y);
   const tensor from = rounded(d, x), weights = rounded(d, w);
   made_in_f32(d, y, [&](tensor& to) { d.conv_forward(g, from, weights, bias, to); });
 }
 
-void conv_backward_data_bf16(device& d, const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
-  if (const auto* k = amx()) return amx_conv_backward_data(d, *k, g, dy, w, dx);
+void conv_backward_data_bf16(device& d, const amx_kernels* tiles, const conv_geometry& g, const tensor& dy, const tensor& w,
+                             tensor& dx) {
+  if (tiles) return amx_conv_backward_data(d, *tiles, g, dy, w, dx);
   const tensor from = rounded(d, dy), weights = rounded(d, w);
   made_in_f32(d, dx, [&](tensor& to) { d.conv_backward_data(g, from, weights, to); });
 }
 
-void conv_backward_weights_bf16(device& d, const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
+void conv_backward_weights_bf16(device& d, const amx_kernels* tiles, const conv_geometry& g, const tensor& x, const tensor& dy,
+                                tensor& dw, bool add) {
   assert(dw.type() == dtype::f32);
-  if (const auto* k = amx()) return amx_conv_backward_weights(d, *k, g, x, dy, dw, add);
+  if (tiles) return amx_conv_backward_weights(d, *tiles, g, x, dy, dw, add);
   d.conv_backward_weights(g, rounded(d, x), rounded(d, dy), dw, add);
 }
 

@@ -33,17 +33,18 @@ void conv_batch_pooled(device& d, const kernels<float>& k, const conv_geometry& 
 void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry* window, const float* x,
                          const float* w, const float* dy, const std::int32_t* index, float* dx, float* dw, float* db);
 // Whether all passes of a geometry are those.
-bool all_in_vectors(const conv_geometry& g, bool wide);
+bool all_in_vectors(const conv_geometry& g, cpu_level level);
 
 conv_passes<float> conv_winograd();  // f32 only
+conv_passes<float> conv_bf16x3();    // f32 only, where bf16x3_here()
 // onednn: onednn.hpp, f32 only
 
 // Images that are taken through all passes of a geometry before the next: their activations stay in the second cache, and they are enough
 // for what every call has to do once, such as packing the weights.
-i64 images_at_once(const conv_geometry& g, bool wide);
+i64 images_at_once(const conv_geometry& g, cpu_level level);
 
-// The row for one pass of this geometry; `wide`: kernels for 32 registers of 512 bits.
+// The row for one pass of this geometry;
 template <class T>
-conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, bool wide);
+conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, cpu_level level);
 
 }  // namespace troupe::cpu

@@ -26,7 +26,7 @@ const void* optional_data(const tensor& t) { return t ? t.raw() : nullptr; }
 
 class cpu_device final : public device {
  public:
-  explicit cpu_device(const kernel_set& set) : set_(set) { openblas_set_num_threads(1); }
+  cpu_device(const kernel_set& set, bool tiles) : set_(set), tiles_(tiles) { openblas_set_num_threads(1); }
 
   device_kind kind() const override { return device_kind::cpu; }
   std::string name() const override { return "cpu"; }
@@ -181,24 +181,24 @@ class cpu_device final : public device {
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
     run("conv", y, [&](const auto& k, auto v) {
       using T = decltype(v);
-      passes_of<T>(g, conv_pass::forward, wide())
+      passes_of<T>(g, conv_pass::forward, level())
           .forward(*this, k, g, x.data<T>(), w.data<T>(), static_cast<const T*>(optional_data(bias)), out<T>(y));
     });
   }
   void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
     run("conv", dx, [&](const auto& k, auto v) {
       using T = decltype(v);
-      passes_of<T>(g, conv_pass::backward_data, wide()).backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
+      passes_of<T>(g, conv_pass::backward_data, level()).backward_data(*this, k, g, dy.data<T>(), w.data<T>(), out<T>(dx));
     });
   }
   void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
     run("conv", dw, [&](const auto& k, auto v) {
       using T = decltype(v);
-      passes_of<T>(g, conv_pass::backward_weights, wide())
+      passes_of<T>(g, conv_pass::backward_weights, level())
           .backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw), add);
     });
   }
-  i64 images_at_once(const conv_geometry& g) const override { return cpu::images_at_once(g, wide()); }
+  i64 images_at_once(const conv_geometry& g) const override { return cpu::images_at_once(g, level()); }
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override;
   void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
@@ -386,6 +386,7 @@ class cpu_device final : public device {
   }
 
   bool wide() const { return set_.f32.tile_rows == 14; }
+  cpu_level level() const { return tiles_ ? cpu_level::tiles : wide() ? cpu_level::wide : cpu_level::basic; }
 
  private:
   template <class T>
@@ -424,6 +425,7 @@ class cpu_device final : public device {
   }
 
   const kernel_set& set_;
+  const bool tiles_;
   std::shared_ptr<block_pool> pool_ = std::make_shared<block_pool>();
 };
 
@@ -472,7 +474,7 @@ void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& 
 
 void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                                    tensor& y, tensor& index) {
-  if (!t.pools || y.type() != dtype::f32 || !all_in_vectors(g, wide()))
+  if (!t.pools || y.type() != dtype::f32 || !all_in_vectors(g, level()))
     return device::conv_tail_forward(g, t, x, w, bias, y, index);
   conv_batch_pooled(*this, set_.f32, g, t.window, x.data<float>(), w.data<float>(), static_cast<const float*>(optional_data(bias)),
                     out<float>(y), out<std::int32_t>(index));
@@ -481,7 +483,7 @@ void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, c
 
 void cpu_device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                                     const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) {
-  if (dy.type() != dtype::f32 || !all_in_vectors(g, wide()))
+  if (dy.type() != dtype::f32 || !all_in_vectors(g, level()))
     return device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
   tensor gradient = dy;
   if (t.maps) {
@@ -587,13 +589,16 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
   const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&cpu::without_bf16(d));
   const auto a = algorithm_of(g, pass);
-  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr && cpu->wide()) : a;
+  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr ? cpu->level() : cpu_level::basic) : a;
 }
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
+  const auto make = [](const cpu::kernel_set& set, const cpu::amx_kernels* tiles) {
+    return cpu::with_bf16(std::make_unique<cpu::cpu_device>(set, tiles != nullptr), set.bf16, tiles);
+  };
+  if (cpu::kernels_v4() && cpu::amx() && (isa.empty() || isa == "x86-64-v4-amx")) return make(*cpu::kernels_v4(), cpu::amx());
   for (const cpu::kernel_set* set : {cpu::kernels_v4(), cpu::kernels_v3(), cpu::kernels_baseline()})
-    if (set != nullptr && (isa.empty() || isa == set->isa))
-      return cpu::with_bf16(std::make_unique<cpu::cpu_device>(*set), set->bf16);
+    if (set != nullptr && (isa.empty() || isa == set->isa)) return make(*set, nullptr);
   return nullptr;
 }
 

@@ -1,4 +1,6 @@
 // `troupe pack`, and jobs that read what it wrote.
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/apps/child.hpp"
@@ -48,6 +50,30 @@ TEST_F(pack_command, a_job_trains_to_the_same_weights_from_the_packed_file) {
       EXPECT_EQ(last(got)["weights_sha256"], last(want)["weights_sha256"]);
       EXPECT_EQ(last(got)["test_accuracy"], last(want)["test_accuracy"]);
     }
+}
+
+// A signal in the middle of an epoch: what is left of it, its order and every image's crop are those of the run that nobody stopped.
+TEST_F(pack_command, a_packed_job_goes_on_where_it_was_stopped) {
+  ASSERT_EQ(troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")}).code, 0);
+  const auto job = packed_job(path("data.pack"), "augment = { pad = 1, crop = 8, mirror = true }\n");
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{
+        "train", job, "--json", "--set", "train.finish={steps=2000}", "--set", "train.sampler={kind=\"shuffle\"}"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto unbroken = troupe(with({}));
+  ASSERT_EQ(unbroken.code, 0) << unbroken.out;
+  child c(troupe_program(), with({"--checkpoint", path("c.safetensors")}), folder_);
+  std::string line;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(c.read_line(line));
+  c.send(SIGTERM);
+  const auto stopped = c.wait();
+  ASSERT_TRUE(std::filesystem::exists(path("c.safetensors"))) << stopped.out;
+  const auto resumed = troupe(with({"--resume", path("c.safetensors")}));
+  ASSERT_EQ(resumed.code, 0) << resumed.out;
+  EXPECT_GT(objects(resumed.out).front()["step"], 1);
+  EXPECT_EQ(last(resumed)["weights_sha256"], last(unbroken)["weights_sha256"]);
 }
 
 TEST_F(pack_command, plain_text_says_how_to_use_it) {

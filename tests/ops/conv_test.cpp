@@ -226,8 +226,8 @@ TEST(convolution, auto_is_a_supported_algorithm_for_every_geometry) {
   for (int i = 0; i < 2000; ++i) {
     const conv_geometry g = random_geometry(r);
     for (const auto pass : {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights})
-      for (const bool wide : {false, true}) {
-        const auto a = automatic_choice(g, pass, wide);
+      for (const auto level : {cpu_level::basic, cpu_level::wide, cpu_level::tiles}) {
+        const auto a = automatic_choice(g, pass, level);
         EXPECT_NE(a, conv_algorithm::automatic);
         EXPECT_EQ(why_not(a, g), "") << text_of(g);
       }

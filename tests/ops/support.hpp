@@ -14,7 +14,7 @@ namespace troupe::test {
 
 inline std::vector<std::unique_ptr<device>> all_devices() {
   std::vector<std::unique_ptr<device>> all;
-  for (const char* isa : {"baseline", "x86-64-v3", "x86-64-v4"})
+  for (const char* isa : {"baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"})
     if (auto d = make_cpu_device(isa)) all.push_back(std::move(d));
   return all;
 }
