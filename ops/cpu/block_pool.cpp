@@ -1,11 +1,31 @@
 #include "ops/cpu/block_pool.hpp"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <new>
 
 namespace troupe::cpu {
+
+namespace {
+
+// Large blocks lie on huge pages where the system has some to give: kernels walk through them in steps of whole small pages, channel by channel, and
+// would look each of these up. Only what lies inside the block is asked for, so it takes no more memory.
+void* aligned_memory(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t{1} << 21, line = 64;
+  if (bytes < huge) return std::aligned_alloc(line, bytes);
+  void* memory = std::aligned_alloc(huge, bytes);
+#ifdef MADV_HUGEPAGE
+  if (memory != nullptr) (void)::madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a wish: nothing depends on it
+#endif
+  return memory;
+}
+
+}  // namespace
 
 // The allocator of a shared_ptr's control block: it places it in the header of the memory block itself, and returns that to the
 // pool when the control block goes, which is the last thing that happens to it. It keeps the pool alive.
@@ -67,7 +87,7 @@ std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
   }
   if (b == nullptr) {
-    void* memory = std::aligned_alloc(64, header + size + 64);
+    void* memory = aligned_memory(header + size + 64);
     if (memory == nullptr) throw std::bad_alloc();
     b = new (memory) block{};
     b->size_class = size_class;
