@@ -11,6 +11,7 @@
 #include "ops/cpu/gemm.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/cpu/onednn.hpp"
+#include "ops/cpu/pool_taps.hpp"
 
 namespace troupe {
 
@@ -532,30 +533,6 @@ void cpu_device::col2im(const conv_geometry& g, i64 image, i64 group, const tens
     each_patch_element(
         g, [&](i64 at, i64 element) { to[element] += from[at]; }, [](i64) {});
   });
-}
-
-// The outputs o of a row with 0 <= o * stride + tap - pad < width, for each tap.
-std::vector<tap_range> tap_ranges(const pool_geometry& g) {
-  std::vector<tap_range> taps;
-  for (i64 j = 0; j < g.kernel_w; ++j) {
-    const i64 first = g.pad_w - j, last = g.width - 1 + g.pad_w - j;
-    const i64 low = std::min(first <= 0 ? 0 : (first + g.stride_w - 1) / g.stride_w, g.out_w);
-    const i64 high = std::min(last < 0 ? 0 : last / g.stride_w + 1, g.out_w);
-    taps.push_back({low, std::max(low, high)});
-  }
-  return taps;
-}
-
-// The extent of each output's window along its row: clipped at the image, or at image plus padding.
-template <class T>
-std::vector<T> column_extents(const pool_geometry& g) {
-  std::vector<T> extents;
-  for (i64 o = 0; o < g.out_w; ++o) {
-    const i64 start = o * g.stride_w - g.pad_w;
-    const i64 end = std::min(start + g.kernel_w, g.width + (g.count_padding ? g.pad_w : 0));
-    extents.push_back(static_cast<T>(end - (g.count_padding ? start : std::max<i64>(start, 0))));
-  }
-  return extents;
 }
 
 void cpu_device::max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) {
