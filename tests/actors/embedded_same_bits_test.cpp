@@ -91,7 +91,9 @@ TEST(embedded_same_bits, bf16) {
   double learnt = 0, learnt_narrow = 0;
   for (int i = 0; i < 40; ++i) {
     const double want = wide.step(), got = narrow.step();
-    if (i < 5) { EXPECT_NEAR(got, want, 0.02 * want) << "step " << i; }
+    if (i < 5) {
+      EXPECT_NEAR(got, want, 0.02 * want) << "step " << i;
+    }
     if (i >= 20) learnt += want, learnt_narrow += got;
   }
   EXPECT_NEAR(learnt_narrow, learnt, 0.25 * learnt);
