@@ -59,19 +59,24 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
     r.text = all;
     return r;
   };
-  // The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again.
+  // The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again, and so is
+  // what finds the last switch still under way.
   const auto patiently = [&](const std::string& line) {
     auto r = whole(line);
     for (const auto end = std::chrono::steady_clock::now() + 20s;
-         r.text.find("not come to it yet") != std::string::npos && std::chrono::steady_clock::now() < end;)
+         (r.text.find("not come to it yet") != std::string::npos || r.text.find("is under way") != std::string::npos) &&
+         std::chrono::steady_clock::now() < end;)
       r = whole(line);
     return r;
   };
   EXPECT_NE(whole("watch loss 5").text.find("loss"), std::string::npos);
   EXPECT_NE(patiently("mode ssp staleness=2").text.find("mode ssp staleness=2 from step"), std::string::npos);
   EXPECT_NE(patiently("staleness").text.find("conv1.weight"), std::string::npos);
-  EXPECT_NE(patiently("set train.sync.staleness inf").text.find("staleness=inf"), std::string::npos);
-  EXPECT_NE(patiently("mode nonsense").text.find("unknown mode"), std::string::npos);
+  for (const auto& [line, answer] :
+       {std::pair{"set train.sync.staleness inf", "staleness=inf"}, {"mode nonsense", "unknown mode"}}) {
+    const auto all = patiently(line).text;
+    EXPECT_NE(all.find(answer), std::string::npos) << line << ": " << all;
+  }
   EXPECT_EQ(text.run("pause").how, repl_reply::kind::ok);
   EXPECT_TRUE(wait_for("paused"));
   EXPECT_EQ(text.run("resume").how, repl_reply::kind::ok);

@@ -36,7 +36,7 @@ const row rows[] = {
     {"negative seed", 3, "seed = -1", "3:1", "'seed' must be between 0 and"},
     {"a date", 3, "seed = 2020-01-01", "3:1", "it is a date or time"},
     {"bad device", 4, "devices = [\"tpu:0\"]", "4:1", "bad device 'tpu:0'"},
-    {"precision that is not there", 4, "precision = \"fp16\"", "4:1", "precision = \"fp16\""},
+    {"precision that is not there", 4, "precision = \"fp16\"", "4:1", "unknown precision 'fp16' (there is: fp32, f64, bf16)"},
     {"precision of another type", 4, "precision = 16", "4:1", "'precision' must be a string, it is an integer"},
     {"unknown source", 6, "source = \"synthetik\"", "6:1", "unknown source 'synthetik'; did you mean 'synthetic'?"},
     {"no source", 6, "", "5:2", "[data]: it needs a source"},
