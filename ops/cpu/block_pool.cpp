@@ -18,9 +18,10 @@ namespace {
 void* aligned_memory(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{1} << 21, line = 64;
   if (bytes < huge) return std::aligned_alloc(line, bytes);
-  void* memory = std::aligned_alloc(huge, bytes);
+  void* memory = nullptr;  // aligned_alloc would want a multiple of the alignment
+  if (::posix_memalign(&memory, huge, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-  if (memory != nullptr) (void)::madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a wish: nothing depends on it
+  (void)::madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a wish: nothing depends on it
 #endif
   return memory;
 }
