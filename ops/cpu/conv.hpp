@@ -43,7 +43,7 @@ conv_passes<float> conv_bf16x3();    // f32 only, where bf16x3_here()
 // for what every call has to do once, such as packing the weights.
 i64 images_at_once(const conv_geometry& g, cpu_level level);
 
-// The row for one pass of this geometry;
+// The row for one pass of this geometry.
 template <class T>
 conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, cpu_level level);
 
