@@ -42,16 +42,18 @@ layer_work work_of(const prepared_job& j, const std::string& names) {
     w.forward_flops += flops;
     if (back) w.backward_flops += flops * ((l != &head || grad_in > 0 ? 1 : 0) + (l->params.empty() ? 0 : 1));
   }
-  w.forward_bytes = elements(head.in) + params + elements(tail.out);
+  const double size = static_cast<double>(size_of(j.spec.type())),
+               of_params = params * static_cast<double>(size_of(j.spec.parameter_type()));
+  w.forward_bytes = (elements(head.in) + elements(tail.out)) * size + of_params;
   if (back) {
-    w.backward_bytes =
-        elements(tail.out) + grad_in + params * (grad_in > 0 ? 2 : 1);  // gradients of the parameters, and they themselves
-    if (head.maths->backward_needs(head.in).inputs) w.backward_bytes += elements(head.in);
-    if (tail.maths->backward_needs(tail.in).outputs) w.backward_bytes += elements(tail.out);
+    double activations = elements(tail.out) + grad_in;
+    if (head.maths->backward_needs(head.in).inputs) activations += elements(head.in);
+    if (tail.maths->backward_needs(tail.in).outputs) activations += elements(tail.out);
+    w.backward_bytes = activations * size + of_params * (grad_in > 0 ? 2 : 1);  // gradients of the parameters, and they themselves
   }
-  const double packets = j.plan.packets, size = static_cast<double>(size_of(j.spec.type()));
+  const double packets = j.plan.packets;
   w.forward_flops *= packets, w.backward_flops *= packets;
-  w.forward_bytes *= packets * size, w.backward_bytes *= packets * size;
+  w.forward_bytes *= packets, w.backward_bytes *= packets;
   return w;
 }
 

@@ -5,11 +5,11 @@
 // Planes of a block of images lie on one grid behind each other, with zeros of dy where the grid has no output, so that a move never
 // brings anything in from outside. Nothing is lowered: an element is stored once for each pass (twice or more only where a group has few channels).
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <vector>
 
 #include "ops/conv_algorithm.hpp"
+#include "ops/converted.hpp"
 #include "ops/cpu/amx_grid.hpp"
 #include "ops/cpu/amx_ops.hpp"
 
@@ -30,7 +30,7 @@ std::uint16_t* at(tensor& t) { return static_cast<std::uint16_t*>(t.raw_mutable(
 class staged {
  public:
   // `margin`: zeros before the first pixel and behind the last one that a tile may read.
-  staged(device& d, i64 planes, i64 pixels, i64 margin) : planes_(planes), pixels_(pixels), margin_(up(margin, 32)) {
+  staged(device& d, i64 planes, i64 pixels, i64 margin) : planes_(planes), margin_(up(margin, 32)) {
     pitch_ = up(margin_ + pixels + margin + 64, 64) + 32;  // rows of tiles should not fall on the same sets of the cache
     memory_ = words(d, up(planes, 32) * pitch_);
     std::memset(memory_.raw_mutable(), 0, memory_.bytes());
@@ -51,17 +51,9 @@ class staged {
   i64 margin() const { return margin_; }
 
  private:
-  i64 planes_, pixels_, margin_, pitch_ = 0;
+  i64 planes_, margin_, pitch_ = 0;
   tensor memory_;
 };
-
-// A bf16 copy of a tensor that is f32 (checks; jobs in bf16 have none).
-tensor as_bf16(device& d, const tensor& t) {
-  if (t.type() == dtype::bf16) return t;
-  tensor r = tensor::allocate(d, t.dims(), dtype::bf16);
-  d.copy(t, r);
-  return r;
-}
 
 class convolver {
  public:
@@ -74,7 +66,7 @@ class convolver {
   }
 
   void forward(const tensor& x_in, const tensor& w, const tensor& bias, tensor& y) {
-    const tensor x = as_bf16(d_, x_in);
+    const tensor x = converted_to(d_, x_in, dtype::bf16);
     const auto* from = static_cast<const std::uint16_t*>(x.raw());
     const float* b = bias ? bias.data<float>() : nullptr;
     set_sums(s_.channels);
@@ -96,7 +88,7 @@ class convolver {
   }
 
   void backward_data(const tensor& dy_in, const tensor& w, tensor& dx) {
-    const tensor dy = as_bf16(d_, dy_in);
+    const tensor dy = converted_to(d_, dy_in, dtype::bf16);
     const auto* from = static_cast<const std::uint16_t*>(dy.raw());
     set_sums(g_.group_outputs());
     staged planes(d_, g_.group_outputs(), images_ * s_.pixels(), s_.most_shift());
@@ -127,7 +119,7 @@ class convolver {
   }
 
   void backward_weights(const tensor& x_in, const tensor& dy_in, tensor& dw, bool add) {
-    const tensor x = as_bf16(d_, x_in), dy = as_bf16(d_, dy_in);
+    const tensor x = converted_to(d_, x_in, dtype::bf16), dy = converted_to(d_, dy_in, dtype::bf16);
     const i64 outputs = up(g_.group_outputs(), 16), channels = up(s_.channels, 16);
     const i64 most = images_ * s_.pixels();
     staged in(d_, s_.channels, most, s_.most_shift()), out(d_, g_.group_outputs(), most, 0);
@@ -175,26 +167,32 @@ class convolver {
     return i < 0 || j < 0 ? -1 : (c.plane * g_.kernel_h + i) * g_.kernel_w + j;
   }
 
+  // The places [first, last) of an axis of the grid that lie inside the image, of a channel that begins at pixel `begin` of it.
+  struct places {
+    i64 first, last;
+  };
+  static places inside(i64 begin, i64 stride, i64 extent, i64 all) {
+    const i64 first = begin >= 0 ? 0 : (-begin + stride - 1) / stride;
+    return {first, begin >= extent ? first : std::min(all, (extent - 1 - begin) / stride + 1)};
+  }
+
   void put_input(const std::uint16_t* x, i64 n, i64 images, i64 group, staged& planes) const {
     for (i64 v = 0; v < s_.channels; ++v) {
       const auto c = channel_of(v);
       const i64 row = s_.rows.offsets[c.row] - g_.pad_h, column = s_.columns.offsets[c.column] - g_.pad_w;
-      const i64 first = column >= 0 ? 0 : (-column + g_.stride_w - 1) / g_.stride_w;  // of the grid, inside the image
-      const i64 last = column >= g_.width ? first : std::min(s_.width, (g_.width - 1 - column) / g_.stride_w + 1);
+      const auto [first, last] = inside(column, g_.stride_w, g_.width, s_.width);
+      const auto [top, bottom] = inside(row, g_.stride_h, g_.height, s_.height);
+      if (first >= last) continue;
       for (i64 i = 0; i < images; ++i) {
         const auto* plane = x + ((n + i) * g_.channels + group * g_.group_channels() + c.plane) * g_.height * g_.width;
         if (g_.stride_w == 1) {
-          const i64 top = row >= 0 ? 0 : (-row + g_.stride_h - 1) / g_.stride_h;
-          const i64 bottom = row >= g_.height ? top : std::min(s_.height, (g_.height - 1 - row) / g_.stride_h + 1);
-          if (first < last && top < bottom)
+          if (top < bottom)
             k_.copy_rows(bottom - top, last - first, plane + (row + top * g_.stride_h) * g_.width + column + first,
                          g_.stride_h * g_.width, planes.plane(v) + i * s_.pixels() + top * s_.width + first, s_.width);
           continue;
         }
-        for (i64 r = 0; r < s_.height; ++r) {
-          const i64 at_row = row + r * g_.stride_h;
-          if (at_row < 0 || at_row >= g_.height || first >= last) continue;
-          const auto* from = plane + at_row * g_.width + column + first * g_.stride_w;
+        for (i64 r = top; r < bottom; ++r) {
+          const auto* from = plane + (row + r * g_.stride_h) * g_.width + column + first * g_.stride_w;
           auto* to = planes.plane(v) + i * s_.pixels() + r * s_.width + first;
           for (i64 p = 0; p < last - first; ++p) to[p] = from[p * g_.stride_w];
         }
@@ -226,12 +224,10 @@ class convolver {
   void take_channel(i64 v, const float* sums, float* to) const {
     const auto c = channel_of(v);
     const i64 row = s_.rows.offsets[c.row] - g_.pad_h, column = s_.columns.offsets[c.column] - g_.pad_w;
-    const i64 first = column >= 0 ? 0 : (-column + g_.stride_w - 1) / g_.stride_w;
-    const i64 last = column >= g_.width ? first : std::min(s_.width, (g_.width - 1 - column) / g_.stride_w + 1);
-    for (i64 r = 0; r < s_.height; ++r) {
-      const i64 at_row = row + r * g_.stride_h;
-      if (at_row < 0 || at_row >= g_.height) continue;
-      float* line = to + at_row * g_.width + column;
+    const auto [first, last] = inside(column, g_.stride_w, g_.width, s_.width);
+    const auto [top, bottom] = inside(row, g_.stride_h, g_.height, s_.height);
+    for (i64 r = top; r < bottom; ++r) {
+      float* line = to + (row + r * g_.stride_h) * g_.width + column;
       for (i64 p = first; p < last; ++p) line[p * g_.stride_w] += sums[r * s_.width + p];
     }
   }

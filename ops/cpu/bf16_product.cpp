@@ -3,30 +3,21 @@
 
 #include <cassert>
 
+#include "ops/converted.hpp"
 #include "ops/cpu/amx_ops.hpp"
 
 namespace troupe::cpu {
 
 namespace {
 
-tensor like(device& d, const tensor& t, dtype type) { return tensor::allocate(d, t.dims(), type); }
-
 // The values of `t` as a product sees them, in f32.
-tensor rounded(device& d, const tensor& t) {
-  tensor narrow = t, wide = like(d, t, dtype::f32);
-  if (t.type() != dtype::bf16) {
-    narrow = like(d, t, dtype::bf16);
-    d.copy(t, narrow);
-  }
-  d.copy(narrow, wide);
-  return wide;
-}
+tensor rounded(device& d, const tensor& t) { return converted_to(d, converted_to(d, t, dtype::bf16), dtype::f32); }
 
 // Calls f with an f32 tensor for what is to become `to`.
 template <class F>
 void made_in_f32(device& d, tensor& to, F f) {
   if (to.type() == dtype::f32) return f(to);
-  tensor wide = like(d, to, dtype::f32);
+  tensor wide = tensor::allocate(d, to.dims(), dtype::f32);
   f(wide);
   d.copy(wide, to);
 }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ops/converted.hpp"
+
 namespace troupe {
 
 namespace {
@@ -27,12 +29,7 @@ filler_spec filler_of(const options& table, std::int64_t units) {
 constexpr std::int64_t few_columns = 128;
 
 // Weights as the factor of many products whose other one is of type t: rounded once.
-tensor factor(device& d, const tensor& w, dtype t) {
-  if (t != dtype::bf16) return w;
-  tensor rounded = tensor::allocate(d, w.dims(), t);
-  d.copy(w, rounded);
-  return rounded;
-}
+tensor factor(device& d, const tensor& w, dtype t) { return t == dtype::bf16 ? converted_to(d, w, t) : w; }
 
 tensor from(const tensor& t, std::int64_t begin) { return t.slice(begin, shape{t.count() - begin}); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/converted.hpp"
 #include "ops/device.hpp"
 #include "runtime/data/random.hpp"
 #include "runtime/graph/wording.hpp"
@@ -80,9 +81,7 @@ void text_generator::read(std::int32_t id) {
     before = std::move(after);
   }
   ++at_;
-  const auto& made = out[static_cast<std::size_t>(scores_.layer)][scores_.output];
-  tensor scores = tensor::allocate(*dev_, made.dims(), dtype::f32);
-  dev_->copy(made, scores);
+  const tensor scores = converted_to(*dev_, out[static_cast<std::size_t>(scores_.layer)][scores_.output], dtype::f32);
   std::vector<float> values(static_cast<std::size_t>(scores.count()));
   dev_->download(scores, values.data());
   last_.assign(values.begin(), values.end());

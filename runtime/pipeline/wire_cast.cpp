@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/converted.hpp"
 #include "ops/device.hpp"
 
 namespace troupe {
@@ -64,12 +65,6 @@ void read(const tensor& from, wire_format f, tensor& to) {
   }
 }
 
-tensor as_f32(device& d, const tensor& from) {
-  tensor wide = tensor::allocate(d, from.dims(), dtype::f32);
-  d.copy(from, wide);
-  return wide;
-}
-
 }  // namespace
 
 tensor declare_for_wire(const shape& s, dtype t, wire_format f) { return tensor::declare(wire_dims(f, s), wire_dtype(f, t)); }
@@ -77,7 +72,7 @@ tensor declare_for_wire(const shape& s, dtype t, wire_format f) { return tensor:
 tensor to_wire(device& d, const tensor& from, wire_format f) {
   if (f == wire_format::as_is || !from) return from;
   if (from.type() == wire_dtype(f, from.type())) return from;  // bf16 as it is
-  if (from.type() == dtype::bf16) return to_wire(d, as_f32(d, from), f);
+  if (from.type() == dtype::bf16) return to_wire(d, converted_to(d, from, dtype::f32), f);
   auto to = declare_for_wire(from.dims(), from.type(), f);
   to.back(d);
   from.type() == dtype::f64 ? write<double>(from, f, to) : write<float>(from, f, to);
