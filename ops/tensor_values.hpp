@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/cpu/bf16.hpp"
+#include "ops/bf16.hpp"
 #include "ops/tensor.hpp"
 
 namespace troupe {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cassert>
 
-#include "ops/cpu/bf16.hpp"
+#include "ops/bf16.hpp"
 #include "ops/cpu/bf16_product.hpp"
 
 namespace troupe::cpu {

@@ -1,4 +1,4 @@
-// bf16 as arrays of its bits (ops/cpu/bf16.hpp): conversions, and what needs no arithmetic.
+// bf16 as arrays of its bits (ops/bf16.hpp): conversions, and what needs no arithmetic.
 
 inline std::uint32_t bits_from(float x) {
   std::uint32_t u;

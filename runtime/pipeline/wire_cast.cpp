@@ -1,27 +1,19 @@
 #include "runtime/pipeline/wire_cast.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "ops/bf16.hpp"
 #include "ops/converted.hpp"
 #include "ops/device.hpp"
 
 namespace troupe {
 namespace {
 
-std::uint16_t to_bf16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  if (std::isnan(x))
-    return static_cast<std::uint16_t>(bits >> 16 | 0x40);  // stays one, though its upper half may be that of an infinity
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-float from_bf16(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }
-
 template <class T>
 void write_bf16(const T* x, std::int64_t n, std::uint16_t* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = to_bf16(static_cast<float>(x[i]));
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to_bf16(static_cast<float>(x[i])).bits;
 }
 
 template <class T>
@@ -54,7 +46,7 @@ void read(const tensor& from, wire_format f, tensor& to) {
   const auto rows = to.dims()[0], each = to.dims().count_from(1);
   if (f == wire_format::bf16) {
     const auto* in = static_cast<const std::uint16_t*>(from.raw());
-    for (std::int64_t i = 0; i < to.count(); ++i) out[i] = static_cast<T>(from_bf16(in[i]));
+    for (std::int64_t i = 0; i < to.count(); ++i) out[i] = static_cast<T>(to_float(bf16{in[i]}));
     return;
   }
   for (std::int64_t r = 0; r < rows; ++r) {

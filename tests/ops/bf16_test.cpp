@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/bf16.hpp"
 #include "ops/conv_algorithm.hpp"
-#include "ops/cpu/bf16.hpp"
 #include "ops/cpu/bf16_product.hpp"
 #include "ops/tensor_values.hpp"
 #include "tests/ops/support.hpp"
