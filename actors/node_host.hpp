@@ -56,6 +56,9 @@ struct seat {
   std::string name;
   std::uint32_t slots = 1;  // more than one: jobs go to as many sub-solver actors; else they run in the role's own actor
   std::uint32_t incarnation = 0;
+  // Its own jobs wait while sub-solvers have some that no thread has begun: sums and updates of a step that fill the threads when the last
+  // packets leave some of them idle. Only where those packets wait for it in the end.
+  bool gives_way = false;
   std::unique_ptr<role> value;
 };
 

@@ -11,6 +11,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       id_(s.id),
       incarnation_(s.incarnation),
       slots_(s.slots),
+      gives_way_(s.gives_way),
       name_(std::move(s.name)),
       role_(std::move(s.value)) {
   compat::ignore_unknown(*this);
@@ -18,7 +19,8 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
 
 caf::behavior role_actor::make_behavior() {
   if (slots_ > 1) {
-    for (std::uint32_t i = 0; i < slots_; ++i) solvers_.push_back(spawn<sub_solver>(job_, caf::actor{this}, id_, name_));
+    queues_ = std::vector<solver_queue>(slots_);
+    for (auto& q : queues_) solvers_.push_back(spawn<sub_solver>(job_, caf::actor{this}, q, id_, name_));
   }
   publish(job_->now());
   return {
@@ -123,6 +125,7 @@ void role_actor::hand_to_role(envelope& e) {
   }
   ++messages_;
   step_ = e.h.step;
+  if (std::holds_alternative<adopt>(e.body)) gives_way_ = false;  // the new mode may not wait for its workers
   const time_point now = job_->now();
   try {
     role_->on(e, now, out_);
@@ -161,6 +164,7 @@ void role_actor::perform(run_effect& x) {
     jobs_.push_back(std::move(x));
   } else {
     const auto slot = x.slot % solvers_.size();
+    queues_[slot].given(*job_);
     compat::post(solvers_[slot], job_request{std::move(x), role_}, context());
   }
 }
@@ -210,7 +214,7 @@ void role_actor::pump() {
   for (;;) {
     if (ran_) tell_finished(*std::exchange(ran_, std::nullopt));
     if (next_job_ == jobs_.size() || job_->ended.load(std::memory_order_relaxed)) break;
-    if (slice_over_) {
+    if (slice_over_ || waits(jobs_[next_job_])) {
       yield_ = true;
       return continue_later();
     }
@@ -218,6 +222,11 @@ void role_actor::pump() {
     if (ran_ && !mailbox().empty()) return continue_later();
   }
   if (stopping_) quit();
+}
+
+bool role_actor::waits(const run_effect& r) const {
+  constexpr double long_one = 16 << 20;  // bytes: what is over sooner than others can take a thread is not worth a turn
+  return gives_way_ && r.cost.bytes >= long_one && job_->ready.load(std::memory_order_relaxed) > 0;
 }
 
 void role_actor::run_next() {

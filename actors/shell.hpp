@@ -6,6 +6,7 @@
 //   * With one slot, jobs run here, in order. A message that arrived while a job ran reaches the role before that job's
 //     `finished`, so that the role chooses its next job knowing everything.
 //   * After `time_slice` of jobs the actor goes to the end of the scheduler's queue, and looks at its mailbox before it goes on.
+//   * A role that gives way goes there too, before a long job, while a sub-solver has a job that no thread has begun.
 //   * An exception of the role or of its job becomes the event "error", and the role hears nothing more.
 //   * A message is gone before the effects of its on() take place: what it brought is then the role's alone, or whoever's it has been sent
 //     to, and can be worked on in place (tensor::reclaim).
@@ -55,6 +56,7 @@ class role_actor final : public compat::base_actor {
   void perform(stop_effect& x);
 
   void pump();
+  bool waits(const run_effect& r) const;  // gives way to sub-solvers
   void run_next();
   void continue_later();
 
@@ -72,9 +74,11 @@ class role_actor final : public compat::base_actor {
   const role_id id_;
   const std::uint32_t incarnation_;
   const std::uint32_t slots_;
+  bool gives_way_;
   const std::string name_;
   std::shared_ptr<role> role_;
-  std::vector<caf::actor> solvers_;  // empty: jobs run here
+  std::vector<solver_queue> queues_;  // of the sub-solvers
+  std::vector<caf::actor> solvers_;   // empty: jobs run here
   effects out_;
 
   std::vector<run_effect> jobs_;  // [next_job_, end) wait to run here

@@ -19,15 +19,19 @@ job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const
   return answer;
 }
 
-sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, role_id id, std::string name)
-    : compat::base_actor(c), job_(std::move(j)), owner_(std::move(owner)), id_(id), role_name_(std::move(name)) {
+sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
+                       std::string name)
+    : compat::base_actor(c), job_(std::move(j)), owner_(std::move(owner)), queue_(queue), id_(id), role_name_(std::move(name)) {
   compat::ignore_unknown(*this);
 }
 
 caf::behavior sub_solver::make_behavior() {
   return {[this](const job_request& r) {
     if (job_->ended.load(std::memory_order_relaxed)) return;
-    compat::post(owner_, run_job(*job_, id_, role_name_, r.run), context());
+    queue_.begun(*job_);
+    job_answer a = run_job(*job_, id_, role_name_, r.run);
+    queue_.finished(*job_);
+    compat::post(owner_, std::move(a), context());
   }};
 }
 

@@ -78,6 +78,14 @@ conv_choice choice_of(const conv_geometry& g) {
   return c;
 }
 
+bool blocks_between(const conv_geometry& from, const conv_geometry& to) {
+  constexpr std::int64_t widest_block = 16;
+  bool all = from.outputs % widest_block == 0;
+  for (const auto p : conv_passes_all)
+    for (const auto& g : {from, to}) all = all && algorithm_of(g, p) == conv_algorithm::onednn;
+  return all;
+}
+
 bool has_f64(conv_algorithm a) {
   return a == conv_algorithm::lowering1 || a == conv_algorithm::lowering2 || a == conv_algorithm::lowering3;
 }

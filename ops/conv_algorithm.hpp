@@ -12,7 +12,7 @@
 namespace troupe {
 
 // Changes whenever a row or the rule does: part of the numerics id.
-inline constexpr const char* conv_table_id = "conv6";
+inline constexpr const char* conv_table_id = "conv7";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
@@ -45,6 +45,10 @@ bool has_f64(conv_algorithm a);  // the others compute f64 as lowering1 does
 
 // Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it supports. Batch and extents do not matter.
 std::string why_not(conv_algorithm a, const conv_geometry& g);
+
+// Whether `from` may leave its y to `to` as the device likes it (conv_geometry::own_y and own_x): all passes of both are named `onednn`,
+// and features fill the blocks that the library lays them in.
+bool blocks_between(const conv_geometry& from, const conv_geometry& to);
 
 // Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
 bool over_images(const conv_geometry& g);

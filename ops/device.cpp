@@ -86,4 +86,13 @@ void device::conv_backward_weights(const conv_geometry& g, const tensor& x, cons
   });
 }
 
+void device::conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db, bool add) {
+  if (db.backed()) {
+    tensor made = add ? tensor::allocate(*this, db.dims(), db.type()) : db;
+    reduce_sum(g.batch, g.outputs, g.pixels(), dy, made);
+    if (add) axpy(1.0, made, db);
+  }
+  if (dw.backed()) conv_backward_weights(g, x, dy, dw, add);
+}
+
 }  // namespace troupe

@@ -114,6 +114,9 @@ class device {
   virtual void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y);
   virtual void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx);
   virtual void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add = false);
+  // Those of weights and bias, of which those are made that are backed.
+  virtual void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
+                                        bool add);
   // A convolution and its tail, block by block of images, so that what lies between stays in the cache and nobody else sees it. index (i32,
   // of y's shape): as max_pool makes it; empty when nothing is pooled. Backward has y and index from there; dx, dw and db (of the bias)
   // are made when they are backed. A batch is cut alike whatever its tail: so its gradients are those of the parts one after the other.

@@ -67,18 +67,13 @@ void device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const
 
 void device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                                 const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) {
-  tensor sums, mapped, bias;
+  tensor sums, mapped;
   each_block(*this, g, t, [&](const image_block& b) {
     const bool first = b.first == 0;
     if (first && (t.pools || t.maps)) sums = tensor::allocate(*this, shape{b.g.batch * b.z}, dy.type());
     if (first && t.pools && t.maps) mapped = tensor::allocate(*this, shape{b.g.batch * b.y}, dy.type());
     const tensor gradient = gradient_of_sums(*this, b, t, y, index, dy, sums, mapped);
-    if (db.backed()) {
-      if (!first && !bias) bias = tensor::allocate(*this, db.dims(), db.type());
-      reduce_sum(b.g.batch, g.outputs, g.pixels(), gradient, first ? db : bias);
-      if (!first) axpy(1.0, bias, db);
-    }
-    if (dw.backed()) conv_backward_weights(b.g, b.of(x, b.x), gradient, dw, !first);
+    conv_backward_parameters(b.g, b.of(x, b.x), gradient, dw, db, !first);
     if (dx.backed()) {
       tensor to = b.of(dx, b.x);
       conv_backward_data(b.g, gradient, w, to);

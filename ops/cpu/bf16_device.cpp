@@ -23,6 +23,12 @@ bool all_bf16(const Tensor&... t) {
   return ((t.type() == dtype::bf16) && ...);
 }
 
+// What lies between two convolutions, lies as everywhere: these have no layout of their own.
+conv_geometry in_planes(conv_geometry g) {
+  g.own_x = g.own_y = false;
+  return g;
+}
+
 const half* bits(const tensor& t) { return &t.data<bf16>()->bits; }
 half* bits(tensor& t) { return &t.mutable_data<bf16>()->bits; }
 
@@ -234,13 +240,14 @@ class bf16_device final : public device {
     d_->col2im(g, image, group, w.in(col), w.in_out(dx));
   }
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
-    any_bf16(x, w, y) ? conv_forward_bf16(*this, tiles_, g, x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
+    any_bf16(x, w, y) ? conv_forward_bf16(*this, tiles_, in_planes(g), x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
   }
   void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) override {
-    any_bf16(dy, w, dx) ? conv_backward_data_bf16(*this, tiles_, g, dy, w, dx) : d_->conv_backward_data(g, dy, w, dx);
+    any_bf16(dy, w, dx) ? conv_backward_data_bf16(*this, tiles_, in_planes(g), dy, w, dx) : d_->conv_backward_data(g, dy, w, dx);
   }
   void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
-    any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, g, x, dy, dw, add) : d_->conv_backward_weights(g, x, dy, dw, add);
+    any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, in_planes(g), x, dy, dw, add)
+                    : d_->conv_backward_weights(g, x, dy, dw, add);
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.

@@ -199,6 +199,8 @@ class cpu_device final : public device {
           .backward_weights(*this, k, g, x.data<T>(), dy.data<T>(), out<T>(dw), add);
     });
   }
+  void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
+                                bool add) override;
   i64 images_at_once(const conv_geometry& g) const override { return cpu::images_at_once(g, level()); }
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override;
@@ -494,6 +496,15 @@ void cpu_device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, 
   const auto wanted = [](tensor& made) { return made.backed() ? out<float>(made) : nullptr; };
   conv_batch_backward(*this, set_.f32, g, t.pools ? &t.window : nullptr, x.data<float>(), w.data<float>(), gradient.data<float>(),
                       t.pools ? index.data<std::int32_t>() : nullptr, wanted(dx), wanted(dw), wanted(db));
+}
+
+// oneDNN makes both gradients at once, from dy as it likes to read it.
+void cpu_device::conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
+                                          bool add) {
+  if (dy.type() != dtype::f32 || !db.backed() || algorithm_of(g, conv_pass::backward_weights) != conv_algorithm::onednn)
+    return device::conv_backward_parameters(g, x, dy, dw, db, add);
+  tensor to = dw.backed() ? dw : tensor::allocate(*this, shape{g.outputs * g.patch()}, dy.type());
+  conv_onednn_parameters(*this, set_.f32, g, x.data<float>(), dy.data<float>(), out<float>(to), out<float>(db), add);
 }
 
 // Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and

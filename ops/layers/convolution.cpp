@@ -3,155 +3,92 @@
 //           w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
 //   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
-#include "ops/conv_algorithm.hpp"
-#include "ops/layers/activation.hpp"
+#include "ops/layers/convolution.hpp"
+
 #include "ops/layers/conv_window.hpp"
-#include "ops/layers/pooling.hpp"
 
 namespace troupe {
 
-namespace {
+convolution::convolution(const options& o) : base(conv_window(o)) {
+  const auto named = [&](const char* key) -> std::optional<conv_algorithm> {
+    if (o.text(key) == "same") return std::nullopt;
+    const auto a = conv_algorithm_named(o.text(key));
+    if (const auto reason = why_not(a, base); !reason.empty()) throw option_error(key, reason);
+    return a;
+  };
+  base.algorithm = *named("algorithm");
+  base.algorithm_data = named("algorithm_data"), base.algorithm_weights = named("algorithm_weights");
+  bias = o.flag("bias");
+  weight_filler = filler_from(o.table("weight_filler"), "xavier");
+  bias_filler = filler_from(o.table("bias_filler"), "constant");
+}
 
-struct convolution final : layer, convolving {
-  conv_geometry base;  // without batch, channels and extents
-  bool bias;
-  filler_spec weight_filler, bias_filler;
+conv_geometry convolution::geometry(const shape& x) const {
+  conv_geometry g = base;
+  g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
+  return g;
+}
 
-  explicit convolution(const options& o) : base(conv_window(o)) {
-    const auto named = [&](const char* key) -> std::optional<conv_algorithm> {
-      if (o.text(key) == "same") return std::nullopt;
-      const auto a = conv_algorithm_named(o.text(key));
-      if (const auto reason = why_not(a, base); !reason.empty()) throw option_error(key, reason);
-      return a;
-    };
-    base.algorithm = *named("algorithm");
-    base.algorithm_data = named("algorithm_data"), base.algorithm_weights = named("algorithm_weights");
-    bias = o.flag("bias");
-    weight_filler = filler_from(o.table("weight_filler"), "xavier");
-    bias_filler = filler_from(o.table("bias_filler"), "constant");
-  }
+shapes convolution::infer(const shapes& in) const {
+  want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+  const conv_geometry g = geometry(in[0]);
+  want(g.channels % g.groups == 0, "channels in a multiple of groups = " + std::to_string(g.groups), in);
+  const shape kernel{g.dilation_h * (g.kernel_h - 1) + 1, g.dilation_w * (g.kernel_w - 1) + 1};
+  want(g.height + 2 * g.pad_h >= kernel[0] && g.width + 2 * g.pad_w >= kernel[1],
+       "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + std::to_string(g.pad_h) + ")", in);
+  return {shape{g.batch, g.outputs, g.out_h(), g.out_w()}};
+}
 
-  conv_geometry geometry(const shape& x) const override {
-    conv_geometry g = base;
-    g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
-    return g;
+signatures convolution::supported() const {
+  using enum distribution;
+  signatures s = alike({split_0, broadcast}, 1, bias ? 2 : 1);
+  if (base.groups == 1) {
+    s.push_back({{broadcast}, bias ? std::vector{split_0, split_0} : std::vector{split_0}, {split_1}});
+    s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
   }
-  shapes infer(const shapes& in) const override {
-    want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
-    const conv_geometry g = geometry(in[0]);
-    want(g.channels % g.groups == 0, "channels in a multiple of groups = " + std::to_string(g.groups), in);
-    const shape kernel{g.dilation_h * (g.kernel_h - 1) + 1, g.dilation_w * (g.kernel_w - 1) + 1};
-    want(g.height + 2 * g.pad_h >= kernel[0] && g.width + 2 * g.pad_w >= kernel[1],
-         "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + std::to_string(g.pad_h) + ")", in);
-    return {shape{g.batch, g.outputs, g.out_h(), g.out_w()}};
-  }
-  signatures supported() const override {
-    using enum distribution;
-    signatures s = alike({split_0, broadcast}, 1, bias ? 2 : 1);
-    if (base.groups == 1) {
-      s.push_back({{broadcast}, bias ? std::vector{split_0, split_0} : std::vector{split_0}, {split_1}});
-      s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
-    }
-    return s;
-  }
-  std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t) const override {
-    auto p = std::make_shared<convolution>(*this);
-    p->base.outputs = end - begin;
-    return p;
-  }
-  std::shared_ptr<const layer> addend(std::int64_t, std::int64_t, std::int64_t, bool first) const override {
-    auto p = std::make_shared<convolution>(*this);
-    p->bias = bias && first;
-    return p;
-  }
-  param_specs params(const shapes& in) const override {
-    const conv_geometry g = geometry(in[0]);
-    param_specs p(1);
-    p[0] = {.name = "weight", .dims = shape{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}, .filler = weight_filler};
-    if (bias) p.push_back({.name = "bias", .dims = shape{g.outputs}, .filler = bias_filler});
-    return p;
-  }
-  double flops(const shapes& in) const override {
-    const conv_geometry g = geometry(in[0]);
-    return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
-  }
-  std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const override;
-  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
-    c.dev.conv_forward(geometry(in[0].dims()), in[0], params[0], bias ? params[1] : tensor(), backed(c.dev, out[0]));
-  }
-  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
-                tensors& grad_params, bool accumulate) const override {
-    backward_through({}, c, s, params, grad_out, grad_in, grad_params, accumulate);
-  }
+  return s;
+}
 
-  void backward_through(const conv_tail& t, context& c, const saved& s, const tensors& params, const tensors& grad_out,
-                        tensors& grad_in, tensors& grad_params, bool accumulate) const {
-    tensor dx, dw = gradient_for(c.dev, grad_params[0], accumulate), db;
-    if (bias) db = gradient_for(c.dev, grad_params[1], accumulate);
-    if (wanted(grad_in, 0)) dx = backed(c.dev, grad_in[0]);
-    c.dev.conv_tail_backward(geometry(s.inputs[0].dims()), t, s.inputs[0], params[0], t.maps ? s.outputs[0] : tensor(),
-                             t.pools ? s.extra[0] : tensor(), grad_out[0], dx, dw, db);
-    keep_gradient(c.dev, grad_params[0], dw, accumulate);
-    if (bias) keep_gradient(c.dev, grad_params[1], db, accumulate);
-  }
-};
+std::shared_ptr<const layer> convolution::part(std::int64_t begin, std::int64_t end, std::int64_t) const {
+  auto p = std::make_shared<convolution>(*this);
+  p->base.outputs = end - begin;
+  return p;
+}
 
-// A convolution, max_pool and an activation, or one of the latter: as a layer of its own, to the bits of the layers apart.
-struct convolution_with_tail final : layer {
-  convolution base;
-  std::shared_ptr<const pooling> pool;  // null: none
-  bool maps = false;
-  unary f = unary::relu;
-  double parameter = 0.0;
+std::shared_ptr<const layer> convolution::addend(std::int64_t, std::int64_t, std::int64_t, bool first) const {
+  auto p = std::make_shared<convolution>(*this);
+  p->bias = bias && first;
+  return p;
+}
 
-  explicit convolution_with_tail(const convolution& c) : base(c) {}
+param_specs convolution::params(const shapes& in) const {
+  const conv_geometry g = geometry(in[0]);
+  param_specs p(1);
+  p[0] = {.name = "weight", .dims = shape{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}, .filler = weight_filler};
+  if (bias) p.push_back({.name = "bias", .dims = shape{g.outputs}, .filler = bias_filler});
+  return p;
+}
 
-  conv_tail tail(const shape& sums) const {
-    return {.pools = pool != nullptr,
-            .maps = maps,
-            .window = pool ? pool->geometry(sums) : pool_geometry{},
-            .f = f,
-            .parameter = parameter};
-  }
-  conv_tail tail_of(const shape& x) const { return tail(base.infer({x})[0]); }
-  shapes infer(const shapes& in) const override { return pool ? pool->infer(base.infer(in)) : base.infer(in); }
-  signatures supported() const override { return base.supported(); }
-  param_specs params(const shapes& in) const override { return base.params(in); }
-  double flops(const shapes& in) const override { return base.flops(in); }
-  struct backward_needs backward_needs(const shapes& in) const override {
-    return {.inputs = true, .outputs = maps, .saved_bytes = pool ? infer(in)[0].count() * 4 : 0};
-  }
-  std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const override { return with(next, in); }
-  std::shared_ptr<const layer> with(const layer& next, const shapes&) const {
-    auto both = std::make_shared<convolution_with_tail>(*this);
-    if (const auto* a = dynamic_cast<const activation*>(&next); a && !maps && !device::needs_input(a->function())) {
-      both->maps = true, both->f = a->function(), both->parameter = a->parameter();
-      return both;
-    }
-    // The largest is the same before relu and after it; what is below 0 in all of a window has no gradient, wherever it goes.
-    const bool commutes = !maps || (f == unary::relu && parameter == 0.0);
-    if (auto p = as_max_pool(next); p && !pool && commutes) {
-      both->pool = std::move(p);
-      return both;
-    }
-    return nullptr;
-  }
-  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
-    tensor index;
-    if (pool) index = tensor::allocate(c.dev, out[0].dims(), dtype::i32);
-    c.dev.conv_tail_forward(base.geometry(in[0].dims()), tail_of(in[0].dims()), in[0], params[0], base.bias ? params[1] : tensor(),
-                            backed(c.dev, out[0]), index);
-    s.extra = pool ? tensors{index} : tensors{};
-  }
-  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
-                tensors& grad_params, bool accumulate) const override {
-    base.backward_through(tail_of(s.inputs[0].dims()), c, s, params, grad_out, grad_in, grad_params, accumulate);
-  }
-};
+double convolution::flops(const shapes& in) const {
+  const conv_geometry g = geometry(in[0]);
+  return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+}
 
 std::shared_ptr<const layer> convolution::absorb(const layer& next, const shapes& in) const {
-  return convolution_with_tail(*this).with(next, in);
+  return convolution_chain(*this, next, in);
 }
+
+void convolution::forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const {
+  c.dev.conv_forward(geometry(in[0].dims()), in[0], params[0], bias ? params[1] : tensor(), backed(c.dev, out[0]));
+}
+
+void convolution::backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                           tensors& grad_params, bool accumulate) const {
+  tensor none, &dx = wanted(grad_in, 0) ? grad_in[0] : none;
+  convolution_with_tail(*this).backward(c, {.x = s.inputs[0], .params = params}, grad_out[0], dx, grad_params, accumulate);
+}
+
+namespace {
 
 std::vector<layer_case> cases() {
   using i = std::int64_t;

@@ -1,6 +1,7 @@
 // Convolution by oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all three tensors; what lies otherwise
-// (activations are NCHW at every layer's border, weights OIHW) is reordered on the way in and out, so a pass costs its convolution and
-// up to three passes over memory.
+// (activations NCHW, weights OIHW) is reordered on the way in and out, so a pass costs its convolution and up to three passes over
+// memory. Between two convolutions that follow each other (conv_geometry::own_x, own_y) activations lie in the blocks of features that
+// the library mostly wants, and a reorder is only made where it does not: the primitives, and so the bits, are the same either way.
 //
 // Primitives are cached by geometry and pass, for the whole process. A primitive is immutable once made: its scratch memory is the
 // caller's, from the device's pool. So any number of threads runs one at the same time, and there is no state that could change
@@ -51,7 +52,7 @@ struct operand {
 
 struct pass_plan {
   operand first, second, result;
-  memory::desc bias;  // of forward with one
+  memory::desc bias;  // where the pass has one: forward, or its gradient beside that of the weights
   dnnl::primitive primitive;
   memory::desc scratch;
 };
@@ -70,9 +71,10 @@ struct shapes_of {
         pad(pair(g.pad_h, g.pad_w)) {
     using tag = memory::format_tag;
     if (g.groups > 1) w = {g.groups, g.group_outputs(), g.group_channels(), g.kernel_h, g.kernel_w};
-    x_ours = {x, memory::data_type::f32, tag::nchw};
+    const tag blocks = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? tag::nChw16c : tag::nChw8c;
+    x_ours = {x, memory::data_type::f32, g.own_x ? blocks : tag::nchw};
     w_ours = {w, memory::data_type::f32, g.groups > 1 ? tag::goihw : tag::oihw};
-    y_ours = {y, memory::data_type::f32, tag::nchw};
+    y_ours = {y, memory::data_type::f32, g.own_y ? blocks : tag::nchw};
   }
   static memory::desc any(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::any}; }
 };
@@ -89,12 +91,13 @@ operand operand_of(int name, const memory::desc& ours, const memory::desc& their
 
 constexpr auto algorithm = dnnl::algorithm::convolution_direct;  // its sums are plain ones; Winograd is our own
 
+memory::desc bias_of(const conv_geometry& g) { return {{g.outputs}, memory::data_type::f32, memory::format_tag::x}; }
+
 dnnl::convolution_forward::primitive_desc forward_desc(const conv_geometry& g, const shapes_of& s, bool bias) {
   using forward = dnnl::convolution_forward;
   const auto any = shapes_of::any;
-  const memory::desc b({g.outputs}, memory::data_type::f32, memory::format_tag::x);
   const auto kind = dnnl::prop_kind::forward_training;
-  const auto d = bias ? forward::desc(kind, algorithm, any(s.x), any(s.w), b, any(s.y), s.stride, s.dilation, s.pad, s.pad)
+  const auto d = bias ? forward::desc(kind, algorithm, any(s.x), any(s.w), bias_of(g), any(s.y), s.stride, s.dilation, s.pad, s.pad)
                       : forward::desc(kind, algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
   return {d, with_own_scratch(), the_engine()};
 }
@@ -124,27 +127,43 @@ pass_plan make_backward_data(const conv_geometry& g) {
           d.scratchpad_desc()};
 }
 
-pass_plan make_backward_weights(const conv_geometry& g) {
+pass_plan make_backward_weights(const conv_geometry& g, bool bias) {
   const shapes_of s(g);
   using backward = dnnl::convolution_backward_weights;
   const auto any = shapes_of::any;
-  const backward::desc wanted(algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
-  const backward::primitive_desc d(wanted, with_own_scratch(), the_engine(), forward_desc(g, s, false));
+  const auto wanted = bias ? backward::desc(algorithm, any(s.x), any(s.w), bias_of(g), any(s.y), s.stride, s.dilation, s.pad, s.pad)
+                           : backward::desc(algorithm, any(s.x), any(s.w), any(s.y), s.stride, s.dilation, s.pad, s.pad);
+  const backward::primitive_desc d(wanted, with_own_scratch(), the_engine(), forward_desc(g, s, bias));
   return {operand_of(DNNL_ARG_SRC, s.x_ours, d.src_desc(), false),
           operand_of(DNNL_ARG_DIFF_DST, s.y_ours, d.diff_dst_desc(), false),
           operand_of(DNNL_ARG_DIFF_WEIGHTS, s.w_ours, d.diff_weights_desc(), true),
-          {},
+          bias ? d.diff_bias_desc() : memory::desc(),
           backward(d),
           d.scratchpad_desc()};
 }
 
 // --- the cache
 
-using plan_key = std::array<i64, 15>;
+using plan_key = std::array<i64, 18>;
 plan_key key_of(const conv_geometry& g, conv_pass pass, bool bias) {
-  return {g.batch,    g.channels,   g.height,     g.width,    g.outputs,
-          g.kernel_h, g.kernel_w,   g.stride_h,   g.stride_w, g.pad_h,
-          g.pad_w,    g.dilation_h, g.dilation_w, g.groups,   2 * static_cast<i64>(pass) + (bias ? 1 : 0)};
+  return {g.batch,
+          g.channels,
+          g.height,
+          g.width,
+          g.outputs,
+          g.kernel_h,
+          g.kernel_w,
+          g.stride_h,
+          g.stride_w,
+          g.pad_h,
+          g.pad_w,
+          g.dilation_h,
+          g.dilation_w,
+          g.groups,
+          g.own_x,
+          g.own_y,
+          static_cast<i64>(pass),
+          bias};
 }
 
 std::shared_ptr<const pass_plan> plan_of(const conv_geometry& g, conv_pass pass, bool bias) {
@@ -157,7 +176,7 @@ std::shared_ptr<const pass_plan> plan_of(const conv_geometry& g, conv_pass pass,
   if (plans->size() >= most) plans->clear();
   auto made = std::make_shared<const pass_plan>(pass == conv_pass::forward         ? make_forward(g, bias)
                                                 : pass == conv_pass::backward_data ? make_backward_data(g)
-                                                                                   : make_backward_weights(g));
+                                                                                   : make_backward_weights(g, bias));
   plans->emplace(key, made);
   return made;
 }
@@ -178,8 +197,8 @@ class call {
     }
     arguments_[o.name] = ours;
   }
-  void give_bias(const memory::desc& d, const float* values) {
-    arguments_[DNNL_ARG_BIAS] = memory(d, the_engine(), const_cast<float*>(values));
+  void give_bias(int name, const memory::desc& d, const float* values) {
+    arguments_[name] = memory(d, the_engine(), const_cast<float*>(values));
   }
   void run(const pass_plan& p, float* result) {
     const memory ours(p.result.ours, the_engine(), result);
@@ -214,7 +233,7 @@ void forward(device& d, const kernels<float>&, const conv_geometry& g, const flo
   call c(d, *p);
   c.give(p->first, x);
   c.give(p->second, w);
-  if (bias != nullptr) c.give_bias(p->bias, bias);
+  if (bias != nullptr) c.give_bias(DNNL_ARG_BIAS, p->bias, bias);
   c.run(*p, y);
 }
 
@@ -227,18 +246,31 @@ void backward_data(device& d, const kernels<float>&, const conv_geometry& g, con
   c.run(*p, dx);
 }
 
-void backward_weights(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
-                      bool add) {
+// dbias: null where nobody wants it.
+void assign_parameters(device& d, const conv_geometry& g, const float* x, const float* dy, float* dw, float* dbias) {
   stay_single();
-  const auto p = plan_of(g, conv_pass::backward_weights, false);
-  const i64 count = g.outputs * g.patch();
+  const auto p = plan_of(g, conv_pass::backward_weights, dbias != nullptr);
   call c(d, *p);
   c.give(p->first, x);
   c.give(p->second, dy);
-  if (!add) return c.run(*p, dw);
-  const scratch<float> own(d, count);  // the library only assigns
-  c.run(*p, own.data);
+  if (dbias != nullptr) c.give_bias(DNNL_ARG_DIFF_BIAS, p->bias, dbias);
+  c.run(*p, dw);
+}
+
+// The library only assigns: what is to be added is made apart.
+void parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
+                float* dbias, bool add) {
+  if (!add) return assign_parameters(d, g, x, dy, dw, dbias);
+  const i64 count = g.outputs * g.patch();
+  const scratch<float> own(d, count), own_bias(d, g.outputs);
+  assign_parameters(d, g, x, dy, own.data, dbias != nullptr ? own_bias.data : nullptr);
   k.axpy(count, 1.0F, own.data, dw);
+  if (dbias != nullptr) k.axpy(g.outputs, 1.0F, own_bias.data, dbias);
+}
+
+void backward_weights(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
+                      bool add) {
+  parameters(d, k, g, x, dy, dw, nullptr, add);
 }
 
 const char* name_of(dnnl::cpu_isa isa) {
@@ -267,5 +299,10 @@ std::string onednn_id() {
 }
 
 conv_passes<float> conv_onednn() { return {forward, backward_data, backward_weights}; }
+
+void conv_onednn_parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
+                            float* db, bool add) {
+  parameters(d, k, g, x, dy, dw, db, add);
+}
 
 }  // namespace troupe::cpu

@@ -142,6 +142,59 @@ TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
   EXPECT_EQ(clashes, 0);
 }
 
+// On one thread: role 1 asks role 0 for a job of its own, and then gives one to a sub-solver.
+std::vector<std::string> order_of_jobs(bool gives_way, double bytes, bool adopted = false) {
+  written_host w(1);
+  auto updates = make_seat(0, [&w, bytes](const envelope& e, time_point, effects& out) {
+    if (is<credit>(e)) out.run([&w](job_context&) { w.events.add("update"); }, {0, bytes, "update"}, 1);
+  });
+  updates.gives_way = gives_way;
+  auto stage = make_seat(
+      1,
+      [&w](const envelope& e, time_point, effects& out) {
+        if (is<credit>(e)) return out.run([&w](job_context&) { w.events.add("awake"); }, {}, 1);
+        if (!is<start>(e)) return;
+        out.send(make_envelope(0, 0, credit{1}));
+        out.run([&w](job_context&) { w.events.add("packet"); }, {0, 0, "forward"}, 2);
+      },
+      2);
+  w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
+  if (adopted) w.host.deliver(make_envelope(1, 0, adopt{}));
+  w.host.deliver(make_envelope(1, 1, credit{1}));  // sub-solvers have their first turn for being there
+  EXPECT_TRUE(w.events.wait_for(1));
+  w.host.deliver(make_envelope(1, 1, start{}));
+  EXPECT_TRUE(w.events.wait_for(3));
+  return w.events.lines();
+}
+
+TEST(shell, a_role_that_gives_way_puts_long_jobs_behind_those_of_sub_solvers) {
+  constexpr double long_one = 1 << 30, short_one = 1 << 10;
+  EXPECT_THAT(order_of_jobs(true, long_one), ElementsAre("awake", "packet", "update"));
+  EXPECT_THAT(order_of_jobs(false, long_one), ElementsAre("awake", "update", "packet"));
+  EXPECT_THAT(order_of_jobs(true, short_one), ElementsAre("awake", "update", "packet"));
+  EXPECT_THAT(order_of_jobs(true, long_one, true), ElementsAre("awake", "update", "packet")) << "another mode may not wait for it";
+}
+
+TEST(shell, what_gives_way_runs_in_the_end) {
+  written_host w(2);
+  constexpr int jobs = 300;
+  auto updates = make_seat(0, [](const envelope& e, time_point, effects& out) {
+    if (is<credit>(e)) out.run([](job_context&) {}, {0, 1 << 30, "update"}, 1);
+    if (is<finished>(e)) out.event(note("updated"));
+  });
+  updates.gives_way = true;
+  auto stage = make_seat(
+      1,
+      [](const envelope& e, time_point, effects& out) {
+        if (is<finished>(e)) return out.send(make_envelope(0, 0, credit{1}));
+        for (std::uint32_t i = 0; i < jobs; ++i) out.run([](job_context&) {}, {}, i, i % 3);
+      },
+      3);
+  w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
+  w.host.deliver(make_envelope(1, 1, start{}));
+  EXPECT_TRUE(w.events.wait_for(jobs));
+}
+
 TEST(shell, timer_fires_once_and_cancelled_or_reset_ones_do_not) {
   written_host w(1);
   w.host.spawn(1,

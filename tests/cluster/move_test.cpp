@@ -20,6 +20,14 @@ TEST_F(cluster_move, ten_moves_and_drains_change_no_bit) {
   EXPECT_NE(ask("n2", "nodes").text.find("n3"), std::string::npos);
 }
 
+TEST_F(cluster_move, layers_of_a_bf16_job_move_too) {
+  make_cluster(3);
+  start_all();
+  auto set = workers(3, 2);
+  set.emplace_back("job.precision=\"bf16\"");
+  train_with(tiny_job(), set, {"move ip2 n2", "move conv1 n3", "drain n3", "add-node n3"});
+}
+
 TEST_F(cluster_move, a_drained_node_may_die_and_come_back) {
   make_cluster(3);
   start_all();

@@ -112,6 +112,10 @@ TEST_F(cluster_placed, a_pipeline_of_four_nodes_trains_to_the_bits_of_one_proces
   const auto r = good_run(text, short_of(20));
   EXPECT_EQ(r.text("weights_sha256"), alone(text, short_of(20)).weights_sha256);
   expect_planned_bytes(text, {"data.batch=2048"}, "pipeline4.toml");
+  const std::string bf16 = "job.precision=\"bf16\"";
+  const auto narrow = good_run(text, short_of(20, {bf16}));
+  EXPECT_EQ(narrow.text("weights_sha256"), alone(text, short_of(20, {bf16})).weights_sha256);
+  expect_planned_bytes(text, {"data.batch=2048", bf16}, "pipeline4.toml");
 }
 
 TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {

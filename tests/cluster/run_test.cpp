@@ -37,6 +37,19 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
   }
 }
 
+// Gradients of parameters cross nodes in four bytes; placed_test.cpp has activations, in two.
+TEST_F(cluster_run, a_bf16_job_trains_to_the_bits_of_the_embedded_run) {
+  const std::string bf16 = "job.precision=\"bf16\"";
+  const auto alone = embedded_hash(tiny_job(), {bf16});
+  EXPECT_NE(alone, embedded_hash(tiny_job(), {}));
+  for (auto set : {workers(3, 2), workers(2, 1)}) {
+    set.push_back(bf16);
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.text("weights_sha256"), alone);
+  }
+}
+
 // Examples and seeds that really cross nodes; n1 has the data.
 TEST_F(cluster_run, every_sampler_trains_to_the_bits_of_the_embedded_run) {
   const auto plain = embedded_hash(tiny_job(), {});

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "ops/conv_algorithm.hpp"
 #include "ops/layer_support.hpp"
 #include "ops/tensor_values.hpp"
 
@@ -62,7 +63,7 @@ class absorbing : public testing::Test {
     if (wants_dx)
       for (auto& d : dx) d = tensor::declare(p.in[0].dims(), dy.type());
     grad_params.clear();
-    for (const auto& q : params) grad_params.push_back(tensor::declare(q.dims(), dy.type()));
+    for (const auto& q : params) grad_params.push_back(tensor::declare(q.dims(), wide_of(dy.type())));
     l.backward(c, *p.made, p.kept, params, {dy}, dx, grad_params, false);
     std::erase_if(grad_params, [](const tensor& g) { return !g.backed(); });
     return dx;
@@ -75,21 +76,28 @@ class absorbing : public testing::Test {
     tensors x;
     for (std::size_t i = 0; i < inputs; ++i) x.push_back(random(in, t));
     tensors params;
-    for (const auto& q : one->params(all_in)) params.push_back(random(q.dims, t));
+    for (const auto& q : one->params(all_in)) params.push_back(random(q.dims, wide_of(t)));
     const tensor dy = random(one->infer(all_in)[0], t);
     result apart, together;
     std::vector<std::shared_ptr<const layer>> layers;
     std::vector<pass> passes(chain.size());
+    std::vector<tensors> own(chain.size());  // parameters
     tensors at = x;
+    auto next = params.begin();
     for (std::size_t i = 0; i < chain.size(); ++i) {
       layers.push_back(make(chain[i]));
-      at = forward(*layers[i], at, i == 0 ? params : tensors{}, passes[i], t);
+      const auto count = layers[i]->params(shapes(at.size(), at[0].dims())).size();
+      own[i].assign(next, next + static_cast<std::ptrdiff_t>(count));
+      next += static_cast<std::ptrdiff_t>(count);
+      at = forward(*layers[i], at, own[i], passes[i], t);
     }
+    ASSERT_EQ(next, params.end());
     tensors back = {dy};
-    tensors none;
-    for (std::size_t i = chain.size(); i-- > 0;)
-      back = backward(*layers[i], passes[i], i == 0 ? params : tensors{}, back[0], i == 0 ? apart.grad_params : none,
-                      i > 0 || wants_dx);
+    for (std::size_t i = chain.size(); i-- > 0;) {
+      tensors gradients;
+      back = backward(*layers[i], passes[i], own[i], back[0], gradients, i > 0 || wants_dx);
+      apart.grad_params.insert(apart.grad_params.begin(), gradients.begin(), gradients.end());
+    }
     pass p;
     const auto out = forward(*one, x, params, p, t);
     const auto dx = backward(*one, p, params, dy, together.grad_params, wants_dx);
@@ -164,6 +172,52 @@ TEST_F(absorbing, random_chains) {
     if (what == 0) chain.push_back(pool2);
     SCOPED_TRACE("case " + std::to_string(n) + " " + in.to_string());
     expect_same(chain, in, draw(0, 3) == 0 ? dtype::f64 : dtype::f32, draw(0, 1) == 0);
+  }
+}
+
+// Where oneDNN computes both, the next convolution too: what lies between them stays in the library's blocks.
+TEST_F(absorbing, convolutions_by_onednn_go_together) {
+  if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
+  const auto one = [](i64 outputs, i64 kernel, i64 pad, i64 stride = 1, i64 groups = 1, bool bias = true) {
+    link l = convolution(outputs, kernel, pad, "onednn", stride);
+    l.given.values["groups"] = groups, l.given.values["bias"] = bias;
+    return l;
+  };
+  const auto same = [&](dtype t) {
+    SCOPED_TRACE(std::string(name_of(t)) + " " + dev_->numerics_id());
+    for (const bool wants_dx : {true, false}) {
+      expect_same({one(16, 3, 1), one(5, 3, 1)}, {3, 4, 9, 7}, t, wants_dx);
+      expect_same({one(32, 5, 2), relu, one(48, 3, 1), leaky, one(16, 1, 0), relu, pool3}, {2, 3, 12, 11}, t, wants_dx);
+      expect_same({one(16, 3, 1, 2), curve, one(32, 3, 0), pool2}, {5, 16, 15, 15}, t, wants_dx);
+      expect_same({one(32, 3, 1, 1, 2), relu, one(32, 3, 1, 1, 32, false), relu, one(7, 1, 0)}, {2, 8, 8, 8}, t, wants_dx);
+      expect_same({one(16, 1, 0), relu, one(16, 1, 0)}, {1, 1, 1, 1}, t, wants_dx);
+    }
+  };
+  for (const auto t : {dtype::f32, dtype::f64, dtype::bf16}) same(t);
+  dev_ = make_cpu_device("baseline");  // bf16 by way of f32's convolutions
+  same(dtype::bf16);
+  const shapes in{{2, 3, 12, 12}};
+  EXPECT_EQ(absorb_all({one(20, 3, 1), relu, one(16, 3, 1)}, in), nullptr) << "20 features leave a block partly empty";
+  EXPECT_EQ(absorb_all({one(16, 3, 1), pool2, one(16, 3, 1)}, in), nullptr) << "pooling takes planes";
+  EXPECT_EQ(absorb_all({one(16, 3, 1), convolution(16, 3, 1, "direct")}, in), nullptr) << "direct takes planes";
+  EXPECT_EQ(absorb_all({convolution(16, 3, 1), convolution(16, 3, 1)}, in), nullptr);
+}
+
+TEST_F(absorbing, random_convolutions_by_onednn) {
+  if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
+  std::mt19937_64 rng(17);
+  const auto draw = [&](i64 least, i64 most) { return std::uniform_int_distribution<i64>(least, most)(rng); };
+  for (int n = 0; n < 100; ++n) {
+    std::vector<link> chain;
+    const i64 convolutions = draw(2, 4);
+    for (i64 c = 0; c < convolutions; ++c) {
+      const i64 kernel = draw(1, 3), outputs = c + 1 < convolutions ? 16 * draw(1, 3) : draw(1, 40);
+      chain.push_back(convolution(outputs, kernel, draw(0, kernel / 2), "onednn", draw(1, 2)));
+      if (draw(0, 2) != 0) chain.push_back(draw(0, 1) == 0 ? relu : curve);
+    }
+    const shape in{draw(1, 9), draw(1, 20), draw(40, 60), draw(40, 60)};
+    SCOPED_TRACE("case " + std::to_string(n) + " " + in.to_string());
+    expect_same(chain, in, dtype::f32, draw(0, 1) == 0);
   }
 }
 

@@ -1,0 +1,63 @@
+// convolution as a layer, and what it becomes when it absorbs its neighbours (layer::absorb): for convolution*.cpp alone.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "ops/conv_algorithm.hpp"
+#include "ops/layers/pooling.hpp"
+
+namespace troupe {
+
+struct convolution final : layer, convolving {
+  conv_geometry base;  // without batch, channels and extents
+  bool bias;
+  filler_spec weight_filler, bias_filler;
+
+  explicit convolution(const options& o);
+  conv_geometry geometry(const shape& x) const override;
+  shapes infer(const shapes& in) const override;
+  signatures supported() const override;
+  std::shared_ptr<const layer> part(std::int64_t begin, std::int64_t end, std::int64_t) const override;
+  std::shared_ptr<const layer> addend(std::int64_t, std::int64_t, std::int64_t, bool first) const override;
+  param_specs params(const shapes& in) const override;
+  double flops(const shapes& in) const override;
+  std::shared_ptr<const layer> absorb(const layer& next, const shapes& in) const override;
+  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override;
+  void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                tensors& grad_params, bool accumulate) const override;
+};
+
+// A convolution and what follows it: max_pool and an activation, or one of the latter, or neither.
+struct convolution_with_tail {
+  convolution base;
+  std::shared_ptr<const pooling> pool;  // null: none
+  bool maps = false;
+  unary f = unary::relu;
+  double parameter = 0.0;
+
+  explicit convolution_with_tail(const convolution& c) : base(c) {}
+  // Whether `next` could be taken, and now is.
+  bool take(const layer& next);
+  conv_tail tail(const shape& x) const;
+  shapes infer(const shapes& in) const { return pool ? pool->infer(base.infer(in)) : base.infer(in); }
+  std::size_t param_count() const { return base.bias ? 2 : 1; }
+
+  // One pass. y, and where it pools index, are made by forward and wanted again; own_x, own_y: see conv_geometry.
+  struct pass {
+    bool own_x = false, own_y = false;
+    tensor x{}, y{}, index{};
+    std::span<const tensor> params{};
+  };
+  void forward(context& c, pass& p) const;
+  // dx is made when it is declared; the gradients of the parameters as layer::backward has them.
+  void backward(context& c, const pass& p, const tensor& dy, tensor& dx, std::span<tensor> grad_params, bool accumulate) const;
+
+ private:
+  conv_geometry geometry(const pass& p) const;
+};
+
+// One or several of those, each on what the one before has made. Null: `first` does not go together with `next`.
+std::shared_ptr<const layer> convolution_chain(const convolution& first, const layer& next, const shapes& in);
+
+}  // namespace troupe
