@@ -89,17 +89,17 @@ TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
 TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "train.finish.steps=6000", "--set", "eval.every=0", "--json"};
-  for (const auto& [signal, precision] : {std::pair{SIGINT, "fp32"}, std::pair{SIGTERM, "fp32"}, std::pair{SIGTERM, "bf16"}}) {
+  for (const auto& one : {std::pair{SIGINT, "fp32"}, std::pair{SIGTERM, "fp32"}, std::pair{SIGTERM, "bf16"}}) {
     const auto with = [&](std::vector<std::string> words) {
       words.insert(words.end(), set.begin(), set.end());
-      words.insert(words.end(), {"--set", std::string("job.precision=\"") + precision + "\""});
+      words.insert(words.end(), {"--set", std::string("job.precision=\"") + one.second + "\""});
       return words;
     };
     const auto unbroken = hash_of(troupe(with({"train", job})));
     child c(troupe_program(), with({"train", job, "--checkpoint", path("c.safetensors")}), folder_);
     std::string line;
     for (int i = 0; i < 25; ++i) ASSERT_TRUE(c.read_line(line)) << "no step " << i;
-    c.send(signal);
+    c.send(one.first);
     const auto stopped = c.wait();
     ASSERT_EQ(stopped.code, 0) << stopped.err;
     const auto done = last(stopped);
