@@ -84,8 +84,19 @@ void convolution::forward(context& c, plan&, const tensors& in, const tensors& p
 
 void convolution::backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                            tensors& grad_params, bool accumulate) const {
-  tensor none, &dx = wanted(grad_in, 0) ? grad_in[0] : none;
-  convolution_with_tail(*this).backward(c, {.x = s.inputs[0], .params = params}, grad_out[0], dx, grad_params, accumulate);
+  tensor none;
+  tensor& dx = wanted(grad_in, 0) ? grad_in[0] : none;
+  backward(c, geometry(s.inputs[0].dims()), {}, {.x = s.inputs[0], .params = params}, grad_out[0], dx, grad_params, accumulate);
+}
+
+void convolution::backward(context& c, const conv_geometry& g, const conv_tail& t, const pass& p, const tensor& dy, tensor& dx,
+                           std::span<tensor> grad_params, bool accumulate) const {
+  tensor dw = gradient_for(c.dev, grad_params[0], accumulate), db;
+  if (bias) db = gradient_for(c.dev, grad_params[1], accumulate);
+  if (dx) dx.back(c.dev);
+  c.dev.conv_tail_backward(g, t, p.x, p.params[0], t.maps ? p.y : tensor(), p.index, dy, dx, dw, db);
+  keep_gradient(c.dev, grad_params[0], dw, accumulate);
+  if (bias) keep_gradient(c.dev, grad_params[1], db, accumulate);
 }
 
 namespace {

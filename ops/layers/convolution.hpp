@@ -26,6 +26,13 @@ struct convolution final : layer, convolving {
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override;
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override;
+  // The same through a tail that has made y and index of the sums. dx is made when it is declared.
+  struct pass {
+    tensor x{}, y{}, index{};
+    std::span<const tensor> params{};
+  };
+  void backward(context& c, const conv_geometry& g, const conv_tail& t, const pass& p, const tensor& dy, tensor& dx,
+                std::span<tensor> grad_params, bool accumulate) const;
 };
 
 // A convolution and what follows it: max_pool and an activation, or one of the latter, or neither.
@@ -44,13 +51,10 @@ struct convolution_with_tail {
   std::size_t param_count() const { return base.bias ? 2 : 1; }
 
   // One pass. y, and where it pools index, are made by forward and wanted again; own_x, own_y: see conv_geometry.
-  struct pass {
+  struct pass : convolution::pass {
     bool own_x = false, own_y = false;
-    tensor x{}, y{}, index{};
-    std::span<const tensor> params{};
   };
   void forward(context& c, pass& p) const;
-  // dx is made when it is declared; the gradients of the parameters as layer::backward has them.
   void backward(context& c, const pass& p, const tensor& dy, tensor& dx, std::span<tensor> grad_params, bool accumulate) const;
 
  private:

@@ -41,12 +41,7 @@ void convolution_with_tail::forward(context& c, pass& p) const {
 
 void convolution_with_tail::backward(context& c, const pass& p, const tensor& dy, tensor& dx, std::span<tensor> grad_params,
                                      bool accumulate) const {
-  tensor dw = gradient_for(c.dev, grad_params[0], accumulate), db;
-  if (base.bias) db = gradient_for(c.dev, grad_params[1], accumulate);
-  if (dx) dx.back(c.dev);
-  c.dev.conv_tail_backward(geometry(p), tail(p.x.dims()), p.x, p.params[0], maps ? p.y : tensor(), p.index, dy, dx, dw, db);
-  keep_gradient(c.dev, grad_params[0], dw, accumulate);
-  if (base.bias) keep_gradient(c.dev, grad_params[1], db, accumulate);
+  base.backward(c, geometry(p), tail(p.x.dims()), p, dy, dx, grad_params, accumulate);
 }
 
 namespace {
@@ -104,7 +99,10 @@ struct chain final : layer {
   pass pass_of(std::size_t l, const tensors& params) const {
     std::size_t first = 0;
     for (std::size_t before = 0; before < l; ++before) first += links[before].param_count();
-    return {.own_x = l > 0, .own_y = l + 1 < links.size(), .params = std::span(params).subspan(first, links[l].param_count())};
+    pass p;
+    p.own_x = l > 0, p.own_y = l + 1 < links.size();
+    p.params = std::span(params).subspan(first, links[l].param_count());
+    return p;
   }
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
     s.extra.clear();
