@@ -13,8 +13,9 @@ def svg(curves, path, x_label, y_label, low, high):
     def y(a):
         return 20 + (height - bottom - 20) * (high - max(a, low)) / (high - low)
 
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
-             f'<rect width="{width}" height="{height}" fill="white"/>']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 62}" height="{height}" viewBox="-22 0 {width + 62} {height}" '
+             'font-family="sans-serif" font-size="12">',
+             f'<rect x="-22" width="{width + 62}" height="{height}" fill="white"/>']
     for k in range(9):
         a = low + (high - low) * k / 8
         parts.append(f'<line x1="{left}" x2="{width - 150}" y1="{y(a):.1f}" y2="{y(a):.1f}" stroke="#ddd"/>'
@@ -23,7 +24,7 @@ def svg(curves, path, x_label, y_label, low, high):
         t = last * k / 5
         parts.append(f'<text x="{x(t):.1f}" y="{height - bottom + 18}" text-anchor="middle">{t:.0f}</text>')
     parts.append(f'<text x="{(left + width - 150) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
-    parts.append(f'<text x="14" y="{height / 2}" transform="rotate(-90 14 {height / 2})" text-anchor="middle">{y_label}</text>')
+    parts.append(f'<text x="-8" y="{height / 2}" transform="rotate(-90 -8 {height / 2})" text-anchor="middle">{y_label}</text>')
     for i, (name, curve) in enumerate(curves.items()):
         c = colours[i % len(colours)]
         points = " ".join(f"{x(t):.1f},{y(a):.1f}" for t, a in curve)
