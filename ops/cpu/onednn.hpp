@@ -14,7 +14,7 @@ std::string onednn_id();
 
 // To be called only where onednn_id() says something.
 conv_passes<float> conv_onednn();
-// The gradients of weights and bias in one call; added to what is there, or assigned.
+// The gradients of weights and bias (null: nobody wants it) in one call; added to what is there, or assigned.
 void conv_onednn_parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
                             float* db, bool add);
 

@@ -257,20 +257,9 @@ void assign_parameters(device& d, const conv_geometry& g, const float* x, const 
   c.run(*p, dw);
 }
 
-// The library only assigns: what is to be added is made apart.
-void parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
-                float* dbias, bool add) {
-  if (!add) return assign_parameters(d, g, x, dy, dw, dbias);
-  const i64 count = g.outputs * g.patch();
-  const scratch<float> own(d, count), own_bias(d, g.outputs);
-  assign_parameters(d, g, x, dy, own.data, dbias != nullptr ? own_bias.data : nullptr);
-  k.axpy(count, 1.0F, own.data, dw);
-  if (dbias != nullptr) k.axpy(g.outputs, 1.0F, own_bias.data, dbias);
-}
-
 void backward_weights(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
                       bool add) {
-  parameters(d, k, g, x, dy, dw, nullptr, add);
+  conv_onednn_parameters(d, k, g, x, dy, dw, nullptr, add);
 }
 
 const char* name_of(dnnl::cpu_isa isa) {
@@ -300,9 +289,15 @@ std::string onednn_id() {
 
 conv_passes<float> conv_onednn() { return {forward, backward_data, backward_weights}; }
 
+// The library only assigns: what is to be added is made apart.
 void conv_onednn_parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
                             float* db, bool add) {
-  parameters(d, k, g, x, dy, dw, db, add);
+  if (!add) return assign_parameters(d, g, x, dy, dw, db);
+  const i64 count = g.outputs * g.patch();
+  const scratch<float> own(d, count), own_bias(d, g.outputs);
+  assign_parameters(d, g, x, dy, own.data, db != nullptr ? own_bias.data : nullptr);
+  k.axpy(count, 1.0F, own.data, dw);
+  if (db != nullptr) k.axpy(g.outputs, 1.0F, own_bias.data, db);
 }
 
 }  // namespace troupe::cpu
