@@ -118,16 +118,14 @@ TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
     if (e.kind != "step") kinds.push_back(e.kind);
     if (e.kind == "step" && e.step == 5) self->command({"pause", {}, 0, {}});
     if (e.kind == "paused") self->command(move_word("ip1"));
-    if (e.kind == "moved") {
-      self->command({"checkpoint", {}, 0, {}});
-      self->command({"resume", {}, 0, {}});
-    }
+    if (e.kind == "moved") self->command({"checkpoint", {}, 0, {}});
+    if (e.kind == "checkpoint") self->command({"resume", {}, 0, {}});  // a paused job writes it: no step has to come first
   };
   embedded_run run(job_of(lenet_like(), {"train.finish.steps=30"}), std::move(o));
   self = &run;
   const auto r = run.run();
   EXPECT_TRUE(r.ok) << r.error;
-  EXPECT_EQ(kinds, (std::vector<std::string>{"paused", "moved", "resumed", "checkpoint", "eval", "done"}));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"paused", "moved", "checkpoint", "resumed", "eval", "done"}));
   EXPECT_EQ(r.weights_sha256, still.weights_sha256);
 }
 
