@@ -3,6 +3,8 @@
 
 #include <cassert>
 
+#include "ops/packet_sum.hpp"
+
 namespace troupe {
 
 double device::scalar(const tensor& t) {
@@ -25,6 +27,21 @@ double device::scalar(const tensor& t) {
 
 tensor device::pack(const gemm_spec&, const tensor& b) { return b; }
 void device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) { gemm(s, a, packed, c); }
+
+void device::gemm_stacked(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c) {
+  assert(!s.transpose_a);
+  for (std::int64_t p = 0; p < packets; ++p) {
+    tensor rows = c.slice(p * s.m * s.n, {s.m, s.n});
+    gemm(s, a.slice(p * s.m * s.k, {s.m, s.k}), b, rows);
+  }
+}
+
+void device::gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c) {
+  assert(s.transpose_a && !s.transpose_b);
+  sum_over_packets(*this, packets, c, [&](std::int64_t p, tensor& product) {
+    gemm(s, a.slice(p * s.k * s.m, {s.k, s.m}), b.slice(p * s.k * s.n, {s.k, s.n}), product);
+  });
+}
 
 bool device::needs_input(unary f) {
   return f == unary::log || f == unary::square || f == unary::absolute || f == unary::gelu || f == unary::gelu_tanh;

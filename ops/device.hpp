@@ -82,6 +82,11 @@ class device {
   // whatever m is.
   virtual tensor pack(const gemm_spec& s, const tensor& b);
   virtual void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c);
+  // The products of `packets` packets at once, `s` being that of one (dense, alpha 1, beta 0), to the same bits.
+  // stacked: a [packets m, k] and c [packets m, n], the rows of one packet behind those of the other; b is the same for all.
+  // summed:  c = sum of the packets' a^T b in the order of packet_sum.hpp; a [packets k, m], b [packets k, n].
+  virtual void gemm_stacked(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c);
+  virtual void gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c);
   virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // y += a x
   virtual void scale(double a, tensor& x) = 0;                  // x *= a
   virtual void apply(binary op, const tensor& x, const tensor& y, tensor& out) = 0;

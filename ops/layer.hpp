@@ -119,6 +119,17 @@ struct joint_maths {
                              tensors& grad_in) const = 0;
 };
 
+// The maths of several packets of a step at once (a layer with gather = true; runtime/pipeline/gather_stage.hpp), in training: to the bits
+// of packet by packet, gradients of parameters added as packet_sum.hpp says. Inputs, outputs, what is saved and their gradients hold the
+// packets one behind the other along axis 0. The context is the first packet's. As in layer: all const, and what is wanted is assigned.
+struct gathered_maths {
+  virtual ~gathered_maths() = default;
+  virtual void forward_all(context& c, std::int64_t packets, plan& p, const tensors& in, const tensors& params, tensors& out,
+                           saved& s) const = 0;
+  virtual void backward_all(context& c, std::int64_t packets, plan& p, const saved& s, const tensors& params,
+                            const tensors& grad_out, tensors& grad_in, tensors& grad_params) const = 0;
+};
+
 struct layer {
   virtual ~layer() = default;
 
@@ -153,6 +164,7 @@ struct layer {
   // what is written does not depend on what has been overwritten. The host does so where nobody else reads them any more.
   virtual bool in_place() const { return false; }
   virtual const joint_maths* joint() const { return nullptr; }  // not null: its packets compute together, in training
+  virtual const gathered_maths* gathered() const { return nullptr; }  // not null: they can, where the file asks for it
 
   // Multiply-adds x 2 of forward for one packet; 0 when negligible. For plans and simulation.
   virtual double flops(const shapes& in) const { return (void)in, 0.0; }

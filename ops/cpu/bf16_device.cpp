@@ -144,6 +144,12 @@ class bf16_device final : public device {
     in_f32 w(*this);
     d_->gemm_packed(s, w.in(a), packed, w.in_out(c));
   }
+  void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
+    any_bf16(a, b, c) ? device::gemm_stacked(s, packets, a, b, c) : d_->gemm_stacked(s, packets, a, b, c);
+  }
+  void gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
+    any_bf16(a, b, c) ? device::gemm_summed(s, packets, a, b, c) : d_->gemm_summed(s, packets, a, b, c);
+  }
 
   void axpy(double a, const tensor& x, tensor& y) override {
     if (!any_bf16(x, y)) return d_->axpy(a, x, y);

@@ -94,6 +94,8 @@ class cpu_device final : public device {
 
   tensor pack(const gemm_spec& s, const tensor& b) override;
   void gemm_packed(const gemm_spec& s, const tensor& a, const tensor& packed, tensor& c) override;
+  void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override;
+  void gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override;
 
   void axpy(double a, const tensor& x, tensor& y) override {
     assert(x.count() == y.count());
@@ -473,6 +475,24 @@ void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& 
     k.product(s.transpose_a, s.m, s.n, s.k, a.data<T>(), s.lda ? s.lda : (s.transpose_a ? s.m : s.k), packed.data<T>(), out<T>(c),
               s.ldc ? s.ldc : s.n, s.beta != 0.0, out<T>(scratch));
   });
+}
+
+// Thin products by the kernel that the packets alone would have (is_thin asks one of them), with b read once.
+void cpu_device::gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) {
+  if (packets == 1) return gemm(s, a, b, c);
+  gemm_spec all = s;
+  all.m *= packets;
+  if (c.type() != dtype::f32 || !is_thin(s, wide()) || !offsets_fit(all)) return device::gemm_stacked(s, packets, a, b, c);
+  thin_gemm(*this, set_.f32, all, a.data<float>(), b.data<float>(), out<float>(c));
+}
+
+// Likewise, with c written once.
+void cpu_device::gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) {
+  if (packets == 1) return gemm(s, a, b, c);
+  gemm_spec all = s;
+  all.k *= packets;
+  if (c.type() != dtype::f32 || !is_thin(s, wide()) || !offsets_fit(all)) return device::gemm_summed(s, packets, a, b, c);
+  thin_gemm_summed(*this, set_.f32, s, packets, a.data<float>(), b.data<float>(), out<float>(c));
 }
 
 void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,

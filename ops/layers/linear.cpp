@@ -3,12 +3,13 @@
 //           w [outputs, D], bias [outputs]
 //   gradient  dx = dy w, dw = dy^T x, dbias = sum of dy over the rows
 #include "ops/layers/activation.hpp"
+#include "ops/packet_sum.hpp"
 
 namespace troupe {
 
 namespace {
 
-struct linear final : layer {
+struct linear final : layer, gathered_maths {
   std::int64_t outputs;
   int axis;
   bool bias;
@@ -71,30 +72,50 @@ struct linear final : layer {
     return {.inputs = true, .outputs = maps};
   }
 
-  void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
+  const gathered_maths* gathered() const override { return this; }
+  void forward(context& c, plan& p, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
+    forward_all(c, 1, p, in, params, out, s);
+  }
+  void forward_all(context& c, std::int64_t packets, plan&, const tensors& in, const tensors& params, tensors& out,
+                   saved&) const override {
     const std::int64_t rows = rows_of(in[0].dims()), width = in[0].dims().count_from(axis);
     tensor& y = backed(c.dev, out[0]);
     const bool apart = bias && y.type() == dtype::bf16;  // rounded once, with the bias
     tensor sums = apart ? tensor::allocate(c.dev, y.dims(), dtype::f32) : y;
-    c.dev.gemm({.transpose_b = true, .m = rows, .n = outputs, .k = width}, in[0], params[0], sums);
+    c.dev.gemm_stacked({.transpose_b = true, .m = rows / packets, .n = outputs, .k = width}, packets, in[0], params[0], sums);
     if (bias) c.dev.add_bias(rows, outputs, 1, params[1], sums);
     if (apart) c.dev.copy(sums, y);
     if (maps) c.dev.map(f, parameter, out[0], out[0]);
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override {
+    gradients(c, 1, s, params, grad_out, grad_in, grad_params, accumulate);
+  }
+  void backward_all(context& c, std::int64_t packets, plan&, const saved& s, const tensors& params, const tensors& grad_out,
+                    tensors& grad_in, tensors& grad_params) const override {
+    gradients(c, packets, s, params, grad_out, grad_in, grad_params, false);
+  }
+
+  void gradients(context& c, std::int64_t packets, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
+                 tensors& grad_params, bool accumulate) const {
     const tensor& x = s.inputs[0];
-    const std::int64_t rows = rows_of(x.dims()), width = x.dims().count_from(axis);
+    const std::int64_t rows = rows_of(x.dims()) / packets, width = x.dims().count_from(axis);
     tensor dy = grad_out[0];
     if (maps) {
       dy = tensor::allocate(c.dev, dy.dims(), dy.type());
       c.dev.map_backward(f, parameter, {}, s.outputs[0], grad_out[0], dy);
     }
-    if (wanted(grad_in, 0)) c.dev.gemm({.m = rows, .n = width, .k = outputs}, dy, params[0], backed(c.dev, grad_in[0]));
-    assign_or_add(c.dev, grad_params[0], accumulate,
-                  [&](tensor& dw) { c.dev.gemm({.transpose_a = true, .m = outputs, .n = width, .k = rows}, dy, x, dw); });
+    if (wanted(grad_in, 0))
+      c.dev.gemm_stacked({.m = rows, .n = width, .k = outputs}, packets, dy, params[0], backed(c.dev, grad_in[0]));
+    assign_or_add(c.dev, grad_params[0], accumulate, [&](tensor& dw) {
+      c.dev.gemm_summed({.transpose_a = true, .m = outputs, .n = width, .k = rows}, packets, dy, x, dw);
+    });
     if (!bias) return;
-    assign_or_add(c.dev, grad_params[1], accumulate, [&](tensor& db) { c.dev.reduce_sum(rows, outputs, 1, dy, db); });
+    assign_or_add(c.dev, grad_params[1], accumulate, [&](tensor& db) {
+      sum_over_packets(c.dev, packets, db, [&](std::int64_t p, tensor& sum) {
+        c.dev.reduce_sum(rows, outputs, 1, dy.slice(p * rows * outputs, {rows, outputs}), sum);
+      });
+    });
   }
 };
 

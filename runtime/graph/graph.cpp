@@ -243,6 +243,7 @@ class builder {
       }
       g.in_train = d.spec->phase != "test";
       g.recompute = d.spec->recompute;
+      g.gather = d.spec->gather;
       g.in_test = d.spec->phase != "train";
       if (d.maths) {
         if (d.maths->test_phase_only()) g.in_train = false;

@@ -43,6 +43,7 @@ struct graph_layer {
   std::vector<bool> grad_in_wanted;   // per input: does a gradient have to flow back there?
   bool wants_backward = false;        // has parameters, or something before it has; and a loss depends on it
   bool in_train = true, in_test = true;
+  bool gather = false;               // the packets of a step are computed as one
   bool recompute = false;            // outputs and what it saves are not kept for backward, which runs forward again
   carry_specs carries;               // with algorithm "bptt": what it carries from step to step
   double loss_weight = 0.0;          // of a loss layer

@@ -35,6 +35,7 @@ struct layer_spec {
   std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
   std::string algorithm;           // of this layer's maths, empty = auto
   bool recompute = false;          // backward runs forward again, in place of what it would keep
+  bool gather = false;             // the packets of a step are computed as one (pipeline/gather_stage.hpp)
   std::string wire = "fp32";       // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
   std::string phase;               // "train", "test" or empty for both
   source_position at;

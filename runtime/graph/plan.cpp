@@ -45,6 +45,7 @@ class planner {
     warm_up();
     if (!errors_.empty()) return std::move(errors_);
     for (auto& wrong : cannot_recompute(g_, options.own_stage, plan_.rule)) errors_.push_back(std::move(wrong));
+    for (auto& wrong : cannot_gather(g_, plan_.rule)) errors_.push_back(std::move(wrong));
     groups_ = stage_groups(g_, options.own_stage, where_, {job_.pipeline.fuse == "auto", job_.pipeline.fuse_layers});
     for (const auto& a : where_) stage_of_.emplace_back(a.parts.size(), no_role);
     add_role(role_kind::coordinator, "coordinator", nodes_with(nodes_, "coordinator").front());

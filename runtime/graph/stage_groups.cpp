@@ -23,7 +23,7 @@ class fuser {
       bool joins = !out.empty() && (how.all || how.steps || wanted) && !alone(l) && !alone(g_.layers[out.back().back()]) &&
                    lies_as(l, out.back()) && keeps_order(l, out.back().front());
       auto both = joins && how.steps ? absorbed(g_, *first, g_.layers[out.back().back()], *maths, l) : nullptr;
-      joins = joins && (how.all || wanted || both);
+      joins = joins && (both || ((how.all || wanted) && l.gather == gathers(out.back())));
       if (joins && both)
         maths = std::move(both);
       else
@@ -36,6 +36,11 @@ class fuser {
 
  private:
   bool alone(const graph_layer& l) const { return own_.count(l.type) > 0 || (l.maths && l.maths->joint() != nullptr); }
+
+  // Its packets wait for each other: only layers that gain from it share such a stage.
+  bool gathers(const std::vector<std::uint32_t>& group) const {
+    return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) { return g_.layers[l].gather; });
+  }
 
   // A layer of the group that is made again in backward has a reader behind the group. Beside it, that reader keeps no input for as long.
   bool awaited(const std::vector<std::uint32_t>& group) const {
@@ -105,6 +110,23 @@ diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& 
     else if (rule == weight_rule::latest && !l.params.empty())
       wrong.push_back(
           {at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep"});
+  }
+  return wrong;
+}
+
+diagnostics cannot_gather(const model_graph& g, weight_rule rule) {
+  diagnostics wrong;
+  for (const auto& l : g.layers) {
+    if (!l.gather) continue;
+    const auto refuse = [&](const std::string& why) {
+      wrong.push_back({position_of(l.spec->key_at, "gather", l.spec->at), "layer " + in_quotes(l.name) + ": gather = true " + why});
+    };
+    if (!l.maths || !l.maths->gathered())
+      refuse("is for layers that can compute several packets as one (linear), not for " + l.type);
+    else if (l.recompute)
+      refuse("does not go with recompute = true");
+    else if (rule != weight_rule::drain)
+      refuse("wants the packets of a step to meet the same weights: pipeline.weights = \"drain\"");
   }
   return wrong;
 }

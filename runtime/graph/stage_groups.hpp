@@ -26,5 +26,7 @@ std::vector<std::vector<std::uint32_t>> stage_groups(const model_graph& g, const
 // Layers with recompute = true whose stage cannot run their forward again: it is not the stage's alone to run, or backward has not the
 // weights that it ran with.
 diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& own_stage, weight_rule rule);
+// Layers with gather = true whose packets cannot be computed as one.
+diagnostics cannot_gather(const model_graph& g, weight_rule rule);
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
+#include "runtime/pipeline/gather_stage.hpp"
 #include "runtime/pipeline/joint_stage.hpp"
 #include "runtime/pipeline/loader.hpp"
 #include "runtime/pipeline/lost_role.hpp"
@@ -156,6 +157,8 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
     if (const auto* own = j->all->stages.find(l.type)) return own->make(std::move(c));
     if (l.maths->joint() && !me.tester) return std::make_unique<joint_stage>(std::move(c));
   }
+  const auto gathers = [&](std::uint32_t l) { return j->graph.layers[l].gather; };
+  if (!me.tester && std::any_of(me.layers.begin(), me.layers.end(), gathers)) return std::make_unique<gather_stage>(std::move(c));
   return std::make_unique<stage>(std::move(c));
 }
 
@@ -241,7 +244,7 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
 // What layers that keep statistics want of a mode (with these options); empty: it does.
 std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
-    if (l.maths->joint() && l.in_train && (!m.lockstep || m.portions))
+    if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.portions))
       return "mode '" + m.name +
              "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
              "' together (mode bsp can)";
@@ -441,9 +444,13 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   j->plan = std::move(std::get<job_plan>(plan));
   if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;
   if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
-  for (const auto& l : j->graph.layers)
-    if (auto wrong = l.in_train ? joint_stage::check(j->plan, l) : ""; !wrong.empty())
+  for (const auto& l : j->graph.layers) {
+    if (!l.in_train) continue;
+    if (auto wrong = joint_stage::check(j->plan, l); !wrong.empty())
       return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
+    if (auto wrong = gather_stage::check(j->plan, l); !wrong.empty())
+      return diagnostics{{position(l.spec->key_at, "gather", l.spec->at), "layer '" + l.name + "': " + wrong}};
+  }
   for (const auto& l : j->graph.layers)
     if (const auto* own = j->all->stages.find(l.type); own && own->check)
       if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};

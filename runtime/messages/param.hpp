@@ -11,11 +11,13 @@
 namespace troupe {
 
 // Stage -> worker: gradients of all trainable parameters of layer `layer` for packet header.packet of header.step, in parameter
-// order; `stats` are running statistics for the buffers.
+// order; `stats` are running statistics for the buffers. Of a stage that gathers packets: the sum over those of the tree's node that begins
+// at header.packet and has this span (without statistics).
 struct gradient {
   std::uint32_t layer = 0;
   tensors grads;
   tensors stats;
+  std::uint32_t span = 1;
 };
 
 // Worker -> shard: the sum over the packets [first, first + span) of header.step for one block. The range is a node of the fixed

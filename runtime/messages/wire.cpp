@@ -47,8 +47,8 @@ void fields(auto& a, is<examples_seed> auto& m) {
   a(seed);
 }
 void fields(auto& a, is<gradient> auto& m) {
-  auto& [layer, grads, stats] = m;
-  a(layer, grads, stats);
+  auto& [layer, grads, stats, span] = m;
+  a(layer, grads, stats, span);
 }
 void fields(auto& a, is<push> auto& m) {
   auto& [block, first, span, sum] = m;

@@ -150,6 +150,7 @@ class job_reader {
     r.texts("place", s.place);
     if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
     r.flag("recompute", s.recompute);
+    r.flag("gather", s.gather);
     choice type;
     if (!r.take("type")) {
       r.error("type", "it needs a type, as in type = \"convolution\"");

@@ -180,7 +180,7 @@ void stage::take_finished(const finished& f, effects& out) {
   auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
   const auto kind = static_cast<std::uint32_t>(f.token);
   if (s.at == slot::stage_of::lost)
-    clear(s);
+    on_lost(s);
   else if (kind == kind_forward)
     forward_done(s, out);
   else if (kind == kind_backward)
@@ -293,10 +293,16 @@ bool stage::overtaken(const header& h) const {
   return false;
 }
 
+// Bound, and no job of it runs.
+bool stage::idle(const slot& s) {
+  using enum slot::stage_of;
+  return s.at == sending || s.at == waiting || s.at == gather_forward || s.at == gather_backward;
+}
+
 // Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
-    if (config_.keeps && (s->at == slot::stage_of::sending || s->at == slot::stage_of::waiting) && over(s->h)) release(*s, out);
+    if (config_.keeps && idle(*s) && over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
   }
@@ -360,6 +366,7 @@ void stage::declare(slot& s) {
     pass.grad_out.assign(l.out.size(), tensor{});
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
+    pass.gradient_of = 1;
     pass.again = false;
     if (!training(s) || !l.wants_backward) continue;
     for (auto q : l.params)
@@ -474,10 +481,11 @@ void stage::backward_done(slot& s, effects& out) {
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
-    if (l.params.empty() || !l.in_train || s.is_void) continue;
+    auto& pass = s.passes[p];
+    if (l.params.empty() || !l.in_train || s.is_void || pass.gradient_of == 0) continue;
     auto h = reply(s, config_.worker);
-    h.clock = static_cast<std::uint32_t>(s.passes[p].lag);
-    out.send({h, gradient{l.index, std::move(s.passes[p].grad_params), std::move(s.passes[p].stats)}});
+    h.clock = static_cast<std::uint32_t>(pass.lag);
+    out.send({h, gradient{l.index, std::move(pass.grad_params), std::move(pass.stats), pass.gradient_of}});
   }
   release(s, out);
 }
@@ -543,6 +551,8 @@ role_status stage::status() const {
     if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
     if (s->at == slot::stage_of::waiting)
       st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
+    if (s->at == slot::stage_of::gather_forward || s->at == slot::stage_of::gather_backward)
+      st.waits_for = "the other packets of step " + std::to_string(st.step);
   }
   return st;
 }

@@ -82,6 +82,7 @@ class stage : public role {
   struct layer_pass {
     tensors in, out, params;
     tensors grad_out, grad_in, grad_params;
+    std::uint32_t gradient_of = 1;  // packets that grad_params is the sum of; 0: another slot has this packet's
     tensors stats;
     tensors carried_in, carried_out;
     saved kept;
@@ -93,8 +94,9 @@ class stage : public role {
   };
   // A sub-solver.
   struct slot {
-    // lost: begin_again() has given up its packet, and its job still runs.
-    enum class stage_of { free, forward, sending, waiting, backward, lost } at = stage_of::free;
+    // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has given up its packet, and its job still
+    // runs.
+    enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward, lost } at = stage_of::free;
     std::uint32_t index = 0;
     header h;  // of the packet's forward
     std::uint32_t valid = 0, first_example = 0;
@@ -117,6 +119,9 @@ class stage : public role {
   // A job of the derived stage has finished: it was run with run_own(s, kind, ...).
   virtual void on_job(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
   void run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out);
+  // A job has finished whose packet had been given up meanwhile.
+  virtual void on_lost(slot& s) { clear(s); }
+  void clear(slot& s);
 
   // To be called once per begun forward / backward.
   void forward_done(slot& s, effects& out);
@@ -136,13 +141,22 @@ class stage : public role {
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
   void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
+  bool keeps_inputs(const maths_step& step) const { return wants_of(step).inputs; }
+  bool keeps_outputs(const maths_step& step) const { return wants_of(step).outputs; }
+  void prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const;  // its plan, for inputs like s.passes[..].in
+  void let_go_read(slot& s, const maths_step& step) const;
+  void let_go_done(slot& s, const maths_step& step) const;
   // The lists keep their own memory for the next packet.
   static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
+  void unpack_arriving(slot& s, device& d) const;
+  const job_cost& cost_forward() const { return forward_cost_; }
+  const job_cost& cost_backward() const { return backward_cost_; }
 
   slot* slot_of(msg_id id);
   slot& slot_at(std::uint32_t index) { return *slots_[index]; }
+  std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
   header reply(const slot& s, role_id to) const { return reply(s.h, to); }
   header reply(const header& of, role_id to) const;
   bool training(const slot& s) const { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
@@ -194,11 +208,11 @@ class stage : public role {
   void start_backward(slot& s, effects& out);
   void count_versions();
   bool overtaken(const header& h) const;
+  static bool idle(const slot& s);
   void bind(slot& s, pending&& p);
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);
   void release(slot& s, effects& out);
-  void clear(slot& s);
   bool is_past(const header& h) const;
   void add_slot();
   // stage_again.cpp
@@ -220,8 +234,6 @@ class stage : public role {
   // --- stage_memory.cpp
   void find_readers();
   void find_held();
-  void let_go_read(slot& s, const maths_step& step) const;
-  void let_go_done(slot& s, const maths_step& step) const;
   void take_in_place(slot& s, const maths_step& step) const;
   tensor leaving(slot& s, std::size_t edge) const;
   void let_go_sent(slot& s) const;

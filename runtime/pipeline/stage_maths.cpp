@@ -53,13 +53,8 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   gather(s, at);
   let_go_read(s, step);
   take_in_place(s, step);
+  prepare(s, step, s.examples, d);
   const auto ph = s.h.phase;
-  if (!pass.plans[ph] || pass.planned_examples[ph] != s.examples) {
-    shapes in;
-    for (const auto& t : pass.in) in.push_back(t.dims());
-    pass.plans[ph] = step.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
-    pass.planned_examples[ph] = s.examples;
-  }
   auto c = context_of(s, at, d);
   if (s.keeps_lanes && !l.carries.empty()) {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
@@ -71,6 +66,16 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   keep(s, step);
   if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
   let_go_done(s, step);
+}
+
+void stage::prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const {
+  auto& pass = s.passes[step.first()];
+  const auto ph = s.h.phase;
+  if (pass.plans[ph] && pass.planned_examples[ph] == examples) return;
+  shapes in;
+  for (const auto& t : pass.in) in.push_back(t.dims());
+  pass.plans[ph] = step.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
+  pass.planned_examples[ph] = examples;
 }
 
 // The tensors of all layers of a step, one layer after the other.
@@ -240,13 +245,18 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
   pass.again = false;
 }
 
-void stage::run_backward(slot& s, device& d) const {
+// What has travelled in fewer bytes, as it was.
+void stage::unpack_arriving(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.arriving.size(); ++e) {
     const auto& edge = out_edge(e);
     if (edge.wire == wire_format::as_is || !s.arriving[e]) continue;
     const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
     s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all.dims(), cuts_[e]), all.type());
   }
+}
+
+void stage::run_backward(slot& s, device& d) const {
+  unpack_arriving(s, d);
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
     if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(s, *step, d);
   hand_back(s, d);

@@ -1,0 +1,181 @@
+#include "runtime/pipeline/gather_stage.hpp"
+
+#include <algorithm>
+
+#include "ops/device.hpp"
+#include "runtime/reduce/packet_tree.hpp"
+
+namespace troupe {
+namespace {
+
+// Packets one behind the other along axis 0. Only one: as it is.
+tensor stacked(device& d, const tensors& parts) {
+  if (parts.size() == 1) return parts[0];
+  shape s = parts[0].dims();
+  s.set(0, s[0] * static_cast<std::int64_t>(parts.size()));
+  auto all = tensor::allocate(d, s, parts[0].type());
+  std::int64_t at = 0;
+  for (const auto& p : parts) {
+    d.copy_block({.rows = 1, .length = p.count(), .to_offset = at}, p, all);
+    at += p.count();
+  }
+  return all;
+}
+
+// As stacked() would have them, without memory.
+tensor stack_of(const tensor& like, std::size_t packets) {
+  shape s = like.dims();
+  s.set(0, s[0] * static_cast<std::int64_t>(packets));
+  return tensor::declare(s, like.type());
+}
+
+}  // namespace
+
+std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
+  if (!l.gather) return {};
+  for (const auto& r : p.roles) {
+    if (r.kind != role_kind::stage || r.tester || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
+    const auto count = std::to_string(r.packets.count);
+    if (r.train_slots < r.packets.count)
+      return "gather = true computes the packets of a step as one, so all of them must be in flight: " + count +
+             " come here, but pipeline.sub_solvers = " + std::to_string(p.sub_solvers) + " lets " +
+             std::to_string(r.train_slots) + " be under way";
+    if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
+      return "gather = true wants the packets of a part to be one block of the tree of packets: " + count + " from packet " +
+             std::to_string(r.packets.first) + " on are not (powers of two are)";
+  }
+  return {};
+}
+
+void gather_stage::begin_forward(slot& s, effects& out) {
+  if (!training(s)) return stage::begin_forward(s, out);
+  wait(s, slot::stage_of::gather_forward, slot::stage_of::forward, ahead, out);
+}
+
+void gather_stage::begin_backward(slot& s, effects& out) {
+  wait(s, slot::stage_of::gather_backward, slot::stage_of::backward, back, out);
+}
+
+void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running, job_of job, effects& out) {
+  s.at = waiting;
+  packets all;
+  for (std::uint32_t i = 0; i < slot_count(); ++i)
+    if (auto& other = slot_at(i); other.at == waiting && other.h.step == s.h.step) all.push_back(&other);
+  if (all.size() < self().packets.count) return;
+  std::sort(all.begin(), all.end(), [](const slot* a, const slot* b) { return a->h.packet < b->h.packet; });
+  leader_.resize(slot_count(), nobody);
+  for (auto* p : all) p->at = running, leader_[p->index] = all[0]->index;
+  auto cost = job == ahead ? cost_forward() : cost_backward();
+  cost.flops *= static_cast<double>(all.size());
+  auto& leader = *all[0];
+  run_own(
+      leader, job,
+      [this, job, all = std::move(all)](job_context& c) { job == ahead ? forward_all(all, c.dev) : backward_all(all, c.dev); }, cost,
+      out);
+}
+
+gather_stage::packets gather_stage::led_by(const slot& s) {
+  packets all;
+  for (std::uint32_t i = 0; i < leader_.size(); ++i)
+    if (leader_[i] == s.index) all.push_back(&slot_at(i)), leader_[i] = nobody;
+  std::sort(all.begin(), all.end(), [](const slot* a, const slot* b) { return a->h.packet < b->h.packet; });
+  return all;
+}
+
+void gather_stage::on_job(slot& s, std::uint32_t job, effects& out) {
+  for (auto* p : led_by(s)) job == ahead ? forward_done(*p, out) : backward_done(*p, out);
+}
+
+// A packet of evaluation leads nobody.
+void gather_stage::on_lost(slot& s) {
+  for (auto* p : led_by(s)) clear(*p);
+  if (s.at == slot::stage_of::lost) clear(s);
+}
+
+// Has the step one layer with parameters, whose maths can?
+bool gather_stage::at_once(const maths_step& step) const {
+  return hosted(step.first()).gather && step.maths->gathered() &&
+         std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return hosted(p).params.empty(); });
+}
+
+void gather_stage::forward_all(const packets& all, device& d) const {
+  for (auto* s : all) join_inputs(*s, d);
+  for (const auto& step : steps()) {
+    if (!hosted(step.first()).in_train) continue;
+    if (at_once(step)) {
+      step_forward_all(all, step, d);
+      continue;
+    }
+    for (auto* s : all) step_forward(*s, step, d);
+  }
+  for (auto* s : all) cut_outputs(*s, d);
+}
+
+void gather_stage::step_forward_all(const packets& all, const maths_step& step, device& d) const {
+  const auto at = step.first();
+  auto& leader = *all[0];
+  auto& pass = leader.passes[at];
+  for (auto* s : all) {
+    gather(*s, at);
+    let_go_read(*s, step);
+  }
+  tensors in, out;
+  for (std::size_t i = 0; i < pass.in.size(); ++i) {
+    tensors parts;
+    for (auto* s : all) parts.push_back(std::move(s->passes[at].in[i]));
+    in.push_back(stacked(d, parts));
+  }
+  for (const auto& y : leader.passes[step.last()].out) out.push_back(stack_of(y, all.size()));
+  pass.in = in;
+  prepare(leader, step, leader.examples * static_cast<std::int64_t>(all.size()), d);
+  auto c = context_of(leader, at, d);
+  step.maths->gathered()->forward_all(c, static_cast<std::int64_t>(all.size()), *pass.plans[0], in, pass.params, out, pass.kept);
+  if (keeps_inputs(step)) pass.kept.inputs = in;
+  if (keeps_outputs(step)) pass.kept.outputs = out;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& mine = all[k]->passes[step.last()].out;
+    for (std::size_t o = 0; o < mine.size(); ++o)
+      mine[o] = out[o].slice(static_cast<std::int64_t>(k) * mine[o].count(), mine[o].dims());
+    let_go_done(*all[k], step);
+  }
+}
+
+void gather_stage::backward_all(const packets& all, device& d) const {
+  for (auto* s : all) unpack_arriving(*s, d);
+  for (auto step = steps().rbegin(); step != steps().rend(); ++step) {
+    const auto& l = hosted(step->first());
+    if (!l.wants_backward || !l.in_train) continue;
+    if (at_once(*step)) {
+      step_backward_all(all, *step, d);
+      continue;
+    }
+    for (auto* s : all) step_backward(*s, *step, d);
+  }
+  for (auto* s : all) hand_back(*s, d);
+}
+
+void gather_stage::step_backward_all(const packets& all, const maths_step& step, device& d) const {
+  const auto at = step.first();
+  auto& pass = all[0]->passes[at];
+  for (auto* s : all) fill_grad_out(*s, step.last(), d);
+  tensors dy, dx;
+  for (std::size_t o = 0; o < all[0]->passes[step.last()].grad_out.size(); ++o) {
+    tensors parts;
+    for (auto* s : all) parts.push_back(std::move(s->passes[step.last()].grad_out[o]));
+    dy.push_back(stacked(d, parts));
+  }
+  for (const auto& g : pass.grad_in) dx.push_back(g ? stack_of(g, all.size()) : tensor{});
+  auto c = context_of(*all[0], at, d);
+  step.maths->gathered()->backward_all(c, static_cast<std::int64_t>(all.size()), *pass.plans[0], pass.kept, pass.params, dy, dx,
+                                       pass.grad_params);
+  forget(pass.kept);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& mine = all[k]->passes[at];
+    for (std::size_t i = 0; i < dx.size(); ++i)
+      if (dx[i]) mine.grad_in[i] = dx[i].slice(static_cast<std::int64_t>(k) * mine.grad_in[i].count(), mine.grad_in[i].dims());
+    for (auto& y : all[k]->passes[step.last()].out) y.let_go();
+    mine.gradient_of = k == 0 ? cover(self().packets.first, self().packets.count, config().plan->packets)[0].span : 0;
+  }
+}
+
+}  // namespace troupe
