@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/layer_support.hpp"
+#include "ops/packet_sum.hpp"
 #include "ops/tensor_values.hpp"
 
 namespace troupe {
@@ -50,6 +51,7 @@ class checker {
       check_f32(values);
       if (takes_bf16_) check_bf16(values);
       if (layer_.in_place()) check_in_place(values);
+      if (layer_.gathered()) check_gathered();
       check_test_phase(values);
     }
     return std::move(findings_);
@@ -440,6 +442,68 @@ class checker {
         if (!same_bits(r.grad_in, grad_in) || !same_bits(r.grad_params, grad_params))
           find("backward in the memory of the incoming gradient makes other gradients");
       }
+  }
+
+  // Several packets as one, against one after the other and their gradients added.
+  void check_gathered() {
+    for (const dtype t : types())
+      for (const std::uint32_t packets : {2U, 3U, 4U}) {
+        std::vector<pass_values> each;
+        std::vector<pass_results> alone;
+        for (std::uint32_t k = 0; k < packets; ++k) {
+          each.push_back(converted(random_values(k), t));
+          alone.push_back(both(each[k], *make_plan(phase::train, t), k));
+        }
+        const auto of_each = [&](const auto& list, auto tensors_of) {
+          tensors all;
+          for (std::size_t i = 0; i < (list[0].*tensors_of).size(); ++i) {
+            tensors parts;
+            for (const auto& x : list) parts.push_back((x.*tensors_of)[i]);
+            all.push_back(stacked(parts));
+          }
+          return all;
+        };
+        const pass_values v{of_each(each, &pass_values::in), each[0].params, of_each(each, &pass_values::grad_out), t};
+        const pass_results want{of_each(alone, &pass_results::out), of_each(alone, &pass_results::grad_in), {}};
+        shapes in;
+        for (const auto& x : v.in) in.push_back(x.dims());
+        auto p = layer_.prepare(dev_, in, phase::train, t);
+        context c = make_context(phase::train);
+        saved s;
+        tensors out = poisoned_like(want.out);
+        layer_.gathered()->forward_all(c, packets, *p, v.in, v.params, out, s);
+        const std::string what = std::to_string(packets) + " packets as one (" + name_of(t) + "): ";
+        if (!same_bits(want.out, out)) find(what + "other outputs than one by one");
+        if (!differentiable()) continue;
+        s.inputs = needs_.inputs ? v.in : poisoned_like(v.in);
+        s.outputs = needs_.outputs ? out : poisoned_like(out);
+        tensors grad_in, grad_params, sums;
+        for (const auto& g : want.grad_in) grad_in.push_back(g ? poisoned(g.dims(), g.type()) : tensor());
+        for (std::size_t i = 0; i < specs_.size(); ++i) {
+          const auto& g = alone[0].grad_params[i];
+          grad_params.push_back(g ? poisoned(g.dims(), g.type()) : tensor());
+          sums.push_back(grad_params[i] ? copied(g) : tensor());
+          if (sums[i])
+            sum_over_packets(dev_, packets, sums[i], [&](std::int64_t k, tensor& to) {
+              dev_.copy(alone[static_cast<std::size_t>(k)].grad_params[i], to);
+            });
+        }
+        layer_.gathered()->backward_all(c, packets, *p, s, v.params, v.grad_out, grad_in, grad_params);
+        if (!same_bits(want.grad_in, grad_in)) find(what + "other gradients of inputs than one by one");
+        if (!same_bits(sums, grad_params)) find(what + "gradients of parameters are not the sum over the packets");
+      }
+  }
+  // One behind the other along axis 0.
+  tensor stacked(const tensors& parts) {
+    if (!parts[0]) return {};
+    shape all = parts[0].dims();
+    all.set(0, all[0] * static_cast<std::int64_t>(parts.size()));
+    tensor to = tensor::allocate(dev_, all, parts[0].type());
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      tensor piece = to.slice(static_cast<std::int64_t>(k) * parts[k].count(), parts[k].dims());
+      dev_.copy(parts[k], piece);
+    }
+    return to;
   }
 
   void check_test_phase(const pass_values& v) {

@@ -31,6 +31,7 @@ struct layer_check {
 //   * gradients equal central differences in f64; where the function has a kink, one of the sides;
 //   * in training it leaves one statistic for each parameter that is not trainable, and testing takes them;
 //   * packets interleaved through one layer, with a plan each or sharing one, give the bits of packets one after the other;
+//   * where several packets can be computed as one (gathered()): to the bits of one by one, their gradients added in the fixed tree;
 //   * f32 agrees with f64; where the row takes it, bf16 agrees with f32 on numbers that both hold, in the types that a bf16 job declares;
 //     both phases run.
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {});

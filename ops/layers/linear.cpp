@@ -139,6 +139,7 @@ layer_type linear_layer() {
                 example("one example", {{{"outputs", i{2}}}}, {{1, 9}}),
                 example("one input, one output", {{{"outputs", i{1}}}}, {{3, 1}}),
                 example("wide", {{{"outputs", i{33}}}}, {{5, 40}}),
+                example("wider than the batch is long", {{{"outputs", i{64}}}}, {{17, 256}}),
                 example("each step of a sequence", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 4, 5}}),
                 example("two axes kept, two flattened", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 3, 2, 2}})}};
 }

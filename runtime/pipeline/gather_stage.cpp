@@ -35,14 +35,14 @@ std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.gather) return {};
   for (const auto& r : p.roles) {
     if (r.kind != role_kind::stage || r.tester || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
-    const auto count = std::to_string(r.packets.count);
-    if (r.train_slots < r.packets.count)
-      return "gather = true computes the packets of a step as one, so all of them must be in flight: " + count +
-             " come here, but pipeline.sub_solvers = " + std::to_string(p.sub_solvers) + " lets " +
-             std::to_string(r.train_slots) + " be under way";
+    for (const auto& of_worker : p.ranges)
+      if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
+        return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
+               std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
     if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
-      return "gather = true wants the packets of a part to be one block of the tree of packets: " + count + " from packet " +
-             std::to_string(r.packets.first) + " on are not (powers of two are)";
+      return "gather = true wants the packets of a part to be one block of the tree of packets: " +
+             std::to_string(r.packets.count) + " from packet " + std::to_string(r.packets.first) +
+             " on are not (powers of two are)";
   }
   return {};
 }

@@ -25,10 +25,11 @@ enum class mistake {
   changes_input,
   wrong_shape,
   saves_more,
-  kink
+  kink,
+  sums_as_one_packet
 };
 
-struct planted final : layer {
+struct planted final : layer, gathered_maths {
   mistake m;
   mutable tensor remembered;  // what a layer must not have
   explicit planted(mistake which) : m(which) {}
@@ -79,6 +80,15 @@ struct planted final : layer {
     x.type() == dtype::f64 ? run_backward<double>(x, params, grad_out[0], grad_in, grad_params, accumulate)
                            : run_backward<float>(x, params, grad_out[0], grad_in, grad_params, accumulate);
   }
+  const gathered_maths* gathered() const override { return m == mistake::sums_as_one_packet ? this : nullptr; }
+  void forward_all(context& c, std::int64_t, plan& p, const tensors& in, const tensors& params, tensors& out,
+                   saved& s) const override {
+    forward(c, p, in, params, out, s);
+  }
+  void backward_all(context& c, std::int64_t, plan& p, const saved& s, const tensors& params, const tensors& grad_out,
+                    tensors& grad_in, tensors& grad_params) const override {
+    backward(c, p, s, params, grad_out, grad_in, grad_params, false);
+  }
 };
 
 std::vector<std::string> findings(mistake m) {
@@ -117,6 +127,10 @@ TEST(check_layer, finds_a_shape_that_infer_did_not_announce) {
 }
 TEST(check_layer, finds_more_saved_than_announced) {
   EXPECT_THAT(findings(mistake::saves_more), Contains(HasSubstr("saves 48 bytes")));
+}
+TEST(check_layer, finds_packets_that_are_added_in_another_order) {
+  EXPECT_THAT(findings(mistake::sums_as_one_packet),
+              Contains(HasSubstr("2 packets as one (f64): gradients of parameters are not the sum over the packets")));
 }
 TEST(check_layer, passes_a_kink) { EXPECT_THAT(findings(mistake::kink), IsEmpty()); }
 

@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <random>
 #include <thread>
 
+#include "ops/packet_sum.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe {
@@ -77,6 +80,59 @@ TEST(device, thin_products_agree_with_f64) {
             EXPECT_LT(worst, 1e-5 * std::sqrt(static_cast<double>(k)))
                 << m << " " << n << " " << k << " " << ta << tb << " " << more;
           }
+}
+
+// Products of several packets at once, against one after the other: the same bits, whatever their extents.
+TEST(device, products_of_several_packets_are_those_of_each) {
+  std::mt19937_64 rng(7);
+  const auto draw = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(rng);
+  };
+  for (const auto& dev : test::all_devices())
+    for (int round = 0; round < 60; ++round) {
+      const std::int64_t packets = draw(2, 9);
+      // Every other one of the extents that have kernels of their own.
+      const bool thin = round % 2 == 0;
+      const std::int64_t m = draw(1, 70), n = thin ? 16 * draw(4, 140) : draw(1, 90), k = thin ? 16 * draw(16, 24) : draw(1, 90);
+      const auto type = round % 3 == 0 ? dtype::f64 : dtype::f32;
+      const auto made = [&](shape s, std::uint32_t number) { return gaussian(*dev, s, number, type); };
+      for (const bool tb : {false, true}) {
+        const gemm_spec s{.transpose_b = tb, .m = m, .n = n, .k = k};
+        const tensor a = made({packets * m, k}, 1), b = made({n, k}, 2);
+        tensor c = test::empty(*dev, {packets * m, n}, type), each = test::empty(*dev, c.dims(), type);
+        dev->gemm_stacked(s, packets, a, b, c);
+        dev->device::gemm_stacked(s, packets, a, b, each);
+        ASSERT_EQ(std::memcmp(c.raw(), each.raw(), c.bytes()), 0) << packets << " of " << m << " " << n << " " << k << " " << tb;
+      }
+      const gemm_spec s{.transpose_a = true, .m = k, .n = n, .k = m};  // as a gradient has them
+      const tensor a = made({packets * m, k}, 3), b = made({packets * m, n}, 4);
+      tensor c = test::empty(*dev, {k, n}, type), each = test::empty(*dev, c.dims(), type);
+      dev->gemm_summed(s, packets, a, b, c);
+      dev->device::gemm_summed(s, packets, a, b, each);
+      ASSERT_EQ(std::memcmp(c.raw(), each.raw(), c.bytes()), 0) << packets << " of " << k << " " << n << " " << m;
+    }
+}
+
+// The tree is that of the gradients that workers add (runtime/reduce/packet_tree.hpp).
+TEST(device, packets_are_added_in_the_order_of_the_tree) {
+  const auto dev = make_cpu_device();
+  for (std::int64_t packets = 1; packets <= 40; ++packets) {
+    int made = 0;
+    tensor sum = test::empty(*dev, {1}, dtype::f64);
+    const auto value = [](std::int64_t p) { return std::ldexp(1.0 + 1e-3 * static_cast<double>(p), static_cast<int>(p * 7 % 53)); };
+    const std::function<double(std::int64_t, std::int64_t)> added = [&](std::int64_t first, std::int64_t count) {
+      if (count == 1) return value(first);
+      std::int64_t left = 1;
+      while (left * 2 < count) left *= 2;
+      return added(first, left) + added(first + left, count - left);
+    };
+    sum_over_packets(*dev, packets, sum, [&](std::int64_t p, tensor& to) {
+      ++made;
+      dev->fill(value(p), to);
+    });
+    EXPECT_EQ(made, packets);
+    EXPECT_EQ(sum.data<double>()[0], added(0, packets)) << packets;
+  }
 }
 
 TEST(device, maps_agree_with_the_standard_library) {

@@ -93,7 +93,7 @@ inline examples_seed sample() {
 }
 template <>
 inline gradient sample() {
-  return {4, several(), {made<std::int32_t>({2}, -7)}};
+  return {4, several(), {made<std::int32_t>({2}, -7)}, 2};
 }
 template <>
 inline push sample() {

@@ -8,12 +8,13 @@ namespace {
 // `restarts`: roles keep what a restarted one will ask for; then only what nobody else has ends the job.
 void restart_nodes(bool restarts) {
   const std::shared_ptr<device> dev = make_cpu_device();
-  std::uint64_t ran = 0, named = 0, whole = 0;
+  std::uint64_t ran = 0, named = 0, whole = 0, gathered = 0;
   for (std::uint64_t seed = 1; ran < seeds(); ++seed) {
     random_net net(seed);
     auto spec = net.job();
     bool feature = false;
     net.place(spec, 4, feature);
+    const bool gathers = seed % 2 == 0 && net.gather(spec, 0.7);
     std::vector<node_spec> nodes(4);
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
     auto made = prepare_job(spec, shared_tables(), nodes);
@@ -22,6 +23,7 @@ void restart_nodes(bool restarts) {
     if (!j->plan.placed) continue;
     j->restarts = restarts;
     ++ran;
+    gathered += gathers ? 1 : 0;
     sim::world_config c;
     c.seed = seed;
     c.dev = dev.get();
@@ -69,6 +71,7 @@ void restart_nodes(bool restarts) {
   }
   EXPECT_GT(named, 0u);
   EXPECT_GT(whole, 0u);
+  EXPECT_GT(gathered, 0u);
 }
 
 TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) { restart_nodes(false); }

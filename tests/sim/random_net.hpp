@@ -88,6 +88,17 @@ class random_net {
     for (auto& l : j.layers) l.recompute = chance(share);
   }
 
+  // Some linear layers take the packets of a step as one. Not every plan can: all of them must be in flight, in a block of the tree.
+  bool gather(job_spec& j, double share) {
+    bool some = false;
+    for (auto& l : j.layers) {
+      l.gather = l.type == "linear" && !l.recompute && chance(share);
+      some = some || l.gather;
+    }
+    if (some && chance(0.8)) j.pipeline.sub_solvers = j.pipeline.packets;
+    return some;
+  }
+
   static bool splits(const layer_spec& l) {
     static const std::set<std::string> can{"convolution", "linear",  "relu",    "dropout", "max_pool", "avg_pool",
                                            "flatten",     "eltwise", "sigmoid", "tanh",    "elu",      "gelu",
