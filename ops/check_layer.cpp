@@ -484,9 +484,8 @@ class checker {
           grad_params.push_back(g ? poisoned(g.dims(), g.type()) : tensor());
           sums.push_back(grad_params[i] ? copied(g) : tensor());
           if (sums[i])
-            sum_over_packets(dev_, packets, sums[i], [&](std::int64_t k, tensor& to) {
-              dev_.copy(alone[static_cast<std::size_t>(k)].grad_params[i], to);
-            });
+            sum_over_packets(dev_, packets, sums[i],
+                             [&](std::int64_t k, tensor& to) { dev_.copy(alone[static_cast<std::size_t>(k)].grad_params[i], to); });
         }
         layer_.gathered()->backward_all(c, packets, *p, s, v.params, v.grad_out, grad_in, grad_params);
         if (!same_bits(want.grad_in, grad_in)) find(what + "other gradients of inputs than one by one");

@@ -163,7 +163,7 @@ struct layer {
   // True: forward may be given outputs[0] in the memory of inputs[0], and backward grad_in[0] in that of grad_out[0]: shapes are alike and
   // what is written does not depend on what has been overwritten. The host does so where nobody else reads them any more.
   virtual bool in_place() const { return false; }
-  virtual const joint_maths* joint() const { return nullptr; }  // not null: its packets compute together, in training
+  virtual const joint_maths* joint() const { return nullptr; }        // not null: its packets compute together, in training
   virtual const gathered_maths* gathered() const { return nullptr; }  // not null: they can, where the file asks for it
 
   // Multiply-adds x 2 of forward for one packet; 0 when negligible. For plans and simulation.

@@ -145,7 +145,11 @@ class bf16_device final : public device {
     d_->gemm_packed(s, w.in(a), packed, w.in_out(c));
   }
   void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
-    any_bf16(a, b, c) ? device::gemm_stacked(s, packets, a, b, c) : d_->gemm_stacked(s, packets, a, b, c);
+    if (!any_bf16(a, b, c)) return d_->gemm_stacked(s, packets, a, b, c);
+    if (!tiles_ || !any_bf16(a, b)) return device::gemm_stacked(s, packets, a, b, c);
+    gemm_spec all = s;  // on tiles a row's sums are the same chain whatever the other rows are
+    all.m *= packets;
+    gemm(all, a, b, c);
   }
   void gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
     any_bf16(a, b, c) ? device::gemm_summed(s, packets, a, b, c) : d_->gemm_summed(s, packets, a, b, c);

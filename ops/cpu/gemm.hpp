@@ -14,6 +14,7 @@ bool offsets_fit(const gemm_spec& s);
 void thin_gemm(device& d, const kernels<float>& k, const gemm_spec& s, const float* a, const float* b, float* c);
 // c = sum over packets of a^T b, a [packets k, m] and b [packets k, n] dense and `s` one packet's: to the bits of thin_gemm() packet by packet
 // and packet_sum.hpp. Offsets of all packets fit.
-void thin_gemm_summed(device& d, const kernels<float>& k, const gemm_spec& s, i64 packets, const float* a, const float* b, float* c);
+void thin_gemm_summed(device& d, const kernels<float>& k, const gemm_spec& s, i64 packets, const float* a, const float* b,
+                      float* c);
 
 }  // namespace troupe::cpu

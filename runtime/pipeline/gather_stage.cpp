@@ -70,8 +70,8 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
   auto& leader = *all[0];
   run_own(
       leader, job,
-      [this, job, all = std::move(all)](job_context& c) { job == ahead ? forward_all(all, c.dev) : backward_all(all, c.dev); }, cost,
-      out);
+      [this, job, all = std::move(all)](job_context& c) { job == ahead ? forward_all(all, c.dev) : backward_all(all, c.dev); },
+      cost, out);
 }
 
 gather_stage::packets gather_stage::led_by(const slot& s) {

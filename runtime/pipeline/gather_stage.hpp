@@ -4,7 +4,8 @@
 // Messages: those of any stage, but for one gradient a step, of all packets. The bits are those of packet by packet (gathered_maths).
 //
 // Invariants:
-//   * the packets of a step pass here together: all of them wait, are computed, have been, or none;
+//   * the packets of a step pass here together: all of them wait, are computed, have been, or none; but where the step is over elsewhere
+//     each goes on void, and waits for nobody;
 //   * all of a step must be in flight at once, or the stage waits for ever: check() refuses plans where they cannot be. It waits for its own
 //     step alone: with weight rule drain no packet of a later step is under way;
 //   * a job touches the slots of its packets, which have no other job.

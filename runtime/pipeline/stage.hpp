@@ -143,7 +143,8 @@ class stage : public role {
   void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
   bool keeps_inputs(const maths_step& step) const { return wants_of(step).inputs; }
   bool keeps_outputs(const maths_step& step) const { return wants_of(step).outputs; }
-  void prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const;  // its plan, for inputs like s.passes[..].in
+  void prepare(slot& s, const maths_step& step, std::int64_t examples,
+               device& d) const;  // its plan, for inputs like s.passes[..].in
   void let_go_read(slot& s, const maths_step& step) const;
   void let_go_done(slot& s, const maths_step& step) const;
   // The lists keep their own memory for the next packet.
@@ -209,6 +210,7 @@ class stage : public role {
   void count_versions();
   bool overtaken(const header& h) const;
   static bool idle(const slot& s);
+  void go_on_void(slot& s, effects& out);
   void bind(slot& s, pending&& p);
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);
@@ -228,7 +230,7 @@ class stage : public role {
   void give_credit(const header& of, std::size_t edge, effects& out);
   std::uint64_t oldest_version(std::size_t position) const;
   bool edge_used(const plan_edge& e, const header& h) const;
-  void find_needs();
+  void find_needs();  // stage_layout.cpp, like contributions_of()
   std::uint32_t backwards_of(const header& h) const;
   void add_inputs(slot& s, std::size_t need, device& d) const;
   // --- stage_memory.cpp

@@ -129,6 +129,8 @@ TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {
   std::printf("largest difference after one step: %.2g of the largest weight\n", off);
   EXPECT_LT(off, 1e-5);
   expect_planned_bytes(text, set, "local2.toml");
+  const auto gathered = good_run(text, short_of(2, {"data.batch=40", "layer.ip1.gather=true"}));
+  EXPECT_EQ(gathered.text("weights_sha256"), good_run(text, short_of(2, set)).text("weights_sha256"));
 }
 
 // A sum that travels: each part sends its addend, whoever reads it adds them. In fewer bytes where a layer says so.

@@ -89,16 +89,22 @@ TEST(device, products_of_several_packets_are_those_of_each) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(rng);
   };
   for (const auto& dev : test::all_devices())
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 90; ++round) {
       const std::int64_t packets = draw(2, 9);
       // Every other one of the extents that have kernels of their own.
       const bool thin = round % 2 == 0;
       const std::int64_t m = draw(1, 70), n = thin ? 16 * draw(4, 140) : draw(1, 90), k = thin ? 16 * draw(16, 24) : draw(1, 90);
-      const auto type = round % 3 == 0 ? dtype::f64 : dtype::f32;
-      const auto made = [&](shape s, std::uint32_t number) { return gaussian(*dev, s, number, type); };
+      const auto type = round % 3 == 0 ? dtype::f64 : round % 3 == 1 ? dtype::f32 : dtype::bf16;
+      const auto made = [&](shape s, std::uint32_t number) {
+        const tensor x = gaussian(*dev, s, number, type == dtype::f64 ? dtype::f64 : dtype::f32);
+        if (type != dtype::bf16) return x;
+        tensor narrow = test::empty(*dev, s, type);
+        dev->copy(x, narrow);
+        return narrow;
+      };
       for (const bool tb : {false, true}) {
         const gemm_spec s{.transpose_b = tb, .m = m, .n = n, .k = k};
-        const tensor a = made({packets * m, k}, 1), b = made({n, k}, 2);
+        const tensor a = made({packets * m, k}, 1), b = gaussian(*dev, {n, k}, 2, wide_of(type));  // weights are wide
         tensor c = test::empty(*dev, {packets * m, n}, type), each = test::empty(*dev, c.dims(), type);
         dev->gemm_stacked(s, packets, a, b, c);
         dev->device::gemm_stacked(s, packets, a, b, each);
@@ -106,7 +112,7 @@ TEST(device, products_of_several_packets_are_those_of_each) {
       }
       const gemm_spec s{.transpose_a = true, .m = k, .n = n, .k = m};  // as a gradient has them
       const tensor a = made({packets * m, k}, 3), b = made({packets * m, n}, 4);
-      tensor c = test::empty(*dev, {k, n}, type), each = test::empty(*dev, c.dims(), type);
+      tensor c = test::empty(*dev, {k, n}, wide_of(type)), each = test::empty(*dev, c.dims(), c.type());
       dev->gemm_summed(s, packets, a, b, c);
       dev->device::gemm_summed(s, packets, a, b, each);
       ASSERT_EQ(std::memcmp(c.raw(), each.raw(), c.bytes()), 0) << packets << " of " << k << " " << n << " " << m;

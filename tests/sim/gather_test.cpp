@@ -79,6 +79,150 @@ TEST(gather, random_flags_in_random_nets_change_no_bit) {
   }
 }
 
+// A worker that comes back does again what it had told the shards: some packets of a step meet weights that have gone on, others came before
+// them. None may wait for those.
+TEST(gather, a_restarted_worker_catches_up) {
+  const std::shared_ptr<device> dev = make_cpu_device();
+  std::uint64_t again = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(300); ++seed) {
+    random_net net(seed);
+    auto spec = net.job();
+    spec.pipeline.packets = spec.pipeline.sub_solvers = 4;
+    spec.data.batch = 8;
+    spec.topology.workers_per_group = 2;
+    spec.train.finish.steps = 6;
+    for (auto& l : spec.layers) l.gather = l.type == "linear";
+    std::vector<node_spec> nodes(3);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].name = "n" + std::to_string(i + 1);
+      nodes[i].roles = i == 0 ? std::vector<std::string>{"coordinator", "server", "data"} : std::vector<std::string>{"worker"};
+    }
+    auto made = prepare_job(spec, shared_tables(), nodes);
+    ASSERT_FALSE(std::holds_alternative<diagnostics>(made)) << std::get<diagnostics>(made).front().to_string();
+    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev.get();
+    const auto undisturbed = run_in_world(j, c);
+    sim::world w(c);
+    const auto make = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
+    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make(r.id, 0));
+    w.remake = make;
+    const auto node = static_cast<std::uint32_t>(net.draw(1, 2));
+    w.at(std::chrono::microseconds(net.draw(1, 2000)), [&] {
+      w.crash(node);
+      w.at(w.now() + std::chrono::microseconds(net.draw(1, 300)), [&] { w.restart(node), ++again; });
+    });
+    std::string bytes, error;
+    bool done = false;
+    w.on_event = [&](const event_effect& e) {
+      if (e.kind == "error") error = e.text;
+      done = done || e.kind == "done" || e.kind == "error";
+    };
+    w.on_store = [&](const store_effect& s) {
+      run_result r;
+      r.weights = s.named;
+      if (s.what == "weights") bytes = r.bytes();
+    };
+    envelope go;
+    go.h.dst = role_id{0};
+    go.body = start{};
+    w.inject(go);
+    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "the world fell silent, seed " << seed;
+    ASSERT_EQ(error, "") << "seed " << seed;
+    ASSERT_EQ(bytes, undisturbed.bytes()) << "seed " << seed;
+  }
+  EXPECT_GT(again, seeds(300) / 2);
+}
+
+// The stage of `score` on worker 0, which gathers packets 0 and 1, driven by hand.
+struct driven {
+  std::shared_ptr<prepared_job> j;
+  std::unique_ptr<role> stage;
+  role_id self = no_role;
+  std::vector<std::string> said;  // since the last word to it
+  std::vector<run_effect> jobs;
+
+  driven() {
+    auto spec = split_net(true);
+    for (auto& l : spec.layers) l.partition = "batch", l.key_at.erase("partition");
+    j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), one_node()));
+    for (const auto& r : j->plan.roles)
+      if (r.name == "worker0/score") self = r.id;
+    stage = make_role(j, self, 0);
+  }
+  const graph_layer& layer() const { return j->graph.layers[j->plan[self].layers[0]]; }
+  void say(std::uint32_t packet, std::uint64_t version, message m) {
+    envelope e;
+    e.h.dst = self;
+    e.h.id = msg_id{packet + 1};
+    e.h.packet = packet;
+    e.h.packets = 4;
+    e.h.version = version;
+    e.body = std::move(m);
+    effects out;
+    stage->on(e, {}, out);
+    said.clear(), jobs.clear();
+    for (auto& f : out.list()) {
+      if (auto* r = std::get_if<run_effect>(&f)) jobs.push_back(std::move(*r));
+      const auto* s = std::get_if<send_effect>(&f);
+      if (!s || std::holds_alternative<credit>(s->e.body) || std::holds_alternative<report>(s->e.body)) continue;
+      said.push_back(std::string(name_of(s->e.body)) + " " + std::to_string(s->e.h.packet) +
+                     ((s->e.h.flags & flag_void) != 0 ? " void" : ""));
+    }
+  }
+  void weights(std::uint64_t version) {
+    tensors values;
+    for (auto p : layer().params) values.push_back(tensor::declare(j->graph.params[p].spec.dims, dtype::f32));
+    say(0, version, layer_weights{layer().index, values});
+  }
+  void forward_of(std::uint32_t packet) { say(packet, 0, forward{tensor::declare(layer().in[0], dtype::f32), 2, 2 * packet}); }
+  void backward_of(std::uint32_t packet) { say(packet, 0, backward{tensor::declare(layer().out[0], dtype::f32)}); }
+};
+
+TEST(gather, packets_wait_for_each_other_and_go_on_by_themselves) {
+  using strings = std::vector<std::string>;
+  driven d;
+  d.weights(0);
+  d.forward_of(1);
+  EXPECT_EQ(d.said, strings{});
+  EXPECT_TRUE(d.jobs.empty());
+  EXPECT_EQ(d.stage->status().waits_for, "the other packets of step 0");
+  d.forward_of(0);
+  ASSERT_EQ(d.jobs.size(), 1u);
+  d.say(0, 0, finished{d.jobs[0].token});
+  EXPECT_EQ(d.said, (strings{"forward 0", "forward 1"}));
+  d.backward_of(0);
+  EXPECT_TRUE(d.jobs.empty());
+  d.backward_of(1);
+  ASSERT_EQ(d.jobs.size(), 1u);
+  d.say(0, 0, finished{d.jobs[0].token});
+  EXPECT_EQ(std::count(d.said.begin(), d.said.end(), "backward 0") + std::count(d.said.begin(), d.said.end(), "backward 1"), 2);
+}
+
+// Its step is over meanwhile (a restarted worker does it again, and what it had said before was enough): the others will come void.
+TEST(gather, a_packet_does_not_wait_for_others_of_a_step_that_is_over) {
+  using strings = std::vector<std::string>;
+  driven d;
+  d.weights(0);
+  d.forward_of(0);
+  d.weights(1);
+  EXPECT_EQ(d.said, strings{"forward 0 void"});
+  d.forward_of(1);
+  EXPECT_EQ(d.said, strings{"forward 1 void"});
+  driven e;
+  e.weights(0);
+  e.forward_of(0);
+  e.forward_of(1);
+  ASSERT_EQ(e.jobs.size(), 1u);
+  e.say(0, 0, finished{e.jobs[0].token});
+  e.backward_of(1);
+  e.weights(1);
+  EXPECT_EQ(e.said, strings{"backward 1 void"});
+  e.backward_of(0);
+  EXPECT_EQ(e.said, strings{"backward 0 void"});
+}
+
 TEST(gather, refused_where_packets_cannot_meet) {
   auto j = split_net(true);
   j.layers[0].gather = true;
@@ -95,15 +239,17 @@ TEST(gather, refused_where_packets_cannot_meet) {
   EXPECT_NE(refusal(j).find("gather = true wants the packets of a step to meet the same weights"), std::string::npos) << refusal(j);
   j = split_net(true, 4, 1);
   j.pipeline.sub_solvers = 2;
-  EXPECT_NE(refusal(j).find("layer 'left': gather = true computes the packets of a step as one, so all of them must be in flight: a "
-                            "worker has 4, but pipeline.sub_solvers = 2"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal(j).find("layer 'left': gather = true computes the packets of a step as one, so all of them must be in flight: a "
+                      "worker has 4, but pipeline.sub_solvers = 2"),
+      std::string::npos)
       << refusal(j);
   j = split_net(true, 6, 2);
   for (auto& l : j.layers) l.partition = "batch", l.key_at.erase("partition");
-  EXPECT_NE(refusal(j).find("gather = true wants the packets of a part to be one block of the tree of packets: 3 from packet 0 on are "
-                            "not (powers of two are)"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal(j).find("gather = true wants the packets of a part to be one block of the tree of packets: 3 from packet 0 on are "
+                      "not (powers of two are)"),
+      std::string::npos)
       << refusal(j);
   j = split_net(true);
   for (auto& l : j.layers) l.partition = "batch", l.key_at.erase("partition");

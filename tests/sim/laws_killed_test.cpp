@@ -52,6 +52,7 @@ std::shared_ptr<prepared_job> random_placed(std::uint64_t seed) {
   spec.data.sampler = {kind, checked({}, shared_tables()->samplers.find(kind)->specs), {}};
   bool feature = false;
   net.place(spec, 4, feature);
+  if (seed % 3 == 1) net.gather(spec, 0.7);
   auto nodes = apart_nodes(4);
   if (seed % 2) nodes = chain_nodes(4);
   auto made = prepare_job(spec, shared_tables(), nodes);

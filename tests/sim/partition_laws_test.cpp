@@ -88,7 +88,8 @@ void compare_partitions(const std::string& precision, std::uint64_t runs, std::m
     auto made = prepare_job(cut, shared_tables(), nodes_named(nodes));
     if (auto* bad = std::get_if<diagnostics>(&made)) {
       const auto& why = bad->front().message;
-      const bool meant = why.find("gets none of") != std::string::npos || (gathers && why.find("gather = true") != std::string::npos);
+      const bool meant =
+          why.find("gets none of") != std::string::npos || (gathers && why.find("gather = true") != std::string::npos);
       ASSERT_TRUE(meant) << why << "\nseed " << seed << "\n" << described(cut);
       continue;  // more parts than features or packets, or packets that cannot meet: refused
     }
@@ -131,9 +132,7 @@ void compare_partitions(const std::string& precision, std::uint64_t runs, std::m
     const double most = (normal ? 3 : 1) * (whole.precision == "f64" ? 1e-12 : whole.precision == "bf16" ? 1e-2 : 1e-5);
     kinds["flips"] += feature && off >= most ? 1 : 0;
     if (feature)
-      ASSERT_LT(off, whole.precision == "bf16" ? 0.3 : most)
-          << "seed " << seed << "\n"
-          << described(cut);
+      ASSERT_LT(off, whole.precision == "bf16" ? 0.3 : most) << "seed " << seed << "\n" << described(cut);
     else
       ASSERT_EQ(off, 0.0) << "seed " << seed << "\n" << described(cut);
   }
@@ -144,7 +143,8 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
   for (const auto& name : shared_tables()->layers.names()) drawn[name] = 0;
   compare_partitions("", seeds(300), drawn, kinds);
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
-  for (const char* kind : {"feature", "input", "placed", "beside", "computed as one", "gathered"}) EXPECT_GT(kinds[kind], 0) << kind;
+  for (const char* kind : {"feature", "input", "placed", "beside", "computed as one", "gathered"})
+    EXPECT_GT(kinds[kind], 0) << kind;
 }
 
 // The same to the bit where activations are bf16. Sums over features are of rounded addends there, off by some 2^-8 of a step.
