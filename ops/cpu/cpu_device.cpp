@@ -437,23 +437,7 @@ class cpu_device final : public device {
 void cpu_device::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
   if (c.type() == dtype::f32 && is_thin(s, wide()))
     return thin_gemm(*this, set_.f32, s, a.data<float>(), b.data<float>(), out<float>(c));
-  // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that calls it.
-  thread_local const bool single = (openblas_set_num_threads(1), true);
-  (void)single;
-  const auto size = [](i64 n) { return static_cast<blasint>(n); };
-  const auto transpose = [](bool t) { return t ? CblasTrans : CblasNoTrans; };
-  const auto lda = size(s.lda ? s.lda : (s.transpose_a ? s.m : s.k)), ldb = size(s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n)),
-             ldc = size(s.ldc ? s.ldc : s.n);
-  if (c.type() == dtype::f32) {
-    cblas_sgemm(CblasRowMajor, transpose(s.transpose_a), transpose(s.transpose_b), size(s.m), size(s.n), size(s.k),
-                static_cast<float>(s.alpha), a.data<float>(), lda, b.data<float>(), ldb, static_cast<float>(s.beta),
-                c.mutable_data<float>(), ldc);
-  } else if (c.type() == dtype::f64) {
-    cblas_dgemm(CblasRowMajor, transpose(s.transpose_a), transpose(s.transpose_b), size(s.m), size(s.n), size(s.k), s.alpha,
-                a.data<double>(), lda, b.data<double>(), ldb, s.beta, c.mutable_data<double>(), ldc);
-  } else {
-    unsupported("gemm", c.type());
-  }
+  blas_gemm(s, a, b, c);
 }
 
 tensor cpu_device::pack(const gemm_spec& s, const tensor& b) {

@@ -9,6 +9,8 @@ namespace troupe::cpu {
 
 // Whether thin_gemm takes this product: by its extents alone, so that equal jobs compute alike.
 bool is_thin(const gemm_spec& s, bool wide);
+// f32 or f64, by OpenBLAS on this thread alone.
+void blas_gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c);
 // Offsets have 32 bits.
 bool offsets_fit(const gemm_spec& s);
 void thin_gemm(device& d, const kernels<float>& k, const gemm_spec& s, const float* a, const float* b, float* c);

@@ -1,9 +1,9 @@
 #include "runtime/pipeline/gather_stage.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/device.hpp"
-#include "runtime/reduce/packet_tree.hpp"
 
 namespace troupe {
 namespace {
@@ -39,7 +39,7 @@ std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
       if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
         return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
                std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
-    if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
+    if (p.groups.size() != 1 || tree_cover(r.packets, p.packets).size() != 1)
       return "gather = true wants the packets of a part to be one block of the tree of packets: " +
              std::to_string(r.packets.count) + " from packet " + std::to_string(r.packets.first) +
              " on are not (powers of two are)";
@@ -174,7 +174,7 @@ void gather_stage::step_backward_all(const packets& all, const maths_step& step,
     for (std::size_t i = 0; i < dx.size(); ++i)
       if (dx[i]) mine.grad_in[i] = dx[i].slice(static_cast<std::int64_t>(k) * mine.grad_in[i].count(), mine.grad_in[i].dims());
     for (auto& y : all[k]->passes[step.last()].out) y.let_go();
-    mine.gradient_of = k == 0 ? cover(self().packets.first, self().packets.count, config().plan->packets)[0].span : 0;
+    mine.gradient_of = k == 0 ? std::bit_ceil(self().packets.count) : 0;  // a block that ends with the packets may be cut off
   }
 }
 
