@@ -104,33 +104,16 @@ TEST(gather, a_restarted_worker_catches_up) {
     c.seed = seed;
     c.dev = dev.get();
     const auto undisturbed = run_in_world(j, c);
-    sim::world w(c);
-    const auto make = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make(r.id, 0));
-    w.remake = make;
     const auto node = static_cast<std::uint32_t>(net.draw(1, 2));
-    w.at(std::chrono::microseconds(net.draw(1, 2000)), [&] {
-      w.crash(node);
-      w.at(w.now() + std::chrono::microseconds(net.draw(1, 300)), [&] { w.restart(node), ++again; });
+    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) {
+      w.at(std::chrono::microseconds(net.draw(1, 2000)), [&] {
+        w.crash(node);
+        w.at(w.now() + std::chrono::microseconds(net.draw(1, 300)), [&] { w.restart(node), ++again; });
+      });
     });
-    std::string bytes, error;
-    bool done = false;
-    w.on_event = [&](const event_effect& e) {
-      if (e.kind == "error") error = e.text;
-      done = done || e.kind == "done" || e.kind == "error";
-    };
-    w.on_store = [&](const store_effect& s) {
-      run_result r;
-      r.weights = s.named;
-      if (s.what == "weights") bytes = r.bytes();
-    };
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    w.inject(go);
-    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "the world fell silent, seed " << seed;
-    ASSERT_EQ(error, "") << "seed " << seed;
-    ASSERT_EQ(bytes, undisturbed.bytes()) << "seed " << seed;
+    ASSERT_EQ(disturbed.error(), "") << "seed " << seed;
+    ASSERT_TRUE(disturbed.done) << "seed " << seed;
+    ASSERT_EQ(disturbed.bytes(), undisturbed.bytes()) << "seed " << seed;
   }
   EXPECT_GT(again, seeds(300) / 2);
 }

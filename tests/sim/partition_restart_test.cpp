@@ -28,30 +28,15 @@ void restart_nodes(bool restarts) {
     c.seed = seed;
     c.dev = dev.get();
     const auto undisturbed = run_in_world(j, c);
-    sim::world w(c);
-    const auto make = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make(r.id, 0));
-    w.remake = make;
     const auto node = static_cast<std::uint32_t>(net.draw(0, 3));
-    w.at(std::chrono::microseconds(net.draw(1, 3000)), [&] {
-      w.crash(node);
-      w.at(w.now() + std::chrono::microseconds(net.draw(1, 500)), [&] { w.restart(node); });
+    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) {
+      w.at(std::chrono::microseconds(net.draw(1, 3000)), [&] {
+        w.crash(node);
+        w.at(w.now() + std::chrono::microseconds(net.draw(1, 500)), [&] { w.restart(node); });
+      });
     });
-    std::string error;
-    bool done = false;
-    std::vector<std::pair<std::string, tensor>> weights;
-    w.on_event = [&](const event_effect& e) {
-      if (e.kind == "error") error = e.text;
-      done = done || e.kind == "done" || e.kind == "error";
-    };
-    w.on_store = [&](const store_effect& s) {
-      if (s.what == "weights") weights = s.named;
-    };
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    w.inject(go);
-    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "the world fell silent, seed " << seed << ", node n" << node + 1;
+    const auto error = disturbed.error();
+    ASSERT_TRUE(disturbed.done) << "seed " << seed << ", node n" << node + 1;
     if (!error.empty()) {
       ++named;
       ASSERT_NE(error.find("n" + std::to_string(node + 1)), std::string::npos) << error << ", seed " << seed;
@@ -62,11 +47,9 @@ void restart_nodes(bool restarts) {
       continue;
     }
     ++whole;
-    ASSERT_EQ(weights.size(), undisturbed.weights.size());
-    run_result again;
-    again.weights = weights;
+    ASSERT_EQ(disturbed.weights.size(), undisturbed.weights.size());
     if (!feature || restarts) {
-      ASSERT_EQ(again.bytes(), undisturbed.bytes()) << "seed " << seed;
+      ASSERT_EQ(disturbed.bytes(), undisturbed.bytes()) << "seed " << seed;
     }
   }
   EXPECT_GT(named, 0u);

@@ -117,6 +117,8 @@ struct run_result {
   std::vector<event_effect> events;
   std::uint64_t trace = 0, events_handled = 0;
   bool done = false;
+  // Of the event that ended it; empty: none did.
+  std::string error() const { return events.empty() || events.back().kind != "error" ? "" : events.back().text; }
   std::string bytes() const {
     std::string all;
     for (const auto& [name, t] : weights) all.append(static_cast<const char*>(t.raw()), t.bytes());
@@ -124,11 +126,15 @@ struct run_result {
   }
 };
 
+// `prepare` may plan what happens to it: crashes, whose roles are made anew.
 inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c,
-                               std::function<int(const envelope&, sim::random&)> copies = {}) {
+                               std::function<int(const envelope&, sim::random&)> copies = {},
+                               const std::function<void(sim::world&)>& prepare = {}) {
   sim::world w(c);
   w.copies = std::move(copies);
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
+  if (prepare) prepare(w);
   run_result out;
   w.on_event = [&](const event_effect& e) {
     out.events.push_back(e);
