@@ -96,7 +96,7 @@ TEST(device, products_of_several_packets_are_those_of_each) {
       const std::int64_t m = draw(1, 70), n = thin ? 16 * draw(4, 140) : draw(1, 90), k = thin ? 16 * draw(16, 24) : draw(1, 90);
       const auto type = round % 3 == 0 ? dtype::f64 : round % 3 == 1 ? dtype::f32 : dtype::bf16;
       const auto made = [&](shape s, std::uint32_t number) {
-        const tensor x = gaussian(*dev, s, number, type == dtype::f64 ? dtype::f64 : dtype::f32);
+        tensor x = gaussian(*dev, s, number, type == dtype::f64 ? dtype::f64 : dtype::f32);
         if (type != dtype::bf16) return x;
         tensor narrow = test::empty(*dev, s, type);
         dev->copy(x, narrow);
