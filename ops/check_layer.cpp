@@ -459,7 +459,7 @@ class checker {
           for (std::size_t i = 0; i < (list[0].*tensors_of).size(); ++i) {
             tensors parts;
             for (const auto& x : list) parts.push_back((x.*tensors_of)[i]);
-            all.push_back(stacked(parts));
+            all.push_back(stacked(dev_, parts));
           }
           return all;
         };
@@ -491,18 +491,6 @@ class checker {
         if (!same_bits(want.grad_in, grad_in)) find(what + "other gradients of inputs than one by one");
         if (!same_bits(sums, grad_params)) find(what + "gradients of parameters are not the sum over the packets");
       }
-  }
-  // One behind the other along axis 0.
-  tensor stacked(const tensors& parts) {
-    if (!parts[0]) return {};
-    shape all = parts[0].dims();
-    all.set(0, all[0] * static_cast<std::int64_t>(parts.size()));
-    tensor to = tensor::allocate(dev_, all, parts[0].type());
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      tensor piece = to.slice(static_cast<std::int64_t>(k) * parts[k].count(), parts[k].dims());
-      dev_.copy(parts[k], piece);
-    }
-    return to;
   }
 
   void check_test_phase(const pass_values& v) {

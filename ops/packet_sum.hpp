@@ -1,4 +1,4 @@
-// Sums over the packets of a step in the fixed binary tree (PROTOCOLS, determinism; runtime/reduce/packet_tree.hpp has the same shape): the
+// Several packets as one: sums over the packets of a step in the fixed binary tree (PROTOCOLS, determinism; runtime/reduce/packet_tree.hpp has the same shape): the
 // left half of n packets is the largest power of two below n.
 #pragma once
 
@@ -23,6 +23,25 @@ void sum_over_packets(device& d, std::int64_t packets, tensor& sum, const Make& 
   tensor right = tensor::allocate(d, sum.dims(), sum.type());
   sum_over_packets(d, packets - left, right, make, first + left);
   d.apply(binary::add, sum, right, sum);
+}
+
+// Packets one behind the other along axis 0, and the k-th of `packets` such. Empty: nobody has them; one alone is as it is.
+inline tensor stacked(device& d, const tensors& parts) {
+  if (parts.size() == 1 || !parts[0]) return parts[0];
+  shape s = parts[0].dims();
+  s.set(0, s[0] * static_cast<std::int64_t>(parts.size()));
+  tensor all = tensor::allocate(d, s, parts[0].type());
+  std::int64_t at = 0;
+  for (const auto& p : parts) {
+    d.copy_block({.rows = 1, .length = p.count(), .to_offset = at}, p, all);
+    at += p.count();
+  }
+  return all;
+}
+inline tensor packet_of(const tensor& all, std::int64_t k, std::int64_t packets) {
+  shape s = all.dims();
+  s.set(0, s[0] / packets);
+  return all.slice(k * s.count(), s);
 }
 
 }  // namespace troupe

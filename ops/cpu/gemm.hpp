@@ -1,5 +1,5 @@
-// Products with few rows or a short sum, as linear layers make them of small batches: the large matrix is read where it lies, once,
-// where a BLAS copies it first. f32.
+// Products by OpenBLAS; and thin ones, with few rows or a short sum, as linear layers make them of small batches: the large matrix is read
+// where it lies, once, where a BLAS copies it first (f32).
 #pragma once
 
 #include "ops/cpu/kernels.hpp"

@@ -241,7 +241,7 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   return f;
 }
 
-// What layers that keep statistics want of a mode (with these options); empty: it does.
+// What layers that keep statistics, or whose packets compute together, want of a mode (with these options); empty: it does.
 std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
     if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.portions))

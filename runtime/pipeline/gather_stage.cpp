@@ -3,24 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/device.hpp"
+#include "ops/packet_sum.hpp"
 
 namespace troupe {
 namespace {
-
-// Packets one behind the other along axis 0. Only one: as it is.
-tensor stacked(device& d, const tensors& parts) {
-  if (parts.size() == 1) return parts[0];
-  shape s = parts[0].dims();
-  s.set(0, s[0] * static_cast<std::int64_t>(parts.size()));
-  auto all = tensor::allocate(d, s, parts[0].type());
-  std::int64_t at = 0;
-  for (const auto& p : parts) {
-    d.copy_block({.rows = 1, .length = p.count(), .to_offset = at}, p, all);
-    at += p.count();
-  }
-  return all;
-}
 
 // As stacked() would have them, without memory.
 tensor stack_of(const tensor& like, std::size_t packets) {
@@ -63,8 +49,8 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
     if (auto& other = slot_at(i); other.at == waiting && other.h.step == s.h.step) all.push_back(&other);
   if (all.size() < self().packets.count) return;
   std::sort(all.begin(), all.end(), [](const slot* a, const slot* b) { return a->h.packet < b->h.packet; });
-  leader_.resize(slot_count(), nobody);
-  for (auto* p : all) p->at = running, leader_[p->index] = all[0]->index;
+  for (auto* p : all) p->at = running;
+  led_[all[0]->index] = all;
   auto cost = job == ahead ? cost_forward() : cost_backward();
   cost.flops *= static_cast<double>(all.size());
   auto& leader = *all[0];
@@ -75,11 +61,8 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
 }
 
 gather_stage::packets gather_stage::led_by(const slot& s) {
-  packets all;
-  for (std::uint32_t i = 0; i < leader_.size(); ++i)
-    if (leader_[i] == s.index) all.push_back(&slot_at(i)), leader_[i] = nobody;
-  std::sort(all.begin(), all.end(), [](const slot* a, const slot* b) { return a->h.packet < b->h.packet; });
-  return all;
+  auto led = led_.extract(s.index);
+  return led ? std::move(led.mapped()) : packets{};
 }
 
 void gather_stage::on_job(slot& s, std::uint32_t job, effects& out) {
@@ -119,23 +102,22 @@ void gather_stage::step_forward_all(const packets& all, const maths_step& step, 
     gather(*s, at);
     let_go_read(*s, step);
   }
-  tensors in, out;
   for (std::size_t i = 0; i < pass.in.size(); ++i) {
     tensors parts;
     for (auto* s : all) parts.push_back(std::move(s->passes[at].in[i]));
-    in.push_back(stacked(d, parts));
+    pass.in[i] = stacked(d, parts);
   }
-  for (const auto& y : leader.passes[step.last()].out) out.push_back(stack_of(y, all.size()));
-  pass.in = in;
-  prepare(leader, step, leader.examples * static_cast<std::int64_t>(all.size()), d);
+  auto& made = leader.passes[step.last()].out;
+  for (auto& y : made) y = stack_of(y, all.size());
+  const auto count = static_cast<std::int64_t>(all.size());
+  prepare(leader, step, leader.examples * count, d);
   auto c = context_of(leader, at, d);
-  step.maths->gathered()->forward_all(c, static_cast<std::int64_t>(all.size()), *pass.plans[0], in, pass.params, out, pass.kept);
-  if (keeps_inputs(step)) pass.kept.inputs = in;
-  if (keeps_outputs(step)) pass.kept.outputs = out;
+  step.maths->gathered()->forward_all(c, count, *pass.plans[0], pass.in, pass.params, made, pass.kept);
+  keep(leader, step);
+  const tensors out = made;
   for (std::size_t k = 0; k < all.size(); ++k) {
     auto& mine = all[k]->passes[step.last()].out;
-    for (std::size_t o = 0; o < mine.size(); ++o)
-      mine[o] = out[o].slice(static_cast<std::int64_t>(k) * mine[o].count(), mine[o].dims());
+    for (std::size_t o = 0; o < out.size(); ++o) mine[o] = packet_of(out[o], static_cast<std::int64_t>(k), count);
     let_go_done(*all[k], step);
   }
 }
@@ -166,13 +148,13 @@ void gather_stage::step_backward_all(const packets& all, const maths_step& step,
   }
   for (const auto& g : pass.grad_in) dx.push_back(g ? stack_of(g, all.size()) : tensor{});
   auto c = context_of(*all[0], at, d);
-  step.maths->gathered()->backward_all(c, static_cast<std::int64_t>(all.size()), *pass.plans[0], pass.kept, pass.params, dy, dx,
-                                       pass.grad_params);
+  const auto count = static_cast<std::int64_t>(all.size());
+  step.maths->gathered()->backward_all(c, count, *pass.plans[0], pass.kept, pass.params, dy, dx, pass.grad_params);
   forget(pass.kept);
   for (std::size_t k = 0; k < all.size(); ++k) {
     auto& mine = all[k]->passes[at];
     for (std::size_t i = 0; i < dx.size(); ++i)
-      if (dx[i]) mine.grad_in[i] = dx[i].slice(static_cast<std::int64_t>(k) * mine.grad_in[i].count(), mine.grad_in[i].dims());
+      if (dx[i]) mine.grad_in[i] = packet_of(dx[i], static_cast<std::int64_t>(k), count);
     for (auto& y : all[k]->passes[step.last()].out) y.let_go();
     mine.gradient_of = k == 0 ? std::bit_ceil(self().packets.count) : 0;  // a block that ends with the packets may be cut off
   }

@@ -40,8 +40,7 @@ class gather_stage final : public stage {
   void step_forward_all(const packets& all, const maths_step& step, device& d) const;
   void step_backward_all(const packets& all, const maths_step& step, device& d) const;
 
-  static constexpr std::uint32_t nobody = ~0u;
-  std::vector<std::uint32_t> leader_;  // by slot: whose job computes it
+  std::map<std::uint32_t, packets> led_;  // by slot: the packets that its job computes, itself among them
 };
 
 }  // namespace troupe

@@ -238,20 +238,13 @@ void stage::go_on_void(slot& s, effects& out) {
   ahead ? forward_done(s, out) : backward_done(s, out);
 }
 
-// Bound, and no job of it runs.
-bool stage::idle(const slot& s) {
-  using enum slot::stage_of;
-  return s.at == sending || s.at == waiting || s.at == gather_forward || s.at == gather_backward;
-}
-
 // Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (config_.keeps && idle(*s) && over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
-    if ((s->at == slot::stage_of::gather_forward || s->at == slot::stage_of::gather_backward) && overtaken(s->h))
-      go_on_void(*s, out);
+    if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     auto* s = slots_[i].get();
@@ -498,8 +491,7 @@ role_status stage::status() const {
     if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
     if (s->at == slot::stage_of::waiting)
       st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
-    if (s->at == slot::stage_of::gather_forward || s->at == slot::stage_of::gather_backward)
-      st.waits_for = "the other packets of step " + std::to_string(st.step);
+    if (gathering(*s)) st.waits_for = "the other packets of step " + std::to_string(st.step);
   }
   return st;
 }

@@ -141,8 +141,6 @@ class stage : public role {
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
   void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
-  bool keeps_inputs(const maths_step& step) const { return wants_of(step).inputs; }
-  bool keeps_outputs(const maths_step& step) const { return wants_of(step).outputs; }
   void prepare(slot& s, const maths_step& step, std::int64_t examples,
                device& d) const;  // its plan, for inputs like s.passes[..].in
   void let_go_read(slot& s, const maths_step& step) const;
@@ -209,7 +207,10 @@ class stage : public role {
   void start_backward(slot& s, effects& out);
   void count_versions();
   bool overtaken(const header& h) const;
-  static bool idle(const slot& s);
+  static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
+  static bool idle(const slot& s) {  // bound, and no job of it runs
+    return s.at == slot::stage_of::sending || s.at == slot::stage_of::waiting || gathering(s);
+  }
   void go_on_void(slot& s, effects& out);
   void bind(slot& s, pending&& p);
   void declare(slot& s);

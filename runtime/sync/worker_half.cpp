@@ -103,8 +103,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (!well_formed(leaf, packets)) return void(++dropped_);
   if (!g.stats.empty()) return weigh(h, g, out);
   auto value = std::make_shared<tensors>(g.grads);
-  if ((range.count == 1 || g.span > 1) && h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0] &&
-      !open_[g.layer].count(h.step)) {  // nothing to add
+  if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
     if (!out_of_turn(l)) l.done = h.step + 1;
     on_sum(g.layer, h.step, cover_[0], value, out);

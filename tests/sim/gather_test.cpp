@@ -105,12 +105,9 @@ TEST(gather, a_restarted_worker_catches_up) {
     c.dev = dev.get();
     const auto undisturbed = run_in_world(j, c);
     const auto node = static_cast<std::uint32_t>(net.draw(1, 2));
-    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) {
-      w.at(std::chrono::microseconds(net.draw(1, 2000)), [&] {
-        w.crash(node);
-        w.at(w.now() + std::chrono::microseconds(net.draw(1, 300)), [&] { w.restart(node), ++again; });
-      });
-    });
+    const duration at = std::chrono::microseconds(net.draw(1, 2000)), later = std::chrono::microseconds(net.draw(1, 300));
+    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) { crash_and_restart(w, node, at, later); });
+    again += disturbed.crashed;
     ASSERT_EQ(disturbed.error(), "") << "seed " << seed;
     ASSERT_TRUE(disturbed.done) << "seed " << seed;
     ASSERT_EQ(disturbed.bytes(), undisturbed.bytes()) << "seed " << seed;

@@ -42,13 +42,6 @@ mode_shape shaped(std::uint64_t seed, mode_shape s) {
   return s;
 }
 
-void crash_and_restart(sim::world& w, std::uint32_t node, duration at, duration later) {
-  w.at(at, [&w, node, later] {
-    w.crash(node);
-    w.at(w.now() + later, [&w, node] { w.restart(node); });
-  });
-}
-
 TEST(laws_restart, a_shard_that_comes_back_without_its_parameters_ends_the_job_by_name_in_every_mode) {
   const auto dev = make_cpu_device();
   for (const auto& mode : all_modes()) {

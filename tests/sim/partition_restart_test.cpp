@@ -29,12 +29,8 @@ void restart_nodes(bool restarts) {
     c.dev = dev.get();
     const auto undisturbed = run_in_world(j, c);
     const auto node = static_cast<std::uint32_t>(net.draw(0, 3));
-    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) {
-      w.at(std::chrono::microseconds(net.draw(1, 3000)), [&] {
-        w.crash(node);
-        w.at(w.now() + std::chrono::microseconds(net.draw(1, 500)), [&] { w.restart(node); });
-      });
-    });
+    const duration at = std::chrono::microseconds(net.draw(1, 3000)), later = std::chrono::microseconds(net.draw(1, 500));
+    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) { crash_and_restart(w, node, at, later); });
     const auto error = disturbed.error();
     ASSERT_TRUE(disturbed.done) << "seed " << seed << ", node n" << node + 1;
     if (!error.empty()) {

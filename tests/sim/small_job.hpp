@@ -115,16 +115,25 @@ inline std::shared_ptr<prepared_job> prepare(const shape_of_job& s, std::uint32_
 struct run_result {
   std::vector<std::pair<std::string, tensor>> weights;
   std::vector<event_effect> events;
-  std::uint64_t trace = 0, events_handled = 0;
+  std::uint64_t trace = 0, events_handled = 0, crashed = 0;
   bool done = false;
-  // Of the event that ended it; empty: none did.
-  std::string error() const { return events.empty() || events.back().kind != "error" ? "" : events.back().text; }
+  std::string error() const {  // empty: there was none
+    const auto e = std::find_if(events.begin(), events.end(), [](const event_effect& x) { return x.kind == "error"; });
+    return e == events.end() ? "" : e->text;
+  }
   std::string bytes() const {
     std::string all;
     for (const auto& [name, t] : weights) all.append(static_cast<const char*>(t.raw()), t.bytes());
     return all;
   }
 };
+
+inline void crash_and_restart(sim::world& w, std::uint32_t node, duration at, duration later) {
+  w.at(at, [&w, node, later] {
+    w.crash(node);
+    w.at(w.now() + later, [&w, node] { w.restart(node); });
+  });
+}
 
 // `prepare` may plan what happens to it: crashes, whose roles are made anew.
 inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c,
@@ -151,6 +160,7 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
   EXPECT_TRUE(out.done) << "the world fell silent, seed " << c.seed;
   out.trace = w.trace_hash();
   out.events_handled = w.events();
+  out.crashed = w.counts().crashed;
   return out;
 }
 
