@@ -21,7 +21,7 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 from compare import machine  # noqa: E402
 
-ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "onednn", "bf16x3", "bf16"]
+ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "winograd4", "onednn", "bf16x3", "bf16"]
 LAYERS = ["lenet_conv1", "lenet_conv2", "cifar_conv1", "cifar_conv2", "cifar_conv3", "alexnet_conv1", "alexnet_conv2", "alexnet_conv3",
           "alexnet_conv4", "alexnet_conv5", "resnet20_16", "resnet20_16_32", "resnet20_32", "resnet20_64"]
 

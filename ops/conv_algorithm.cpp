@@ -1,5 +1,6 @@
 #include "ops/conv_algorithm.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 #include "ops/cpu/bf16x3.hpp"
@@ -13,23 +14,31 @@ struct row {
   const char* name;
   conv_algorithm algorithm;
 };
-constexpr row rows[] = {{"auto", conv_algorithm::automatic},      {"lowering1", conv_algorithm::lowering1},
-                        {"lowering2", conv_algorithm::lowering2}, {"lowering3", conv_algorithm::lowering3},
-                        {"direct", conv_algorithm::direct},       {"winograd", conv_algorithm::winograd},
-                        {"onednn", conv_algorithm::onednn},       {"bf16x3", conv_algorithm::bf16x3}};
+constexpr row rows[] = {
+    {"auto", conv_algorithm::automatic},      {"lowering1", conv_algorithm::lowering1}, {"lowering2", conv_algorithm::lowering2},
+    {"lowering3", conv_algorithm::lowering3}, {"direct", conv_algorithm::direct},       {"winograd", conv_algorithm::winograd},
+    {"winograd4", conv_algorithm::winograd4}, {"onednn", conv_algorithm::onednn},       {"bf16x3", conv_algorithm::bf16x3}};
 
 bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
 
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
 
-// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: Winograd's fewer products win where there are so many of
-// them that its transforms cost little; between strides, tiles are moved too often.
+// The form of Winograd's algorithm that makes the fewest products, tiles beyond the image's edge counted; automatic: none can.
+conv_algorithm transformed(const conv_geometry& g) {
+  using enum conv_algorithm;
+  const auto products = [&](std::int64_t tile, std::int64_t patch) {
+    return ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile) * patch * patch;
+  };
+  if (why_not(winograd4, g).empty() && products(4, 6) <= products(2, 4)) return winograd4;
+  return why_not(winograd, g).empty() ? winograd : automatic;
+}
+
+// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: between strides, tiles are moved too often.
 bool by_matrix_unit(const conv_geometry& g, conv_pass pass) {
   using enum conv_algorithm;
   const auto in = g.group_channels(), out = g.group_outputs();
   if (4 * empty_lanes(in) > in || 4 * empty_lanes(out) > out || !why_not(bf16x3, g).empty()) return false;
   if (pass == conv_pass::backward_weights) return unit_stride(g) || in >= 32;
-  if (in >= 64 && out >= 64 && why_not(winograd, g).empty()) return false;
   return unit_stride(g) || (pass == conv_pass::forward && in >= 32);
 }
 
@@ -93,19 +102,25 @@ bool has_f64(conv_algorithm a) {
 std::string why_not(conv_algorithm a, const conv_geometry& g) {
   if (a == conv_algorithm::onednn) return cpu::onednn_id().empty() ? "this build has no oneDNN" : "";
   if (a == conv_algorithm::bf16x3) return cpu::bf16x3_here() == nullptr ? "this machine has no matrix unit for bf16 (AMX)" : "";
-  if (a != conv_algorithm::winograd) return {};
-  const bool fits = g.kernel_h == 3 && g.kernel_w == 3 && unit_stride(g) && g.dilation_h == 1 && g.dilation_w == 1 &&
-                    g.pad_h <= 2 && g.pad_w <= 2;
-  return fits ? std::string() : "winograd wants kernel 3, stride 1, dilation 1 and pad 0 to 2";
+  if (a != conv_algorithm::winograd && a != conv_algorithm::winograd4) return {};
+  const bool five = a == conv_algorithm::winograd;
+  const bool fits = g.kernel_h == g.kernel_w && (g.kernel_h == 3 || (five && g.kernel_h == 5)) && unit_stride(g) &&
+                    g.dilation_h == 1 && g.dilation_w == 1 && g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
+  return fits ? std::string()
+              : name_of(a) + " wants kernel 3" + (five ? " or 5" : "") + ", stride 1, dilation 1 and less padding than kernel";
 }
 
 conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level) {
   using enum conv_algorithm;
   if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
+  // Winograd's transforms pay off only where each of their elements meets many features, those of small tiles later; in gradients of weights
+  // they are more beside fewer products.
+  const conv_algorithm fewest = transformed(g);
+  const auto features = fewest == automatic ? 0 : std::min(in, out);
+  if (level == cpu_level::tiles && features >= 32 && pass != conv_pass::backward_weights) return fewest;
   if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
-  // Winograd's transforms pay off only when each of their elements meets many features, and in gradients of weights not at all.
-  if (pass != conv_pass::backward_weights && in >= 32 && out >= 32 && why_not(winograd, g).empty()) return winograd;
+  if (features >= (fewest == winograd4 ? 16 : 32)) return fewest;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
   // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.

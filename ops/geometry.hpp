@@ -15,7 +15,17 @@ struct gemm_spec {
 };
 
 // How a convolution is computed (ops/conv_algorithm.hpp). `automatic` leaves it to the device, by a fixed rule.
-enum class conv_algorithm : std::uint8_t { automatic, lowering1, lowering2, lowering3, direct, winograd, onednn, bf16x3 };
+enum class conv_algorithm : std::uint8_t {
+  automatic,
+  lowering1,
+  lowering2,
+  lowering3,
+  direct,
+  winograd,
+  winograd4,
+  onednn,
+  bf16x3
+};
 
 // A two-dimensional convolution: x [batch, channels, height, width] -> y [batch, outputs, out_height, out_width],
 // w [outputs, channels / groups, kernel_h, kernel_w]. Also the geometry of im2col.

@@ -27,6 +27,7 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, cpu_level level
   if constexpr (std::is_same_v<T, float>) {
     if (a == conv_algorithm::direct) return over_images(g) ? conv_batch() : conv_direct();
     if (a == conv_algorithm::winograd) return conv_winograd();
+    if (a == conv_algorithm::winograd4) return conv_winograd4();
     if (a == conv_algorithm::onednn) return conv_onednn();
     if (a == conv_algorithm::bf16x3) return conv_bf16x3();
   }
@@ -44,7 +45,8 @@ i64 images_at_once(const conv_geometry& g, cpu_level level) {
   constexpr i64 cached = i64{1} << 17, pixels_enough = 4096;  // elements
   using enum conv_pass;
   for (const auto pass : {forward, backward_data, backward_weights})
-    if (const auto a = chosen(g, pass, level); a == conv_algorithm::winograd || a == conv_algorithm::onednn)
+    if (const auto a = chosen(g, pass, level);
+        a == conv_algorithm::winograd || a == conv_algorithm::winograd4 || a == conv_algorithm::onednn)
       return g.batch;  // their own blocks are as large as weights in another layout want
   const i64 image = std::max<i64>(1, g.channels * g.height * g.width + g.outputs * g.pixels());
   const i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});

@@ -35,8 +35,9 @@ void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry
 // Whether all passes of a geometry are those.
 bool all_in_vectors(const conv_geometry& g, cpu_level level);
 
-conv_passes<float> conv_winograd();  // f32 only
-conv_passes<float> conv_bf16x3();    // f32 only, where bf16x3_here()
+conv_passes<float> conv_winograd();   // f32 only
+conv_passes<float> conv_winograd4();  // f32 only
+conv_passes<float> conv_bf16x3();     // f32 only, where bf16x3_here()
 // onednn: onednn.hpp, f32 only
 
 // Images that are taken through all passes of a geometry before the next: their activations stay in the second cache, and they are enough

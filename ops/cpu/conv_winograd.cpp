@@ -1,10 +1,11 @@
-// winograd: F(2x2, 3x3) (Lavin and Gray 2016, "Fast algorithms for convolutional neural networks"): 16 products of matrices in place of
-// 36 for every tile of 2x2 outputs. Kernel 3, stride 1 (kernels: winograd.inl).
-//   forward            M[f] = U[f] V[f] for the 16 elements f of the transforms U of w [o][c] and V of x [c][tile];  y = A^T M A + bias
+// winograd: F(M x M, R x R) (Lavin and Gray 2016, "Fast algorithms for convolutional neural networks"): (M + R - 1)^2 products of matrices
+// in place of M^2 R^2 for every tile of M x M outputs. `winograd` has M = 2, R = 3 or 5; `winograd4` M = 4, R = 3. Stride 1 (kernels:
+// winograd.inl).
+//   forward            M[f] = U[f] V[f] for the elements f of the transforms U of w [o][c] and V of x [c][tile];  y = A^T M A + bias
 //   backward, data     the same with the kernel turned round and features and channels exchanged
 //   backward, weights  dU[f] = (A dy A^T)[f] V[f]^T over all tiles;  dw = G^T dU G
 // Tiles are numbered row by row and image by image; a block is some rows of them, cut into panels. The sums are of fp32 and lose about
-// one bit to the plain ones.
+// one bit (patches of 4 x 4) or three (6 x 6) to the plain ones.
 #include <utility>
 
 #include "ops/cpu/conv.hpp"
@@ -15,7 +16,16 @@ namespace troupe::cpu {
 namespace {
 
 using T = float;
-constexpr i64 parts = 16;
+using form = winograd_form<T>;
+
+// From one part of a transform to the next: what is `size` and a line of the cache, so that the same element of all parts, written
+// together, does not lie in one set of it.
+i64 apart_for(const kernels<T>& k, i64 size) { return size + k.lanes; }
+
+template <int Tile>
+const form& form_of(const kernels<T>& k, const conv_geometry& g) {
+  return Tile == 4 ? k.winograd4x3 : g.kernel_h == 3 ? k.winograd2x3 : k.winograd2x5;
+}
 
 // Rows [r, r + n) of the tiles of one image.
 struct tile_rows_of {
@@ -24,15 +34,29 @@ struct tile_rows_of {
 
 class tiling {
  public:
-  tiling(const kernels<T>& k, const conv_geometry& g, i64 tiles_wanted)
-      : width_(k.panel_width), rows_(ceil_div(g.out_h(), 2)), across_(ceil_div(g.out_w(), 2)), all_(g.batch * rows_) {
-    block_ = std::clamp<i64>(tiles_wanted / across_, 1, all_);
+  tiling(const kernels<T>& k, const form& f, const conv_geometry& g, i64 tiles_wanted)
+      : width_(k.panel_width),
+        side_(f.tile),
+        rows_(ceil_div(g.out_h(), side_)),
+        across_(ceil_div(g.out_w(), side_)),
+        all_(g.batch * rows_) {
+    const i64 most = std::clamp<i64>(tiles_wanted / across_, 1, all_);
+    block_ = most;
+    for (i64 rows = most; 2 * rows > most; --rows)  // the least of whose last panel is empty
+      if (empty(rows) * block_ < empty(block_) * rows) block_ = rows;
   }
   i64 across() const { return across_; }
   i64 blocks() const { return ceil_div(all_, block_); }
   i64 tiles(i64 block) const { return (std::min(all_, (block + 1) * block_) - block * block_) * across_; }
   i64 panels(i64 block) const { return ceil_div(tiles(block), width_); }
-  i64 most_rows() const { return std::min(block_, rows_); }
+  i64 most_rows() const { return block_; }
+  i64 most_rows_of_an_image() const { return std::min(block_, rows_); }
+  // The first row of a block, and the row behind its last one, are not the first ones of their images.
+  bool begins_within(i64 block) const { return block * block_ % rows_ != 0; }
+  bool ends_within(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
+  tile_place place(i64 block, i64 tile) const {
+    return {tile % across_, (block * block_ + tile / across_) % rows_, across_, rows_};
+  }
 
   template <class F>
   void each_image(i64 block, F f) const {
@@ -58,29 +82,32 @@ class tiling {
     int count = 0;
     for (i64 t = panel * width_; t < end; ++count) {
       const i64 row = block * block_ + t / across_, x = t % across_, length = std::min(across_ - x, end - t);
-      const i64 y = 2 * (row % rows_);
-      to[count] = {row / rows_ * planes * g.pixels() + y * g.out_w() + 2 * x, static_cast<int>(2 * (t - panel * width_)),
-                   static_cast<int>(std::min(2 * length, g.out_w() - 2 * x)), y + 1 < g.out_h() ? 2 : 1};
+      const i64 y = side_ * (row % rows_);
+      to[count] = {row / rows_ * planes * g.pixels() + y * g.out_w() + side_ * x, static_cast<int>(side_ * (t - panel * width_)),
+                   static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)),
+                   static_cast<int>(std::min(side_, g.out_h() - y))};
       t += length;
     }
     return count;
   }
 
  private:
-  i64 width_, rows_, across_, all_, block_;
+  i64 empty(i64 rows) const { return ceil_div(rows * across_, width_) * width_ - rows * across_; }
+
+  i64 width_, side_, rows_, across_, all_, block_;
 };
 
 // The transform of planes [rows][panels of tiles]: rows in blocks (one block of all for products, small ones for dots), each
 // [panel][row][tile].
 struct transformed {
   even_blocks blocks;
-  i64 apart;  // between the 16 parts
+  i64 apart;  // between the parts
   scratch<T> data;
-  transformed(device& d, const kernels<T>& k, i64 rows, i64 at_once, i64 panels)
-      : blocks(rows, at_once), apart(rows * panels * k.panel_width), data(d, parts * apart + k.slack) {}
+  transformed(device& d, const kernels<T>& k, i64 parts, i64 rows, i64 at_once, i64 panels)
+      : blocks(rows, at_once), apart(apart_for(k, rows * panels * k.panel_width)), data(d, parts * apart + k.slack) {}
 };
 
-// The planes that are transformed: of x (patches of 4x4, with padding) or of dy (2x2).
+// The planes that are transformed: of x (with padding) or of dy (whose patches are the tiles).
 struct planes {
   const T* data;
   i64 all, height, width, pad_h, pad_w;  // `all` planes in each image
@@ -89,14 +116,15 @@ struct planes {
 
 class transformer {
  public:
-  transformer(device& d, const kernels<T>& k, const tiling& t, const planes& p)
+  transformer(device& d, const kernels<T>& k, const form& f, const tiling& t, const planes& p)
       : k_(k),
+        f_(f),
         tiles_(t),
         p_(p),
-        split_(p.patch == 2 || (p.pad_h == 1 && p.pad_w == 1)),
-        stride_(2 * t.across() + 2),
-        gap_((t.most_rows() + 1) * t.across() + 2 * k.panel_width),
-        stage_(d, split_ ? 4 * gap_ : staged_rows() * stride_ + 4 * k.panel_width) {
+        split_(p.patch == f.tile || (2 * p.pad_h + 1 == f.kernel && 2 * p.pad_w + 1 == f.kernel)),
+        stride_(f.tile * (t.across() - 1) + p.patch),
+        gap_((t.most_rows() + 2) * t.across() + 2 * k.panel_width),
+        stage_(d, split_ ? f.tile * f.tile * gap_ : staged_rows() * stride_ + 4 * k.panel_width) {
     if (!split_) zero(stage_.data, staged_rows() * stride_ + 4 * k.panel_width);
   }
 
@@ -106,91 +134,92 @@ class transformer {
       for (i64 r = 0; r < to.blocks.size(b); ++r) {
         T* start = to.data.data + (to.blocks.begin(b) * panels + r) * k_.panel_width;
         const i64 panel_step = to.blocks.size(b) * k_.panel_width;
-        tiles_.each_image(block, [&](const tile_rows_of& rows) {
-          const T* plane = p_.data + (rows.image * p_.all + first_plane + to.blocks.begin(b) + r) * p_.height * p_.width;
-          split_ ? transform_split(rows, plane, start, panel_step, to.apart) : transform(rows, plane, start, panel_step, to.apart);
-        });
-        for (i64 f = 0; filled > 0 && f < parts; ++f)
+        const i64 number = first_plane + to.blocks.begin(b) + r;
+        split_ ? transform_split(block, number, start, panel_step, to.apart)
+               : transform(block, number, start, panel_step, to.apart);
+        for (i64 f = 0; filled > 0 && f < f_.parts(); ++f)
           zero(start + f * to.apart + (panels - 1) * panel_step + filled, k_.panel_width - filled);
       }
   }
 
  private:
-  i64 staged_rows() const { return 2 * tiles_.most_rows() + 2; }
+  i64 staged_rows() const { return f_.tile * (tiles_.most_rows_of_an_image() - 1) + p_.patch; }
+  const T* plane(i64 image, i64 number) const { return p_.data + (image * p_.all + number) * p_.height * p_.width; }
 
-  // The usual case: pixels are split into even and odd rows and columns, so that vectors go on from one row of tiles to the next.
-  void transform_split(const tile_rows_of& rows, const T* plane, T* start, i64 panel_step, i64 apart) {
-    const i64 across = tiles_.across();
-    T* p = stage_.data + k_.lanes;
-    const i64 needed = rows.count + (p_.patch == 4 ? 1 : 0);
-    split(plane, 2 * rows.row + (p_.patch == 4 ? -1 : 1), needed, p);
-    split(plane, 2 * rows.row, needed, p + 2 * gap_);
-    tiles_.each_piece(rows.first_tile, rows.count * across, [&](i64 panel, i64 column, i64 tile, i64 length) {
-      T* to = start + panel * panel_step + column;
-      p_.patch == 4 ? k_.winograd_split_input(length, tile % across, across, p + tile, gap_, to, apart)
-                    : k_.winograd_gradient(length, p + tile, gap_, to, apart);
+  // The usual case: pixels are split into every M-th row and column, so that vectors go on from one row of tiles to the next.
+  void transform_split(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
+    const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
+    T* p = stage_.data + k_.lanes + across;
+    const bool neighbours = p_.patch > f_.tile;
+    tiles_.each_image(block, [&](const tile_rows_of& rows) {
+      const i64 above = neighbours && rows.first_tile == 0 && tiles_.begins_within(block) ? 1 : 0;
+      const i64 below = neighbours && rows.first_tile + rows.count * across == tiles && tiles_.ends_within(block) ? 1 : 0;
+      for (i64 i = 0; i < f_.tile; ++i)
+        split(plane(rows.image, number), f_.tile * (rows.row - above) + i, above + rows.count + below,
+              p + i * f_.tile * gap_ + rows.first_tile - above * across);
+    });
+    tiles_.each_piece(0, tiles, [&](i64 panel, i64, i64 tile, i64 length) {
+      T* to = start + panel * panel_step;
+      neighbours ? f_.split_input(length, tiles_.place(block, tile), p + tile, gap_, to, apart)
+                 : f_.gradient(length, p + tile, gap_, to, apart);
     });
   }
-  // Every other row from `first` on, `count` of them; those outside the image are zero.
-  void split(const T* plane, i64 first, i64 count, T* even) {
-    const i64 across = tiles_.across(), above = first < 0 ? 1 : 0;
-    const i64 inside = std::clamp<i64>((p_.height - first + 1) / 2 - above, 0, count - above);
-    T* odd = even + gap_;
-    k_.winograd_split(inside, 2 * p_.width, p_.width, plane + (first + 2 * above) * p_.width, even + above * across,
-                      odd + above * across);
-    for (T* to : {even, odd}) {
-      zero(to, above * across);
-      zero(to + (above + inside) * across, (count - above - inside) * across);
-    }
+  // Every M-th row from `first` on, `count` of them; those below the image are zero.
+  void split(const T* from, i64 first, i64 count, T* to) {
+    const i64 across = tiles_.across(), step = f_.tile, inside = std::clamp<i64>(ceil_div(p_.height - first, step), 0, count);
+    f_.split(inside, step * p_.width, p_.width, from + first * p_.width, to, gap_);
+    for (i64 j = 0; inside < count && j < step; ++j) zero(to + j * gap_ + inside * across, (count - inside) * across);
   }
 
-  void transform(const tile_rows_of& rows, const T* plane, T* start, i64 panel_step, i64 apart) {
-    stage(rows, plane);
-    for (i64 y = 0; y < rows.count; ++y)
-      tiles_.each_piece(rows.first_tile + y * tiles_.across(), tiles_.across(), [&](i64 panel, i64 column, i64 tile, i64 length) {
-        const T* from = stage_.data + 2 * y * stride_ + 2 * tile;
-        k_.winograd_input(length, from, stride_, start + panel * panel_step + column, apart);
-      });
+  void transform(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
+    tiles_.each_image(block, [&](const tile_rows_of& rows) {
+      stage(rows, plane(rows.image, number));
+      for (i64 y = 0; y < rows.count; ++y)
+        tiles_.each_piece(rows.first_tile + y * tiles_.across(), tiles_.across(), [&](i64 panel, i64 column, i64 tile, i64 length) {
+          const T* from = stage_.data + f_.tile * (y * stride_ + tile);
+          f_.input(length, from, stride_, start + panel * panel_step + column, apart);
+        });
+    });
   }
   // Columns beyond the image stay zero from the beginning.
-  void stage(const tile_rows_of& rows, const T* plane) {
-    for (i64 s = 0; s < 2 * (rows.count - 1) + p_.patch; ++s) {
-      const i64 y = 2 * rows.row + s - p_.pad_h;
+  void stage(const tile_rows_of& rows, const T* from) {
+    for (i64 s = 0; s < f_.tile * (rows.count - 1) + p_.patch; ++s) {
+      const i64 y = f_.tile * rows.row + s - p_.pad_h;
       T* to = stage_.data + s * stride_ + p_.pad_w;
       if (y >= 0 && y < p_.height)
-        copy(to, plane + y * p_.width, p_.width);
+        copy(to, from + y * p_.width, p_.width);
       else
         zero(to, p_.width);
     }
   }
 
   const kernels<T>& k_;
+  const form& f_;
   const tiling& tiles_;
   planes p_;
   bool split_;
-  i64 stride_, gap_;  // between rows that are staged whole; between the four kinds of split pixels
+  i64 stride_, gap_;  // between rows that are staged whole; between the M x M kinds of split pixels
   scratch<T> stage_;
 };
 
 // y = x correlated with kernels; taps(k) tells where the taps of input k lie for all outputs side by side: {first, stride}.
 template <class Taps>
-void correlate(device& d, const kernels<T>& k, const conv_geometry& g, i64 group, const T* x, const Taps& taps, const T* bias,
-               T* y) {
-  const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width;
-  const i64 u_apart = in * out, enough = std::max<i64>(i64{1} << 18, 2 * parts * u_apart);
-  const tiling tiles(k, g, std::max<i64>(width, enough / (parts * (in + out))));
+void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometry& g, i64 group, const T* x, const Taps& taps,
+               const T* bias, T* y) {
+  const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width, parts = w.parts();
+  const i64 u_apart = apart_for(k, in * out), enough = std::max<i64>(i64{1} << 17, 2 * parts * u_apart);
+  const tiling tiles(k, w, g, std::max<i64>(width, enough / (parts * (in + out))));
   const even_blocks outputs(out, k.tile_rows);
-  scratch<T> u(d, parts * u_apart), m(d, parts * out * tiles.panels(0) * width);
+  const i64 m_apart = apart_for(k, out * tiles.panels(0) * width);
+  scratch<T> u(d, parts * u_apart), m(d, parts * m_apart);
   scratch<tile_piece> piece(d, width);
   for (i64 c = 0; c < in; ++c) {
     const auto [first, stride] = taps(c);
     for (i64 t = 0; t < outputs.blocks; ++t)  // [part][tile][k][row]
-      k.winograd_weights(outputs.size(t), first + outputs.begin(t), stride, u.data + outputs.begin(t) * in + c * outputs.size(t),
-                         u_apart);
+      w.weights(outputs.size(t), first + outputs.begin(t), stride, u.data + outputs.begin(t) * in + c * outputs.size(t), u_apart);
   }
-  transformed v(d, k, in, in, tiles.panels(0));
-  transformer input(d, k, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, 4});
-  const i64 m_apart = out * tiles.panels(0) * width;
+  transformed v(d, k, parts, in, in, tiles.panels(0));
+  transformer input(d, k, w, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, w.patch()});
   for (i64 block = 0; block < tiles.blocks(); ++block) {
     const i64 panels = tiles.panels(block);
     input.run(block, group * in, v);
@@ -202,46 +231,51 @@ void correlate(device& d, const kernels<T>& k, const conv_geometry& g, i64 group
     for (i64 p = 0; p < panels; ++p) {
       const int pieces = tiles.pieces(g, g.outputs, block, p, piece.data);
       for (i64 o = 0; o < out; ++o)
-        k.winograd_output(m.data + (p * out + o) * width, m_apart, bias == nullptr ? T(0) : bias[group * out + o], piece.data,
-                          pieces, g.out_w(), y + (group * out + o) * g.pixels());
+        w.output(m.data + (p * out + o) * width, m_apart, bias == nullptr ? T(0) : bias[group * out + o], piece.data, pieces,
+                 g.out_w(), y + (group * out + o) * g.pixels());
     }
   }
 }
 
+template <int Tile>
 void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
-  const i64 patch = g.patch(), out = g.group_outputs();
+  const i64 patch = g.patch(), out = g.group_outputs(), taps = g.kernel_h * g.kernel_w;
   scratch<T> turned(d, patch * out);
   for (i64 group = 0; group < g.groups; ++group) {
     k.transpose_matrix(out, patch, w + group * out * patch, patch, turned.data, out);
     correlate(
-        d, k, g, group, x, [&](i64 c) { return std::pair<const T*, i64>(turned.data + c * 9 * out, out); }, bias, y);
+        d, k, form_of<Tile>(k, g), g, group, x, [&](i64 c) { return std::pair<const T*, i64>(turned.data + c * taps * out, out); },
+        bias, y);
   }
 }
 
+template <int Tile>
 void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const T* dy, const T* w, T* dx) {
   conv_geometry back = g;
   back.channels = g.outputs, back.outputs = g.channels;
   back.height = g.out_h(), back.width = g.out_w();
-  back.pad_h = 2 - g.pad_h, back.pad_w = 2 - g.pad_w;
-  const i64 channels = g.group_channels();
+  back.pad_h = g.kernel_h - 1 - g.pad_h, back.pad_w = g.kernel_w - 1 - g.pad_w;
+  const i64 channels = g.group_channels(), count = g.kernel_h * g.kernel_w;
   scratch<T> taps(d, g.patch());
   for (i64 group = 0; group < g.groups; ++group)
     correlate(
-        d, k, back, group, dy,
+        d, k, form_of<Tile>(k, g), back, group, dy,
         [&](i64 o) {  // from the last tap to the first
-          k.transpose_matrix(channels, 9, w + (group * g.group_outputs() + o) * g.patch(), 9, taps.data, channels);
-          return std::pair<const T*, i64>(taps.data + 8 * channels, -channels);
+          k.transpose_matrix(channels, count, w + (group * g.group_outputs() + o) * g.patch(), count, taps.data, channels);
+          return std::pair<const T*, i64>(taps.data + (count - 1) * channels, -channels);
         },
         nullptr, dx);
 }
 
+template <int Tile>
 void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
-  const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width;
-  const tiling tiles(k, g, 8 * width);  // so few that both transforms stay in the second cache
-  transformed v(d, k, in, k.dot_columns, tiles.panels(0)), e(d, k, out, k.dot_rows, tiles.panels(0));
-  transformer input(d, k, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, 4});
-  transformer gradient(d, k, tiles, {dy, g.outputs, g.out_h(), g.out_w(), 0, 0, 2});
-  const i64 apart = in * out;
+  const form& w = form_of<Tile>(k, g);
+  const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width, parts = w.parts();
+  const tiling tiles(k, w, g, 8 * width);  // so few that both transforms stay in the second cache
+  transformed v(d, k, parts, in, k.dot_columns, tiles.panels(0)), e(d, k, parts, out, k.dot_rows, tiles.panels(0));
+  transformer input(d, k, w, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, w.patch()});
+  transformer gradient(d, k, w, tiles, {dy, g.outputs, g.out_h(), g.out_w(), 0, 0, w.tile});
+  const i64 apart = apart_for(k, in * out), count = g.kernel_h * g.kernel_w;
   scratch<T> u(d, parts * apart), taps(d, g.patch()), turned(d, g.patch());
   for (i64 group = 0; group < g.groups; ++group) {
     zero(u.data, parts * apart);
@@ -257,9 +291,9 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
                   v.blocks.size(c) * width, u.data + f * apart + e.blocks.begin(o) * in + v.blocks.begin(c), in);
     }
     for (i64 o = 0; o < out; ++o) {
-      k.winograd_weights_gradient(in, u.data + o * in, apart, taps.data, in);
+      w.weights_gradient(in, u.data + o * in, apart, taps.data, in);
       T* to = dw + (group * out + o) * g.patch();
-      k.transpose_matrix(9, in, taps.data, in, add ? turned.data : to, 9);
+      k.transpose_matrix(count, in, taps.data, in, add ? turned.data : to, count);
       if (add) k.axpy(g.patch(), T(1), turned.data, to);
     }
   }
@@ -267,6 +301,7 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
 
 }  // namespace
 
-conv_passes<float> conv_winograd() { return {forward, backward_data, backward_weights}; }
+conv_passes<float> conv_winograd() { return {forward<2>, backward_data<2>, backward_weights<2>}; }
+conv_passes<float> conv_winograd4() { return {forward<4>, backward_data<4>, backward_weights<4>}; }
 
 }  // namespace troupe::cpu

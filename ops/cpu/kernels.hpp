@@ -53,7 +53,7 @@ constexpr int direct_groups(int vectors, int taps) {
   return groups[vectors - 1][taps - 1];
 }
 
-// What one row of tiles has of a panel: `length` pixels of each of `rows` (1 or 2) rows, the first from element `at` of y on, which begin
+// What one row of tiles has of a panel: `length` pixels of each of `rows` rows, the first from element `at` of y on, which begin
 // at pixel `column` of the panel's.
 struct tile_piece {
   i64 at;
@@ -72,6 +72,29 @@ struct batch_product {
 // A sum over all pixels of vectors of images: steps in x, and the distance of two planes of dy.
 struct batch_sum {
   i64 rows, width, row_step, step, plane;
+};
+
+// A tile among those of its image.
+struct tile_place {
+  i64 column, row, across, down;
+};
+
+// winograd.inl: F(M x M, R x R) over rows of tiles; parts() results, `apart` elements from each other, for each tile.
+template <class T>
+struct winograd_form {
+  int tile, kernel;  // M, R
+  int patch() const { return tile + kernel - 1; }
+  int parts() const { return patch() * patch(); }
+  void (*split)(i64 rows, i64 step, i64 width, const T* from, T* to, i64 gap);
+  void (*input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // rows of a patch, of M tiles + R - 1 pixels: B^T d B
+  // The same for tiles of several rows and images, from split pixels; A d A^T of patches of M rows of M pixels.
+  void (*split_input)(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart);
+  void (*gradient)(i64 tiles, const T* p, i64 gap, T* to, i64 apart);
+  // One panel: A^T m A + bias, to rows of pixels that are `stride` apart.
+  void (*output)(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y);
+  // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
+  void (*weights)(i64 n, const T* taps, i64 stride, T* to, i64 apart);
+  void (*weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
 };
 
 template <class T>
@@ -178,17 +201,8 @@ struct kernels {
   void (*batch_pool_backward)(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx);
   void (*batch_dot)(int rows, int columns, const batch_sum& s, const T* dy, const T* x, const std::int32_t* offset, T* c, i64 ldc);
 
-  // winograd.inl: F(2x2, 3x3) over rows of 2x2 tiles; 16 results, `apart` elements from each other, for each tile.
-  void (*winograd_input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // 4 rows of 2 tiles + 2 pixels: B^T d B
-  // The same for tiles of several rows, from even and odd columns of pixels; A d A^T of patches of 2 rows of 2 pixels.
-  void (*winograd_split)(i64 rows, i64 step, i64 width, const T* from, T* even, T* odd);
-  void (*winograd_split_input)(i64 tiles, i64 column, i64 across, const T* p, i64 gap, T* to, i64 apart);
-  void (*winograd_gradient)(i64 tiles, const T* p, i64 gap, T* to, i64 apart);
-  // One panel: A^T m A + bias, to rows of pixels that are `stride` apart.
-  void (*winograd_output)(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y);
-  // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
-  void (*winograd_weights)(i64 n, const T* taps, i64 stride, T* to, i64 apart);
-  void (*winograd_weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);
+  // winograd.inl
+  winograd_form<T> winograd2x3, winograd2x5, winograd4x3;
 };
 
 constexpr i64 half_strip = 64;

@@ -97,13 +97,9 @@ constexpr kernels<T> make_table() {
     t.batch_dot = batch_dot<T>;
     t.batch_pool = batch_pool<T>;
     t.batch_pool_backward = batch_pool_backward<T>;
-    t.winograd_input = winograd_input<T>;
-    t.winograd_gradient = winograd_gradient<T>;
-    t.winograd_split = winograd_split<T>;
-    t.winograd_split_input = winograd_split_input<T>;
-    t.winograd_output = winograd_output<T>;
-    t.winograd_weights = winograd_weights<T>;
-    t.winograd_weights_gradient = winograd_weights_gradient<T>;
+    t.winograd2x3 = winograd_of<T, 2, 3>();
+    t.winograd2x5 = winograd_of<T, 2, 5>();
+    t.winograd4x3 = winograd_of<T, 4, 3>();
   }
   return t;
 }

@@ -1,133 +1,323 @@
-// Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016): a 4x4 patch d gives 2x2 outputs y = A^T [(G g G^T) . (B^T d B)] A.
-//   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A^T = 1 1 1 0, 0 1 -1 -1
-// Lanes along tiles, whose patches are 2 pixels apart. Nothing but the first `tiles` columns is written.
+// Winograd's minimal filtering F(M x M, R x R): M = 2 with R = 3 or 5, M = 4 with R = 3 (Lavin and Gray 2016). A patch d of side
+// N = M + R - 1 gives M x M outputs
+//   y = A^T [(G g G^T) . (B^T d B)] A,
+// where A^T, B^T and G are Toom and Cook's for N - 1 points and infinity. N = 4: 0, 1, -1;
+//   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A^T = 1 1 1 0, 0 1 -1 -1      G = 1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1.
+// N = 6: 0, p, -p, q, -q (winograd_points). Row z of B^T has the coefficients of (the product of all x - z') / (x - z), infinity's those of the
+// product; A^T has z^i, and 1 for infinity and the last i; G has z^j / (the product of z - z', z' != z), and 1 for infinity and the last j.
+// Lanes along tiles, whose patches are M pixels apart. Nothing but the first `tiles` columns is written.
+
+// Exact in binary, and where the error of results is about least: a third of that of 1 and 2.
+struct winograd_points {
+  static constexpr double p = 0.75, q = 1.5, p2 = p * p, q2 = q * q;
+};
+
+template <class T>
+inline vec<T> all_lanes(double x) {
+  return static_cast<T>(x) - vec<T>{};
+}
+
+// B^T d.
+template <class T>
+inline void winograd_patch(const vec<T> (&d)[4], vec<T> (&u)[4]) {
+  u[0] = d[0] - d[2], u[1] = d[1] + d[2], u[2] = d[2] - d[1], u[3] = d[1] - d[3];
+}
+template <class T>
+inline void winograd_patch(const vec<T> (&d)[6], vec<T> (&u)[6]) {
+  using z = winograd_points;
+  const vec<T> p = all_lanes<T>(z::p), q = all_lanes<T>(z::q), p2 = all_lanes<T>(-z::p2), q2 = all_lanes<T>(-z::q2),
+               sum = all_lanes<T>(-z::p2 - z::q2), product = all_lanes<T>(z::p2 * z::q2);
+  const vec<T> even_p = fused(q2, d[2], d[4]), odd_p = p * fused(q2, d[1], d[3]);
+  const vec<T> even_q = fused(p2, d[2], d[4]), odd_q = q * fused(p2, d[1], d[3]);
+  u[0] = fused(product, d[0], fused(sum, d[2], d[4]));
+  u[1] = even_p + odd_p, u[2] = even_p - odd_p;
+  u[3] = even_q + odd_q, u[4] = even_q - odd_q;
+  u[5] = fused(product, d[1], fused(sum, d[3], d[5]));
+}
+
+// A y.
+template <class T>
+inline void winograd_spread(const vec<T> (&y)[2], vec<T> (&u)[4]) {
+  u[0] = y[0], u[1] = y[0] + y[1], u[2] = y[0] - y[1], u[3] = -y[1];
+}
+template <class T>
+inline void winograd_spread(const vec<T> (&y)[2], vec<T> (&u)[6]) {
+  const vec<T> p = all_lanes<T>(winograd_points::p), q = all_lanes<T>(winograd_points::q);
+  u[0] = y[0], u[1] = fused(p, y[1], y[0]), u[2] = fused(-p, y[1], y[0]);
+  u[3] = fused(q, y[1], y[0]), u[4] = fused(-q, y[1], y[0]), u[5] = y[1];
+}
+template <class T>
+inline void winograd_spread(const vec<T> (&y)[4], vec<T> (&u)[6]) {
+  using z = winograd_points;
+  const vec<T> p = all_lanes<T>(z::p), q = all_lanes<T>(z::q), p2 = all_lanes<T>(z::p2), q2 = all_lanes<T>(z::q2);
+  const vec<T> even_p = fused(p2, y[2], y[0]), odd_p = p * fused(p2, y[3], y[1]);
+  const vec<T> even_q = fused(q2, y[2], y[0]), odd_q = q * fused(q2, y[3], y[1]);
+  u[0] = y[0], u[1] = even_p + odd_p, u[2] = even_p - odd_p;
+  u[3] = even_q + odd_q, u[4] = even_q - odd_q, u[5] = y[3];
+}
+
+// A^T u.
+template <class T>
+inline void winograd_gather(const vec<T> (&u)[4], vec<T> (&y)[2]) {
+  y[0] = u[0] + u[1] + u[2], y[1] = u[1] - u[2] - u[3];
+}
+template <class T>
+inline void winograd_gather(const vec<T> (&u)[6], vec<T> (&y)[2]) {
+  const vec<T> p = all_lanes<T>(winograd_points::p), q = all_lanes<T>(winograd_points::q);
+  y[0] = u[0] + (u[1] + u[2]) + (u[3] + u[4]);
+  y[1] = fused(p, u[1] - u[2], fused(q, u[3] - u[4], u[5]));
+}
+template <class T>
+inline void winograd_gather(const vec<T> (&u)[6], vec<T> (&y)[4]) {
+  using z = winograd_points;
+  const vec<T> p2 = all_lanes<T>(z::p2), q2 = all_lanes<T>(z::q2);
+  const vec<T> even_p = u[1] + u[2], odd_p = T(z::p) * (u[1] - u[2]), even_q = u[3] + u[4], odd_q = T(z::q) * (u[3] - u[4]);
+  y[0] = u[0] + even_p + even_q;
+  y[1] = odd_p + odd_q;
+  y[2] = fused(p2, even_p, q2 * even_q);
+  y[3] = fused(p2, odd_p, fused(q2, odd_q, u[5]));
+}
+
+// G g.
+template <class T>
+inline void winograd_kernel(const vec<T> (&g)[3], vec<T> (&u)[4]) {
+  const vec<T> ends = g[0] + g[2];
+  u[0] = g[0], u[1] = T(0.5) * (ends + g[1]), u[2] = T(0.5) * (ends - g[1]), u[3] = g[2];
+}
+// 1 / the product of z - z' for z = 0, p and q (that of -z is z's).
+template <class T>
+struct winograd_shares {
+  using z = winograd_points;
+  static constexpr T zero = T(1 / (z::p2 * z::q2)), p = T(1 / (2 * z::p2 * (z::p2 - z::q2))),
+                     q = T(1 / (2 * z::q2 * (z::q2 - z::p2)));
+};
+template <class T, int R>
+inline void winograd_kernel(const vec<T> (&g)[R], vec<T> (&u)[6]) {
+  using z = winograd_points;
+  using share = winograd_shares<T>;
+  const vec<T> p2 = all_lanes<T>(z::p2), q2 = all_lanes<T>(z::q2);
+  vec<T> even_p = g[2], even_q = g[2], odd_p = g[1], odd_q = g[1];
+  if constexpr (R == 5) {
+    even_p = fused(p2, g[4], even_p), even_q = fused(q2, g[4], even_q);
+    odd_p = fused(p2, g[3], odd_p), odd_q = fused(q2, g[3], odd_q);
+  }
+  even_p = fused(p2, even_p, g[0]), even_q = fused(q2, even_q, g[0]);
+  odd_p *= T(z::p), odd_q *= T(z::q);
+  u[0] = share::zero * g[0];
+  u[1] = share::p * (even_p + odd_p), u[2] = share::p * (even_p - odd_p);
+  u[3] = share::q * (even_q + odd_q), u[4] = share::q * (even_q - odd_q);
+  u[5] = g[R - 1];
+}
+
+// G^T u.
+template <class T>
+inline void winograd_taps(const vec<T> (&u)[4], vec<T> (&g)[3]) {
+  const vec<T> middle = T(0.5) * (u[1] + u[2]);
+  g[0] = u[0] + middle, g[1] = T(0.5) * (u[1] - u[2]), g[2] = u[3] + middle;
+}
+template <class T, int R>
+inline void winograd_taps(const vec<T> (&u)[6], vec<T> (&g)[R]) {
+  using z = winograd_points;
+  using share = winograd_shares<T>;
+  const vec<T> p2 = all_lanes<T>(z::p2), q2 = all_lanes<T>(z::q2);
+  const vec<T> even_p = share::p * (u[1] + u[2]), odd_p = T(z::p) * (share::p * (u[1] - u[2]));
+  const vec<T> even_q = share::q * (u[3] + u[4]), odd_q = T(z::q) * (share::q * (u[3] - u[4]));
+  g[0] = fused(all_lanes<T>(share::zero), u[0], even_p + even_q);
+  g[1] = odd_p + odd_q;
+  if constexpr (R == 3) {
+    g[2] = fused(p2, even_p, fused(q2, even_q, u[5]));
+  } else {
+    g[2] = fused(p2, even_p, q2 * even_q);
+    g[3] = fused(p2, odd_p, q2 * odd_q);
+    g[4] = fused(p2 * p2, even_p, fused(q2 * q2, even_q, u[5]));
+  }
+}
 
 // B^T v of rows v = d B, tile by tile.
-template <class T>
-inline void winograd_store(const vec<T> (&v)[4][4], T* to, i64 apart, i64 tiles) {
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const vec<T> u[4] = {v[0][j] - v[2][j], v[1][j] + v[2][j], v[2][j] - v[1][j], v[1][j] - v[3][j]};
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) store_first(to + (4 * i + j) * apart, u[i], tiles);
+template <class T, int N>
+inline void winograd_store(const vec<T> (&v)[N][N], T* to, i64 apart, i64 tiles) {
+#pragma GCC unroll 6
+  for (int j = 0; j < N; ++j) {
+    vec<T> d[N], u[N];
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) d[i] = v[i][j];
+    winograd_patch<T>(d, u);
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) store_first(to + (N * i + j) * apart, u[i], tiles);
+  }
+}
+
+// Every M-th pixel from p, p + 1, ... on.
+template <class T, int M, class Load>
+inline void winograd_phases(Load at, vec<T> (&v)[M]) {
+  constexpr int lanes = lanes_of<T>;
+  vec_bits<T> even, odd;
+  for (int i = 0; i < lanes; ++i) even[i] = 2 * i, odd[i] = 2 * i + 1;
+  if constexpr (M == 2) {
+    const vec<T> a = at(0), b = at(lanes);
+    v[0] = __builtin_shuffle(a, b, even), v[1] = __builtin_shuffle(a, b, odd);
+  } else {
+    const vec<T> a = at(0), b = at(lanes), c = at(2 * lanes), d = at(3 * lanes);
+    const vec<T> ab = __builtin_shuffle(a, b, even), cd = __builtin_shuffle(c, d, even);
+    v[0] = __builtin_shuffle(ab, cd, even), v[2] = __builtin_shuffle(ab, cd, odd);
+    const vec<T> ab1 = __builtin_shuffle(a, b, odd), cd1 = __builtin_shuffle(c, d, odd);
+    v[1] = __builtin_shuffle(ab1, cd1, even), v[3] = __builtin_shuffle(ab1, cd1, odd);
   }
 }
 
 // The tiles of one row of tiles.
-template <class T>
+template <class T, int M, int R>
 void winograd_input(i64 tiles, const T* rows, i64 stride, T* to, i64 apart) {
-  constexpr int lanes = lanes_of<T>;
+  constexpr int lanes = lanes_of<T>, N = M + R - 1;
   for (i64 t = 0; t < tiles; t += lanes) {
-    vec<T> v[4][4];  // rows of d B
+    vec<T> v[N][N];  // rows of d B
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) {
+      vec<T> d[N];
+#pragma GCC unroll 3
+      for (int j = 0; j < N; j += M) {
+        const T* p = rows + i * stride + M * t + j;
+        vec<T> phase[M];
+        winograd_phases<T, M>([p](int k) { return load(p + k); }, phase);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const pixel_pairs<T> here(rows + i * stride + 2 * t), next(rows + i * stride + 2 * t + 2);
-      v[i][0] = here.even - next.even;
-      v[i][1] = here.odd + next.even;
-      v[i][2] = next.even - here.odd;
-      v[i][3] = here.odd - next.odd;
+        for (int k = 0; k < M; ++k)
+          if (j + k < N) d[j + k] = phase[k];
+      }
+      winograd_patch<T>(d, v[i]);
     }
-    winograd_store<T>(v, to + t, apart, tiles - t);
+    winograd_store<T, N>(v, to + t, apart, tiles - t);
   }
 }
 
-// `rows` rows of pixels, `step` apart, as their even and odd columns, ceil(width / 2) of each to a row. Whole vectors are written, row after
-// row, so that the last one leaves some elements behind its end.
-template <class T>
-void winograd_split(i64 rows, i64 step, i64 width, const T* from, T* even, T* odd) {
-  constexpr int lanes = lanes_of<T>;
-  vec_bits<T> e, o;
-  for (int i = 0; i < lanes; ++i) e[i] = 2 * i, o[i] = 2 * i + 1;
-  const i64 across = (width + 1) / 2;
-  for (i64 r = 0; r < rows; ++r, from += step, even += across, odd += across)
-    for (i64 t = 0; t < across; t += lanes) {
-      const i64 n = width - 2 * t;
-      const vec<T> a = load_first(from + 2 * t, n), b = n > lanes ? load_first(from + 2 * t + lanes, n - lanes) : vec<T>{};
-      store(even + t, __builtin_shuffle(a, b, e));
-      store(odd + t, __builtin_shuffle(a, b, o));
+// `rows` rows of pixels, `step` apart, as M times every M-th column, ceil(width / M) of each to a row, `gap` apart. Whole vectors are
+// written, row after row, so that the last one leaves some elements behind its end.
+template <class T, int M>
+void winograd_split(i64 rows, i64 step, i64 width, const T* from, T* to, i64 gap) {
+  const i64 across = (width + M - 1) / M;
+  for (i64 r = 0; r < rows; ++r, from += step, to += across)
+    for (i64 t = 0; t < across; t += lanes_of<T>) {
+      vec<T> phase[M];
+      const T* p = from + M * t;
+      const i64 n = width - M * t;
+      winograd_phases<T, M>([p, n](int k) { return n > k ? load_first(p + k, n - k) : vec<T>{}; }, phase);
+#pragma GCC unroll 4
+      for (int k = 0; k < M; ++k) store(to + k * gap + t, phase[k]);
     }
 }
 
-// winograd_input of kernels with padding 1, for any tiles of an image, `column` being the place of the first one in its row of `across`.
-// p: split pixels, `gap` apart: even and odd columns of the odd rows of pixels from above the first tile on, then those of the even rows.
-template <class T>
-void winograd_split_input(i64 tiles, i64 column, i64 across, const T* p, i64 gap, T* to, i64 apart) {
-  constexpr int lanes = lanes_of<T>;
+// winograd_input where the padding is (R - 1) / 2, for tiles one after the other, from row to row and from image to image.
+// p: split pixels, M x M kinds of them, `gap` apart: those of rows i = 0 to M - 1 of each tile, in M times every M-th column.
+template <class T, int M, int R>
+void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart) {
+  constexpr int lanes = lanes_of<T>, N = M + R - 1, pad = (R - 1) / 2;
   using bits = typename bits_of<T>::type;
-  vec_bits<T> at;  // in the row of tiles
+  vec_bits<T> column, row;
+  tile_place at = first;
   for (int i = 0; i < lanes; ++i) {
-    at[i] = static_cast<bits>(column);
-    if (++column == across) column = 0;
+    column[i] = static_cast<bits>(at.column), row[i] = static_cast<bits>(at.row);
+    if (++at.column < at.across) continue;
+    at.column = 0;
+    if (++at.row == at.down) at.row = 0;
   }
-  const bits end = static_cast<bits>(across), step = static_cast<bits>(lanes % across);
+  const bits across = static_cast<bits>(at.across), down = static_cast<bits>(at.down);
+  const bits columns_on = static_cast<bits>(lanes % at.across), rows_on = static_cast<bits>(lanes / at.across % at.down);
   for (i64 t = 0; t < tiles; t += lanes) {
-    vec<T> v[4][4];  // rows of d B
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const T* even = p + i % 2 * 2 * gap + i / 2 * across + t;
-      const T* odd = even + gap;
-      const vec<T> one = load(even), two = load(odd);
-      const vec<T> zero = at != 0 ? load(odd - 1) : vec<T>{}, three = at != end - 1 ? load(even + 1) : vec<T>{};
-      v[i][0] = zero - two;
-      v[i][1] = one + two;
-      v[i][2] = two - one;
-      v[i][3] = one - three;
+    vec<T> v[N][N];  // rows of d B
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) {
+      const int above = i < pad ? -1 : i >= pad + M ? 1 : 0;  // the tile whose row it is
+      const T* pixels = p + (i - pad - above * M) * M * gap + above * at.across + t;
+      vec<T> d[N];
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) {
+        const int beside = j < pad ? -1 : j >= pad + M ? 1 : 0;
+        d[j] = load(pixels + (j - pad - beside * M) * gap + beside);
+        if (beside != 0) d[j] = (beside < 0 ? column != 0 : column != across - 1) ? d[j] : vec<T>{};
+      }
+      winograd_patch<T>(d, v[i]);
+      if (above == 0) continue;
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) v[i][j] = (above < 0 ? row != 0 : row != down - 1) ? v[i][j] : vec<T>{};
     }
-    winograd_store<T>(v, to + t, apart, tiles - t);
-    at += step;
-    at = at >= end ? at - end : at;
+    winograd_store<T, N>(v, to + t, apart, tiles - t);
+    column += columns_on, row += rows_on;
+    row = column >= across ? row + 1 : row;
+    column = column >= across ? column - across : column;
+    row = row >= down ? row - down : row;
   }
 }
 
-// A d A^T for any tiles of an image; p as above, from the first tile's rows on.
-template <class T>
+// A d A^T, d of M x M; p as above.
+template <class T, int M, int R>
 void winograd_gradient(i64 tiles, const T* p, i64 gap, T* to, i64 apart) {
+  constexpr int N = M + R - 1;
   for (i64 t = 0; t < tiles; t += lanes_of<T>) {
-    vec<T> v[2][4];  // rows of d A^T
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i) {
-      const T* even = p + (1 - i) * 2 * gap + t;
-      const vec<T> here = load(even), next = load(even + gap);
-      v[i][0] = here;
-      v[i][1] = here + next;
-      v[i][2] = here - next;
-      v[i][3] = -next;
+    vec<T> v[M][N];  // rows of d A^T
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) {
+      vec<T> d[M];
+#pragma GCC unroll 4
+      for (int j = 0; j < M; ++j) d[j] = load(p + (i * M + j) * gap + t);
+      winograd_spread<T>(d, v[i]);
     }
+#pragma GCC unroll 6
+    for (int j = 0; j < N; ++j) {
+      vec<T> d[M], u[N];
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const vec<T> u[4] = {v[0][j], v[0][j] + v[1][j], v[0][j] - v[1][j], -v[1][j]};
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) store_first(to + (4 * i + j) * apart + t, u[i], tiles - t);
+      for (int i = 0; i < M; ++i) d[i] = v[i][j];
+      winograd_spread<T>(d, u);
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) store_first(to + (N * i + j) * apart + t, u[i], tiles - t);
     }
   }
 }
 
-// One panel of results to the pieces of rows of pixels that it is made of.
-template <class T>
-void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y) {
-  constexpr int lanes = lanes_of<T>, width = 2 * panel_of<T>;
-  T rows[2 * width];
+// v[0][0] v[1][0] ... v[M - 1][0] v[0][1] ...
+template <class T, int M>
+inline void winograd_store_phases(const vec<T> (&v)[M], T* to) {
+  constexpr int lanes = lanes_of<T>;
   vec_bits<T> low, high;
   for (int i = 0; i < lanes; ++i) {
     low[i] = i / 2 + (i % 2) * lanes;
     high[i] = low[i] + lanes / 2;
   }
+  if constexpr (M == 2) {
+    store(to, __builtin_shuffle(v[0], v[1], low));
+    store(to + lanes, __builtin_shuffle(v[0], v[1], high));
+  } else {
+    const vec<T> even = __builtin_shuffle(v[0], v[2], low), odd = __builtin_shuffle(v[1], v[3], low);
+    store(to, __builtin_shuffle(even, odd, low));
+    store(to + lanes, __builtin_shuffle(even, odd, high));
+    const vec<T> even2 = __builtin_shuffle(v[0], v[2], high), odd2 = __builtin_shuffle(v[1], v[3], high);
+    store(to + 2 * lanes, __builtin_shuffle(even2, odd2, low));
+    store(to + 3 * lanes, __builtin_shuffle(even2, odd2, high));
+  }
+}
+
+// One panel of results to the pieces of rows of pixels that it is made of.
+template <class T, int M, int R>
+void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y) {
+  constexpr int lanes = lanes_of<T>, width = M * panel_of<T>, N = M + R - 1;
+  T rows[M * width];
 #pragma GCC unroll 2
   for (int half = 0; half < panel_of<T>; half += lanes) {
-    vec<T> v[2][4];  // A^T m
+    vec<T> v[M][N];  // A^T m
+#pragma GCC unroll 6
+    for (int j = 0; j < N; ++j) {
+      vec<T> u[N], d[M];
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) u[i] = load(m + (N * i + j) * apart + half);
+      winograd_gather<T>(u, d);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      vec<T> u[4];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) u[i] = load(m + (4 * i + j) * apart + half);
-      v[0][j] = u[0] + u[1] + u[2];
-      v[1][j] = u[1] - u[2] - u[3];
+      for (int i = 0; i < M; ++i) v[i][j] = d[i];
     }
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i) {
-      const vec<T> even = v[i][0] + v[i][1] + v[i][2] + bias, odd = v[i][1] - v[i][2] - v[i][3] + bias;
-      store(rows + i * width + 2 * half, __builtin_shuffle(even, odd, low));
-      store(rows + i * width + 2 * half + lanes, __builtin_shuffle(even, odd, high));
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) {
+      vec<T> d[M];
+      winograd_gather<T>(v[i], d);
+#pragma GCC unroll 4
+      for (int j = 0; j < M; ++j) d[j] += bias;
+      winograd_store_phases<T, M>(d, rows + i * width + M * half);
     }
   }
   for (int p = 0; p < count; ++p) {
@@ -144,50 +334,65 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
   }
 }
 
-// G = 1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1.
-template <class T>
+// Kernels g side by side: G g G^T.
+template <class T, int M, int R>
 void winograd_weights(i64 n, const T* taps, i64 stride, T* to, i64 apart) {
-  constexpr int lanes = lanes_of<T>;
+  constexpr int lanes = lanes_of<T>, N = M + R - 1;
   for (i64 at = 0; at < n; at += lanes) {
-    vec<T> v[4][3];  // G g
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; ++j) {
-      const vec<T> a = load_first(taps + j * stride + at, n - at), b = load_first(taps + (3 + j) * stride + at, n - at),
-                   c = load_first(taps + (6 + j) * stride + at, n - at);
-      v[0][j] = a, v[3][j] = c;
-      v[1][j] = T(0.5) * (a + c + b), v[2][j] = T(0.5) * (a + c - b);
+    vec<T> v[N][R];  // G g
+#pragma GCC unroll 5
+    for (int j = 0; j < R; ++j) {
+      vec<T> g[R], u[N];
+#pragma GCC unroll 5
+      for (int i = 0; i < R; ++i) g[i] = load_first(taps + (R * i + j) * stride + at, n - at);
+      winograd_kernel<T>(g, u);
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) v[i][j] = u[i];
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const vec<T> ends = v[i][0] + v[i][2];
-      store_first(to + 4 * i * apart + at, v[i][0], n - at);
-      store_first(to + (4 * i + 1) * apart + at, T(0.5) * (ends + v[i][1]), n - at);
-      store_first(to + (4 * i + 2) * apart + at, T(0.5) * (ends - v[i][1]), n - at);
-      store_first(to + (4 * i + 3) * apart + at, v[i][2], n - at);
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) {
+      vec<T> u[N];
+      winograd_kernel<T>(v[i], u);
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) store_first(to + (N * i + j) * apart + at, u[j], n - at);
     }
   }
 }
 
-template <class T>
+// G^T u G.
+template <class T, int M, int R>
 void winograd_weights_gradient(i64 n, const T* u, i64 apart, T* taps, i64 stride) {
-  constexpr int lanes = lanes_of<T>;
+  constexpr int lanes = lanes_of<T>, N = M + R - 1;
   for (i64 at = 0; at < n; at += lanes) {
-    vec<T> v[3][4];  // G^T u
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      vec<T> m[4];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) m[i] = load_first(u + (4 * i + j) * apart + at, n - at);
-      const vec<T> middle = T(0.5) * (m[1] + m[2]);
-      v[0][j] = m[0] + middle, v[2][j] = m[3] + middle;
-      v[1][j] = T(0.5) * (m[1] - m[2]);
+    vec<T> v[R][N];  // G^T u
+#pragma GCC unroll 6
+    for (int j = 0; j < N; ++j) {
+      vec<T> m[N], g[R];
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) m[i] = load_first(u + (N * i + j) * apart + at, n - at);
+      winograd_taps<T>(m, g);
+#pragma GCC unroll 5
+      for (int i = 0; i < R; ++i) v[i][j] = g[i];
     }
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; ++i) {
-      const vec<T> middle = T(0.5) * (v[i][1] + v[i][2]);
-      store_first(taps + 3 * i * stride + at, v[i][0] + middle, n - at);
-      store_first(taps + (3 * i + 1) * stride + at, T(0.5) * (v[i][1] - v[i][2]), n - at);
-      store_first(taps + (3 * i + 2) * stride + at, v[i][3] + middle, n - at);
+#pragma GCC unroll 5
+    for (int i = 0; i < R; ++i) {
+      vec<T> g[R];
+      winograd_taps<T>(v[i], g);
+#pragma GCC unroll 5
+      for (int j = 0; j < R; ++j) store_first(taps + (R * i + j) * stride + at, g[j], n - at);
     }
   }
+}
+
+template <class T, int M, int R>
+constexpr winograd_form<T> winograd_of() {
+  return {M,
+          R,
+          winograd_split<T, M>,
+          winograd_input<T, M, R>,
+          winograd_split_input<T, M, R>,
+          winograd_gradient<T, M, R>,
+          winograd_output<T, M, R>,
+          winograd_weights<T, M, R>,
+          winograd_weights_gradient<T, M, R>};
 }

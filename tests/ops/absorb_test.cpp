@@ -126,7 +126,7 @@ TEST_F(absorbing, a_convolution_takes_activations_and_pooling_in_either_order) {
   for (const auto t : {dtype::f32, dtype::f64})
     for (const auto& tail :
          std::vector<std::vector<link>>{{relu}, {leaky}, {curve}, {pool2}, {pool3}, {relu, pool2}, {pool3, relu}, {pool2, curve}})
-      for (const char* algorithm : {"auto", "lowering1", "lowering2", "direct", "winograd"}) {
+      for (const char* algorithm : {"auto", "lowering1", "lowering2", "direct", "winograd", "winograd4"}) {
         std::vector<link> chain{convolution(5, 3, 1, algorithm)};
         chain.insert(chain.end(), tail.begin(), tail.end());
         SCOPED_TRACE(std::string(name_of(t)) + " " + algorithm + " " + tail[0].type);
