@@ -121,10 +121,14 @@ class transformer {
         f_(f),
         tiles_(t),
         p_(p),
-        split_(p.patch == f.tile || (2 * p.pad_h + 1 == f.kernel && 2 * p.pad_w + 1 == f.kernel)),
+        split_(p.patch == f.tile || (2 * p.pad_h + 1 >= f.kernel && 2 * p.pad_w + 1 >= f.kernel)),
+        border_h_(p.patch == f.tile ? 0 : p.pad_h - f.kernel / 2),
+        border_w_(p.patch == f.tile ? 0 : p.pad_w - f.kernel / 2),
         stride_(f.tile * (t.across() - 1) + p.patch),
         gap_((t.most_rows() + 2) * t.across() + 2 * k.panel_width),
+        bordered_(d, p.width + 2 * p.pad_w),
         stage_(d, split_ ? f.tile * f.tile * gap_ : staged_rows() * stride_ + 4 * k.panel_width) {
+    zero(bordered_.data, p.width + 2 * p.pad_w);
     if (!split_) zero(stage_.data, staged_rows() * stride_ + 4 * k.panel_width);
   }
 
@@ -164,11 +168,25 @@ class transformer {
                  : f_.gradient(length, p + tile, gap_, to, apart);
     });
   }
-  // Every M-th row from `first` on, `count` of them; those below the image are zero.
+  // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those below it are zero.
   void split(const T* from, i64 first, i64 count, T* to) {
-    const i64 across = tiles_.across(), step = f_.tile, inside = std::clamp<i64>(ceil_div(p_.height - first, step), 0, count);
-    f_.split(inside, step * p_.width, p_.width, from + first * p_.width, to, gap_);
-    for (i64 j = 0; inside < count && j < step; ++j) zero(to + j * gap_ + inside * across, (count - inside) * across);
+    const i64 across = tiles_.across(), step = f_.tile, width = p_.width + 2 * border_w_;
+    const auto zeros = [&](i64 row, i64 rows) {
+      for (i64 j = 0; rows > 0 && j < step; ++j) zero(to + j * gap_ + row * across, rows * across);
+    };
+    const i64 above = std::clamp<i64>(ceil_div(border_h_ - first, step), 0, count);
+    const i64 inside = std::clamp<i64>(ceil_div(border_h_ + p_.height - first, step) - above, 0, count - above);
+    const T* rows = from + (first + above * step - border_h_) * p_.width;
+    if (border_w_ == 0) {
+      f_.split(inside, step * p_.width, width, rows, to + above * across, gap_);
+    } else {
+      for (i64 r = 0; r < inside; ++r) {
+        copy(bordered_.data + border_w_, rows + r * step * p_.width, p_.width);
+        f_.split(1, 0, width, bordered_.data, to + (above + r) * across, gap_);
+      }
+    }
+    zeros(0, above);  // after what is written too much
+    zeros(above + inside, count - above - inside);
   }
 
   void transform(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
@@ -198,7 +216,9 @@ class transformer {
   const tiling& tiles_;
   planes p_;
   bool split_;
-  i64 stride_, gap_;  // between rows that are staged whole; between the M x M kinds of split pixels
+  i64 border_h_, border_w_;  // of zeros, beyond the padding of as many outputs as pixels
+  i64 stride_, gap_;         // between rows that are staged whole; between the M x M kinds of split pixels
+  scratch<T> bordered_;      // a row
   scratch<T> stage_;
 };
 
