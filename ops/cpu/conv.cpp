@@ -34,9 +34,8 @@ conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, cpu_level level
   return conv_lowering1<T>();
 }
 
-bool all_in_vectors(const conv_geometry& g, cpu_level level) {
-  using enum conv_pass;
-  for (const auto pass : {forward, backward_data, backward_weights})
+bool in_vectors(const conv_geometry& g, std::initializer_list<conv_pass> passes, cpu_level level) {
+  for (const auto pass : passes)
     if (chosen(g, pass, level) != conv_algorithm::direct) return false;
   return over_images(g);
 }

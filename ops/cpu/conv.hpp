@@ -2,6 +2,8 @@
 // which geometries a row takes; it is called for no other.
 #pragma once
 
+#include <initializer_list>
+
 #include "ops/conv_algorithm.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
@@ -32,8 +34,8 @@ void conv_batch_pooled(device& d, const kernels<float>& k, const conv_geometry& 
                        const float* w, const float* bias, float* y, std::int32_t* index);
 void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry* window, const float* x,
                          const float* w, const float* dy, const std::int32_t* index, float* dx, float* dw, float* db);
-// Whether all passes of a geometry are those.
-bool all_in_vectors(const conv_geometry& g, cpu_level level);
+// Whether that is how these passes of a geometry are made.
+bool in_vectors(const conv_geometry& g, std::initializer_list<conv_pass> passes, cpu_level level);
 
 conv_passes<float> conv_winograd();   // f32 only
 conv_passes<float> conv_winograd4();  // f32 only

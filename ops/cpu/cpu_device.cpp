@@ -481,7 +481,7 @@ void cpu_device::gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, c
 
 void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                                    tensor& y, tensor& index) {
-  if (!t.pools || y.type() != dtype::f32 || !all_in_vectors(g, level()))
+  if (!t.pools || y.type() != dtype::f32 || !in_vectors(g, {conv_pass::forward}, level()))
     return device::conv_tail_forward(g, t, x, w, bias, y, index);
   conv_batch_pooled(*this, set_.f32, g, t.window, x.data<float>(), w.data<float>(), static_cast<const float*>(optional_data(bias)),
                     out<float>(y), out<std::int32_t>(index));
@@ -490,7 +490,7 @@ void cpu_device::conv_tail_forward(const conv_geometry& g, const conv_tail& t, c
 
 void cpu_device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                                     const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) {
-  if (dy.type() != dtype::f32 || !all_in_vectors(g, level()))
+  if (dy.type() != dtype::f32 || !in_vectors(g, {conv_pass::backward_data, conv_pass::backward_weights}, level()))
     return device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
   tensor gradient = dy;
   if (t.maps) {

@@ -258,7 +258,8 @@ TEST(convolution, auto_takes_winograd_where_it_saves_products) {
   EXPECT_EQ(chosen(64, 2, 3, cpu_level::wide), winograd);
   EXPECT_EQ(chosen(16, 32, 3, cpu_level::wide), winograd4);
   EXPECT_EQ(chosen(32, 16, 5, cpu_level::wide), winograd);
-  EXPECT_EQ(chosen(16, 16, 5, cpu_level::wide), direct);
+  EXPECT_EQ(chosen(16, 16, 5, cpu_level::wide), winograd);
+  EXPECT_EQ(chosen(15, 16, 5, cpu_level::wide), lowering1);
   EXPECT_EQ(chosen(64, 8, 7, cpu_level::wide), direct);
   EXPECT_EQ(chosen(64, 8, 3, cpu_level::basic), lowering1);
 }
