@@ -150,6 +150,9 @@ TEST_F(bf16x3, adds_to_a_gradient_that_is_there) {
 
 TEST_F(bf16x3, is_what_auto_says_where_tiles_are_full_and_part_of_the_numerics_id) {
   conv_geometry g = of_resnet(conv_algorithm::automatic);
+  EXPECT_EQ(automatic_choice(g, conv_pass::forward, cpu_level::tiles), conv_algorithm::winograd4) << "many channels";
+  EXPECT_EQ(automatic_choice(g, conv_pass::backward_weights, cpu_level::tiles), conv_algorithm::bf16x3);
+  g.channels = 16;
   for (const auto pass : conv_passes_all) EXPECT_EQ(automatic_choice(g, pass, cpu_level::tiles), conv_algorithm::bf16x3);
   for (const auto pass : conv_passes_all) EXPECT_NE(automatic_choice(g, pass, cpu_level::wide), conv_algorithm::bf16x3);
   g.channels = 3;
