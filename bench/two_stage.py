@@ -42,13 +42,12 @@ def rate(command):
 def daemons(binaries, folder):
     with open(CLUSTER) as f:
         text = f.read()
-    probes = [socket.socket() for _ in range(2)]
+    probes = [socket.socket() for _ in range(2)]  # kept open: nobody else is given these ports
     for s in probes:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemons, which may then listen there
         s.bind(("127.0.0.1", 0))
     ports = iter([s.getsockname()[1] for s in probes])
     text = re.sub(r"127\.0\.0\.1:\d+", lambda _: f"127.0.0.1:{next(ports)}", text)
-    for s in probes:
-        s.close()
     path = os.path.join(folder, "cluster.toml")
     with open(path, "w") as f:
         f.write(text)

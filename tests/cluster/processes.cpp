@@ -105,15 +105,19 @@ std::size_t process::descriptors() const {
 }
 
 std::uint16_t free_port() {
+  // The socket stays bound until this process ends: closed, the kernel would give the port to the next that asks for any.
+  // With SO_REUSEADDR on both sides a daemon may still listen there, since this socket does not.
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in a{};
   a.sin_family = AF_INET;
   a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof a;
   const bool bound =
       ::bind(s, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 && ::getsockname(s, reinterpret_cast<sockaddr*>(&a), &size) == 0;
-  ::close(s);
-  return bound ? ntohs(a.sin_port) : std::uint16_t{0};
+  if (!bound) throw std::runtime_error("no free port on the loopback");
+  return ntohs(a.sin_port);
 }
 
 // --- clusters

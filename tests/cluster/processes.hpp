@@ -52,6 +52,7 @@ class process {
   std::string text_[2];
 };
 
+// A port on the loopback that nobody else is given while this process lives; a daemon may listen there. Throws std::runtime_error when there is none.
 std::uint16_t free_port();
 
 // n1 (coordinator, worker, server, data), n2, n3, ... (worker, server).

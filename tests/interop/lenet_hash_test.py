@@ -32,14 +32,16 @@ def train(*extra):
     return done
 
 
+held = []  # sockets bound to the ports given out, until we end: closed, the kernel would give the port to the next that asks for any
+
+
 def free_ports(n):
-    held = [socket.socket() for _ in range(n)]
-    for s in held:
+    for _ in range(n):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # daemons say so too, and may listen where nobody else does
         s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return ports
+        held.append(s)
+    return [s.getsockname()[1] for s in held[-n:]]
 
 
 def on_daemons():
