@@ -114,15 +114,14 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   using enum conv_algorithm;
   if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  // Winograd's transforms pay off only where each of their elements meets many features: more of them for small tiles, whose patches overlap
-  // more, in gradients, where both factors are transformed or the patches lie over the border too, and where the plain sums are faster.
+  // Winograd's transforms pay off only where each of their elements meets many features: more of them where the plain sums are faster, and there
+  // for small tiles, whose patches overlap more, and for weights' gradients, where both factors are transformed.
   const conv_algorithm fewest = transformed(g);
   const auto features = fewest == automatic ? 0 : std::min(in, out);
   if (level == cpu_level::tiles && features >= (fewest == winograd4 ? 32 : 48) && pass != conv_pass::backward_weights)
     return fewest;
   if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
-  const bool soon = fewest == winograd4 || (level == cpu_level::wide && pass == conv_pass::forward);
-  if (features >= (soon ? 16 : 32)) return fewest;
+  if (features >= 16) return fewest;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
   // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.

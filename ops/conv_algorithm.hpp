@@ -12,7 +12,7 @@
 namespace troupe {
 
 // Changes whenever a row or the rule does: part of the numerics id.
-inline constexpr const char* conv_table_id = "conv8";
+inline constexpr const char* conv_table_id = "conv9";
 
 enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};

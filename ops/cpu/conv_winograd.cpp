@@ -2,7 +2,8 @@
 // in place of M^2 R^2 for every tile of M x M outputs. `winograd` has M = 2, R = 3 or 5; `winograd4` M = 4, R = 3. Stride 1 (kernels:
 // winograd.inl).
 //   forward            M[f] = U[f] V[f] for the elements f of the transforms U of w [o][c] and V of x [c][tile];  y = A^T M A + bias
-//   backward, data     the same with the kernel turned round and features and channels exchanged
+//   backward, data     the same with the kernel turned round and features and channels exchanged; or, where y has fewer tiles than x, the
+//                      adjoint: patches B [U[f]^T (A dy A^T)[f]] B^T of dx, which overlap and are added
 //   backward, weights  dU[f] = (A dy A^T)[f] V[f]^T over all tiles;  dw = G^T dU G
 // Tiles are numbered row by row and image by image; a block is some rows of them, cut into panels. The sums are of fp32 and lose about
 // one bit (patches of 4 x 4) or three (6 x 6) to the plain ones.
@@ -34,15 +35,16 @@ struct tile_rows_of {
 
 class tiling {
  public:
+  // Blocks of about `tiles_wanted` tiles, which may end within an image; 0: one block of all.
   tiling(const kernels<T>& k, const form& f, const conv_geometry& g, i64 tiles_wanted)
       : width_(k.panel_width),
         side_(f.tile),
         rows_(ceil_div(g.out_h(), side_)),
         across_(ceil_div(g.out_w(), side_)),
         all_(g.batch * rows_) {
-    const i64 most = std::clamp<i64>(tiles_wanted / across_, 1, all_);
+    const i64 most = tiles_wanted == 0 ? all_ : std::clamp<i64>(tiles_wanted / across_, 1, all_);
     block_ = most;
-    for (i64 rows = most; 2 * rows > most; --rows)  // the least of whose last panel is empty
+    for (i64 rows = most; tiles_wanted > 0 && 2 * rows > most; --rows)  // the least of whose last panel is empty
       if (empty(rows) * block_ < empty(block_) * rows) block_ = rows;
   }
   i64 across() const { return across_; }
@@ -91,6 +93,19 @@ class tiling {
     return count;
   }
 
+  // The same in a grid whose rows have `more` places more than an image's, and images `more` rows.
+  int grid_pieces(i64 more, i64 block, i64 panel, tile_piece* to) const {
+    const i64 end = std::min((panel + 1) * width_, tiles(block)), first_image = block * block_ / rows_;
+    int count = 0;
+    for (i64 t = panel * width_; t < end; ++count) {
+      const i64 row = t / across_, x = t % across_, length = std::min(across_ - x, end - t);
+      const i64 images = (block * block_ + row) / rows_ - first_image;
+      to[count] = {(row + images * more) * (across_ + more) + x, static_cast<int>(t - panel * width_), static_cast<int>(length), 1};
+      t += length;
+    }
+    return count;
+  }
+
  private:
   i64 empty(i64 rows) const { return ceil_div(rows * across_, width_) * width_ - rows * across_; }
 
@@ -114,6 +129,7 @@ struct planes {
   i64 patch;                             // rows and columns of one tile's patch
 };
 
+// Pixels are split into every M-th row and column, so that vectors go on from one row of tiles to the next.
 class transformer {
  public:
   transformer(device& d, const kernels<T>& k, const form& f, const tiling& t, const planes& p)
@@ -121,15 +137,15 @@ class transformer {
         f_(f),
         tiles_(t),
         p_(p),
-        split_(p.patch == f.tile || (2 * p.pad_h + 1 >= f.kernel && 2 * p.pad_w + 1 >= f.kernel)),
-        border_h_(p.patch == f.tile ? 0 : p.pad_h - f.kernel / 2),
-        border_w_(p.patch == f.tile ? 0 : p.pad_w - f.kernel / 2),
-        stride_(f.tile * (t.across() - 1) + p.patch),
+        tiles_alone_(p.patch == f.tile),
+        as_tiles_(!tiles_alone_ && 2 * p.pad_h + 1 >= f.kernel && 2 * p.pad_w + 1 >= f.kernel),
+        border_h_(p.pad_h - (as_tiles_ ? f.kernel / 2 : 0)),
+        border_w_(p.pad_w - (as_tiles_ ? f.kernel / 2 : 0)),
+        kinds_(with_shifts() ? f.tile * (f.reach() + 1) : f.tile),
         gap_((t.most_rows() + 2) * t.across() + 2 * k.panel_width),
         bordered_(d, p.width + 2 * p.pad_w),
-        stage_(d, split_ ? f.tile * f.tile * gap_ : staged_rows() * stride_ + 4 * k.panel_width) {
+        stage_(d, f.tile * kinds_ * gap_) {
     zero(bordered_.data, p.width + 2 * p.pad_w);
-    if (!split_) zero(stage_.data, staged_rows() * stride_ + 4 * k.panel_width);
   }
 
   void run(i64 block, i64 first_plane, transformed& to) {
@@ -139,123 +155,211 @@ class transformer {
         T* start = to.data.data + (to.blocks.begin(b) * panels + r) * k_.panel_width;
         const i64 panel_step = to.blocks.size(b) * k_.panel_width;
         const i64 number = first_plane + to.blocks.begin(b) + r;
-        split_ ? transform_split(block, number, start, panel_step, to.apart)
-               : transform(block, number, start, panel_step, to.apart);
+        with_shifts() ? by_image(block, number, start, panel_step, to.apart)
+                      : all_images(block, number, start, panel_step, to.apart);
         for (i64 f = 0; filled > 0 && f < f_.parts(); ++f)
           zero(start + f * to.apart + (panels - 1) * panel_step + filled, k_.panel_width - filled);
       }
   }
 
  private:
-  i64 staged_rows() const { return f_.tile * (tiles_.most_rows_of_an_image() - 1) + p_.patch; }
+  // Neither are patches tiles, nor are there as many rows and columns of outputs as of pixels (or more).
+  bool with_shifts() const { return !tiles_alone_ && !as_tiles_; }
   const T* plane(i64 image, i64 number) const { return p_.data + (image * p_.all + number) * p_.height * p_.width; }
 
-  // The usual case: pixels are split into every M-th row and column, so that vectors go on from one row of tiles to the next.
-  void transform_split(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
+  // As many tiles of pixels as of outputs: vectors go on from image to image too.
+  void all_images(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
     const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
     T* p = stage_.data + k_.lanes + across;
-    const bool neighbours = p_.patch > f_.tile;
     tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      const i64 above = neighbours && rows.first_tile == 0 && tiles_.begins_within(block) ? 1 : 0;
-      const i64 below = neighbours && rows.first_tile + rows.count * across == tiles && tiles_.ends_within(block) ? 1 : 0;
+      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_within(block) ? 1 : 0;
+      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_within(block) ? 1 : 0;
       for (i64 i = 0; i < f_.tile; ++i)
         split(plane(rows.image, number), f_.tile * (rows.row - above) + i, above + rows.count + below,
-              p + i * f_.tile * gap_ + rows.first_tile - above * across);
+              p + i * kinds_ * gap_ + rows.first_tile - above * across);
     });
     tiles_.each_piece(0, tiles, [&](i64 panel, i64, i64 tile, i64 length) {
       T* to = start + panel * panel_step;
-      neighbours ? f_.split_input(length, tiles_.place(block, tile), p + tile, gap_, to, apart)
-                 : f_.gradient(length, p + tile, gap_, to, apart);
+      as_tiles_ ? f_.split_input(length, tiles_.place(block, tile), p + tile, gap_, to, apart)
+                : f_.gradient(length, p + tile, gap_, to, apart);
+    });
+  }
+  void by_image(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
+    const i64 across = tiles_.across();
+    tiles_.each_image(block, [&](const tile_rows_of& rows) {
+      for (i64 i = 0; i < f_.tile; ++i)
+        split(plane(rows.image, number), f_.tile * rows.row + i, rows.count + f_.reach(), stage_.data + i * kinds_ * gap_);
+      tiles_.each_piece(rows.first_tile, rows.count * across, [&](i64 panel, i64 column, i64 tile, i64 length) {
+        f_.input(length, stage_.data + tile, across, gap_, start + panel * panel_step + column, apart);
+      });
     });
   }
   // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those below it are zero.
   void split(const T* from, i64 first, i64 count, T* to) {
     const i64 across = tiles_.across(), step = f_.tile, width = p_.width + 2 * border_w_;
     const auto zeros = [&](i64 row, i64 rows) {
-      for (i64 j = 0; rows > 0 && j < step; ++j) zero(to + j * gap_ + row * across, rows * across);
+      for (i64 j = 0; rows > 0 && j < kinds_; ++j) zero(to + j * gap_ + row * across, rows * across);
     };
     const i64 above = std::clamp<i64>(ceil_div(border_h_ - first, step), 0, count);
     const i64 inside = std::clamp<i64>(ceil_div(border_h_ + p_.height - first, step) - above, 0, count - above);
     const T* rows = from + (first + above * step - border_h_) * p_.width;
+    const auto split_rows = with_shifts() ? f_.split_with_shifts : f_.split;
     if (border_w_ == 0) {
-      f_.split(inside, step * p_.width, width, rows, to + above * across, gap_);
+      split_rows(inside, step * p_.width, width, across, rows, to + above * across, gap_);
     } else {
       for (i64 r = 0; r < inside; ++r) {
         copy(bordered_.data + border_w_, rows + r * step * p_.width, p_.width);
-        f_.split(1, 0, width, bordered_.data, to + (above + r) * across, gap_);
+        split_rows(1, 0, width, across, bordered_.data, to + (above + r) * across, gap_);
       }
     }
     zeros(0, above);  // after what is written too much
     zeros(above + inside, count - above - inside);
   }
 
-  void transform(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
-    tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      stage(rows, plane(rows.image, number));
-      for (i64 y = 0; y < rows.count; ++y)
-        tiles_.each_piece(rows.first_tile + y * tiles_.across(), tiles_.across(), [&](i64 panel, i64 column, i64 tile, i64 length) {
-          const T* from = stage_.data + f_.tile * (y * stride_ + tile);
-          f_.input(length, from, stride_, start + panel * panel_step + column, apart);
-        });
+  const kernels<T>& k_;
+  const form& f_;
+  const tiling& tiles_;
+  planes p_;
+  bool tiles_alone_, as_tiles_;
+  i64 border_h_, border_w_;  // of zeros; as_tiles_: beyond the padding of as many outputs as pixels
+  i64 kinds_, gap_;          // of split pixels of a row; between two of them
+  scratch<T> bordered_;      // a row
+  scratch<T> stage_;
+};
+
+// The products M[f] = U[f] V[f] of one block after the other. taps(k) tells where the taps of input k lie for all outputs side by side:
+// {first, stride}.
+class products {
+ public:
+  template <class Taps>
+  products(device& d, const kernels<T>& k, const form& w, i64 in, i64 out, i64 most_panels, const Taps& taps)
+      : k_(k),
+        in_(in),
+        out_(out),
+        parts_(w.parts()),
+        u_apart_(apart_for(k, in * out)),
+        apart_(apart_for(k, out * most_panels * k.panel_width)),
+        rows_(out, k.tile_rows),
+        u_(d, parts_ * u_apart_),
+        m_(d, parts_ * apart_) {
+    for (i64 c = 0; c < in; ++c) {
+      const auto [first, stride] = taps(c);
+      for (i64 t = 0; t < rows_.blocks; ++t)  // [part][tile][k][row]
+        w.weights(rows_.size(t), first + rows_.begin(t), stride, u_.data + rows_.begin(t) * in + c * rows_.size(t), u_apart_);
+    }
+  }
+  // So many that the transforms of a block are about as large as U, or stay in the second cache.
+  static i64 tiles_wanted(const kernels<T>& k, const form& w, i64 in, i64 out) {
+    const i64 enough = std::max<i64>(i64{1} << 17, 2 * w.parts() * apart_for(k, in * out));
+    return std::max<i64>(k.panel_width, enough / (w.parts() * (in + out)));
+  }
+
+  void run(i64 panels, const transformed& v) {
+    for (i64 f = 0; f < parts_; ++f)
+      for (i64 p = 0; p < panels; ++p)
+        for (i64 t = 0; t < rows_.blocks; ++t)
+          k_.tile(rows_.size(t), in_, u_.data + f * u_apart_ + rows_.begin(t) * in_,
+                  v.data.data + f * v.apart + p * in_ * k_.panel_width, nullptr,
+                  m_.data + f * apart_ + (p * out_ + rows_.begin(t)) * k_.panel_width, k_.panel_width);
+  }
+  const T* panel(i64 p, i64 output) const { return m_.data + (p * out_ + output) * k_.panel_width; }
+  i64 apart() const { return apart_; }
+
+ private:
+  const kernels<T>& k_;
+  i64 in_, out_, parts_, u_apart_, apart_;
+  even_blocks rows_;
+  scratch<T> u_, m_;
+};
+
+// y = x correlated with kernels.
+template <class Taps>
+void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometry& g, i64 group, const T* x, const Taps& taps,
+               const T* bias, T* y) {
+  const i64 in = g.group_channels(), out = g.group_outputs();
+  const tiling tiles(k, w, g, products::tiles_wanted(k, w, in, out));
+  scratch<tile_piece> piece(d, k.panel_width);
+  products m(d, k, w, in, out, tiles.panels(0), taps);
+  transformed v(d, k, w.parts(), in, in, tiles.panels(0));
+  transformer input(d, k, w, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, w.patch()});
+  for (i64 block = 0; block < tiles.blocks(); ++block) {
+    const i64 panels = tiles.panels(block);
+    input.run(block, group * in, v);
+    m.run(panels, v);
+    for (i64 p = 0; p < panels; ++p) {
+      const int pieces = tiles.pieces(g, g.outputs, block, p, piece.data);
+      for (i64 o = 0; o < out; ++o)
+        w.output(m.panel(p, o), m.apart(), bias == nullptr ? T(0) : bias[group * out + o], piece.data, pieces, g.out_w(),
+                 y + (group * out + o) * g.pixels());
+    }
+  }
+}
+
+// Planes of dx from the patches of a block's tiles. Patches reach over `more` of their neighbours in each direction: a grid of tiles with as
+// many empty ones between rows, and between images, lets vectors go on from row to row.
+class patchwork {
+ public:
+  patchwork(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, const tiling& t)
+      : k_(k),
+        f_(f),
+        g_(g),
+        tiles_(t),
+        more_(f.reach()),
+        pitch_(t.across() + more_),
+        front_((pitch_ + 1) * more_),
+        places_((t.most_rows() + ceil_div(t.most_rows(), t.most_rows_of_an_image()) * more_) * pitch_),
+        plane_(apart_for(k, front_ + places_)),
+        gap_(f.tile * (places_ + k.lanes)),
+        patches_(d, f.parts() * plane_ + k.lanes),
+        rows_(d, f.tile * gap_),
+        pieces_(d, t.panels(0) * k.panel_width),
+        counts_(d, t.panels(0)) {}
+
+  // Before the planes of a block.
+  void begin(i64 block) {
+    block_ = block;
+    if (tiles_.tiles(block) != filled_) zero(patches_.data, f_.parts() * plane_ + k_.lanes);
+    filled_ = tiles_.tiles(block);
+    for (i64 p = 0; p < tiles_.panels(block); ++p)
+      counts_.data[p] = tiles_.grid_pieces(more_, block, p, pieces_.data + p * k_.panel_width);
+  }
+
+  // dx: channel `channel`'s plane of the first image; `number`: of that channel among the products.
+  void plane(const products& m, i64 number, T* dx) {
+    for (i64 p = 0; p < tiles_.panels(block_); ++p)
+      f_.patches(m.panel(p, number), m.apart(), pieces_.data + p * k_.panel_width, counts_.data[p], patches_.data + front_, plane_);
+    f_.overlap(places_, patches_.data + front_, plane_, pitch_, rows_.data, gap_);
+    i64 first = 0;  // row of the grid
+    tiles_.each_image(block_, [&](const tile_rows_of& part) {
+      take(part, rows_.data + f_.tile * first * pitch_, dx + part.image * g_.channels * g_.height * g_.width);
+      first += part.count + more_;
     });
   }
-  // Columns beyond the image stay zero from the beginning.
-  void stage(const tile_rows_of& rows, const T* from) {
-    for (i64 s = 0; s < f_.tile * (rows.count - 1) + p_.patch; ++s) {
-      const i64 y = f_.tile * rows.row + s - p_.pad_h;
-      T* to = stage_.data + s * stride_ + p_.pad_w;
-      if (y >= 0 && y < p_.height)
-        copy(to, from + y * p_.width, p_.width);
+
+ private:
+  // The pixels of one image that the block's patches reach; the first of them may have come from the block before too.
+  void take(const tile_rows_of& part, const T* from, T* plane) const {
+    const i64 again = part.row > 0 ? f_.patch() - f_.tile : 0;
+    for (i64 r = 0; r < f_.tile * (part.count + more_); ++r) {
+      const i64 y = f_.tile * part.row + r - g_.pad_h;
+      if (y < 0 || y >= g_.height) continue;
+      const T* row = from + r % f_.tile * gap_ + f_.tile * (r / f_.tile) * pitch_ + g_.pad_w;
+      if (r < again)
+        k_.axpy(g_.width, T(1), row, plane + y * g_.width);
       else
-        zero(to, p_.width);
+        copy(plane + y * g_.width, row, g_.width);
     }
   }
 
   const kernels<T>& k_;
   const form& f_;
+  const conv_geometry& g_;
   const tiling& tiles_;
-  planes p_;
-  bool split_;
-  i64 border_h_, border_w_;  // of zeros, beyond the padding of as many outputs as pixels
-  i64 stride_, gap_;         // between rows that are staged whole; between the M x M kinds of split pixels
-  scratch<T> bordered_;      // a row
-  scratch<T> stage_;
+  i64 more_, pitch_, front_, places_, plane_, gap_, block_ = 0, filled_ = 0;
+  scratch<T> patches_, rows_;
+  scratch<tile_piece> pieces_;
+  scratch<int> counts_;
 };
-
-// y = x correlated with kernels; taps(k) tells where the taps of input k lie for all outputs side by side: {first, stride}.
-template <class Taps>
-void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometry& g, i64 group, const T* x, const Taps& taps,
-               const T* bias, T* y) {
-  const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width, parts = w.parts();
-  const i64 u_apart = apart_for(k, in * out), enough = std::max<i64>(i64{1} << 17, 2 * parts * u_apart);
-  const tiling tiles(k, w, g, std::max<i64>(width, enough / (parts * (in + out))));
-  const even_blocks outputs(out, k.tile_rows);
-  const i64 m_apart = apart_for(k, out * tiles.panels(0) * width);
-  scratch<T> u(d, parts * u_apart), m(d, parts * m_apart);
-  scratch<tile_piece> piece(d, width);
-  for (i64 c = 0; c < in; ++c) {
-    const auto [first, stride] = taps(c);
-    for (i64 t = 0; t < outputs.blocks; ++t)  // [part][tile][k][row]
-      w.weights(outputs.size(t), first + outputs.begin(t), stride, u.data + outputs.begin(t) * in + c * outputs.size(t), u_apart);
-  }
-  transformed v(d, k, parts, in, in, tiles.panels(0));
-  transformer input(d, k, w, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, w.patch()});
-  for (i64 block = 0; block < tiles.blocks(); ++block) {
-    const i64 panels = tiles.panels(block);
-    input.run(block, group * in, v);
-    for (i64 f = 0; f < parts; ++f)
-      for (i64 p = 0; p < panels; ++p)
-        for (i64 t = 0; t < outputs.blocks; ++t)
-          k.tile(outputs.size(t), in, u.data + f * u_apart + outputs.begin(t) * in, v.data.data + f * v.apart + p * in * width,
-                 nullptr, m.data + f * m_apart + (p * out + outputs.begin(t)) * width, width);
-    for (i64 p = 0; p < panels; ++p) {
-      const int pieces = tiles.pieces(g, g.outputs, block, p, piece.data);
-      for (i64 o = 0; o < out; ++o)
-        w.output(m.data + (p * out + o) * width, m_apart, bias == nullptr ? T(0) : bias[group * out + o], piece.data, pieces,
-                 g.out_w(), y + (group * out + o) * g.pixels());
-    }
-  }
-}
 
 template <int Tile>
 void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
@@ -269,8 +373,55 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
   }
 }
 
+i64 tiles_of(i64 side, i64 height, i64 width) { return ceil_div(height, side) * ceil_div(width, side); }
+
+// About as many as are wanted, and few empty columns in their panels.
+i64 images_of_a_block(i64 batch, i64 of_image, i64 wanted, i64 width) {
+  const i64 most = std::clamp<i64>(wanted / of_image + 1, 1, batch);
+  const auto panels = [&](i64 images) { return ceil_div(images * of_image, width); };
+  i64 best = most;
+  for (i64 n = most; 2 * n > most; --n)
+    if (panels(n) * best < panels(best) * n) best = n;
+  return best;
+}
+
+// As many whole images at a time as make a block, or blocks within one image.
+void add_patches(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, i64 group, const T* dy, const T* w, T* dx) {
+  const i64 in = g.group_outputs(), out = g.group_channels(), count = g.kernel_h * g.kernel_w;
+  const i64 wanted = products::tiles_wanted(k, f, in, out), of_image = tiles_of(f.tile, g.out_h(), g.out_w());
+  const i64 images = images_of_a_block(g.batch, of_image, wanted, k.panel_width);
+  conv_geometry some = g;
+  const auto tiling_of = [&](i64 n) {
+    some.batch = n;
+    return tiling(k, f, some, of_image <= wanted ? 0 : wanted);
+  };
+  scratch<T> taps(d, g.patch());
+  const i64 most_panels = tiling_of(images).panels(0);
+  products m(d, k, f, in, out, most_panels, [&](i64 o) {
+    k.transpose_matrix(out, count, w + (group * in + o) * g.patch(), count, taps.data, out);
+    return std::pair<const T*, i64>(taps.data, out);
+  });
+  transformed e(d, k, f.parts(), in, in, most_panels);
+  for (i64 first = 0; first < g.batch; first += images) {
+    const tiling tiles = tiling_of(std::min(images, g.batch - first));
+    transformer gradient(d, k, f, tiles, {dy + first * g.outputs * g.pixels(), g.outputs, g.out_h(), g.out_w(), 0, 0, f.tile});
+    patchwork patches(d, k, f, some, tiles);
+    for (i64 block = 0; block < tiles.blocks(); ++block) {
+      gradient.run(block, group * in, e);
+      m.run(tiles.panels(block), e);
+      patches.begin(block);
+      for (i64 c = 0; c < out; ++c) patches.plane(m, c, dx + (first * g.channels + group * out + c) * g.height * g.width);
+    }
+  }
+}
+
 template <int Tile>
 void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const T* dy, const T* w, T* dx) {
+  const form& f = form_of<Tile>(k, g);
+  if (tiles_of(Tile, g.out_h(), g.out_w()) < tiles_of(Tile, g.height, g.width)) {
+    for (i64 group = 0; group < g.groups; ++group) add_patches(d, k, f, g, group, dy, w, dx);
+    return;
+  }
   conv_geometry back = g;
   back.channels = g.outputs, back.outputs = g.channels;
   back.height = g.out_h(), back.width = g.out_w();
@@ -279,7 +430,7 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
   scratch<T> taps(d, g.patch());
   for (i64 group = 0; group < g.groups; ++group)
     correlate(
-        d, k, form_of<Tile>(k, g), back, group, dy,
+        d, k, f, back, group, dy,
         [&](i64 o) {  // from the last tap to the first
           k.transpose_matrix(channels, count, w + (group * g.group_outputs() + o) * g.patch(), count, taps.data, channels);
           return std::pair<const T*, i64>(taps.data + (count - 1) * channels, -channels);

@@ -85,13 +85,20 @@ struct winograd_form {
   int tile, kernel;  // M, R
   int patch() const { return tile + kernel - 1; }
   int parts() const { return patch() * patch(); }
-  void (*split)(i64 rows, i64 step, i64 width, const T* from, T* to, i64 gap);
-  void (*input)(i64 tiles, const T* rows, i64 stride, T* to, i64 apart);  // rows of a patch, of M tiles + R - 1 pixels: B^T d B
-  // The same for tiles of several rows and images, from split pixels; A d A^T of patches of M rows of M pixels.
+  int reach() const { return (patch() - 1) / tile; }  // how many tiles further a patch goes
+  // Rows of pixels as every M-th of them; with_shifts: each from 0 to reach() columns further.
+  void (*split)(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap);
+  void (*split_with_shifts)(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap);
+  // B^T d B: of tiles of one image, from pixels split with shifts; of tiles of several images with padding (R - 1) / 2, without; and
+  // A d A^T of patches of M rows of M pixels.
+  void (*input)(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart);
   void (*split_input)(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart);
   void (*gradient)(i64 tiles, const T* p, i64 gap, T* to, i64 apart);
   // One panel: A^T m A + bias, to rows of pixels that are `stride` apart.
   void (*output)(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y);
+  // One panel: B m B^T, to a grid of tiles; and the sum of such patches, which overlap, to rows of pixels (`gap` between two of a tile).
+  void (*patches)(const T* m, i64 apart, const tile_piece* pieces, int count, T* to, i64 plane);
+  void (*overlap)(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 gap);
   // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
   void (*weights)(i64 n, const T* taps, i64 stride, T* to, i64 apart);
   void (*weights_gradient)(i64 n, const T* u, i64 apart, T* taps, i64 stride);

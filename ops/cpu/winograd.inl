@@ -35,6 +35,25 @@ inline void winograd_patch(const vec<T> (&d)[6], vec<T> (&u)[6]) {
   u[5] = fused(product, d[1], fused(sum, d[3], d[5]));
 }
 
+// B u, the adjoint.
+template <class T>
+inline void winograd_unpatch(const vec<T> (&u)[4], vec<T> (&d)[4]) {
+  d[0] = u[0], d[1] = u[1] - u[2] + u[3], d[2] = u[1] + u[2] - u[0], d[3] = -u[3];
+}
+template <class T>
+inline void winograd_unpatch(const vec<T> (&u)[6], vec<T> (&d)[6]) {
+  using z = winograd_points;
+  const vec<T> p2 = all_lanes<T>(-z::p2), q2 = all_lanes<T>(-z::q2), sum = all_lanes<T>(-z::p2 - z::q2),
+               product = all_lanes<T>(z::p2 * z::q2);
+  const vec<T> even_p = u[1] + u[2], odd_p = T(z::p) * (u[1] - u[2]), even_q = u[3] + u[4], odd_q = T(z::q) * (u[3] - u[4]);
+  d[0] = product * u[0];
+  d[1] = fused(q2, odd_p, fused(p2, odd_q, product * u[5]));
+  d[2] = fused(q2, even_p, fused(p2, even_q, sum * u[0]));
+  d[3] = fused(sum, u[5], odd_p + odd_q);
+  d[4] = u[0] + (even_p + even_q);
+  d[5] = u[5];
+}
+
 // A y.
 template <class T>
 inline void winograd_spread(const vec<T> (&y)[2], vec<T> (&u)[4]) {
@@ -165,48 +184,47 @@ inline void winograd_phases(Load at, vec<T> (&v)[M]) {
   }
 }
 
-// The tiles of one row of tiles.
+// `rows` rows of pixels, `step` apart, as M times every M-th column, `across` of each to a row, `gap` apart; with Shifts > 1 each of them
+// as often, from one column further each time. Beyond `width` pixels are zero. Whole vectors are written, row after row, so that the
+// last one leaves some elements behind its end.
+template <class T, int M, int Shifts>
+void winograd_split(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap) {
+  for (i64 r = 0; r < rows; ++r, from += step, to += across)
+    for (i64 t = 0; t < across; t += lanes_of<T>)
+#pragma GCC unroll 3
+      for (int s = 0; s < Shifts; ++s) {
+        vec<T> phase[M];
+        const T* p = from + M * (t + s);
+        const i64 n = width - M * (t + s);
+        winograd_phases<T, M>([p, n](int k) { return n > k ? load_first(p + k, n - k) : vec<T>{}; }, phase);
+#pragma GCC unroll 4
+        for (int k = 0; k < M; ++k) store(to + (k * Shifts + s) * gap + t, phase[k]);
+      }
+}
+
+// How many tiles further a patch reaches.
+template <int M, int R>
+constexpr int winograd_reach = (M + R - 2) / M;
+
+// Tiles one after the other, from row to row of an image, from pixels split with all shifts: those of rows i = 0 to M - 1 of each tile.
 template <class T, int M, int R>
-void winograd_input(i64 tiles, const T* rows, i64 stride, T* to, i64 apart) {
-  constexpr int lanes = lanes_of<T>, N = M + R - 1;
-  for (i64 t = 0; t < tiles; t += lanes) {
+void winograd_input(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart) {
+  constexpr int N = M + R - 1, shifts = winograd_reach<M, R> + 1;
+  for (i64 t = 0; t < tiles; t += lanes_of<T>) {
     vec<T> v[N][N];  // rows of d B
 #pragma GCC unroll 6
     for (int i = 0; i < N; ++i) {
       vec<T> d[N];
-#pragma GCC unroll 3
-      for (int j = 0; j < N; j += M) {
-        const T* p = rows + i * stride + M * t + j;
-        vec<T> phase[M];
-        winograd_phases<T, M>([p](int k) { return load(p + k); }, phase);
-#pragma GCC unroll 4
-        for (int k = 0; k < M; ++k)
-          if (j + k < N) d[j + k] = phase[k];
-      }
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) d[j] = load(p + ((i % M * M + j % M) * shifts + j / M) * gap + i / M * across + t);
       winograd_patch<T>(d, v[i]);
     }
     winograd_store<T, N>(v, to + t, apart, tiles - t);
   }
 }
 
-// `rows` rows of pixels, `step` apart, as M times every M-th column, ceil(width / M) of each to a row, `gap` apart. Whole vectors are
-// written, row after row, so that the last one leaves some elements behind its end.
-template <class T, int M>
-void winograd_split(i64 rows, i64 step, i64 width, const T* from, T* to, i64 gap) {
-  const i64 across = (width + M - 1) / M;
-  for (i64 r = 0; r < rows; ++r, from += step, to += across)
-    for (i64 t = 0; t < across; t += lanes_of<T>) {
-      vec<T> phase[M];
-      const T* p = from + M * t;
-      const i64 n = width - M * t;
-      winograd_phases<T, M>([p, n](int k) { return n > k ? load_first(p + k, n - k) : vec<T>{}; }, phase);
-#pragma GCC unroll 4
-      for (int k = 0; k < M; ++k) store(to + k * gap + t, phase[k]);
-    }
-}
-
-// winograd_input where the padding is (R - 1) / 2, for tiles one after the other, from row to row and from image to image.
-// p: split pixels, M x M kinds of them, `gap` apart: those of rows i = 0 to M - 1 of each tile, in M times every M-th column.
+// The same where the padding is (R - 1) / 2, also from image to image: of tiles outside, pixels are zero.
+// p: pixels split without shifts, M x M kinds of them, `gap` apart: those of rows i = 0 to M - 1 of each tile, in M times every M-th column.
 template <class T, int M, int R>
 void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart) {
   constexpr int lanes = lanes_of<T>, N = M + R - 1, pad = (R - 1) / 2;
@@ -334,6 +352,56 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
   }
 }
 
+// One panel of results, B m B^T, to the pieces of the grid of tiles that it is made of: element (i, j) at (N i + j) * plane.
+template <class T, int M, int R>
+void winograd_patches(const T* m, i64 apart, const tile_piece* pieces, int count, T* to, i64 plane) {
+  constexpr int lanes = lanes_of<T>, width = panel_of<T>, N = M + R - 1;
+  T elements[N * N * width];
+#pragma GCC unroll 2
+  for (int half = 0; half < width; half += lanes) {
+    vec<T> v[N][N];  // B m
+#pragma GCC unroll 6
+    for (int j = 0; j < N; ++j) {
+      vec<T> u[N], d[N];
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) u[i] = load(m + (N * i + j) * apart + half);
+      winograd_unpatch<T>(u, d);
+#pragma GCC unroll 6
+      for (int i = 0; i < N; ++i) v[i][j] = d[i];
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i) {
+      vec<T> d[N];
+      winograd_unpatch<T>(v[i], d);
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) store(elements + (N * i + j) * width + half, d[j]);
+    }
+  }
+  for (int p = 0; p < count; ++p)
+    for (int at = 0; at < pieces[p].length; at += lanes)
+      for (int f = 0; f < N * N; ++f)
+        store_first(to + f * plane + pieces[p].at + at,
+                    load_first(elements + f * width + pieces[p].column + at, pieces[p].length - at), pieces[p].length - at);
+}
+
+// The sum of overlapping patches, n places of a grid with rows of `pitch` of them: pixel row i of every place's M at to + i * gap. Before
+// patches, and in the grid between images, lie winograd_reach rows and columns of zeros.
+template <class T, int M, int R>
+void winograd_overlap(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 gap) {
+  constexpr int N = M + R - 1;
+  for (i64 at = 0; at < n; at += lanes_of<T>)
+    for (int i = 0; i < M; ++i) {
+      vec<T> v[M];
+#pragma GCC unroll 4
+      for (int j = 0; j < M; ++j) {
+        v[j] = vec<T>{};
+        for (int y = i, up = 0; y < N; y += M, ++up)
+          for (int x = j, left = 0; x < N; x += M, ++left) v[j] += load(patches + (N * y + x) * plane + at - up * pitch - left);
+      }
+      winograd_store_phases<T, M>(v, to + i * gap + M * at);
+    }
+}
+
 // Kernels g side by side: G g G^T.
 template <class T, int M, int R>
 void winograd_weights(i64 n, const T* taps, i64 stride, T* to, i64 apart) {
@@ -388,11 +456,14 @@ template <class T, int M, int R>
 constexpr winograd_form<T> winograd_of() {
   return {M,
           R,
-          winograd_split<T, M>,
+          winograd_split<T, M, 1>,
+          winograd_split<T, M, winograd_reach<M, R> + 1>,
           winograd_input<T, M, R>,
           winograd_split_input<T, M, R>,
           winograd_gradient<T, M, R>,
           winograd_output<T, M, R>,
+          winograd_patches<T, M, R>,
+          winograd_overlap<T, M, R>,
           winograd_weights<T, M, R>,
           winograd_weights_gradient<T, M, R>};
 }

@@ -56,13 +56,14 @@ class walk {
     if (!training_ || !at(i).wants_backward) return 0;
     return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(wide_of(type_))) / 4;
   }
-  // Where a convolution lays out its weights and a block of images anew.
+  // Where a convolution lays out its weights and a block of images anew, or transforms them.
   double workspace(std::size_t i) const {
     constexpr double block = 32;
     if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
     const auto images = static_cast<double>(at(i).in[0][0]);
-    return layers_[i].weights +
-           (bytes_of(at(i).in[0], wide_of(type_)) + bytes_of(at(i).out[0], wide_of(type_))) * std::min(1.0, block / images);
+    const auto laid_out = layers_[i].weights + (bytes_of(at(i).in[0], wide_of(type_)) + bytes_of(at(i).out[0], wide_of(type_))) *
+                                                   std::min(1.0, block / images);
+    return std::max(laid_out, layers_[i].transforms);
   }
 
   value& output(std::size_t i, std::size_t o) {
@@ -197,6 +198,14 @@ class walk {
   packet_bytes out_;
 };
 
+// By Winograd's algorithm, whose largest patches have 36 elements: those of the kernels and of a block of tiles of both factors.
+double transforms_of(const shape& kernels) {
+  constexpr double elements = 36, tiles = 256;
+  if (kernels.rank() != 4 || kernels[2] != kernels[3] || (kernels[2] != 3 && kernels[2] != 5)) return 0;
+  const auto a = static_cast<double>(kernels[0]), b = static_cast<double>(kernels[1]);
+  return elements * (a * b + (a + b) * tiles) * static_cast<double>(size_of(dtype::f32));
+}
+
 }  // namespace
 
 std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, const role_plan& stage, dtype t) {
@@ -208,8 +217,11 @@ std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, cons
     hosted_step h{here[step.first()], here[step.last()], step.maths, stage.id};
     for (auto i : step.at) {
       double bytes = 0;
-      for (std::size_t q = 0; q < here[i]->params.size(); ++q)
-        bytes += bytes_of(part(i) ? part(i)->params[q] : g.params[here[i]->params[q]].spec.dims, t);
+      for (std::size_t q = 0; q < here[i]->params.size(); ++q) {
+        const shape& dims = part(i) ? part(i)->params[q] : g.params[here[i]->params[q]].spec.dims;
+        bytes += bytes_of(dims, t);
+        h.transforms = std::max(h.transforms, transforms_of(dims));
+      }
       h.weights += bytes;
       h.delayed += bytes * p.delay_of(here[i]->index);
     }

@@ -15,6 +15,7 @@ struct hosted_step {
   std::shared_ptr<const layer> maths;
   role_id stage = no_role;
   double weights = 0, delayed = 0;  // bytes of parameters; and of the earlier versions that weights = "stash" keeps
+  double transforms = 0;            // bytes: the most that a convolution may take for those of Winograd's algorithm
 };
 std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, const role_plan& stage, dtype t);
 

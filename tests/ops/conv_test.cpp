@@ -120,6 +120,26 @@ TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
   }
 }
 
+// So large that their tiles come in several blocks, whose patches overlap where one ends and the next begins.
+TEST(convolution, winograd_cuts_large_images_with_little_padding) {
+  const auto dev = make_cpu_device();
+  for (const std::int64_t kernel : {3, 5})
+    for (std::int64_t pad = 0; pad < kernel / 2; ++pad)
+      for (const auto a : {conv_algorithm::winograd, conv_algorithm::winograd4}) {
+        conv_geometry g{.batch = 2,
+                        .channels = 1,
+                        .height = 201,
+                        .width = 187,
+                        .outputs = 2,
+                        .kernel_h = kernel,
+                        .kernel_w = kernel,
+                        .pad_h = pad,
+                        .pad_w = pad,
+                        .algorithm = a};
+        if (why_not(a, g).empty()) check(*dev, g, dtype::f32, tolerance_of(g));
+      }
+}
+
 // Every pass against lowering1, called by several threads at once: primitives and their cache are shared.
 TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threads) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
@@ -150,7 +170,7 @@ TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threa
         bool all = true;
         for (std::size_t k = 0; k < 4; ++k) {
           const double d = distance(results[1][k], as(*dev, results[0][k], dtype::f64));
-          all = all && d < tolerance_of(g);  // oneDNN's: the last one
+          all = all && d < tolerance_of(g);  // g.algorithm is onednn since the loop
           EXPECT_LT(d, tolerance_of(g)) << k << ": " << text_of(g);
         }
         agreed += all;
@@ -259,6 +279,7 @@ TEST(convolution, auto_takes_winograd_where_it_saves_products) {
   EXPECT_EQ(chosen(16, 32, 3, cpu_level::wide), winograd4);
   EXPECT_EQ(chosen(32, 16, 5, cpu_level::wide), winograd);
   EXPECT_EQ(chosen(16, 16, 5, cpu_level::wide), winograd);
+  EXPECT_EQ(chosen(20, 16, 5, cpu_level::tiles), winograd);  // its tiles would be a third empty
   EXPECT_EQ(chosen(15, 16, 5, cpu_level::wide), lowering1);
   EXPECT_EQ(chosen(64, 8, 7, cpu_level::wide), direct);
   EXPECT_EQ(chosen(64, 8, 3, cpu_level::basic), lowering1);

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""scripts/lib/count_tests.py: what a skipped test counts as. usage: count_tests_test.py count_tests.py"""
+import os
+import subprocess
+import sys
+import tempfile
+
+RESULTS = """<testsuite>
+<testcase name="gemm.adds" status="run"/>
+<testcase name="amx_test.adds" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>
+{more}
+</testsuite>"""
+OTHER = '<testcase name="gemm.later" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>'
+
+
+def last_line(flags, *options, more=""):
+    with tempfile.TemporaryDirectory() as folder:
+        results, cpuinfo = os.path.join(folder, "r.xml"), os.path.join(folder, "cpuinfo")
+        with open(results, "w") as f:
+            f.write(RESULTS.format(more=more))
+        with open(cpuinfo, "w") as f:
+            f.write(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
+        r = subprocess.run([sys.executable, sys.argv[1], *options, "--cpuinfo", cpuinfo, results], capture_output=True, text=True)
+        said = r.stdout.splitlines()[-1]
+        assert (r.returncode == 0) == (", 0 failed" in said), r
+        return said
+
+
+def expect(made, wanted):
+    assert made == wanted, f"{made!r}, not {wanted!r}"
+
+
+expect(last_line("avx512f"), "1 passed, 0 failed, 1 skipped")
+expect(last_line("avx512f", "--ci"), "1 passed, 0 failed, 1 skipped")  # the processor has no matrix unit
+expect(last_line("avx512f amx_bf16 amx_tile", "--ci"), "1 passed, 1 failed")  # it has, and nobody used it
+expect(last_line("avx512f", "--strict"), "1 passed, 1 failed")
+expect(last_line("avx512f", "--ci", more=OTHER), "1 passed, 1 failed, 1 skipped")
