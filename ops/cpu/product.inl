@@ -71,6 +71,10 @@ void pack_panels(bool transposed, i64 k_count, i64 n, const T* b, i64 ldb, T* pa
       pack_rows(width, k_count, b + j * ldb, ldb, packed);
       continue;
     }
+    if (columns == width) {
+      copy_panel(k_count, b + j, ldb, packed);
+      continue;
+    }
     for (i64 k = 0; k < k_count; ++k)
       for (int i = 0; i < width; ++i)
         packed[k * width + i] = i >= columns ? T(0) : transposed ? b[(j + i) * ldb + k] : b[k * ldb + j + i];

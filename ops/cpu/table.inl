@@ -7,6 +7,7 @@
 
 #include "ops/cpu/cell.inl"
 #include "ops/cpu/elementwise.inl"
+#include "ops/cpu/tile.inl"
 
 #include "ops/cpu/pool2.inl"
 
@@ -18,7 +19,6 @@
 #include "ops/cpu/pool.inl"
 #include "ops/cpu/product.inl"
 #include "ops/cpu/random.inl"
-#include "ops/cpu/tile.inl"
 
 #include "ops/cpu/batch.inl"
 #include "ops/cpu/update.inl"
