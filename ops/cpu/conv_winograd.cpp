@@ -324,7 +324,7 @@ class patchwork {
       counts_.data[p] = tiles_.grid_pieces(more_, block, p, pieces_.data + p * k_.panel_width);
   }
 
-  // dx: channel `channel`'s plane of the first image; `number`: of that channel among the products.
+  // dx: the channel's plane of the first image; `number`: the channel's among the products.
   void plane(const products& m, i64 number, T* dx) {
     for (i64 p = 0; p < tiles_.panels(block_); ++p)
       f_.patches(m.panel(p, number), m.apart(), pieces_.data + p * k_.panel_width, counts_.data[p], patches_.data + front_, plane_);
