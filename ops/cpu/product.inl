@@ -88,8 +88,8 @@ void product_tile(i64 depth, const T* a, const T* panel, T* c, i64 ldc, bool add
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     left[r] = right[r] = vec<T>{};
-    __builtin_prefetch(c + r * ldc, 1),
-        __builtin_prefetch(c + r * ldc + lanes, 1);  // its rows lie far apart, and were last used long ago
+    __builtin_prefetch(c + r * ldc, 1);  // rows lie far apart, and were last used long ago
+    __builtin_prefetch(c + r * ldc + lanes, 1);
   }
   for (i64 k = 0; k < depth; ++k, a += R, panel += panel_of<T>) {
     const vec<T> p = load(panel), q = load(panel + lanes);
