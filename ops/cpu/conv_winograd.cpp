@@ -80,33 +80,34 @@ class tiling {
   }
   // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for one piece a tile.
   int pieces(const conv_geometry& g, i64 planes, i64 block, i64 panel, tile_piece* to) const {
-    const i64 end = std::min((panel + 1) * width_, tiles(block));
-    int count = 0;
-    for (i64 t = panel * width_; t < end; ++count) {
-      const i64 row = block * block_ + t / across_, x = t % across_, length = std::min(across_ - x, end - t);
+    return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
       const i64 y = side_ * (row % rows_);
-      to[count] = {row / rows_ * planes * g.pixels() + y * g.out_w() + side_ * x, static_cast<int>(side_ * (t - panel * width_)),
-                   static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)),
-                   static_cast<int>(std::min(side_, g.out_h() - y))};
-      t += length;
-    }
-    return count;
+      *to++ = {row / rows_ * planes * g.pixels() + y * g.out_w() + side_ * x, static_cast<int>(side_ * column),
+               static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)), static_cast<int>(std::min(side_, g.out_h() - y))};
+    });
   }
-
-  // The same in a grid whose rows have `more` places more than an image's, and images `more` rows.
+  // The same in a grid of the block's tiles whose rows have `more` places more than an image's, and images `more` rows.
   int grid_pieces(i64 more, i64 block, i64 panel, tile_piece* to) const {
-    const i64 end = std::min((panel + 1) * width_, tiles(block)), first_image = block * block_ / rows_;
-    int count = 0;
-    for (i64 t = panel * width_; t < end; ++count) {
-      const i64 row = t / across_, x = t % across_, length = std::min(across_ - x, end - t);
-      const i64 images = (block * block_ + row) / rows_ - first_image;
-      to[count] = {(row + images * more) * (across_ + more) + x, static_cast<int>(t - panel * width_), static_cast<int>(length), 1};
-      t += length;
-    }
-    return count;
+    const i64 first = block * block_;
+    return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
+      const i64 images = row / rows_ - first / rows_;
+      *to++ = {(row - first + images * more) * (across_ + more) + x, static_cast<int>(column), static_cast<int>(length), 1};
+    });
   }
 
  private:
+  // f(row, x, column, length) for what each row of tiles, counted over all images, has of a panel; how many have.
+  template <class F>
+  int each_row(i64 block, i64 panel, F f) const {
+    const i64 end = std::min((panel + 1) * width_, tiles(block));
+    int count = 0;
+    for (i64 t = panel * width_; t < end; ++count) {
+      const i64 x = t % across_, length = std::min(across_ - x, end - t);
+      f(block * block_ + t / across_, x, t - panel * width_, length);
+      t += length;
+    }
+    return count;
+  }
   i64 empty(i64 rows) const { return ceil_div(rows * across_, width_) * width_ - rows * across_; }
 
   i64 width_, side_, rows_, across_, all_, block_;
