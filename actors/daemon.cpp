@@ -19,12 +19,12 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/control_plane.hpp"
+#include "actors/control/plane.hpp"
 #include "runtime/graph/wording.hpp"
-#include "runtime/node/certificates.hpp"
-#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/plugin.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/node/plugin.hpp"
+#include "runtime/node/pki/certificates.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <variant>
 
-#include "actors/node_host.hpp"
+#include "actors/shell/node_host.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/record/sha256.hpp"
 

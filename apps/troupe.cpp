@@ -5,7 +5,7 @@
 #include <exception>
 #include <functional>
 
-#include "actors/repl.hpp"
+#include "actors/repl/repl.hpp"
 #include "apps/troupe_commands.hpp"
 
 namespace troupe {

@@ -2,12 +2,12 @@
 #include <atomic>
 #include <optional>
 
-#include "actors/cluster_client.hpp"
+#include "actors/control/client.hpp"
 #include "apps/troupe_commands.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
-#include "runtime/node/cluster_file.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe {
 namespace {

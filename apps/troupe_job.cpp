@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "runtime/job/convolutions.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/node/prepare_text.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/record/checkpoint.hpp"
 

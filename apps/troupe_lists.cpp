@@ -4,8 +4,8 @@
 
 #include "apps/troupe_commands.hpp"
 #include "runtime/graph/wording.hpp"
+#include "runtime/node/config/plugin.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/node/plugin.hpp"
 
 namespace troupe {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "apps/troupe_commands.hpp"
 #include "runtime/graph/plan_memory.hpp"
-#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
 
 namespace troupe {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "actors/cluster_client.hpp"
+#include "actors/control/client.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {

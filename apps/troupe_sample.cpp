@@ -5,7 +5,7 @@
 
 #include "apps/troupe_commands.hpp"
 #include "ops/device.hpp"
-#include "runtime/job/generate.hpp"
+#include "runtime/plain/generate.hpp"
 
 namespace troupe {
 int run_sample(const sample_arguments& a, const output& out) {

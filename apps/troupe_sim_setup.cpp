@@ -5,11 +5,11 @@
 
 #include "ops/device.hpp"
 #include "runtime/job/coarse.hpp"
-#include "runtime/job/plain_loop.hpp"
-#include "runtime/node/cluster_file.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/node/prepare_text.hpp"
+#include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/troupe_commands.hpp"
-#include "runtime/node/sim_file.hpp"
+#include "runtime/node/config/sim_file.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 // `troupe time JOB`: what do the actors cost? The same job goes through the actors and through a plain loop
-// (runtime/job/plain_loop), in alternating blocks of steps inside one process, so that a machine whose speed drifts slows both down
+// (runtime/plain/plain_loop), in alternating blocks of steps inside one process, so that a machine whose speed drifts slows both down
 // alike.
 #include <time.h>
 
@@ -15,7 +15,7 @@
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_layer_work.hpp"
 #include "ops/device.hpp"
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "actors/param_store.hpp"
+#include "actors/shell/param_store.hpp"
 #include "ops/device.hpp"
 
 namespace {

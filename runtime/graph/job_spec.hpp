@@ -1,4 +1,4 @@
-// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by runtime/node/job_file (the only reader
+// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by runtime/node/config/job_file (the only reader
 // of TOML), or by hand in tests. Positions are kept so that later checks (shapes, cycles) still name file, line and column.
 #pragma once
 

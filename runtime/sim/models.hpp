@@ -1,4 +1,4 @@
-// What a simulated cluster is made of, as data: network, compute, faults. Read from TOML by runtime/node/sim_file, or written down in
+// What a simulated cluster is made of, as data: network, compute, faults. Read from TOML by runtime/node/config/sim_file, or written down in
 // a test. All times are virtual.
 #pragma once
 

@@ -2,8 +2,8 @@
 // all the same, with other roles, shards and routes.
 #include <thread>
 
-#include "actors/node_host.hpp"
-#include "actors/repl.hpp"
+#include "actors/repl/repl.hpp"
+#include "actors/shell/node_host.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/actors/helpers.hpp"
 

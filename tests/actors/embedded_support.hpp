@@ -12,8 +12,8 @@
 #include "actors/embedded.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/job/plain_loop.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::testing_embedded {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/node_host.hpp"
+#include "actors/shell/node_host.hpp"
 
 namespace troupe::testing_actors {
 

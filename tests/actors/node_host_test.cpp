@@ -1,5 +1,5 @@
 // The host: jobs that come and go, messages from outside, the monitor. Promises 4 (fencing) and 7 (no silent hang) in the small.
-#include "actors/node_host.hpp"
+#include "actors/shell/node_host.hpp"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "actors/node_host_caf.hpp"
+#include "actors/shell/node_host_caf.hpp"
 #include "tests/actors/helpers.hpp"
 
 namespace troupe::testing_actors {

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/repl.hpp"
+#include "actors/repl/repl.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {

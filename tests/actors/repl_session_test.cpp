@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "actors/repl.hpp"
-#include "actors/repl_about.hpp"
+#include "actors/repl/about.hpp"
+#include "actors/repl/repl.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {

@@ -4,8 +4,8 @@
 
 #include "actors/embedded.hpp"
 #include "ops/device.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/convolution_times.hpp"
-#include "runtime/node/job_file.hpp"
 #include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
 

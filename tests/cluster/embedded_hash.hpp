@@ -8,7 +8,7 @@
 
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe::testing_cluster {
 

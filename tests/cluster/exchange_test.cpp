@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/node/certificates.hpp"
+#include "runtime/node/pki/certificates.hpp"
 #include "tests/cluster/exchange_fixture.hpp"
 
 namespace troupe::testing_cluster {

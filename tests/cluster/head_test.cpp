@@ -1,8 +1,8 @@
 // The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
 #include <gtest/gtest.h>
 
-#include "actors/control_plane_head.hpp"
-#include "actors/control_plane_member.hpp"
+#include "actors/control/head.hpp"
+#include "actors/control/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
 namespace troupe::control {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "actors/control_plane_messages.hpp"
+#include "actors/control/messages.hpp"
 
 namespace troupe::control {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/cluster_file.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "tests/cluster/modes.hpp"
 #include "tests/cluster/processes.hpp"

@@ -11,8 +11,8 @@
 
 #include <fstream>
 
-#include "runtime/node/certificates.hpp"
-#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::testing_cluster {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/cluster_client.hpp"
-#include "actors/repl.hpp"
+#include "actors/control/client.hpp"
+#include "actors/repl/repl.hpp"
 
 namespace troupe::testing_cluster {
 

@@ -1,7 +1,7 @@
 // Jobs on three real daemons: the numbers of the embedded run, bytes that really travelled, one job after the other.
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/record/sha256.hpp"
 #include "tests/cluster/embedded_hash.hpp"

@@ -4,7 +4,7 @@
 
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {

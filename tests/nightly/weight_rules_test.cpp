@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "actors/embedded.hpp"
-#include "runtime/job/plain_loop.hpp"
 #include "runtime/pipeline/staleness.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/chain_job.hpp"
 
 namespace troupe::testing {

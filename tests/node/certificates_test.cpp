@@ -1,4 +1,4 @@
-#include "runtime/node/certificates.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

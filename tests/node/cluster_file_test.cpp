@@ -1,5 +1,5 @@
 // Cluster files: what a sound one becomes, and where mistakes are found.
-#include "runtime/node/cluster_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

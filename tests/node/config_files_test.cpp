@@ -7,8 +7,8 @@
 #include <set>
 
 #include "runtime/job/job.hpp"
-#include "runtime/node/cluster_file.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/node/image_files.hpp"
 

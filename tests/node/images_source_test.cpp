@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "runtime/job/job.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/images/images.hpp"
-#include "runtime/node/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/node/image_files.hpp"
 

@@ -1,5 +1,5 @@
 // What a sound job file becomes, what --set does to it, and that mistakes are collected.
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/node/document.hpp"
-#include "runtime/node/table_reader.hpp"
+#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/table_reader.hpp"
 #include "tests/node/job_fixture.hpp"
 
 namespace troupe {

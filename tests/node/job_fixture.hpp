@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/job/job.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe::job_test {
 

@@ -25,10 +25,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/certificates.hpp"
 #include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net::testing {
 

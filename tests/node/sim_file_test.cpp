@@ -1,5 +1,5 @@
 // Files of simulated clusters: what they mean, and that every mistake names its place.
-#include "runtime/node/sim_file.hpp"
+#include "runtime/node/config/sim_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "runtime/job/job.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/job/job.hpp"
-#include "runtime/node/cluster_file.hpp"
-#include "runtime/node/job_file.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "tests/sim/small_job.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 #include "tests/sim/moving.hpp"
 

@@ -2,7 +2,7 @@
 // the bits of the plain loop on any number of workers and shards, and that a job ends when its conditions say so.
 #include <cmath>
 
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

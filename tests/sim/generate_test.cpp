@@ -1,7 +1,7 @@
 // Text from a net: what it writes is drawn from what the net says of the whole text before.
 #include <cmath>
 
-#include "runtime/job/generate.hpp"
+#include "runtime/plain/generate.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 #include "tests/sim/small_job.hpp"
 

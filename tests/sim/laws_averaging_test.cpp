@@ -1,5 +1,5 @@
 // Laws of easgd (Zhang, Choromanska, LeCun 2015) and gossip (Blot et al. 2016; Kempe et al. 2003): what averaging must keep.
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {

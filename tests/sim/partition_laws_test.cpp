@@ -5,7 +5,7 @@
 
 #include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/plan_check.hpp"
-#include "runtime/job/plain_loop.hpp"
+#include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/node/certificates.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
 

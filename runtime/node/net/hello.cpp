@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/node/certificates.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
 namespace {

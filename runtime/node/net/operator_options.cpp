@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "runtime/node/certificates.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
 

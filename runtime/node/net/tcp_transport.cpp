@@ -12,10 +12,10 @@
 #include <set>
 #include <thread>
 
-#include "runtime/node/certificates.hpp"
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
 #include "runtime/node/net/listener.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
 

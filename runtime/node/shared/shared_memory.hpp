@@ -4,7 +4,7 @@
 //   memory     one memfd: a head of one page (what it is, a lock), then `count` float32 or float64. Its pages are reserved when it is
 //              made (at most three quarters of what the machine has free) and it is sealed against growing and shrinking, so that touching
 //              it never fails.
-//   values     as in actors/param_store.hpp: every element is loaded and stored by itself with relaxed atomics, so none is torn; load
+//   values     as in actors/shell/param_store.hpp: every element is loaded and stored by itself with relaxed atomics, so none is torn; load
 //              + add + store is not one step, so additions can be lost. Whoever takes the lock excludes the others who take it.
 //   the lock   a robust mutex in the head. It goes back when its holder dies, and the next to take it is told so.
 //

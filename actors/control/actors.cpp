@@ -1,0 +1,401 @@
+// The control actor and the keeper: shells around state machines that do not know CAF.
+#include "actors/control/actors.hpp"
+
+#include <fstream>
+
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto tick_every = 100ms;
+constexpr auto report_every = 250ms;
+constexpr auto redial_every = 1s;
+constexpr auto dial_within = 5s;
+constexpr std::uint64_t slow_bytes = 256 << 10;       // queued for one client: it misses steps from here
+constexpr std::uint64_t hopeless_bytes = 8ull << 20;  // and is let go from here
+
+std::uint64_t bytes_out(const net::transport_stats& s) {
+  std::uint64_t n = 0;
+  for (const auto& p : s.peers) n += p.bytes_out;
+  return n;
+}
+
+piece read_piece(const fetch& f, const std::string& path) {
+  piece p{f.job, f.offset, 0, {}, {}};
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (path.empty() || !in) {
+    p.error = "there are no weights of this job";
+    return p;
+  }
+  p.total = static_cast<std::uint64_t>(in.tellg());
+  if (f.offset >= p.total) return p;
+  p.bytes.resize(std::min<std::uint64_t>(piece_bytes, p.total - f.offset));
+  in.seekg(static_cast<std::streamoff>(f.offset));
+  if (!in.read(p.bytes.data(), static_cast<std::streamsize>(p.bytes.size())))
+    p = {f.job, f.offset, p.total, {}, "cannot read " + path};
+  return p;
+}
+
+class control_actor final : public compat::base_actor {
+ public:
+  control_actor(caf::actor_config& c, shared& s);
+  const char* name() const override { return "control"; }
+  caf::behavior make_behavior() override {
+    compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
+    return {[this](const control_note& n) { receive(n); }};
+  }
+
+ private:
+  void receive(const control_note& n) {
+    now_ = std::chrono::steady_clock::now();
+    try {
+      std::visit([this](const auto& x) { take(x); }, n.what);
+      // Whoever hears of a change may ask about it at once, so it is published first. Steps come by the thousand: with the next
+      // tick.
+      const auto* e = std::get_if<event_in>(&n.what);
+      const bool minor = std::holds_alternative<tick_in>(n.what) || (e && e->what.event.kind == "step");
+      if (!minor) publish();
+      looped_ = false;
+      settle();
+      if (looped_ && !minor) publish();
+    } catch (const std::exception& e) {
+      s_.log(std::string("control plane: ") + e.what());
+    }
+  }
+
+  void take(const message_in& m);
+  void take(const link_change& l);
+  void take(const event_in& e);
+  void take(const store_in& e);
+  void take(const check_done& d) {
+    if (head_) head_->on_checked(d.job, d.what, now_, head_out_);
+  }
+  void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
+  void take(const end_done& d);
+  void take(const revise_done& d) { member_.on_revised(d.job, d.leg, d.error, member_out_); }
+  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.leg, d.error, member_out_); }
+  void take(const plan_found& f) {
+    if (head_) head_->on_plan_found(f, now_, head_out_);
+  }
+  void take(const save_done& d) {
+    if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
+    if (head_) head_->on_stored(d.what, now_, head_out_);
+  }
+  void take(const submit_in& s);
+  void take(const tell_in& t);
+  void take(const listening_in&);
+  void take(const drain_in&);
+  void take(const tick_in&);
+
+  void settle();
+  void perform(const to_peer& x);
+  void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const make_roles& x);
+  void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const check_move& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const make_plan_order& x);
+  void perform(const swap_roles& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const forget_plan& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const connect_data& x);
+  void perform(const begin_job& x);
+  void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
+  void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event); }
+  void perform(const log_line& x) { s_.log(x.text); }
+
+  void answer_repl(const submitted& m);
+  void report_state();
+  void publish();
+  void find_slow_clients();
+
+  shared& s_;
+  instant now_{};
+  std::optional<head> head_;
+  member member_;
+  orders head_out_;
+  member_orders member_out_;
+  bool looped_ = false;  // orders to this node itself were among the last ones
+  bool listening_ = false, coordinator_up_ = false, draining_ = false, drained_ = false;
+  instant reported_{}, redialled_{};
+  std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
+  std::map<std::uint64_t, submit_in> repl_submissions_;
+  std::uint64_t asked_ = 0;
+};
+
+join introduction(const shared& s) {
+  join j;
+  net::address a{s.coordinator_at.host, s.ports.data};
+  for (const auto& n : s.options.cluster.nodes)
+    if (n.name == s.options.node)
+      if (const auto at = net::parse_address(n.address)) a.host = at->host;
+  j.data_address = net::to_string(a);
+  j.numerics = s.numerics;
+  j.protocol = protocol;
+  j.abi = abi_version;
+  j.incarnation = s.options.incarnation;
+  return j;
+}
+
+control_actor::control_actor(caf::actor_config& c, shared& s)
+    : compat::base_actor(c), s_(s), member_(s.options.node, s.coordinator) {
+  compat::ignore_unknown(*this);
+  now_ = s.begun;
+  if (!s_.coordinates()) return;
+  head_.emplace(s_.options.cluster, s_.options.node, static_cast<std::uint16_t>(s_.options.incarnation % 65521));
+}
+
+// --- what comes in
+
+void control_actor::take(const message_in& m) {
+  if (const auto* f = std::get_if<fetch>(&m.what)) {
+    const auto path = head_ ? head_->weights_of(f->job) : std::string();
+    s_.control_net->send(m.peer, to_frame(read_piece(*f, path)));
+  } else if (head_) {
+    head_->on(m.peer, m.what, now_, head_out_);
+  } else if (m.peer == s_.coordinator) {
+    member_.on(m.what, now_, member_out_);
+  } else if (const auto* s = std::get_if<submit>(&m.what)) {
+    const auto text =
+        s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
+    s_.control_net->send(m.peer, to_frame(submitted{s->ask, 0, {text}}));
+  }
+}
+
+void control_actor::take(const link_change& l) {
+  if (l.data) {
+    if (l.up)
+      member_.on_data_up(l.peer, l.incarnation, member_out_);
+    else
+      member_.on_data_down(l.peer, l.reason, member_out_);
+    return;
+  }
+  if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
+  if (head_ || l.peer != s_.coordinator) return;
+  const bool was = std::exchange(coordinator_up_, l.up);
+  if (l.up) {
+    member_.on_coordinator_up(member_out_);
+  } else {
+    if (was) member_.on_coordinator_down(l.reason, member_out_);
+    s_.repl.post(coordinator_gone{});
+  }
+}
+
+void control_actor::take(const event_in& e) {
+  if (head_) return head_->on_event(e.what, now_, head_out_);
+  if (e.what.event.kind == "error") member_.on_role_error(e.what.job, e.what.event.text, member_out_);
+}
+
+void control_actor::take(const store_in& e) {
+  if (!head_) return;
+  if (e.what.what == "handover") {  // the keeper has it before it is told to swap
+    s_.keep.post(keeper_note{e});
+    return head_->on_handover(e.job, e.what.step, now_, head_out_);
+  }
+  head_->on_store_begun(e.job);
+  s_.keep.post(keeper_note{e});
+}
+
+void control_actor::take(const end_done& d) {
+  const auto sent = bytes_out(s_.data_net->stats());
+  member_.on_gone(d.job, sent - std::min(sent, sent_before_), now_, member_out_);
+  report_state();
+}
+
+void control_actor::take(const submit_in& s) {
+  if (!head_) return;
+  const auto token = (1ull << 63) | ++asked_;
+  repl_submissions_[token] = s;
+  head_->on(s_.options.node, submit{s.what, false, token}, now_, head_out_);
+}
+
+void control_actor::take(const tell_in& t) {
+  if (!head_) return;
+  const auto error = head_->tell(t.job, t.what, now_, head_out_);
+  if (!error.empty()) s_.log(t.what.name + ": " + error);
+}
+
+void control_actor::take(const listening_in&) {
+  listening_ = true;
+  member_.introduce(introduction(s_));
+  if (!head_) return;
+  coordinator_up_ = true;
+  member_.on_coordinator_up(member_out_);
+}
+
+void control_actor::take(const drain_in&) {
+  if (std::exchange(draining_, true)) return;
+  if (head_)
+    head_->drain(now_, head_out_);
+  else
+    member_.drain(member_out_);
+}
+
+void control_actor::take(const tick_in&) {
+  compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
+  if (head_) head_->on_tick(now_, head_out_);
+  member_.on_tick(now_, member_out_);
+  if (listening_ && !coordinator_up_ && now_ - redialled_ >= redial_every) {
+    redialled_ = now_;
+    s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_within);
+  }
+  if (now_ - reported_ >= report_every) {
+    reported_ = now_;
+    report_state();
+    if (head_) find_slow_clients();
+  }
+  publish();
+}
+
+// --- what goes out
+
+// Orders may bring further orders, on this node too: the head's own node is a member like any other.
+void control_actor::settle() {
+  while (!head_out_.empty() || !member_out_.empty()) {
+    for (const auto& x : std::exchange(head_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+    for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+  }
+  const bool idle = head_ ? head_->drained() && member_.idle() : member_.idle();
+  if (draining_ && idle && !std::exchange(drained_, true) && s_.options.on_drained) s_.options.on_drained();
+}
+
+void control_actor::perform(const to_peer& x) {
+  if (const auto* s = std::get_if<submitted>(&x.what); s && (s->ask >> 63) != 0) return answer_repl(*s);
+  if (x.peer != s_.options.node) {
+    s_.control_net->send(x.peer, to_frame(x.what));
+    return;
+  }
+  looped_ = true;
+  // To myself: what a coordinator says is for the member, the rest for the head.
+  const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
+                          std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
+                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what);
+  if (for_member)
+    member_.on(x.what, now_, member_out_);
+  else if (head_)
+    head_->on(x.peer, x.what, now_, head_out_);
+}
+
+void control_actor::perform(const make_roles& x) {
+  sent_before_ = bytes_out(s_.data_net->stats());
+  s_.keep.post(keeper_note{x});
+}
+
+void control_actor::perform(const make_plan_order& x) {
+  if (!member_.hosts()) sent_before_ = bytes_out(s_.data_net->stats());
+  s_.keep.post(keeper_note{x});
+}
+
+void control_actor::perform(const connect_data& x) {
+  if (const auto at = net::parse_address(x.address))
+    s_.data_net->connect(x.peer, *at, dial_within);
+  else
+    member_.on_data_down(x.peer, at.error().message, member_out_);
+}
+
+void control_actor::perform(const begin_job& x) {
+  envelope e;
+  e.h.job = x.job;
+  e.h.dst = role_id{0};
+  e.body = start{};
+  s_.host->deliver(std::move(e));
+}
+
+void control_actor::answer_repl(const submitted& m) {
+  auto found = repl_submissions_.extract(m.ask);
+  if (found.empty()) return;
+  const auto& s = found.mapped();
+  const auto reply = submitted_reply(s.json, number_of(m.job), m.messages);
+  s_.control_net->send(s.peer, to_frame(answer{s.id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
+}
+
+void control_actor::report_state() {
+  report r;
+  for (const auto& p : s_.data_net->stats().peers) {
+    r.tcp_in += p.bytes_in;
+    r.tcp_out += p.bytes_out;
+  }
+  for (const auto& p : s_.host->published()) {
+    const auto& t = p.status;
+    r.roles.push_back({p.job, index_of(p.id), p.name, t.waits_for, t.step, t.version, p.messages, t.queued, t.in_flight, t.credit,
+                       p.busy_seconds, p.age_seconds});
+  }
+  if (head_)
+    head_->on(s_.options.node, r, now_, head_out_);
+  else if (coordinator_up_)
+    s_.control_net->send(s_.coordinator, to_frame(r));
+}
+
+void control_actor::publish() {
+  repl_view v;
+  v.cluster = s_.options.cluster.name;
+  v.node = s_.options.node;
+  v.coordinator = s_.coordinator;
+  v.up_seconds = std::chrono::duration<double>(now_ - s_.begun).count();
+  if (head_) head_->fill(v, now_);
+  s_.published.put(std::move(v));
+}
+
+void control_actor::find_slow_clients() {
+  for (const auto& p : s_.control_net->stats().peers) {
+    if (!p.up || s_.is_node(p.peer)) continue;
+    head_->slow(p.peer, p.queued_bytes > slow_bytes);
+    if (p.queued_bytes <= hopeless_bytes + s_.unread.of(p.peer)) continue;
+    s_.log(p.peer + " does not read what it asked for: disconnected");
+    s_.control_net->disconnect(p.peer);
+  }
+}
+
+// --- the keeper
+
+class keeper_actor final : public compat::base_actor {
+ public:
+  keeper_actor(caf::actor_config& c, shared& s)
+      : compat::base_actor(c),
+        s_(s),
+        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev}) {
+    compat::ignore_unknown(*this);
+  }
+  const char* name() const override { return "keeper"; }
+  caf::behavior make_behavior() override {
+    return {[this](const keeper_note& n) {
+      try {
+        std::visit([this](const auto& x) { take(x); }, n.what);
+      } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
+        s_.log(std::string("keeper: ") + e.what());
+      }
+    }};
+  }
+
+ private:
+  template <class T>
+  void answer(T what) {
+    s_.control.post(control_note{std::move(what)});
+  }
+  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x.what)}); }
+  void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
+  void take(const end_roles& x) {
+    keep_.end(x.job);
+    answer(end_done{x.job});
+  }
+  void take(const check_move& x) { answer(keep_.amend(x)); }
+  void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
+  void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
+  void take(const forget_plan& x) { keep_.forget(x.job); }
+  void take(const store_in& x) {
+    if (x.what.what == "handover")
+      keep_.hand_over(x.job, x.what);
+    else
+      answer(save_done{keep_.save(x.job, x.what)});
+  }
+
+  shared& s_;
+  keeper keep_;
+};
+
+}  // namespace
+
+caf::actor spawn_control(caf::actor_system& system, shared& s) { return system.spawn<control_actor, caf::detached>(s); }
+caf::actor spawn_keeper(caf::actor_system& system, shared& s) { return system.spawn<keeper_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

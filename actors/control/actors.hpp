@@ -1,0 +1,211 @@
+// The control plane's actors, as their shells see each other. Includes CAF: only for control_plane*.cpp.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <variant>
+
+#include "actors/control/head.hpp"
+#include "actors/control/keeper.hpp"
+#include "actors/control/member.hpp"
+#include "actors/control/plane.hpp"
+#include "actors/shell/caf_compat.hpp"
+#include "actors/shell/node_host.hpp"
+#include "actors/shell/router.hpp"
+
+namespace troupe::control {
+
+// What the control actor last knew, for readers on any thread.
+class board {
+ public:
+  void put(repl_view v) {
+    std::lock_guard guard(lock_);
+    view_ = std::move(v);
+  }
+  repl_view get() const {
+    std::lock_guard guard(lock_);
+    return view_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  repl_view view_;
+};
+
+// How many bytes of values a client of the exchange may have unread beside its other answers. Written by the exchange actor, read by
+// the control actor when it looks for clients that do not read.
+class allowances {
+ public:
+  void put(const std::string& peer, std::uint64_t bytes) {
+    std::lock_guard guard(lock_);
+    bytes_[peer] = bytes;
+  }
+  void erase(const std::string& peer) {
+    std::lock_guard guard(lock_);
+    bytes_.erase(peer);
+  }
+  std::uint64_t of(const std::string& peer) const {
+    std::lock_guard guard(lock_);
+    const auto at = bytes_.find(peer);
+    return at == bytes_.end() ? 0 : at->second;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::map<std::string, std::uint64_t> bytes_;
+};
+
+// An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
+// still be posting when the daemon ends.
+class mailbox {
+ public:
+  void open(caf::actor who) {
+    std::unique_lock guard(lock_);
+    who_ = std::move(who);
+  }
+  template <class Message>
+  void post(Message&& m) const {
+    std::shared_lock guard(lock_);
+    compat::post(who_, std::forward<Message>(m));
+  }
+  void close() {
+    caf::actor last;
+    {
+      std::unique_lock guard(lock_);
+      last = std::exchange(who_, caf::actor{});
+    }
+    compat::ask_to_exit(last);
+  }
+
+ private:
+  mutable std::shared_mutex lock_;
+  caf::actor who_;
+};
+
+// What all of them share. Written before the first message; the transports are closed before it goes.
+struct shared {
+  control_plane_options options;
+  std::string coordinator;  // name of the node whose daemon coordinates
+  net::address coordinator_at;
+  instant begun = std::chrono::steady_clock::now();
+  board published;
+  repl_events said;  // by jobs that this daemon coordinates
+  allowances unread;
+  router route;
+  std::unique_ptr<net::transport> control_net, data_net;
+  std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
+  listening_ports ports;
+  std::shared_ptr<device> dev;  // all jobs run on it
+  std::string numerics;         // its
+  mailbox control, keep, repl, exchange;
+
+  bool coordinates() const { return coordinator == options.node; }
+  bool is_node(const std::string& name) const {
+    for (const auto& n : options.cluster.nodes)
+      if (n.name == name) return true;
+    return false;
+  }
+  void log(const std::string& line) const {
+    if (options.log) options.log(line);
+  }
+};
+
+// --- to the control actor
+struct message_in {
+  std::string peer;
+  message what;
+};
+struct link_change {
+  bool data = false, up = false;
+  std::string peer, reason;
+  std::uint64_t incarnation = 0;
+};
+struct event_in {
+  job_event what;
+};
+struct store_in {
+  std::uint32_t job = 0;
+  store_effect what;
+};
+struct check_done {
+  std::uint32_t job = 0;
+  checked what;
+};
+struct make_done {
+  std::uint32_t job = 0;
+  std::string error;
+};
+struct end_done {
+  std::uint32_t job = 0;
+};
+struct revise_done {
+  std::uint32_t job = 0, leg = 0;
+  std::string error;
+};
+struct swap_roles_done {
+  std::uint32_t job = 0, leg = 0;
+  std::string error;
+};
+struct save_done {
+  stored what;
+};
+struct submit_in {  // from the REPL actor: answer `id` of `peer` when it is known
+  std::string peer;
+  std::uint64_t id = 0;
+  bool json = false;
+  job_text what;
+};
+struct tell_in {
+  std::uint32_t job = 0;
+  command what;
+};
+struct listening_in {};  // the ports are known: join
+struct drain_in {};
+struct tick_in {};
+struct control_note {
+  std::variant<message_in, link_change, event_in, store_in, check_done, make_done, end_done, revise_done, swap_roles_done,
+               plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in>
+      what;
+};
+
+// --- to the keeper
+struct keeper_note {
+  std::variant<check_text, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in> what;
+};
+
+// --- to the REPL actor
+struct ask_in {
+  std::string peer;
+  ask what;
+};
+struct answer_in {
+  answer what;
+};
+struct coordinator_gone {};
+
+// --- to the actor of the exchange: a frame of a process with its own training loop, or its end
+struct exchange_in {
+  std::string peer;
+  net::frame what;
+  bool gone = false;
+  std::string reason;
+};
+
+caf::actor spawn_control(caf::actor_system& system, shared& s);
+caf::actor spawn_keeper(caf::actor_system& system, shared& s);
+caf::actor spawn_repl(caf::actor_system& system, shared& s);
+caf::actor spawn_exchange(caf::actor_system& system, shared& s);
+
+}  // namespace troupe::control
+
+TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
+TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
+TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)
+TROUPE_LOCAL_MESSAGE(troupe::control::exchange_in)

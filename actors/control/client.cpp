@@ -1,0 +1,141 @@
+#include "actors/control/client.hpp"
+
+#include <algorithm>
+
+#include "actors/control/client_link.hpp"
+#include "runtime/record/file_io.hpp"
+#include "runtime/record/safetensors.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using end = cluster_outcome::end;
+constexpr auto look_every = 100ms;
+constexpr auto check_within = 65s;  // of the job, by the daemon: it opens the data
+constexpr auto piece_within = 5s;
+
+job_event to_job_event(control::said&& m) {
+  return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
+}
+
+std::string text_of(const job_event& e, const char* name) {
+  for (const auto& [k, v] : e.texts)
+    if (k == name) return v;
+  return {};
+}
+
+struct run {
+  const cluster_submission& what;
+  const std::function<void(const job_event&)>& on_event;
+  const std::atomic<bool>& detach;
+  client_link& link;
+  cluster_outcome result{};
+
+  cluster_outcome end_with(end how, std::string message = {}) {
+    result.how = how;
+    if (!message.empty()) result.messages.push_back(std::move(message));
+    return result;
+  }
+  cluster_outcome lost() { return end_with(end::failed, "lost the connection to " + link.daemon() + ": " + link.why_lost()); }
+
+  cluster_outcome all() {
+    link.send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1});
+    const auto deadline = std::chrono::steady_clock::now() + check_within;
+    while (true) {
+      auto m = link.receive(look_every);
+      if (const auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) {
+        if (s->job == 0) {
+          result.messages = s->messages;
+          return end_with(end::refused);
+        }
+        result.job = s->job;
+        return what.follow ? follow() : end_with(end::accepted);
+      }
+      if (link.lost()) return lost();
+      if (detach) return end_with(end::detached);
+      if (std::chrono::steady_clock::now() > deadline) return end_with(end::failed, link.daemon() + " did not answer in 65 s");
+    }
+  }
+
+  cluster_outcome follow() {
+    while (true) {
+      if (detach) return end_with(end::detached);
+      auto m = link.receive(look_every);
+      if (!m) {
+        if (link.lost()) return lost();
+        continue;
+      }
+      auto* s = std::get_if<control::said>(&*m);
+      if (!s || s->job != result.job) continue;
+      const auto e = to_job_event(std::move(*s));
+      if (e.event.kind == "done" && !what.out.empty()) {
+        // First the weights: when `done` is told, they are there.
+        auto error = fetch_weights(text_of(e, "weights_sha256"));
+        if (!error.empty()) result.messages.push_back(std::move(error));
+      }
+      if (on_event) on_event(e);
+      if (e.event.kind == "done") return end_with(result.messages.empty() ? end::done : end::failed);
+      if (e.event.kind == "error") return end_with(end::failed, e.event.text);
+    }
+  }
+
+  std::string fetch_weights(const std::string& sha256) {
+    std::string bytes;
+    std::uint64_t total = 0;
+    do {
+      link.send(control::fetch{result.job, bytes.size()});
+      const auto deadline = std::chrono::steady_clock::now() + piece_within;
+      std::optional<control::piece> p;
+      while (!p) {
+        auto m = link.receive(look_every);
+        if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
+        if (!p && (link.lost() || std::chrono::steady_clock::now() > deadline))
+          return "the weights did not come: " + link.why_lost();
+      }
+      if (!p->error.empty()) return "the weights did not come: " + p->error;
+      if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";
+      total = p->total;
+      bytes += p->bytes;
+    } while (bytes.size() < total);
+    return save(std::make_shared<const std::string>(std::move(bytes)), sha256);
+  }
+
+  std::string save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
+    // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the weights that were announced.
+    const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
+    if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
+    if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
+      return "the weights that came are not those announced";
+    const auto error = write_file_atomically(what.out, {{bytes->data(), bytes->size()}});
+    return error.empty() ? std::string() : what.out + ": " + error;
+  }
+};
+
+}  // namespace
+
+cluster_address coordinator_of(const cluster_spec& c) {
+  for (const auto& n : c.nodes)
+    if (std::find(n.roles.begin(), n.roles.end(), "coordinator") != n.roles.end()) return {c.name, c.tls_dir, n.address, n.name};
+  return {c.name, c.tls_dir, {}, {}};
+}
+
+cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
+                               const std::atomic<bool>& detach) {
+  cluster_outcome failed;
+  try {
+    auto link = client_link::open(what.where, what.reach_within);
+    if (!link) {
+      failed.messages.push_back(link.error().message);
+      failed.how = link.error().code == "unreachable" ? end::failed : end::refused;
+      return failed;
+    }
+    return run{what, on_event, detach, **link}.all();
+  } catch (const std::exception& e) {
+    failed.messages.push_back(e.what());
+    return failed;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+// The actor that hosts the hub of the exchange: frames of the control transport in, its effects out. Detached, because sums of large
+// buffers must not keep layers or the REPL waiting. A frame's credit goes back to its sender when the hub is done with it, so that
+// nobody can fill the mailbox.
+#include "actors/control/actors.hpp"
+#include "runtime/exchange/hub.hpp"
+#include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/shared/shared_memory.hpp"
+
+namespace troupe::control {
+namespace {
+
+class exchange_actor final : public compat::base_actor {
+ public:
+  exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s) {}
+  const char* name() const override { return "exchange"; }
+  caf::behavior make_behavior() override {
+    return {[this](const exchange_in& n) { receive(n); }};
+  }
+
+ private:
+  void receive(const exchange_in& n) {
+    try {
+      if (n.gone) {
+        hub_.on_gone(n.peer, n.reason, out_);
+        s_.unread.erase(n.peer);
+      } else {
+        hear(n.peer, n.what);
+      }
+      for (auto& e : out_) std::visit([this](auto& x) { perform(x); }, e);
+    } catch (const std::exception& e) {
+      s_.log(std::string("exchange: ") + e.what());
+    }
+    out_.clear();
+  }
+
+  void hear(const std::string& peer, const net::frame& f) {
+    const auto m = exchange::from_frame(f);
+    if (!m) return perform(exchange::drop_effect{peer, "a message that cannot be read"});
+    // Whoever asks for more while it does not read what it asked for would have it pile up here.
+    if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
+      return perform(exchange::drop_effect{peer, "it does not read its answers"});
+    hub_.on(peer, *m, out_);
+    // Its answers are as long as its buffers: told before the first of them is sent.
+    if (std::holds_alternative<exchange::declare>(*m)) s_.unread.put(peer, hub_.most_unread(peer));
+  }
+
+  std::uint64_t unread(const std::string& peer) const {
+    for (const auto& p : s_.control_net->stats().peers)
+      if (p.peer == peer) return p.queued_bytes;
+    return 0;
+  }
+
+  void perform(const exchange::send_effect& e) { s_.control_net->send(e.to, exchange::to_frame(e.what)); }
+  void perform(const exchange::drop_effect& e) {
+    s_.log("exchange: " + e.who + " is disconnected: " + e.why);
+    s_.control_net->disconnect(e.who);
+  }
+  void perform(const exchange::note_effect& e) { s_.log(e.line); }
+  void perform(exchange::share_effect& e) {
+    auto& a = e.what;
+    auto at = memory_.find(a.id);
+    if (at == memory_.end()) {
+      std::string why;
+      if (auto made = exchange::shared_file::make(e.type, e.count, why)) {
+        at = memory_.emplace(a.id, std::move(*made)).first;
+      } else {
+        perform(exchange::send_effect{e.to, exchange::answer{a.call, exchange::code::too_large, why, 0, 0}});
+        exchange::hub_effects more;  // whoever else waits for it
+        hub_.on(e.to, exchange::filled{a.id, exchange::contents::empty}, more);
+        for (auto& x : more) std::visit([this](auto& y) { perform(y); }, x);
+        return;
+      }
+    }
+    at->second.say_where(a);
+    perform(exchange::send_effect{e.to, std::move(a)});
+  }
+  void perform(const exchange::unshare_effect& e) { memory_.erase(e.id); }
+
+  shared& s_;
+  exchange::hub hub_;
+  exchange::hub_effects out_;
+  std::map<std::uint64_t, exchange::shared_file> memory_;  // by a share's id
+};
+
+}  // namespace
+
+caf::actor spawn_exchange(caf::actor_system& system, shared& s) { return system.spawn<exchange_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

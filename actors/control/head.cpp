@@ -1,0 +1,329 @@
+#include "actors/control/head.hpp"
+
+#include <algorithm>
+
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto gather_within = 8s;
+constexpr auto prepare_within = 60s;
+constexpr auto end_within = 5s;
+constexpr auto store_within = 60s;
+constexpr std::size_t max_queue = 256;
+constexpr std::size_t keep_jobs = 64;
+
+std::string joined_names(const std::set<std::string>& names) {
+  std::string text;
+  for (const auto& n : names) text += (text.empty() ? "" : ", ") + n;
+  return text;
+}
+
+}  // namespace
+
+head::head(const cluster_spec& cluster, std::string self, std::uint16_t tag)
+    : cluster_(cluster), self_(std::move(self)), tag_(static_cast<std::uint32_t>(tag) << 16) {
+  for (const auto& n : cluster_.nodes) members_[n.name];
+}
+
+void head::on(const std::string& from, const message& m, instant now, orders& out) {
+  std::visit([&](const auto& x) { take(from, x, now, out); }, m);
+}
+
+head::job* head::find(std::uint32_t id) {
+  const auto at = jobs_.find(id);
+  return at == jobs_.end() ? nullptr : &at->second;
+}
+const head::job* head::find(std::uint32_t id) const { return const_cast<head*>(this)->find(id); }
+
+// --- members
+
+void head::take(const std::string& from, const join& m, instant now, orders& out) {
+  const auto at = members_.find(from);
+  joined answer;
+  if (at == members_.end()) answer.refusal = "the cluster file of " + self_ + " has no node named " + from;
+  if (m.protocol != protocol) answer.refusal = from + " speaks another version of the protocol; run the same Troupe on all nodes";
+  if (m.abi != abi_version) answer.refusal = from + " is another build of Troupe (ABI " + std::to_string(m.abi) + ")";
+  out.push_back(to_peer{from, answer});
+  if (!answer.refusal.empty()) {
+    out.push_back(log_line{"refused " + from + ": " + answer.refusal});
+    return;
+  }
+  at->second = {true, false, m, {}, now};
+  out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
+  if (auto* j = find(active_); j && j->at == phase::gathering) gather(*j, now, out);
+}
+
+void head::on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out) {
+  slow_.erase(peer);
+  for (auto& [id, j] : jobs_) {
+    j.followers.erase(peer);
+    if (j.submitter == peer) j.submitter.clear();
+  }
+  const auto at = members_.find(peer);
+  if (at == members_.end()) return;
+  if (std::exchange(at->second.up, false)) {
+    at->second.since = now;
+    out.push_back(log_line{"node " + peer + " is lost: " + reason});
+  }
+  auto* j = find(active_);
+  if (j && lost_to_successor(*j, peer, "node " + peer + " is lost: " + reason, now, out)) return;
+  const auto concerned = j && std::count(j->plan.nodes.begin(), j->plan.nodes.end(), peer) > 0;
+  if (!concerned) return;
+  if (j->at == phase::preparing || j->at == phase::running) return fail(*j, peer, "node " + peer + " is lost: " + reason, now, out);
+  if (j->at == phase::ending && j->waiting.erase(peer) > 0) finish(*j, now, out);
+}
+
+void head::take(const std::string& from, const report& m, instant, orders&) {
+  const auto at = members_.find(from);
+  if (at != members_.end()) at->second.last = m;
+}
+
+void head::take(const std::string& from, const leaving&, instant now, orders& out) {
+  const auto at = members_.find(from);
+  if (at == members_.end()) return;
+  at->second.leaving = true;
+  out.push_back(log_line{"node " + from + " shuts down"});
+  auto* j = find(active_);
+  if (j && lost_to_successor(*j, from, "node " + from + " shuts down", now, out)) return;
+  if (!j || std::count(j->plan.nodes.begin(), j->plan.nodes.end(), from) == 0) return;
+  if (j->at == phase::running) {
+    j->stopping = true;
+    tell_or_hold(*j, {"stop", {}, 0}, out);
+  } else if (j->at == phase::preparing) {
+    fail(*j, from, "node " + from + " shuts down", now, out);
+  }
+}
+
+// --- submissions
+
+void head::take(const std::string& from, const submit& m, instant now, orders& out) {
+  std::string refusal;
+  if (draining_) refusal = self_ + " shuts down and takes no more jobs";
+  if (queue_.size() >= max_queue) refusal = "the queue is full (" + std::to_string(max_queue) + " jobs wait)";
+  if (count_ == 0xffff) refusal = self_ + " has counted 65535 jobs: restart it";
+  if (!refusal.empty()) {
+    out.push_back(to_peer{from, submitted{m.ask, 0, {refusal}}});
+    return;
+  }
+  const std::uint32_t id = tag_ | ++count_;
+  job& j = jobs_[id];
+  j.id = id;
+  j.what = m.what;
+  j.submitter = from;
+  j.submitter_follows = m.follow;
+  j.ask = m.ask;
+  j.deadline = now + prepare_within;
+  j.view.id = number_of(id);
+  j.view.name = m.what.file;
+  out.push_back(check_text{id, m.what});
+}
+
+void head::answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out) {
+  const auto client = std::exchange(j.submitter, {});
+  if (client.empty()) return;
+  if (number != 0 && j.submitter_follows) j.followers.insert(client);
+  out.push_back(to_peer{client, submitted{j.ask, number, std::move(messages)}});
+}
+
+void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
+  auto* j = find(id);
+  if (!j || j->at != phase::checking) return;
+  if (!c.messages.empty()) {
+    out.push_back(log_line{"job " + std::to_string(number_of(id)) + " refused: " + c.messages.front()});
+    answer_submitter(*j, 0, std::move(c.messages), out);
+    jobs_.erase(id);
+    return;
+  }
+  for (auto& note : c.notes) out.push_back(log_line{"job " + std::to_string(number_of(id)) + ": " + note});
+  for (auto& chosen : c.overrides) j->what.overrides.push_back(std::move(chosen));
+  j->plan = std::move(c);
+  j->view.name = j->plan.name;
+  j->view.last_step = j->plan.last_step;
+  j->view.about = j->plan.about;
+  j->at = phase::queued;
+  answer_submitter(*j, id, {}, out);
+  out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});
+  if (draining_) return fail(*j, self_, self_ + " shuts down", now, out);
+  queue_.push_back(id);
+  next(now, out);
+}
+
+void head::take(const std::string& from, const follow& m, instant, orders& out) {
+  auto* j = find(m.job);
+  for (auto& [id, one] : jobs_)
+    if (!j && number_of(id) == m.job) j = &one;
+  if (!j || j->at == phase::checking) {
+    out.push_back(to_peer{from, submitted{0, 0, {"there is no job " + std::to_string(m.job)}}});
+    return;
+  }
+  out.push_back(to_peer{from, submitted{0, j->id, {}}});
+  std::vector<const job_event*> all;
+  for (const auto* list : {&j->history, &j->steps})
+    for (const auto& e : *list) all.push_back(&e);
+  std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->event.step < b->event.step; });
+  const auto final = [&](const job_event* e) { return j->last && e->event.kind == j->last->event.kind; };
+  std::stable_partition(all.begin(), all.end(), [&](auto* e) { return !final(e); });
+  for (const auto* e : all) out.push_back(to_peer{from, to_message(*e)});
+  if (j->at != phase::over) j->followers.insert(from);
+}
+
+// --- one job at a time
+
+void head::next(instant now, orders& out) {
+  while (active_ == 0 && !queue_.empty()) {
+    const auto id = queue_.front();
+    queue_.pop_front();
+    auto* j = find(id);
+    if (!j || j->at != phase::queued) continue;
+    active_ = id;
+    j->at = phase::gathering;
+    j->deadline = now + gather_within;
+    gather(*j, now, out);
+  }
+}
+
+void head::gather(job& j, instant now, orders& out) {
+  prepare p{j.id, j.what, j.plan.plan_hash, {}};
+  std::string numerics, whose;
+  for (const auto& n : j.plan.nodes) {
+    const auto& m = members_[n];
+    if (!m.up || m.leaving) return;
+    p.places.push_back({n, m.said.data_address, m.said.incarnation});
+    if (j.plan.deterministic && !whose.empty() && numerics != m.said.numerics)
+      return fail(j, n,
+                  "nodes " + whose + " (" + numerics + ") and " + n + " (" + m.said.numerics +
+                      ") do not compute the same numbers; deterministic = false allows it",
+                  now, out);
+    numerics = m.said.numerics;
+    whose = n;
+  }
+  j.at = phase::preparing;
+  j.deadline = now + prepare_within;
+  j.waiting = {j.plan.nodes.begin(), j.plan.nodes.end()};
+  for (const auto& n : j.plan.nodes) out.push_back(to_peer{n, p});
+}
+
+void head::take(const std::string& from, const prepared& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || j->at != phase::preparing || !j->waiting.contains(from)) return;
+  if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  j->waiting.erase(from);
+  if (!j->waiting.empty()) return;
+  j->at = phase::running;
+  j->progress_at = now;
+  out.push_back(begin_job{j->id});
+  out.push_back(log_line{"job " + std::to_string(number_of(j->id)) + " (" + j->plan.name + ") runs"});
+}
+
+void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
+  const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
+  fail(*j, m.node, "node " + text, now, out);
+}
+
+void head::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
+  if (j.last) return;
+  job_event e;
+  e.job = j.id;
+  e.event = {"error", j.view.step, {}, text};
+  e.texts = {{"where", where}};
+  j.last = std::move(e);
+  std::erase(queue_, j.id);
+  end(j, now, out);
+}
+
+void head::end(job& j, instant now, orders& out) {
+  const bool everywhere = j.at == phase::preparing || j.at == phase::running;
+  std::set<std::string> nodes(j.plan.nodes.begin(), j.plan.nodes.end());
+  if (j.next) nodes.insert(j.next->plan.nodes.begin(), j.next->plan.nodes.end());
+  j.next.reset();
+  j.at = phase::ending;
+  j.deadline = now + end_within;
+  j.waiting.clear();
+  if (everywhere)
+    for (const auto& n : nodes) {
+      if (!members_[n].up) continue;
+      j.waiting.insert(n);
+      out.push_back(to_peer{n, end_job{j.id}});
+    }
+  finish(j, now, out);
+}
+
+void head::take(const std::string& from, const ended& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || j->at != phase::ending || j->waiting.erase(from) == 0) return;
+  j->tcp_bytes += m.tcp_bytes;
+  finish(*j, now, out);
+}
+
+// The last event goes out when every node has ended the job and everything is stored.
+void head::finish(job& j, instant now, orders& out) {
+  if (j.at != phase::ending || !j.waiting.empty() || j.stores > 0) return;
+  release_held(j, now, out);
+  j.at = phase::over;
+  auto& e = *j.last;
+  if (e.event.kind == "done") {
+    e.event.values.emplace_back("tcp_bytes", static_cast<double>(j.tcp_bytes));
+    for (const auto& s : j.results) {
+      if (s.what != "weights") continue;
+      if (!s.sha256.empty()) e.texts.emplace_back("weights_sha256", s.sha256);
+      j.view.weights_sha256 = s.sha256;
+      j.weights = s.path;
+      if (!s.error.empty()) e.texts.emplace_back("alert", "weights not saved: " + s.error);
+    }
+    j.view.state = e.event.text == "stopped" ? "stopped" : "done";
+  } else {
+    j.view.state = "failed";
+    j.view.message = e.event.text;
+  }
+  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
+                         (j.view.message.empty() ? "" : ", " + j.view.message)});
+  say(j, e, out);
+  j.followers.clear();
+  if (active_ == j.id) active_ = 0;
+  next(now, out);
+}
+
+void head::forget_old() {
+  for (auto at = jobs_.begin(); jobs_.size() > keep_jobs && at != jobs_.end();)
+    at = at->second.at == phase::over && at->first != active_ && at->first != (tag_ | count_) ? jobs_.erase(at) : std::next(at);
+}
+
+// --- time
+
+void head::on_tick(instant now, orders& out) {
+  forget_old();
+  for (auto& [id, j] : jobs_) {
+    if (j.at == phase::checking && now > j.deadline)
+      return on_checked(id, {{"reading the job and its data took more than 60 s"}, {}, {}, {}, 0, true}, now, out);
+  }
+  auto* j = find(active_);
+  if (!j) return;
+  if (j->at == phase::running) {
+    watch_successor(*j, now, out);
+    if (j->at == phase::running) watch_progress(*j, now, out);
+    return;
+  }
+  if (now <= j->deadline) return;
+  if (j->at == phase::gathering) {
+    std::set<std::string> missing;
+    for (const auto& n : j->plan.nodes)
+      if (!members_[n].up || members_[n].leaving) missing.insert(n);
+    const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited 8 s)";
+    return fail(*j, *missing.begin(), text, now, out);
+  }
+  if (j->at == phase::preparing) {
+    const auto text = joined_names(j->waiting) + " did not get ready within 60 s";
+    return fail(*j, *j->waiting.begin(), text, now, out);
+  }
+  // ending: whoever has not answered is given up; stores get longer.
+  j->waiting.clear();
+  if (j->stores > 0 && now > j->deadline + store_within) j->stores = 0;
+  finish(*j, now, out);
+}
+
+}  // namespace troupe::control

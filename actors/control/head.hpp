@@ -1,0 +1,217 @@
+// The coordinator's daemon, as a state machine: who is a member, which jobs wait, and how one job at a time is brought up, watched
+// and brought down over all nodes that its plan uses. Pure but for being told the time: no socket, thread or file.
+//
+//   a job   checking    a keeper reads and plans it; mistakes go back to the client
+//           queued      jobs run one after the other
+//           gathering   waiting for nodes of the plan that have not joined (8 s)
+//           preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
+//           running     until the coordinator role says done or error, or a node is lost; meanwhile its plan may be followed by
+//                       another (control_plane_head_moves.cpp)
+//           ending      every node ends its roles and tells what it has sent (5 s); stores finish
+//           over
+//
+// Invariants: a job gets exactly one `done` or `error` event, the last; it goes out when its weights are hashed and written. Events
+// wait behind a store that was begun before them, so that a checkpoint is announced when it is on disk. Every wait has a deadline.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "actors/control/client.hpp"
+#include "actors/control/messages.hpp"
+#include "actors/repl/repl.hpp"
+#include "runtime/job/amend.hpp"
+
+namespace troupe::control {
+
+using instant = std::chrono::steady_clock::time_point;
+
+// What a keeper found out about a submission.
+struct checked {
+  std::vector<std::string> messages;  // not empty: wrong, nothing else is set
+  std::string name, plan_hash;
+  std::vector<std::string> nodes;  // that the plan uses
+  std::uint64_t last_step = 0;
+  bool deterministic = true;
+  std::shared_ptr<const repl_about> about = {};
+  // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on part of the job's text.
+  std::vector<std::string> overrides = {};
+  std::vector<std::string> notes = {};  // for the log
+};
+struct stored {
+  std::uint32_t job = 0;
+  std::string what, path, sha256, error;
+};
+
+// What the head wants done, in order.
+struct to_peer {
+  std::string peer;
+  message what;
+};
+struct check_text {
+  std::uint32_t job = 0;
+  job_text what;
+};
+// A person's wish about a running job's placement, to the keeper; and the plan it makes of it.
+struct check_move {
+  std::uint32_t job = 0;
+  amendments so_far;
+  command wish;
+};
+struct plan_found {
+  std::uint32_t job = 0;
+  std::string error;  // not empty: nothing else is set
+  amendments words;
+  checked plan;
+  std::string mode;  // that the plan is made for, as mode_text() says it
+};
+struct begin_job {
+  std::uint32_t job = 0;
+};
+struct tell_job {
+  std::uint32_t job = 0;
+  command what;
+};
+struct log_line {
+  std::string text;
+};
+struct heard {  // an event of a job, as those who follow it are told
+  job_event what;
+};
+using order = std::variant<to_peer, check_text, check_move, begin_job, tell_job, heard, log_line>;
+using orders = std::vector<order>;
+
+class head {
+ public:
+  // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for a new one's.
+  head(const cluster_spec& cluster, std::string self, std::uint16_t tag);
+
+  void on(const std::string& from, const message& m, instant now, orders& out);
+  void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
+  void on_checked(std::uint32_t job, checked c, instant now, orders& out);
+  void on_event(const job_event& e, instant now, orders& out);
+  void on_plan_found(const plan_found& f, instant now, orders& out);
+  // The coordinator role has ended its plan at this step.
+  void on_handover(std::uint32_t job, std::uint64_t step, instant now, orders& out);
+  void on_store_begun(std::uint32_t job);
+  void on_stored(const stored& s, instant now, orders& out);
+  void on_tick(instant now, orders& out);
+  std::string tell(std::uint32_t job, const command& c, instant now, orders& out);  // an error, or nothing
+  // Stops what runs, refuses what waits and what comes.
+  void drain(instant now, orders& out);
+  bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
+  std::uint32_t active() const { return active_; }
+
+  void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
+  std::string weights_of(std::uint32_t job) const;  // path, or empty
+  void fill(repl_view& v, instant now) const;
+
+ private:
+  enum class phase : std::uint8_t { checking, queued, gathering, preparing, running, ending, over };
+  struct member {
+    bool up = false, leaving = false;
+    join said;
+    report last;
+    instant since{};
+  };
+  // A plan that is to follow the one that runs.
+  struct successor {
+    enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
+    std::uint32_t leg = 0;  // names it
+    command wish;
+    amendments words;
+    checked plan;
+    std::string mode;
+    std::set<std::string> waiting;  // nodes that have to answer yet
+    instant deadline{}, stood_still{};
+    std::uint64_t step = 0;
+    std::vector<command> held;  // told while nobody could hear them
+  };
+  struct job {
+    std::uint32_t id = 0;
+    job_text what;
+    checked plan;
+    phase at = phase::checking;
+    instant deadline{};
+    std::string submitter;  // until it is answered
+    std::uint64_t ask = 0;
+    bool submitter_follows = false, paused = false, stopping = false;
+    std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
+    std::uint32_t stores = 0;
+    std::deque<job_event> held;  // behind a store
+    std::deque<stored> results;  // not yet announced
+    std::deque<job_event> history, steps;
+    std::optional<job_event> last;  // done or error
+    std::uint64_t tcp_bytes = 0;
+    std::uint64_t progress = 0;
+    instant progress_at{};
+    repl_job view;
+    std::string weights;
+    std::uint32_t legs = 0;  // plans after the first, those included of which nothing came
+    amendments words;        // that it was made with
+    std::optional<successor> next;
+  };
+
+  void take(const std::string& from, const join& m, instant now, orders& out);
+  void take(const std::string& from, const submit& m, instant now, orders& out);
+  void take(const std::string& from, const prepared& m, instant now, orders& out);
+  void take(const std::string& from, const trouble& m, instant now, orders& out);
+  void take(const std::string& from, const ended& m, instant now, orders& out);
+  void take(const std::string& from, const report& m, instant now, orders& out);
+  void take(const std::string& from, const leaving& m, instant now, orders& out);
+  void take(const std::string& from, const follow& m, instant now, orders& out);
+  void take(const std::string& from, const revised& m, instant now, orders& out);
+  void take(const std::string& from, const swapped& m, instant now, orders& out);
+  template <class M>
+  void take(const std::string&, const M&, instant, orders&) {}
+
+  job* find(std::uint32_t id);
+  const job* find(std::uint32_t id) const;
+  void answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out);
+  void next(instant now, orders& out);
+  void gather(job& j, instant now, orders& out);
+  void fail(job& j, const std::string& where, const std::string& message, instant now, orders& out);
+  void end(job& j, instant now, orders& out);
+  void finish(job& j, instant now, orders& out);
+  void say(job& j, job_event e, orders& out);
+  void release_held(job& j, instant now, orders& out);
+  void take_event(job& j, job_event e, instant now, orders& out);
+  void watch_progress(job& j, instant now, orders& out);
+  // control_plane_head_moves.cpp
+  void wish(job& j, const command& c, instant now, orders& out);
+  std::string prepare_successor(job& j, instant now, orders& out);
+  void refuse(job& j, const std::string& why, instant now, orders& out);
+  void drop_successor(job& j, orders& out);
+  void swap_done(job& j, instant now, orders& out);
+  bool lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out);
+  void watch_successor(job& j, instant now, orders& out);
+  void tell_or_hold(job& j, command c, orders& out);
+  std::uint32_t pending_stores() const;
+  void forget_old();
+
+  const cluster_spec& cluster_;
+  const std::string self_;
+  const std::uint32_t tag_;
+  std::uint32_t count_ = 0, active_ = 0;
+  bool draining_ = false;
+  std::map<std::string, member> members_;
+  std::map<std::uint32_t, job> jobs_;
+  std::deque<std::uint32_t> queue_;
+  std::set<std::string> slow_;
+};
+
+// Ids of jobs are unique over restarts; people count from 1.
+constexpr std::uint32_t number_of(std::uint32_t job) { return job & 0xffff; }
+
+message to_message(const job_event& e);
+job_event to_event(const said& m);
+
+}  // namespace troupe::control

@@ -1,0 +1,217 @@
+// The head's other half: what a running job says, what people tell it, and how both look from outside.
+#include <algorithm>
+
+#include "actors/control/head.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto stall_after = 120s;  // as embedded: no role handled a message for so long
+constexpr std::size_t keep_steps = 256;
+constexpr std::size_t keep_events = 2048;
+
+double value_of(const event_effect& e, const char* name, double other) {
+  for (const auto& [k, v] : e.values)
+    if (k == name) return v;
+  return other;
+}
+
+double seconds_between(instant a, instant b) { return std::chrono::duration<double>(b - a).count(); }
+
+}  // namespace
+
+message to_message(const job_event& e) { return said{e.job, e.event.kind, e.event.text, e.event.step, e.event.values, e.texts}; }
+job_event to_event(const said& m) { return {m.job, {m.kind, m.step, m.values, m.text}, m.texts}; }
+
+// --- events
+
+void head::on_event(const job_event& e, instant now, orders& out) {
+  auto* j = find(e.job);
+  if (!j || j->last || j->at != phase::running) return;
+  if (j->stores > 0) {
+    j->held.push_back(e);
+    return;
+  }
+  take_event(*j, e, now, out);
+}
+
+void head::take_event(job& j, job_event e, instant now, orders& out) {
+  if (j.last) return;
+  const auto& kind = e.event.kind;
+  j.view.step = std::max(j.view.step, e.event.step);
+  j.progress_at = now;
+  if (kind == "step") {
+    j.view.loss = value_of(e.event, "loss", j.view.loss);
+    j.view.examples_per_s = value_of(e.event, "examples_per_s", 0);
+  } else if (kind == "eval") {
+    j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
+  } else if (kind == "paused" || kind == "resumed") {
+    j.paused = kind == "paused";
+  } else if (kind == "mode") {
+    set_mode(j.words, e.event.text);
+  } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
+    drop_successor(j, out);  // the coordinator role does not hand over
+    e.event.values.clear();
+  } else if (kind == "checkpoint") {
+    for (auto at = j.results.begin(); at != j.results.end(); ++at) {
+      if (at->what != "checkpoint") continue;
+      if (at->error.empty())
+        e.texts.emplace_back("file", at->path);
+      else
+        e.event = {"alert", e.event.step, {}, "the checkpoint was not saved: " + at->error};
+      j.results.erase(at);
+      break;
+    }
+  } else if (kind == "done") {
+    j.last = std::move(e);
+    return end(j, now, out);
+  } else if (kind == "error") {
+    const auto colon = e.event.text.find(": ");
+    const bool role = e.event.text.starts_with("role ") && colon != std::string::npos;
+    return fail(j, role ? e.event.text.substr(5, colon - 5) : "coordinator", e.event.text, now, out);
+  }
+  say(j, std::move(e), out);
+}
+
+void head::say(job& j, job_event e, orders& out) {
+  const bool step = e.event.kind == "step";
+  const auto m = to_message(e);
+  for (const auto& f : j.followers)
+    if (!step || !slow_.contains(f)) out.push_back(to_peer{f, m});
+  out.push_back(heard{e});
+  auto& list = step ? j.steps : j.history;
+  list.push_back(std::move(e));
+  if (list.size() > (step ? keep_steps : keep_events)) list.pop_front();
+}
+
+void head::on_store_begun(std::uint32_t job_id) {
+  if (auto* j = find(job_id)) ++j->stores;
+}
+
+void head::on_stored(const stored& s, instant now, orders& out) {
+  auto* j = find(s.job);
+  if (!j) return;
+  if (j->stores > 0) --j->stores;
+  j->results.push_back(s);
+  if (j->stores > 0) return;
+  release_held(*j, now, out);
+  finish(*j, now, out);
+}
+
+void head::release_held(job& j, instant now, orders& out) {
+  while (!j.held.empty() && !j.last) {
+    auto e = std::move(j.held.front());
+    j.held.pop_front();
+    take_event(j, std::move(e), now, out);
+  }
+}
+
+std::uint32_t head::pending_stores() const {
+  std::uint32_t n = 0;
+  for (const auto& [id, j] : jobs_) n += j.stores;
+  return n;
+}
+
+void head::watch_progress(job& j, instant now, orders& out) {
+  std::uint64_t handled = 0;
+  for (const auto& [name, m] : members_)
+    for (const auto& r : m.last.roles)
+      if (r.job == j.id) handled += r.messages;
+  if (handled != j.progress || j.paused) {
+    j.progress = handled;
+    j.progress_at = now;
+  }
+  if (now - j.progress_at < stall_after) return;
+  std::string text = "no role handled a message for 120 s";
+  for (const auto& [name, m] : members_)
+    for (const auto& r : m.last.roles)
+      if (r.job == j.id && !r.waits_for.empty()) text += "; " + r.name + " waits for " + r.waits_for;
+  fail(j, self_, text, now, out);
+}
+
+// --- people
+
+std::string head::tell(std::uint32_t number, const command& c, instant now, orders& out) {
+  job* j = number == 0 ? find(active_) : nullptr;
+  for (auto& [id, one] : jobs_)
+    if (number != 0 && (id == number || number_of(id) == number)) j = &one;
+  if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
+  if (j->at == phase::queued && c.name == "stop") {
+    fail(*j, self_, "taken out of the queue before it began", now, out);
+    return {};
+  }
+  if (j->at == phase::over) return "job " + std::to_string(j->view.id) + " is over";
+  if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " does not run yet";
+  if (amends(c)) return wish(*j, c, now, out), std::string();
+  if (c.name == "stop") j->stopping = true;
+  tell_or_hold(*j, c, out);
+  return {};
+}
+
+void head::drain(instant now, orders& out) {
+  if (std::exchange(draining_, true)) return;
+  const auto waiting = queue_;
+  for (auto id : waiting)
+    if (auto* j = find(id); j && j->at == phase::queued) fail(*j, self_, self_ + " shuts down before the job began", now, out);
+  auto* j = find(active_);
+  if (!j) return;
+  if (j->at == phase::running) {
+    j->stopping = true;
+    tell_or_hold(*j, {"stop", {}, 0}, out);
+  } else if (j->at == phase::gathering || j->at == phase::preparing) {
+    fail(*j, self_, self_ + " shuts down", now, out);
+  }
+}
+
+void head::slow(const std::string& client, bool yes) {
+  if (yes)
+    slow_.insert(client);
+  else
+    slow_.erase(client);
+}
+
+std::string head::weights_of(std::uint32_t job_id) const {
+  const auto* j = find(job_id);
+  return j ? j->weights : std::string();
+}
+
+// --- views
+
+void head::fill(repl_view& v, instant now) const {
+  for (const auto& n : cluster_.nodes) {
+    const auto& m = members_.at(n.name);
+    repl_node row;
+    row.name = n.name;
+    row.address = n.address;
+    row.data_address = m.said.data_address;
+    row.state = m.up ? (m.leaving ? "leaving" : "up") : (m.since == instant{} ? "absent" : "lost");
+    row.incarnation = m.said.incarnation;
+    row.tcp_in = m.last.tcp_in;
+    row.tcp_out = m.last.tcp_out;
+    row.seconds = m.since == instant{} ? 0 : seconds_between(m.since, now);
+    v.nodes.push_back(std::move(row));
+    if (n.name == self_ || !m.up) continue;
+    for (const auto& r : m.last.roles) {
+      repl_role role{n.name, {}};
+      role.what = {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
+                   r.messages, r.busy,        r.age};
+      v.roles.push_back(std::move(role));
+    }
+  }
+  for (const auto& [id, j] : jobs_) {
+    auto row = j.view;
+    switch (j.at) {
+      case phase::checking: row.state = "checking"; break;
+      case phase::queued: row.state = "queued"; break;
+      case phase::gathering: row.state = "gathering"; break;
+      case phase::preparing: row.state = "preparing"; break;
+      case phase::running: row.state = j.stopping ? "stopping" : j.paused ? "paused" : "running"; break;
+      case phase::ending: row.state = "ending"; break;
+      case phase::over: break;
+    }
+    v.jobs.push_back(std::move(row));
+  }
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,171 @@
+// The head's third part: one plan of a running job after another (docs/moving.md).
+//
+//   checking    the keeper makes a plan of the wish; what cannot be is refused
+//   preparing   every node of that plan makes it too, and is connected with the others; training goes on (60 s, else refused)
+//   draining    the coordinator role runs to a step boundary and hands over; other words to it wait from here on
+//   swapping    every node of either plan ends the roles of the one and begins those of the other (60 s, else the job fails)
+//
+// Invariants: one successor at a time. Until `draining` a refusal changes nothing. From `draining` on a node of the new plan that is lost
+// ends the job, by name; so does one of the old plan at any time, unless it has nothing more to do than to end its roles.
+#include <algorithm>
+
+#include "actors/control/head.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto revise_within = 60s;
+constexpr auto swap_within = 60s;
+
+bool has(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+revise revision(const prepare& p, std::uint32_t leg, const amendments& a) {
+  revise r{p, leg, {}, {a.without.begin(), a.without.end()}, a.mode, a.mode_options};
+  for (const auto& w : a.layers) r.layers.push_back({w.layer, w.place, w.whole});
+  return r;
+}
+
+}  // namespace
+
+// Words to the coordinator role reach the next one when this one may have ended.
+void head::tell_or_hold(job& j, command c, orders& out) {
+  if (j.next && j.next->at >= successor::phase::draining)
+    j.next->held.push_back(std::move(c));
+  else
+    out.push_back(tell_job{j.id, std::move(c)});
+}
+
+void head::wish(job& j, const command& c, instant now, orders& out) {
+  const auto no = [&](const std::string& why) { on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out); };
+  if (j.next) return no("another move is under way: " + done_text(j.next->wish));
+  if (j.stopping || draining_) return no("the job is ending");
+  const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
+  const auto at = members_.find(node);
+  if (at != members_.end() && (!at->second.up || at->second.leaving)) return no("no daemon answers as " + node);
+  j.next.emplace();
+  j.next->leg = ++j.legs;
+  j.next->wish = c;
+  j.next->deadline = now + revise_within;
+  out.push_back(check_move{j.id, j.words, c});
+}
+
+void head::on_plan_found(const plan_found& f, instant now, orders& out) {
+  auto* j = find(f.job);
+  if (!j || !j->next || j->next->at != successor::phase::checking || j->at != phase::running) return;
+  if (!f.error.empty()) return refuse(*j, f.error, now, out);
+  j->next->words = f.words;
+  j->next->plan = f.plan;
+  j->next->mode = f.mode;
+  if (const auto why = prepare_successor(*j, now, out); !why.empty()) refuse(*j, why, now, out);
+}
+
+std::string head::prepare_successor(job& j, instant now, orders& out) {
+  auto& n = *j.next;
+  prepare p{j.id, j.what, n.plan.plan_hash, {}};
+  for (const auto& name : n.plan.nodes) {
+    const auto& m = members_[name];
+    if (!m.up || m.leaving) return "no daemon answers as " + name + ", which the new plan uses";
+    if (j.plan.deterministic && m.said.numerics != members_[j.plan.nodes.front()].said.numerics)
+      return "node " + name + " (" + m.said.numerics + ") does not compute the same numbers; deterministic = false allows it";
+    p.places.push_back({name, m.said.data_address, m.said.incarnation});
+  }
+  n.at = successor::phase::preparing;
+  n.deadline = now + revise_within;
+  n.waiting = {n.plan.nodes.begin(), n.plan.nodes.end()};
+  for (const auto& name : n.plan.nodes) out.push_back(to_peer{name, revision(p, n.leg, n.words)});
+  return {};
+}
+
+// Nothing has changed yet.
+void head::refuse(job& j, const std::string& why, instant now, orders& out) {
+  drop_successor(j, out);
+  on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
+}
+
+void head::drop_successor(job& j, orders& out) {
+  if (!j.next) return;
+  auto n = std::move(*j.next);
+  j.next.reset();
+  for (const auto& name : n.plan.nodes)
+    if (n.at != successor::phase::checking && members_[name].up) out.push_back(to_peer{name, forget{j.id, n.leg}});
+  if (j.at != phase::running || j.last) return;
+  for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
+}
+
+void head::take(const std::string& from, const revised& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || !j->next || m.leg != j->next->leg || j->at != phase::running) return;
+  auto& n = *j->next;
+  if (!m.error.empty()) {
+    if (n.at > successor::phase::preparing) return fail(*j, from, "node " + from + ": " + m.error, now, out);
+    return refuse(*j, "node " + from + ": " + m.error, now, out);
+  }
+  if (n.at != successor::phase::preparing || n.waiting.erase(from) == 0 || !n.waiting.empty()) return;
+  n.at = successor::phase::draining;
+  out.push_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
+}
+
+void head::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, orders& out) {
+  auto* j = find(job_id);
+  if (!j || !j->next || j->next->at != successor::phase::draining || j->at != phase::running) return;
+  auto& n = *j->next;
+  n.at = successor::phase::swapping;
+  n.step = step;
+  n.stood_still = now;
+  n.deadline = now + swap_within;
+  for (const auto* list : {&j->plan.nodes, &n.plan.nodes}) n.waiting.insert(list->begin(), list->end());
+  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j->id, n.leg, step}});
+}
+
+void head::take(const std::string& from, const swapped& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || !j->next || m.leg != j->next->leg || j->next->at != successor::phase::swapping || j->at != phase::running) return;
+  if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  if (j->next->waiting.erase(from) == 0) return;
+  j->tcp_bytes += m.tcp_bytes;
+  if (j->next->waiting.empty()) swap_done(*j, now, out);
+}
+
+void head::swap_done(job& j, instant now, orders& out) {
+  auto n = std::move(*j.next);
+  j.next.reset();
+  j.plan = n.plan;
+  j.words = n.words;
+  j.view.about = j.plan.about;
+  j.progress_at = now;
+  out.push_back(begin_job{j.id});
+  for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
+  const std::chrono::duration<double, std::milli> took = now - n.stood_still;
+  on_event({j.id, {"moved", n.step, {{"ms", took.count()}}, done_text(n.wish)}, {}}, now, out);
+  out.push_back(
+      log_line{"job " + std::to_string(number_of(j.id)) + ": " + done_text(n.wish) + " at step " + std::to_string(n.step)});
+}
+
+// A node is gone (or going). True: that was the successor's affair alone.
+bool head::lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out) {
+  if (!j.next || j.at != phase::running || j.next->at == successor::phase::checking) return false;
+  const bool before = has(j.plan.nodes, peer), after = has(j.next->plan.nodes, peer);
+  if (j.next->at == successor::phase::swapping && before && !after) {  // its roles have ended, one way or the other
+    if (j.next->waiting.erase(peer) > 0 && j.next->waiting.empty()) swap_done(j, now, out);
+    return true;
+  }
+  if (before || !after) return false;
+  if (j.next->at == successor::phase::preparing)
+    refuse(j, why, now, out);
+  else
+    fail(j, peer, why, now, out);
+  return true;
+}
+
+void head::watch_successor(job& j, instant now, orders& out) {
+  if (!j.next || j.next->at == successor::phase::draining || now <= j.next->deadline) return;
+  const auto who = j.next->waiting.empty() ? self_ : *j.next->waiting.begin();
+  if (j.next->at == successor::phase::swapping)
+    return fail(j, who, "node " + who + " did not take its part of the new plan within 60 s", now, out);
+  refuse(j, who + " did not get ready for the new plan within 60 s", now, out);
+}
+
+}  // namespace troupe::control

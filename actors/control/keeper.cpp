@@ -1,0 +1,275 @@
+#include "actors/control/keeper.hpp"
+
+#include <set>
+
+#include "actors/repl/about.hpp"
+#include "actors/shell/exception_text.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/convolution_times.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string safe_name(const std::string& name) {
+  std::string out;
+  for (char c : name.substr(0, 48)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    out += plain ? c : '_';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plan_hash(const job_plan& p) {
+  std::string text;
+  const auto number = [&](auto v) { text += std::to_string(v) + ","; };
+  const auto list = [&](const std::vector<std::uint32_t>& v) {
+    for (auto x : v) number(x);
+    text += ";";
+  };
+  for (const auto& r : p.roles) {
+    text += r.name + ":";
+    number(static_cast<unsigned>(r.kind));
+    number(r.node);
+    list(r.layers);
+    list(r.in_edges);
+    list(r.out_edges);
+  }
+  for (const auto& e : p.edges)
+    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port},
+                   std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
+      number(v);
+  for (const auto& e : p.edges)
+    for (auto v :
+         {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}, static_cast<std::int64_t>(e.wire)})
+      number(v);
+  for (const auto& b : p.blocks) {
+    number(b.param);
+    number(b.begin);
+    number(b.count);
+    number(b.run);
+    number(b.stride);
+    number(index_of(b.shard));
+    list(b.takers);
+  }
+  for (const auto& r : p.ranges) {
+    number(r.first);
+    number(r.count);
+  }
+  number(p.packets);
+  number(p.sub_solvers);
+  number(static_cast<std::uint32_t>(p.rule));
+  for (auto d : p.delay) number(d);
+  return sha256_hex(text.data(), text.size());
+}
+
+keeper::made keeper::read(const job_text& what) const {
+  return prepare_text({what.text, what.file, what.overrides}, at_.all, at_.cluster.nodes);
+}
+
+namespace {
+
+// What the head has to know of a plan.
+checked facts_of(const prepared_job& j) {
+  checked c;
+  c.name = j.spec.name;
+  c.plan_hash = plan_hash(j.plan);
+  c.last_step = j.last_step;
+  c.deterministic = j.spec.train.deterministic;
+  c.about = std::make_shared<const repl_about>(about_job(j));
+  std::set<std::uint32_t> used;
+  for (const auto& r : j.plan.roles) used.insert(r.node);
+  for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
+  return c;
+}
+
+amendments words_of(const revise& r) {
+  amendments a;
+  for (const auto& p : r.layers) a.layers.push_back({p.layer, p.place, p.whole});
+  a.without = {r.without.begin(), r.without.end()};
+  a.mode = r.mode;
+  a.mode_options = r.mode_options;
+  return a;
+}
+
+}  // namespace
+
+checked keeper::check(const job_text& what) {
+  checked c;
+  auto m = read(what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) {
+    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+    return c;
+  }
+  auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(m), *at_.dev);
+  if (const auto* bad = std::get_if<diagnostics>(&settled)) {
+    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+    return c;
+  }
+  auto& s = std::get<settled_convolutions>(settled);
+  c = facts_of(*s.job);
+  c.overrides = overrides_of(s.chosen);
+  c.notes = std::move(s.warnings);
+  return c;
+}
+
+std::string keeper::make(const prepare& what) {
+  auto m = read(what.what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+  const auto j = std::get<std::shared_ptr<prepared_job>>(m);
+  j->id = what.job;
+  if (plan_hash(j->plan) != what.plan_hash)
+    return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  original_ = j;
+  return spawn(j, 0);
+}
+
+std::string keeper::spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg) {
+  std::vector<std::string> names;
+  std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
+  for (const auto& n : j->plan.nodes) {
+    if (n.name == at_.self) me = static_cast<std::uint32_t>(names.size());
+    names.push_back(n.name);
+  }
+  std::vector<std::uint32_t> node_of;
+  for (const auto& r : j->plan.roles) node_of.push_back(r.node);
+  at_.route.open(j->id, std::move(names), std::move(node_of));
+  try {
+    at_.host.spawn(j->id, j, me, leg);
+  } catch (...) {
+    at_.route.close(j->id);
+    return current_exception_text();
+  }
+  job_ = j;
+  return {};
+}
+
+void keeper::end(std::uint32_t job) {
+  at_.route.close(job);
+  at_.host.end(job);
+  if (job_ && job_->id == job) job_.reset();
+  if (original_ && original_->id == job) original_.reset();
+  forget(job);
+}
+
+// --- another plan of a job that runs
+
+plan_found keeper::amend(const check_move& what) {
+  plan_found f;
+  try {
+    f = plan_of(what);
+  } catch (...) {
+    f.error = current_exception_text();
+  }
+  f.job = what.job;
+  return f;
+}
+
+plan_found keeper::plan_of(const check_move& what) const {
+  plan_found f;
+  if (!job_ || job_->id != what.job || !original_) {
+    f.error = "the job is gone";
+    return f;
+  }
+  auto a = amended(*job_, what.so_far, what.wish);
+  if (const auto* why = std::get_if<std::string>(&a)) {
+    f.error = *why;
+    return f;
+  }
+  f.words = std::get<amendments>(std::move(a));
+  auto again = prepare_again(original_, f.words);
+  if (const auto* bad = std::get_if<diagnostics>(&again)) {
+    f.error = bad->empty() ? "unreadable job" : bad->front().message;
+    return f;
+  }
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
+  f.plan = facts_of(j);
+  f.mode = mode_text(j);
+  return f;
+}
+
+std::string keeper::revise(const control::revise& what) {
+  const auto job = what.what.job;
+  try {
+    if (!original_ || original_->id != job) {
+      auto m = read(what.what.what);
+      if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+      auto j = std::get<std::shared_ptr<prepared_job>>(m);
+      j->id = job;
+      original_ = std::move(j);
+    }
+    auto again = prepare_again(original_, words_of(what));
+    if (const auto* bad = std::get_if<diagnostics>(&again)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+    next_ = std::get<std::shared_ptr<prepared_job>>(again);
+    next_leg_ = what.leg;
+  } catch (...) {
+    return current_exception_text();
+  }
+  if (plan_hash(next_->plan) == what.what.plan_hash) return {};
+  next_.reset();
+  return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+}
+
+void keeper::hand_over(std::uint32_t job, const store_effect& what) {
+  if (next_ && next_->id == job) handed_ = what;
+}
+
+std::string keeper::swap(const control::swap& what) {
+  at_.route.close(what.job);
+  at_.host.end(what.job);
+  if (!next_ || next_->id != what.job || next_leg_ != what.leg) return "has not made the plan that is to follow";
+  auto h = std::exchange(handed_, std::nullopt);
+  if (h)
+    continue_at(*next_, what.step, h->with, std::move(h->named));
+  else
+    continue_at(*next_, what.step);
+  return spawn(std::exchange(next_, nullptr), what.leg);
+}
+
+void keeper::forget(std::uint32_t job) {
+  if (!next_ || next_->id != job) return;
+  next_.reset();
+  handed_.reset();
+  if (!job_ || job_->id != job) original_.reset();
+}
+
+fs::path keeper::folder_of(const prepared_job& j) const {
+  return at_.state / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
+}
+
+stored keeper::save(std::uint32_t job, const store_effect& what) {
+  stored s{job, what.what, {}, {}, {}};
+  const auto j = job_;
+  if (!j || j->id != job) {
+    s.error = "the job is gone";
+    return s;
+  }
+  try {
+    const auto folder = folder_of(*j);
+    fs::create_directories(folder);
+    if (what.what == "checkpoint") {
+      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets,
+                   at_.numerics, what.step, what.named,   convolutions_to_keep(*j)};
+      if (const auto bad = save_checkpoint(folder.string(), c)) s.error = bad->to_string();
+      const auto files = checkpoint_files(folder.string());
+      if (s.error.empty() && !files.empty()) s.path = files.front();
+      return s;
+    }
+    s.sha256 = weights_sha256(what.named);
+    s.path = (folder / "weights.safetensors").string();
+    if (const auto bad = write_safetensors(s.path, what.named)) {
+      s.error = bad->to_string();
+      s.path.clear();
+    }
+  } catch (...) {
+    s.error = current_exception_text();
+  }
+  return s;
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,219 @@
+#include "actors/control/member.hpp"
+
+#include <algorithm>
+
+namespace troupe::control {
+namespace {
+
+constexpr auto mesh_within = std::chrono::seconds(10);
+
+}  // namespace
+
+void member::on(const message& m, instant now, member_orders& out) {
+  if (const auto* j = std::get_if<control::joined>(&m)) {
+    joined_ = j->refusal.empty();
+    refusal_ = j->refusal;
+    out.push_back(log_line{joined_ ? "joined the cluster at " + coordinator_ : coordinator_ + " refused this node: " + refusal_});
+  } else if (const auto* p = std::get_if<prepare>(&m)) {
+    take(*p, now, out);
+  } else if (const auto* e = std::get_if<end_job>(&m)) {
+    take_end(e->job, out);
+  } else if (const auto* r = std::get_if<revise>(&m)) {
+    take(*r, now, out);
+  } else if (const auto* s = std::get_if<swap>(&m)) {
+    take(*s, out);
+  } else if (const auto* f = std::get_if<forget>(&m)) {
+    if (leg_ && leg_->what.job == f->job && leg_->leg == f->leg && !leg_->swapping) drop_leg(out);
+  }
+}
+
+void member::take_end(std::uint32_t job, member_orders& out) {
+  if (leg_ && leg_->what.job == job && leg_->swapping) {
+    leg_->ending = true;  // when its roles are there
+    return;
+  }
+  if (leg_ && leg_->what.job == job) drop_leg(out);
+  if (next_ && next_->job == job) {
+    next_.reset();
+    return say(ended{job, 0}, out);
+  }
+  if (!job_ || job_->what.job != job) return say(ended{job, 0}, out);
+  job_->left_at = 0;
+  end(out);
+}
+
+void member::on_coordinator_up(member_orders& out) { say(introduction_, out); }
+
+void member::on_coordinator_down(const std::string& reason, member_orders& out) {
+  if (std::exchange(joined_, false)) out.push_back(log_line{"the coordinator's daemon " + coordinator_ + " is lost: " + reason});
+  next_.reset();
+  if (leg_ && leg_->swapping)
+    leg_->ending = true;
+  else if (leg_)
+    drop_leg(out);
+  if (job_ && !leg_) end(out);
+}
+
+// --- preparing
+
+void member::take(const prepare& p, instant now, member_orders& out) {
+  if (job_) {
+    next_ = p;
+    return end(out);
+  }
+  begin(p, now, out);
+}
+
+void member::begin(prepare p, instant now, member_orders& out) {
+  job_.emplace();
+  job_->deadline = now + mesh_within;
+  job_->what = std::move(p);
+  connect(*job_, out);
+  out.push_back(make_roles{job_->what});
+}
+
+void member::connect(hosted& h, member_orders& out) {
+  for (const auto& at : h.what.places) {
+    if (at.node == self_) continue;
+    const auto up = data_up_.find(at.node);
+    if (up != data_up_.end() && up->second == at.incarnation) continue;
+    h.missing.insert(at.node);
+    // One of two dials, so that no connection is made in vain.
+    if (self_ < at.node) out.push_back(connect_data{at.node, at.data_address});
+  }
+}
+
+bool member::hosted::needs(const std::string& peer) const {
+  return std::any_of(what.places.begin(), what.places.end(), [&](const place& at) { return at.node == peer; });
+}
+
+void member::on_made(std::uint32_t job, const std::string& error, member_orders& out) {
+  if (!job_ || job_->what.job != job || job_->ending) return;
+  job_->made = true;
+  if (!error.empty()) return answer(error, out);
+  if (job_->missing.empty()) answer({}, out);
+}
+
+void member::answer(std::string error, member_orders& out) {
+  if (std::exchange(job_->answered, true)) return;
+  say(prepared{job_->what.job, std::move(error)}, out);
+}
+
+void member::on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out) {
+  data_up_[peer] = incarnation;
+  if (leg_) {
+    for (const auto& at : leg_->what.places)
+      if (at.node == peer && at.incarnation == incarnation) leg_->missing.erase(peer);
+    if (leg_->made && leg_->missing.empty()) answer_leg({}, out);
+  }
+  if (!job_ || job_->ending) return;
+  for (const auto& at : job_->what.places)
+    if (at.node == peer && at.incarnation == incarnation) job_->missing.erase(peer);
+  if (job_->made && job_->missing.empty()) answer({}, out);
+}
+
+void member::on_data_down(const std::string& peer, const std::string& reason, member_orders& out) {
+  data_up_.erase(peer);
+  if (leg_ && leg_->needs(peer)) {
+    if (leg_->answered)  // ready no more
+      say(revised{leg_->what.job, leg_->leg, "lost the data connection to " + peer + ": " + reason}, out);
+    else if (leg_->missing.contains(peer))
+      answer_leg("no data connection to " + peer + ": " + reason, out);
+    else
+      leg_->missing.insert(peer);
+  }
+  if (!job_ || job_->ending || !job_->needs(peer)) return;
+  if (leg_ && leg_->swapping && !leg_->needs(peer)) return;  // it has nothing more to do with the job
+  if (job_->answered) return say(trouble{job_->what.job, peer, "lost the data connection to " + peer + ": " + reason}, out);
+  if (job_->missing.contains(peer)) {
+    answer("no data connection to " + peer + ": " + reason, out);
+  } else {
+    job_->missing.insert(peer);
+  }
+}
+
+void member::on_tick(instant now, member_orders& out) {
+  if (leg_ && !leg_->answered && !leg_->missing.empty() && now >= leg_->deadline)
+    answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out);
+  if (!job_ || job_->answered || job_->ending || job_->missing.empty() || now < job_->deadline) return;
+  answer("no data connection to " + *job_->missing.begin() + " within 10 s", out);
+}
+
+void member::on_role_error(std::uint32_t job, const std::string& text, member_orders& out) {
+  if (job_ && job_->what.job == job && !job_->ending) say(trouble{job, self_, text}, out);
+}
+
+// --- ending
+
+// --- another plan of the job
+
+void member::take(const revise& r, instant now, member_orders& out) {
+  if (leg_ || (job_ && (job_->what.job != r.what.job || job_->ending)))
+    return say(revised{r.what.job, r.leg, "is busy with another plan"}, out);
+  leg_.emplace();
+  leg_->what = r.what;
+  leg_->leg = r.leg;
+  leg_->deadline = now + mesh_within;
+  connect(*leg_, out);
+  out.push_back(make_plan_order{r});
+}
+
+void member::on_revised(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out) {
+  if (!leg_ || leg_->what.job != job || leg_->leg != leg) return;
+  leg_->made = true;
+  if (!error.empty()) return answer_leg(error, out);
+  if (leg_->missing.empty()) answer_leg({}, out);
+}
+
+void member::answer_leg(std::string error, member_orders& out) {
+  if (std::exchange(leg_->answered, true)) return;
+  say(revised{leg_->what.job, leg_->leg, std::move(error)}, out);
+}
+
+void member::drop_leg(member_orders& out) {
+  out.push_back(forget_plan{leg_->what.job});
+  leg_.reset();
+}
+
+void member::take(const swap& s, member_orders& out) {
+  if (leg_ && leg_->what.job == s.job && leg_->leg == s.leg) {
+    leg_->swapping = true;
+    out.push_back(swap_roles{s});
+    return;
+  }
+  if (!job_ || job_->what.job != s.job || job_->ending) return say(swapped{s.job, s.leg, 0, {}}, out);
+  job_->left_at = s.leg;
+  end(out);
+}
+
+void member::on_swapped(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out) {
+  if (!leg_ || leg_->what.job != job || leg_->leg != leg) return;
+  job_ = std::move(leg_);
+  leg_.reset();
+  job_->made = job_->answered = true;
+  job_->swapping = false;
+  if (std::exchange(job_->ending, false)) return end(out);
+  say(swapped{job, leg, 0, error}, out);
+}
+
+void member::end(member_orders& out) {
+  if (std::exchange(job_->ending, true)) return;
+  out.push_back(end_roles{job_->what.job});
+}
+
+void member::on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out) {
+  if (!job_ || job_->what.job != job) return;
+  const auto left_at = job_->left_at;
+  job_.reset();
+  if (joined_ && left_at > 0)
+    say(swapped{job, left_at, tcp_bytes, {}}, out);
+  else if (joined_)
+    say(ended{job, tcp_bytes}, out);
+  if (auto p = std::exchange(next_, std::nullopt)) begin(std::move(*p), now, out);
+}
+
+void member::drain(member_orders& out) {
+  if (joined_) say(leaving{}, out);
+}
+
+}  // namespace troupe::control

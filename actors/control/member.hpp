@@ -1,0 +1,98 @@
+// A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes its part of a job when told, is
+// connected with every other node of the job before it says so, and tells of losses. Pure but for being told the time.
+//
+//   out -> joined -> [preparing -> hosting -> ending] -> joined        the coordinator's daemon lost: job ended, out
+//
+// Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it ends the roles of the one and begins those
+// of the other. A node that the next plan does not use is done with the job then, one that the last did not use begins with it.
+//
+// Invariants: one job at a time; `prepared` is said once per job; whatever ends a job here waits for its roles to be gone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "actors/control/head.hpp"
+
+namespace troupe::control {
+
+struct connect_data {
+  std::string peer, address;
+};
+struct make_roles {  // answered by on_made
+  prepare what;
+};
+struct end_roles {  // answered by on_gone
+  std::uint32_t job = 0;
+};
+struct make_plan_order {  // answered by on_revised
+  revise what;
+};
+struct swap_roles {  // answered by on_swapped
+  swap what;
+};
+struct forget_plan {
+  std::uint32_t job = 0;
+};
+using member_order = std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, log_line>;
+using member_orders = std::vector<member_order>;
+
+class member {
+ public:
+  member(std::string self, std::string coordinator) : self_(std::move(self)), coordinator_(std::move(coordinator)) {}
+  void introduce(join introduction) { introduction_ = std::move(introduction); }  // before the coordinator comes up
+
+  void on(const message& m, instant now, member_orders& out);
+  void on_coordinator_up(member_orders& out);
+  void on_coordinator_down(const std::string& reason, member_orders& out);
+  void on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out);
+  void on_data_down(const std::string& peer, const std::string& reason, member_orders& out);
+  void on_made(std::uint32_t job, const std::string& error, member_orders& out);
+  void on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out);
+  void on_revised(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
+  void on_swapped(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
+  void on_tick(instant now, member_orders& out);
+  void on_role_error(std::uint32_t job, const std::string& text, member_orders& out);
+  void drain(member_orders& out);
+
+  bool joined() const { return joined_; }
+  bool hosts() const { return job_.has_value(); }  // a job's roles
+  bool idle() const { return !job_ && !leg_; }
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  struct hosted {
+    prepare what;
+    bool made = false, answered = false, ending = false;
+    std::set<std::string> missing;  // peers without a data connection
+    instant deadline{};
+    std::uint32_t leg = 0;      // which plan of the job
+    std::uint32_t left_at = 0;  // ending because this plan does not use us
+    bool swapping = false;
+    bool needs(const std::string& peer) const;
+  };
+  void take(const prepare& p, instant now, member_orders& out);
+  void take(const revise& r, instant now, member_orders& out);
+  void take(const swap& s, member_orders& out);
+  void take_end(std::uint32_t job, member_orders& out);
+  void drop_leg(member_orders& out);
+  void connect(hosted& h, member_orders& out);
+  void answer_leg(std::string error, member_orders& out);
+  void begin(prepare p, instant now, member_orders& out);
+  void answer(std::string error, member_orders& out);
+  void end(member_orders& out);
+  void say(message m, member_orders& out) { out.push_back(to_peer{coordinator_, std::move(m)}); }
+
+  const std::string self_, coordinator_;
+  join introduction_;
+  bool joined_ = false;
+  std::string refusal_;
+  std::optional<hosted> job_;
+  std::optional<hosted> leg_;    // the job's next plan
+  std::optional<prepare> next_;  // came while the last job's roles were still ending
+  std::map<std::string, std::uint64_t> data_up_;
+};
+
+}  // namespace troupe::control

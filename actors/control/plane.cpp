@@ -1,0 +1,166 @@
+#include "actors/control/plane.hpp"
+
+#include <algorithm>
+
+#include "actors/control/actors.hpp"
+#include "actors/shell/node_host_caf.hpp"
+#include "ops/device.hpp"
+#include "runtime/exchange/wire.hpp"
+#include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/tcp_transport.hpp"
+
+namespace troupe {
+
+using namespace control;
+
+namespace {
+
+const node_spec* node_named(const cluster_spec& c, const std::string& name) {
+  const auto at = std::find_if(c.nodes.begin(), c.nodes.end(), [&](const auto& n) { return n.name == name; });
+  return at == c.nodes.end() ? nullptr : &*at;
+}
+
+unsigned cpu_threads(const node_spec& n) {
+  const auto cpus = std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu"); });
+  return static_cast<unsigned>(std::max<std::ptrdiff_t>(1, cpus));
+}
+
+net::tcp_options tcp_options_of(const control_plane_options& o) {
+  net::tcp_options t;
+  t.cluster = o.cluster.name;
+  t.node = o.node;
+  t.incarnation = o.incarnation;
+  const std::filesystem::path dir = o.cluster.tls_dir;
+  t.ca = dir / "ca.pem";
+  t.certificate = dir / (o.node + ".pem");
+  t.key = dir / (o.node + ".key");
+  return t;
+}
+
+// Links of either transport, as notes to the control actor.
+net::callbacks callbacks_of(shared& s, bool data) {
+  net::callbacks c;
+  c.on_peer_up = [&s, data](const std::string& peer, std::uint64_t incarnation) {
+    s.log(std::string(data ? "data" : "control") + " connection with " + peer);
+    s.control.post(control_note{link_change{data, true, peer, {}, incarnation}});
+  };
+  c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
+    if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
+    s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
+  };
+  c.log = [&s](const std::string& line) { s.log(line); };
+  return c;
+}
+
+void hear_control(shared& s, const std::string& peer, net::frame&& f) {
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+    return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+  auto m = from_frame(f);
+  if (!m) {
+    s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");
+    return s.control_net->disconnect(peer);
+  }
+  // Straight to the REPL actor: a line must not wait for anything.
+  if (auto* a = std::get_if<ask>(&*m)) return s.repl.post(ask_in{peer, std::move(*a)});
+  if (auto* a = std::get_if<answer>(&*m)) {
+    if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
+    return;
+  }
+  s.control.post(control_note{message_in{peer, std::move(*m)}});
+}
+
+host_config host_config_of(shared& s, const node_spec& me) {
+  host_config c;
+  c.threads = cpu_threads(me);
+  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) { s.control.post(control_note{event_in{{job, e, {}}}}); };
+  c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
+  c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) { s.route.send(node, std::move(e)); };
+  return c;
+}
+
+}  // namespace
+
+struct control_plane::impl {
+  shared s;
+
+  net::expected<void> make_transports() {
+    auto data = tcp_options_of(s.options);
+    auto control = data;
+    control.operators = true;
+    control.max_frame = max_message;
+    control.window = 16 << 20;
+    control.pool_keep = 4 << 20;
+    auto on_data = callbacks_of(s, true);
+    on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
+    auto on_control = callbacks_of(s, false);
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, peer, std::move(f)); };
+    auto d = net::make_tcp_transport(std::move(data), std::move(on_data));
+    if (!d) return d.error();
+    auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
+    if (!c) return c.error();
+    s.data_net = std::move(*d);
+    s.control_net = std::move(*c);
+    return {};
+  }
+
+  net::expected<void> start(const node_spec& me) {
+    if (auto made = make_transports(); !made) return made;
+    auto config = host_config_of(s, me);
+    config.dev = make_cpu_device();
+    if (!config.dev) return net::error{"no_device", "this machine has no usable CPU device"};
+    s.dev = config.dev;
+    s.numerics = config.dev->numerics_id();
+    s.host = std::make_unique<node_host>(std::move(config));
+    s.route.attach(s.data_net.get(), s.host.get());
+    auto& system = s.host->system();
+    s.repl.open(spawn_repl(system, s));
+    s.keep.open(spawn_keeper(system, s));
+    s.exchange.open(spawn_exchange(system, s));
+    s.control.open(spawn_control(system, s));
+    auto where = net::parse_address(me.address);
+    if (!where) return where.error();
+    auto data = s.data_net->listen({where->host, 0});
+    if (!data) return data.error();
+    s.ports.data = *data;
+    auto control = s.control_net->listen(*where);
+    if (!control) return control.error();
+    s.ports.control = *control;
+    s.control.post(control_note{listening_in{}});
+    return {};
+  }
+
+  ~impl() {
+    if (s.control_net) s.control_net->close();
+    if (s.data_net) s.data_net->close();
+    for (auto* who : {&s.control, &s.repl, &s.keep, &s.exchange}) who->close();
+    s.host.reset();
+  }
+};
+
+control_plane::control_plane(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
+control_plane::~control_plane() = default;
+
+net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_options o) {
+  auto p = std::make_unique<impl>();
+  p->s.options = std::move(o);
+  auto& options = p->s.options;
+  const auto* me = node_named(options.cluster, options.node);
+  if (!me) return net::error{"unknown_node", "the cluster file has no node named " + options.node};
+  const auto where = coordinator_of(options.cluster);
+  const auto at = net::parse_address(where.address);
+  if (!at) return net::error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a sound address"};
+  p->s.coordinator = where.node;
+  p->s.coordinator_at = *at;
+  try {
+    if (auto started = p->start(*me); !started) return started.error();
+  } catch (const std::exception& e) {
+    return net::error{"cannot_start", e.what()};
+  }
+  return std::unique_ptr<control_plane>(new control_plane(std::move(p)));
+}
+
+listening_ports control_plane::ports() const { return impl_->s.ports; }
+void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
+void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
+
+}  // namespace troupe

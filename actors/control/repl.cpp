@@ -1,0 +1,145 @@
+// The REPL actor of a daemon: detached, so that it never waits for a core that trains; answers from what has been published. What
+// only the coordinator's daemon knows (jobs, nodes) is asked there, with a deadline, and answered to whoever asked here.
+#include <algorithm>
+#include <array>
+
+#include "actors/control/actors.hpp"
+#include "actors/repl/repl.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto relay_within = 5s;
+constexpr auto relay_submit_within = 65s;  // the job's data are opened
+
+struct look_after_relays {};
+
+class daemon_backend final : public repl_backend {
+ public:
+  explicit daemon_backend(shared& s) : s_(s) {}
+
+  repl_view view() const override {
+    auto v = s_.published.get();
+    for (auto& r : s_.host->published()) v.roles.push_back({s_.options.node, std::move(r)});
+    v.dropped = s_.host->counts();
+    return v;
+  }
+  const repl_events& events() const override { return s_.said; }
+  std::string tell(std::uint32_t job, const command& c) override {
+    s_.control.post(control_note{tell_in{job, c}});
+    return {};
+  }
+  std::string submit(const repl_submission& what, std::uint32_t&) override {
+    submission = job_text{what.file, what.text, what.overrides};
+    return {};
+  }
+  std::optional<job_text> submission;
+
+ private:
+  shared& s_;
+};
+
+}  // namespace
+}  // namespace troupe::control
+
+TROUPE_LOCAL_MESSAGE(troupe::control::look_after_relays)
+
+namespace troupe::control {
+namespace {
+
+class repl_actor final : public compat::base_actor {
+ public:
+  repl_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s) { compat::ignore_unknown(*this); }
+  const char* name() const override { return "repl"; }
+  caf::behavior make_behavior() override {
+    return {
+        [this](const ask_in& a) { guarded(a); },
+        [this](const answer_in& a) { relayed(a.what); },
+        [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
+        [this](const look_after_relays&) {
+          const auto now = std::chrono::steady_clock::now();
+          give_up([&](const relay& r) { return now >= r.deadline; }, "did not answer in time");
+          watching_ = !relays_.empty();
+          if (watching_) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
+        },
+    };
+  }
+
+ private:
+  struct relay {
+    std::string peer;
+    std::uint64_t id = 0;
+    instant deadline{};
+  };
+
+  void guarded(const ask_in& a) {
+    try {
+      if (here(a.what.line))
+        run(a);
+      else
+        pass_on(a);
+    } catch (const std::exception& e) {
+      reply(a.peer, a.what.id, {repl_reply::kind::failed, e.what()});
+    }
+  }
+
+  // Which lines this node can answer itself.
+  bool here(const std::string& line) const {
+    static constexpr std::array<std::string_view, 6> local = {"status", "roles", "queues", "waits", "help", "quit"};
+    const auto word = line.substr(0, line.find(' '));
+    return s_.coordinates() || std::find(local.begin(), local.end(), word) != local.end();
+  }
+
+  void run(const ask_in& a) {
+    daemon_backend backend(s_);
+    const auto r = repl_session(backend, a.what.json).run(a.what.line, a.what.has_text ? &a.what.text : nullptr);
+    if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
+    s_.control.post(control_note{submit_in{a.peer, a.what.id, a.what.json, std::move(*backend.submission)}});
+  }
+
+  void pass_on(const ask_in& a) {
+    ask on = a.what;
+    on.id = ++asked_;
+    if (!s_.control_net->send(s_.coordinator, to_frame(on)))
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
+    const auto within = a.what.has_text ? relay_submit_within : relay_within;
+    relays_[on.id] = {a.peer, a.what.id, std::chrono::steady_clock::now() + within};
+    if (!std::exchange(watching_, true)) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
+  }
+
+  void relayed(const answer& a) {
+    const auto found = relays_.extract(a.id);
+    if (found.empty()) return;
+    const auto& r = found.mapped();
+    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text, a.next}));
+  }
+
+  template <class Which>
+  void give_up(Which which, const char* what) {
+    for (auto at = relays_.begin(); at != relays_.end();) {
+      if (!which(at->second)) {
+        ++at;
+        continue;
+      }
+      reply(at->second.peer, at->second.id, {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " " + what});
+      at = relays_.erase(at);
+    }
+  }
+
+  void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) {
+    s_.control_net->send(peer, to_frame(answer{id, static_cast<std::uint8_t>(r.how), r.text, r.next}));
+  }
+
+  shared& s_;
+  std::map<std::uint64_t, relay> relays_;
+  std::uint64_t asked_ = 0;
+  bool watching_ = false;
+};
+
+}  // namespace
+
+caf::actor spawn_repl(caf::actor_system& system, shared& s) { return system.spawn<repl_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

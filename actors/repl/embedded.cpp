@@ -1,0 +1,176 @@
+// `troupe repl` without an address: jobs in this process, one after the other.
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "actors/embedded.hpp"
+#include "actors/repl/about.hpp"
+#include "actors/repl/repl.hpp"
+#include "ops/device.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/convolution_times.hpp"
+#include "runtime/node/node_tables.hpp"
+#include "runtime/record/checkpoint.hpp"
+
+namespace troupe {
+namespace {
+
+class embedded_backend final : public repl_backend {
+ public:
+  explicit embedded_backend(std::function<void(const std::string&)> tell_person)
+      : tell_person_(std::move(tell_person)),
+        all_(std::make_shared<const tables>(node_tables())),
+        runner_([this] { run_jobs(); }) {}
+
+  ~embedded_backend() override {
+    {
+      std::lock_guard guard(lock_);
+      closing_ = true;
+      if (running_) running_->stop();
+    }
+    changed_.notify_all();
+    runner_.join();
+  }
+
+  repl_view view() const override {
+    repl_view v;
+    v.node = "local";
+    v.up_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    std::shared_ptr<node_host> host;
+    {
+      std::lock_guard guard(lock_);
+      v.jobs.assign(rows_.begin(), rows_.end());
+      if (running_) host = running_->host();
+    }
+    if (!host) return v;
+    for (auto& r : host->published()) v.roles.push_back({v.node, std::move(r)});
+    v.dropped = host->counts();
+    return v;
+  }
+
+  const repl_events& events() const override { return events_; }
+
+  std::string tell(std::uint32_t job, const command& c) override {
+    std::lock_guard guard(lock_);
+    if (!running_ || job != running_id_) return "job " + std::to_string(job) + " does not run";
+    if (c.name == "stop") {
+      row(job).state = "stopping";
+      running_->stop();
+    } else {
+      running_->command(c);
+    }
+    return {};
+  }
+
+  std::string submit(const repl_submission& s, std::uint32_t& job) override {
+    const auto text_of = [](const diagnostics& bad) {
+      std::string all;
+      for (const auto& d : bad) all += (all.empty() ? "" : "\n") + d.to_string();
+      return all;
+    };
+    auto made = prepare_text({s.text, s.file, s.overrides}, all_);
+    if (const auto* bad = std::get_if<diagnostics>(&made)) return text_of(*bad);
+    auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
+    if (const auto* bad = std::get_if<diagnostics>(&settled)) return text_of(*bad);
+    auto& j = std::get<settled_convolutions>(settled).job;
+    for (const auto& w : std::get<settled_convolutions>(settled).warnings) tell_person_(w);
+    std::lock_guard guard(lock_);
+    j->id = job = static_cast<std::uint32_t>(rows_.size() + 1);
+    repl_job r;
+    r.id = job;
+    r.name = j->spec.name;
+    r.state = "queued";
+    r.last_step = j->last_step;
+    r.about = std::make_shared<const repl_about>(about_job(*j));
+    rows_.push_back(std::move(r));
+    waiting_.push_back(std::move(j));
+    changed_.notify_all();
+    return {};
+  }
+
+ private:
+  repl_job& row(std::uint32_t job) { return rows_[job - 1]; }
+
+  void run_jobs() {
+    for (;;) {
+      std::shared_ptr<prepared_job> j;
+      {
+        std::unique_lock guard(lock_);
+        changed_.wait(guard, [&] { return closing_ || !waiting_.empty(); });
+        if (closing_) return;
+        j = std::move(waiting_.front());
+        waiting_.pop_front();
+        embedded_options o;
+        o.dev = dev_;
+        o.on_event = [this, id = j->id](const event_effect& e) { hear(id, e); };
+        o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
+        running_ = std::make_unique<embedded_run>(j, std::move(o));
+        running_id_ = j->id;
+        row(j->id).state = "running";
+      }
+      const auto result = running_->run();
+      finish(j->id, result);
+    }
+  }
+
+  void finish(std::uint32_t id, const embedded_result& result) {
+    std::string line = "job " + std::to_string(id) + " ";
+    {
+      std::lock_guard guard(lock_);
+      auto& r = row(id);
+      r.state = !result.ok ? "failed" : result.stopped ? "stopped" : "done";
+      r.message = result.error;
+      r.weights_sha256 = result.weights_sha256;
+      r.step = result.step;
+      line += r.state + (result.error.empty() ? "" : ": " + result.error);
+      running_.reset();
+    }
+    tell_person_(line);
+  }
+
+  void hear(std::uint32_t id, const event_effect& e) {
+    events_.put(id, e);
+    std::lock_guard guard(lock_);
+    auto& r = row(id);
+    r.step = e.step;
+    for (const auto& [name, value] : e.values) {
+      if (e.kind == "step" && name == "loss") r.loss = value;
+      if (e.kind == "step" && name == "examples_per_s") r.examples_per_s = value;
+      if (e.kind == "eval" && name == "accuracy") r.accuracy = value;
+    }
+    if (e.kind == "paused") r.state = "paused";
+    if (e.kind == "resumed") r.state = "running";
+  }
+
+  // A checkpoint lands beside where the REPL was started, under the job's name.
+  void keep(const prepared_job& j, const store_effect& s) {
+    if (s.what != "checkpoint") return;
+    const auto file = j.spec.name + ".checkpoint.safetensors";
+    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, convolutions_to_keep(j)};
+    const auto wrong = write_checkpoint(file, c);
+    tell_person_(wrong ? wrong->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
+  }
+
+  std::function<void(const std::string&)> tell_person_;
+  std::shared_ptr<const tables> all_;
+  const std::shared_ptr<device> dev_ = make_cpu_device();
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  repl_events events_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<repl_job> rows_;  // job n is row n - 1
+  std::deque<std::shared_ptr<prepared_job>> waiting_;
+  std::unique_ptr<embedded_run> running_;
+  std::uint32_t running_id_ = 0;
+  bool closing_ = false;
+  std::thread runner_;  // last: it uses everything above
+};
+
+}  // namespace
+
+std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person) {
+  return std::make_unique<embedded_backend>(std::move(tell_person));
+}
+
+}  // namespace troupe

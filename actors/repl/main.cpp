@@ -1,0 +1,81 @@
+// `troupe repl`: which daemon, and how its lines come in.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "actors/repl/repl.hpp"
+#include "actors/repl/tables.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+
+namespace troupe {
+namespace {
+
+struct arguments {
+  std::string address, tls, cluster, node;
+  repl_options repl;
+};
+
+// The daemon that the arguments mean; `error` otherwise.
+cluster_address target_of(const arguments& a, std::string& error) {
+  if (a.cluster.empty()) {
+    if (a.tls.empty()) error = "which certificates? --tls DIR names their folder, --cluster FILE a cluster file that does";
+    return {{}, a.tls, a.address.empty() ? "127.0.0.1:7701" : a.address, {}};
+  }
+  auto read = read_cluster_file(a.cluster);
+  if (const auto* bad = std::get_if<diagnostics>(&read)) {
+    for (const auto& d : *bad) error += (error.empty() ? "" : "\n") + d.to_string();
+    return {};
+  }
+  const auto& c = std::get<cluster_spec>(read);
+  auto where = coordinator_of(c);
+  std::vector<std::string> names;
+  for (const auto& n : c.nodes) {
+    names.push_back(n.name);
+    if (n.name == a.node || (a.node.empty() && n.address == a.address)) where = {c.name, c.tls_dir, n.address, n.name};
+  }
+  if (!a.node.empty() && where.node != a.node)
+    error = a.cluster + " has no node " + in_quotes(a.node) + did_you_mean(a.node, names);
+  if (a.node.empty() && !a.address.empty() && where.address != a.address) where = {c.name, c.tls_dir, a.address, {}};
+  if (!a.tls.empty()) where.tls_dir = a.tls;
+  return where;
+}
+
+}  // namespace
+
+int repl_main(const std::vector<std::string>& given) {
+  arguments a;
+  CLI::App app("Without an address: jobs in this process. With one: the REPL of a daemon. `help` lists what can be asked.",
+               "troupe repl");
+  app.add_option("address", a.address, "HOST:PORT of the daemon");
+  app.add_option("--tls", a.tls, "folder with ca.pem, client.pem and client.key");
+  app.add_option("--cluster", a.cluster,
+                 "cluster file: names the certificates, and the coordinator's daemon unless --node is given");
+  app.add_option("--node", a.node, "which node of the cluster file");
+  auto* commands = app.add_option("-c", a.repl.commands, "commands, separated by ';'");
+  app.add_flag("--json", a.repl.json, "one JSON object a line");
+  try {
+    app.parse(std::vector<std::string>(given.rbegin(), given.rend()));
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  a.repl.has_commands = commands->count() > 0;
+  std::string error;
+  const auto fail = [&](int code) {
+    auto* where = a.repl.json ? stdout : stderr;
+    std::fprintf(where, "%s\n", repl_error_text(a.repl.json, error).c_str());
+    return code;
+  };
+  if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
+    const auto here = make_embedded_backend([&](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+    repl_session session(*here, a.repl.json);
+    return run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl);
+  }
+  const auto where = target_of(a, error);
+  if (!error.empty()) return fail(2);
+  const auto lines = connect_repl(where, a.repl.json, std::chrono::seconds(8), error);
+  if (!lines) return fail(1);
+  return run_repl(lines, a.repl);
+}
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+// Lines for the REPL actor of a daemon.
+#include <fstream>
+
+#include "actors/control/client_link.hpp"
+#include "actors/repl/tables.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using kind = repl_reply::kind;
+
+class remote_lines {
+ public:
+  remote_lines(cluster_address where, bool json) : where_(std::move(where)), json_(json) {}
+
+  std::string connect(std::chrono::milliseconds within) {
+    auto made = client_link::open(where_, within);
+    if (!made) return made.error().message;
+    link_ = std::move(*made);
+    return {};
+  }
+
+  repl_reply run(const std::string& line, const std::string* text) {
+    control::ask a{++asked_, json_, false, line, {}};
+    if (text) {
+      a.has_text = true;
+      a.text = *text;
+    } else if (const auto file = submitted_file(line); !file.empty()) {
+      std::string error;
+      if (!read_submission(file, a.text, error)) return {kind::failed, repl_error_text(json_, error)};
+      a.has_text = true;
+    }
+    // A daemon that was restarted is found again.
+    if (link_->lost())
+      if (const auto error = connect(3s); !error.empty()) return {kind::failed, repl_error_text(json_, error)};
+    if (!link_->send(a)) return lost();
+    const auto within = a.has_text ? 70s : 10s;  // a submission is checked, and its data opened
+    const auto deadline = std::chrono::steady_clock::now() + within;
+    while (std::chrono::steady_clock::now() < deadline) {
+      auto m = link_->receive(100ms);
+      const auto* r = m ? std::get_if<control::answer>(&*m) : nullptr;
+      if (r && r->id == a.id && r->how <= static_cast<std::uint8_t>(kind::quit))
+        return {static_cast<kind>(r->how), r->text, r->next};
+      if (link_->lost()) return lost();
+    }
+    return {kind::failed, repl_error_text(json_, link_->daemon() + " did not answer in time")};
+  }
+
+ private:
+  repl_reply lost() const {
+    return {kind::failed, repl_error_text(json_, "lost the connection to " + link_->daemon() + ": " + link_->why_lost())};
+  }
+  // `submit FILE ...`: files are read here, where the person is.
+  static std::string submitted_file(const std::string& line) {
+    const std::string word = "submit ";
+    const auto begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos || line.compare(begin, word.size(), word) != 0) return {};
+    auto at = line.find_first_not_of(" \t", begin + word.size());
+    if (at == std::string::npos) return {};
+    const char until = line[at] == '"' ? '"' : ' ';
+    if (until == '"') ++at;
+    return line.substr(at, line.find(until, at) - at);
+  }
+
+  cluster_address where_;
+  bool json_;
+  std::unique_ptr<client_link> link_;
+  std::uint64_t asked_ = 0;
+};
+
+}  // namespace
+
+repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error) {
+  auto remote = std::make_shared<remote_lines>(where, json);
+  error = remote->connect(within);
+  if (!error.empty()) return {};
+  return [remote](const std::string& line, const std::string* text) { return remote->run(line, text); };
+}
+
+}  // namespace troupe

@@ -1,0 +1,136 @@
+// The REPL: what a person may ask of and tell a running node or cluster. Free of CAF and of the terminal.
+//
+//   repl_session   one line in, one reply out; works on a `repl_backend`
+//   repl_backend   a snapshot of published state, and the few things that can be told: never asks an actor that computes
+//   repl_lines     where lines are answered: a session in this process, or the REPL actor of a daemon
+//   run_repl       the terminal (history, completion), `-c`, or a script on stdin
+//
+// Exit codes: 0, 1 a command failed or the daemon was lost, 2 wrong usage or an unknown command (scripts and -c stop there).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/control/client.hpp"
+#include "actors/repl/events.hpp"
+#include "actors/shell/node_host.hpp"
+
+namespace troupe {
+
+struct repl_about;  // repl_about.hpp
+
+struct repl_node {
+  std::string name, address, data_address;
+  std::string state;  // "up", "absent", "lost"
+  std::uint64_t incarnation = 0;
+  std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
+  double seconds = 0;                     // in that state
+};
+
+struct repl_job {
+  std::uint32_t id = 0;
+  std::string name;
+  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "failed"
+  std::uint64_t step = 0, last_step = 0;
+  double loss = 0, accuracy = -1, examples_per_s = 0;
+  std::string message;  // why it failed, or where its weights are
+  std::string weights_sha256;
+  std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
+};
+
+struct repl_role {
+  std::string node;
+  role_published what;
+};
+
+struct repl_view {
+  std::string cluster, node, coordinator;  // of whom we ask; empty cluster: embedded
+  double up_seconds = 0;
+  std::vector<repl_node> nodes;
+  std::vector<repl_job> jobs;
+  std::vector<repl_role> roles;
+  host_counts dropped;
+};
+
+struct repl_submission {
+  std::string file, text;
+  std::vector<std::string> overrides;
+};
+
+class repl_backend {
+ public:
+  virtual ~repl_backend() = default;
+  virtual repl_view view() const = 0;
+  // What the jobs of view() have said lately.
+  virtual const repl_events& events() const = 0;
+  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
+  // coordinator.
+  // `submit` leaves `job` at 0 when the answer comes later.
+  virtual std::string tell(std::uint32_t job, const command& c) = 0;
+  virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
+};
+
+struct repl_reply {
+  enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
+  kind how = kind::ok;
+  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
+  std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
+};
+constexpr std::chrono::milliseconds repl_ask_every{50};
+
+class repl_session {
+ public:
+  repl_session(repl_backend& backend, bool json) : backend_(backend), json_(json) {}
+  // `text` is a file's text for `submit FILE`, when the caller has read it already.
+  repl_reply run(const std::string& line, const std::string* text = nullptr);
+
+ private:
+  repl_backend& backend_;
+  bool json_;
+};
+
+struct repl_command_help {
+  std::string name, arguments, doc;
+};
+const std::vector<repl_command_help>& repl_commands();
+// What `submit` says once the job has been checked.
+repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages);
+
+// Answers one line; `text` as above. A remote one has a deadline and answers kind::failed after it.
+using repl_lines = std::function<repl_reply(const std::string& line, const std::string* text)>;
+
+// Asks a line and whatever its replies say must be asked next. `show` gets every reply with a text; the last one is returned.
+// `go_on` is called between two askings: it waits a little, and ends the matter when it returns false.
+repl_reply run_line(const repl_lines& lines, const std::string& line, const std::string* text,
+                    const std::function<void(const repl_reply&)>& show, const std::function<bool()>& go_on);
+
+// A job that runs embedded in this process: published state of `host`, with `jobs` supplied by whoever runs them, who puts what they
+// say into `events`.
+std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs,
+                                                 std::shared_ptr<const repl_events> events);
+
+// Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
+// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends; any thread.
+std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person);
+
+// The REPL actor of a daemon. An empty function and `error` when it cannot be reached.
+repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error);
+
+struct repl_options {
+  std::string prompt = "troupe> ";
+  std::string commands;  // -c "cmd; cmd"; empty: terminal or stdin
+  bool has_commands = false;
+  bool json = false;
+};
+// Reads and answers lines until the end of input, `quit`, or (not at a terminal) the first that fails. Returns the exit code.
+int run_repl(const repl_lines& lines, const repl_options& o);
+
+// `troupe repl [HOST:PORT] [--tls DIR] [--cluster FILE] [--node N] [-c "cmd; cmd"] [--json]`: parses what follows `repl`.
+int repl_main(const std::vector<std::string>& arguments);
+
+}  // namespace troupe

@@ -1,0 +1,187 @@
+#include "actors/repl/tables.hpp"
+
+#include "actors/repl/columns.hpp"
+
+namespace troupe {
+
+using namespace repl_text;
+
+namespace {
+
+json_object object_of(const repl_job& j) {
+  json_object o{{"job", j.id}, {"name", j.name}, {"state", j.state}, {"step", j.step}, {"last_step", j.last_step}};
+  if (j.step > 0) {
+    o["loss"] = j.loss;
+    o["examples_per_s"] = j.examples_per_s;
+  }
+  if (j.accuracy >= 0) o["accuracy"] = j.accuracy;
+  if (!j.message.empty()) o["message"] = j.message;
+  if (!j.weights_sha256.empty()) o["weights_sha256"] = j.weights_sha256;
+  return o;
+}
+
+const repl_job* current(const repl_view& v) {
+  const repl_job* found = nullptr;
+  for (const auto& j : v.jobs)
+    if (j.state != "queued" && j.state != "checking" &&
+        (!found || found->state == "done" || found->state == "failed" || found->state == "stopped"))
+      found = &j;
+  return found;
+}
+
+std::string progress(const repl_job& j) {
+  auto text = "job " + number(j.id) + " (" + j.name + ") " + j.state + ", step " + number(j.step);
+  if (j.last_step > 0) text += " of " + number(j.last_step);
+  if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
+  if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
+  if (!j.message.empty()) text += ": " + j.message;
+  return text;
+}
+
+}  // namespace
+
+std::string repl_status_text(bool json, const repl_view& v) {
+  std::size_t up = 0;
+  for (const auto& n : v.nodes) up += n.state == "up" ? 1 : 0;
+  const auto* j = current(v);
+  if (json) {
+    json_object o{{"command", "status"}, {"cluster", v.cluster}, {"node", v.node}, {"coordinator", v.coordinator}};
+    o["up_seconds"] = v.up_seconds;
+    if (!v.nodes.empty()) {
+      o["nodes_up"] = up;
+      o["nodes"] = v.nodes.size();
+    }
+    o["roles"] = v.roles.size();
+    o["dropped"] = {{"unknown_job", v.dropped.unknown_job},
+                    {"unknown_role", v.dropped.unknown_role},
+                    {"old_incarnation", v.dropped.old_incarnation},
+                    {"to_failed", v.dropped.to_failed}};
+    if (j) o["job"] = object_of(*j);
+    return line_of(o);
+  }
+  std::string text =
+      v.cluster.empty() ? "embedded" : "node " + v.node + " of cluster " + v.cluster + ", coordinated by " + v.coordinator;
+  text += ", up " + number(v.up_seconds, "%.0f") + " s";
+  if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
+  text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles here");
+  return text;
+}
+
+std::string repl_nodes_text(bool json, const repl_view& v) {
+  if (json) {
+    auto list = json_object::array();
+    for (const auto& n : v.nodes)
+      list.push_back({{"name", n.name},
+                      {"state", n.state},
+                      {"address", n.address},
+                      {"data_address", n.data_address},
+                      {"seconds", n.seconds},
+                      {"tcp_in", n.tcp_in},
+                      {"tcp_out", n.tcp_out}});
+    return line_of({{"command", "nodes"}, {"nodes", list}});
+  }
+  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out"});
+  for (const auto& n : v.nodes)
+    t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out)});
+  return t.text();
+}
+
+std::string repl_roles_text(bool json, const repl_view& v) {
+  if (json) {
+    auto list = json_object::array();
+    for (const auto& r : v.roles)
+      list.push_back({{"node", r.node},
+                      {"job", r.what.job & 0xffff},
+                      {"name", r.what.name},
+                      {"step", r.what.status.step},
+                      {"version", r.what.status.version},
+                      {"messages", r.what.messages},
+                      {"busy_s", r.what.busy_seconds},
+                      {"age_s", r.what.age_seconds},
+                      {"waits_for", r.what.status.waits_for}});
+    return line_of({{"command", "roles"}, {"roles", list}});
+  }
+  columns t({"node", "role", "step", "version", "messages", "busy s", "waits for"});
+  for (const auto& r : v.roles)
+    t.add({r.node, r.what.name, number(r.what.status.step), number(r.what.status.version), number(r.what.messages),
+           number(r.what.busy_seconds, "%.2f"), r.what.status.waits_for});
+  return t.text();
+}
+
+std::string repl_queues_text(bool json, const repl_view& v) {
+  if (json) {
+    auto list = json_object::array();
+    for (const auto& r : v.roles)
+      list.push_back({{"node", r.node},
+                      {"name", r.what.name},
+                      {"queued", r.what.status.queued},
+                      {"in_flight", r.what.status.in_flight},
+                      {"credit", r.what.status.credit}});
+    return line_of({{"command", "queues"}, {"queues", list}});
+  }
+  columns t({"node", "role", "queued", "in flight", "credit"});
+  for (const auto& r : v.roles)
+    t.add({r.node, r.what.name, number(r.what.status.queued), number(r.what.status.in_flight), number(r.what.status.credit)});
+  return t.text();
+}
+
+std::string repl_waits_text(bool json, const repl_view& v) {
+  auto list = json_object::array();
+  columns t({"node", "role", "waits for"});
+  for (const auto& r : v.roles) {
+    if (r.what.status.waits_for.empty()) continue;
+    list.push_back({{"node", r.node}, {"name", r.what.name}, {"waits_for", r.what.status.waits_for}});
+    t.add({r.node, r.what.name, r.what.status.waits_for});
+  }
+  return json ? line_of({{"command", "waits"}, {"waits", list}}) : t.text();
+}
+
+std::string repl_jobs_text(bool json, const repl_view& v) {
+  if (json) {
+    auto list = json_object::array();
+    for (const auto& j : v.jobs) list.push_back(object_of(j));
+    return line_of({{"command", "jobs"}, {"jobs", list}});
+  }
+  std::string text;
+  for (const auto& j : v.jobs) text += (text.empty() ? "" : "\n") + progress(j);
+  return text.empty() ? "no jobs" : text;
+}
+
+std::string repl_help_text(bool json, const std::string& command) {
+  auto list = json_object::array();
+  columns t({"command", "does"});
+  for (const auto& c : repl_commands()) {
+    if (!command.empty() && c.name != command) continue;
+    list.push_back({{"name", c.name}, {"arguments", c.arguments}, {"doc", c.doc}});
+    t.add({c.name + (c.arguments.empty() ? "" : " " + c.arguments), c.doc});
+  }
+  return json ? line_of({{"command", "help"}, {"commands", list}}) : t.text();
+}
+
+std::string repl_error_text(bool json, const std::string& what) {
+  return json ? line_of({{"event", "error"}, {"where", "repl"}, {"message", what}}) : what;
+}
+
+std::string repl_told_text(bool json, std::uint32_t job, const command& c) {
+  if (json) {
+    json_object o{{"command", c.name}, {"job", job}};
+    if (!c.key.empty()) o["key"] = c.key, o["value"] = c.value;
+    return line_of(o);
+  }
+  return "job " + number(job) + ": " + c.name + (c.key.empty() ? "" : " " + c.key + " = " + number(c.value)) + " asked for";
+}
+
+repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages) {
+  const bool ok = job != 0;
+  std::string text;
+  if (json) {
+    if (ok) return {repl_reply::kind::ok, line_of({{"command", "submit"}, {"job", job}})};
+    for (const auto& m : messages) text += (text.empty() ? "" : "\n") + repl_error_text(true, m);
+    return {repl_reply::kind::usage, text};
+  }
+  if (ok) return {repl_reply::kind::ok, "job " + number(job) + " queued"};
+  for (const auto& m : messages) text += (text.empty() ? "" : "\n") + m;
+  return {repl_reply::kind::usage, text};
+}
+
+}  // namespace troupe

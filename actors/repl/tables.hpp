@@ -1,0 +1,30 @@
+// What the REPL's replies look like: text in columns for people, or one JSON object. Only for repl_*.cpp.
+#pragma once
+
+#include <string>
+
+#include "actors/repl/about.hpp"
+#include "actors/repl/repl.hpp"
+
+namespace troupe {
+
+std::string repl_status_text(bool json, const repl_view& v);
+std::string repl_nodes_text(bool json, const repl_view& v);
+std::string repl_roles_text(bool json, const repl_view& v);
+std::string repl_queues_text(bool json, const repl_view& v);
+std::string repl_waits_text(bool json, const repl_view& v);
+std::string repl_jobs_text(bool json, const repl_view& v);
+std::string repl_help_text(bool json, const std::string& command);  // empty: all
+std::string repl_error_text(bool json, const std::string& what);
+std::string repl_layer_text(bool json, const repl_layer& l);
+std::string repl_layers_text(bool json, const repl_about& a);
+std::string repl_staleness_text(bool json, const event_effect& e);
+std::string repl_step_text(const event_effect& e);
+std::string repl_moved_text(const event_effect& e);
+std::string repl_event_json(const event_effect& e);
+std::string repl_told_text(bool json, std::uint32_t job, const command& c);
+
+// A job file's text, at most 1 MiB. False and `error` otherwise.
+bool read_submission(const std::string& file, std::string& text, std::string& error);
+
+}  // namespace troupe

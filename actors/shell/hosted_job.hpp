@@ -1,0 +1,99 @@
+// What the actors of one job on this node share: addresses, rows of the monitor, fences, and who is still alive.
+// Written before the first message is delivered, then read without locks. Actors hold it until they end; it holds their handles.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "actors/shell/caf_compat.hpp"
+#include "actors/shell/monitor.hpp"
+#include "actors/shell/node_host.hpp"
+#include "actors/shell/param_store.hpp"
+
+namespace troupe {
+
+// Of the whole node. Outlives the actor system.
+struct node_shared {
+  host_callbacks callbacks;
+  std::shared_ptr<device> dev;
+  std::atomic<std::uint64_t> unknown_job{0}, unknown_role{0}, old_incarnation{0}, to_failed{0};
+
+  std::atomic<bool> tracing{false};
+  mutable std::mutex trace_lock;
+  std::shared_ptr<const trace_hook> hook;
+
+  void trace(const job_span& s) const {
+    std::shared_ptr<const trace_hook> h;
+    {
+      std::lock_guard guard(trace_lock);
+      h = hook;
+    }
+    if (h && *h) (*h)(s);
+  }
+};
+
+class hosted_job {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  hosted_job(node_shared& n, std::uint32_t number, std::uint32_t where, std::vector<std::uint32_t> nodes, std::uint32_t least)
+      : node(n),
+        id(number),
+        me(where),
+        first_incarnation(least),
+        node_of(std::move(nodes)),
+        handles(node_of.size()),
+        rows(node_of.size()),
+        floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
+    for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
+  }
+
+  node_shared& node;
+  const std::uint32_t id, me;
+  const std::uint32_t first_incarnation;  // of the roles of this plan; they themselves count from 0
+  const clock::time_point began = clock::now();
+  std::vector<std::uint32_t> node_of;
+  std::vector<caf::actor> handles;                 // by role; empty: not here
+  std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
+  std::atomic<bool> ended{false};
+  param_store parameters;     // of Hogwild
+  std::atomic<int> ready{0};  // sub-solvers that have a job and have not begun it
+
+  time_point now() const { return clock::now() - began; }
+
+  // Is a message of `source`'s incarnation `i` fit to be read? A newer one raises the fence.
+  bool admits(role_id source, std::uint32_t i) {
+    if (index_of(source) >= node_of.size()) return true;
+    auto& floor = floors_[index_of(source)];
+    std::uint32_t seen = floor.load(std::memory_order_relaxed);
+    if (i == seen) return true;
+    while (seen < i && !floor.compare_exchange_weak(seen, i, std::memory_order_relaxed)) {
+    }
+    return i >= seen;
+  }
+
+  void joined(unsigned count) {
+    std::lock_guard guard(lock_);
+    alive_ += count;
+  }
+  void left() {
+    std::lock_guard guard(lock_);
+    if (--alive_ == 0) gone_.notify_all();
+  }
+  void wait_until_gone() {
+    std::unique_lock guard(lock_);
+    gone_.wait(guard, [this] { return alive_ == 0; });
+  }
+
+ private:
+  std::unique_ptr<std::atomic<std::uint32_t>[]> floors_;
+  std::mutex lock_;
+  std::condition_variable gone_;
+  unsigned alive_ = 0;
+};
+
+}  // namespace troupe

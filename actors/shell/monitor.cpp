@@ -1,0 +1,45 @@
+#include "actors/shell/monitor.hpp"
+
+namespace troupe {
+
+void monitor_row::put(role_status s, std::uint64_t messages, duration busy, clock::time_point now) {
+  dirty_.store(false, std::memory_order_relaxed);
+  std::lock_guard guard(lock_);
+  last_.status = std::move(s);
+  last_.messages = messages;
+  last_.busy_seconds = std::chrono::duration<double>(busy).count();
+  at_ = now;
+}
+
+role_published monitor_row::get(clock::time_point now) const {
+  std::lock_guard guard(lock_);
+  role_published p = last_;
+  p.age_seconds = std::chrono::duration<double>(now - at_).count();
+  return p;
+}
+
+bool monitor_row::wants_waking() {
+  return dirty_.load(std::memory_order_relaxed) && !woken_.exchange(true, std::memory_order_relaxed);
+}
+
+monitor_thread::monitor_thread(std::function<void()> sweep) : sweep_(std::move(sweep)) {
+  thread_ = std::thread([this] {
+    std::unique_lock guard(lock_);
+    while (!wake_.wait_for(guard, publish_every, [this] { return stop_; })) {
+      guard.unlock();
+      sweep_();
+      guard.lock();
+    }
+  });
+}
+
+monitor_thread::~monitor_thread() {
+  {
+    std::lock_guard guard(lock_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+}  // namespace troupe

@@ -1,0 +1,61 @@
+// What roles last said about themselves, readable at any time: a table of small locks, because a reader (REPL, page) must never
+// wait for a scheduler thread that computes. A role writes its own row at most every `publish_every`; the monitor's own thread
+// wakes roles whose row is out of date but which get no messages any more.
+// Threads: a row is written by its role, read by anybody; each holds the lock for one copy of a role_status.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "actors/shell/node_host.hpp"
+
+namespace troupe {
+
+constexpr std::chrono::milliseconds publish_every{50};
+
+class monitor_row {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  void name(std::uint32_t job_id, role_id id, std::string text) {
+    last_.job = job_id;
+    last_.id = id;
+    last_.name = std::move(text);
+  }
+  void put(role_status s, std::uint64_t messages, duration busy, clock::time_point now);
+  role_published get(clock::time_point now) const;
+
+  // Role: something changed since put(). Monitor: is it time to wake the role? True at most once until the next answered().
+  void touched() { dirty_.store(true, std::memory_order_relaxed); }
+  bool wants_waking();
+  void answered() { woken_.store(false, std::memory_order_relaxed); }
+
+ private:
+  mutable std::mutex lock_;
+  role_published last_;
+  clock::time_point at_ = clock::now();
+  std::atomic<bool> dirty_{false};
+  std::atomic<bool> woken_{false};
+};
+
+// Calls `sweep` every publish_every from its own thread.
+class monitor_thread {
+ public:
+  explicit monitor_thread(std::function<void()> sweep);
+  ~monitor_thread();
+  monitor_thread(const monitor_thread&) = delete;
+  monitor_thread& operator=(const monitor_thread&) = delete;
+
+ private:
+  std::function<void()> sweep_;
+  std::mutex lock_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe

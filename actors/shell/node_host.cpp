@@ -1,0 +1,156 @@
+#include "actors/shell/node_host.hpp"
+
+#include <algorithm>
+#include <map>
+#include <shared_mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "actors/shell/shell.hpp"
+#include "ops/device.hpp"
+
+namespace troupe {
+namespace {
+
+struct system_config : caf::actor_system_config {
+  explicit system_config(const host_config& c) {
+    compat::set_scheduler(*this, c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()));
+    if (c.configure) c.configure(*this);
+  }
+};
+
+}  // namespace
+
+struct node_host::impl {
+  explicit impl(host_config& c) : config(c), system(config), monitor([this] { wake_stale(); }) {
+    shared.callbacks = std::move(c.callbacks);
+    shared.dev = c.dev ? std::move(c.dev) : std::shared_ptr<device>(make_cpu_device());
+    if (!shared.dev) throw std::runtime_error("node_host: no CPU device");
+  }
+
+  std::shared_ptr<hosted_job> find(std::uint32_t job_id) const {
+    std::shared_lock guard(lock);
+    const auto i = jobs.find(job_id);
+    return i == jobs.end() ? nullptr : i->second;
+  }
+
+  std::vector<std::shared_ptr<hosted_job>> all() const {
+    std::vector<std::shared_ptr<hosted_job>> v;
+    std::shared_lock guard(lock);
+    v.reserve(jobs.size());
+    for (const auto& [id, j] : jobs) v.push_back(j);
+    return v;
+  }
+
+  // Monitor thread: roles that changed since they last published and may have nothing more to do.
+  void wake_stale() const {
+    for (const auto& j : all()) {
+      if (j->ended.load(std::memory_order_relaxed)) continue;
+      for (std::size_t r = 0; r < j->rows.size(); ++r) {
+        if (j->rows[r] && j->rows[r]->wants_waking()) compat::post(j->handles[r], publish_now{});
+      }
+    }
+  }
+
+  node_shared shared;  // outlives the system
+  mutable std::shared_mutex lock;
+  std::map<std::uint32_t, std::shared_ptr<hosted_job>> jobs;
+  system_config config;
+  caf::actor_system system;
+  monitor_thread monitor;  // first to go
+};
+
+node_host::node_host(host_config c) : impl_(std::make_unique<impl>(c)) {}
+
+node_host::~node_host() {
+  for (const auto& j : impl_->all()) end(j->id);
+}
+
+void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
+                      std::uint32_t least) {
+  auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
+  for (const seat& s : seats) {
+    const auto i = index_of(s.id);
+    if (i >= j->node_of.size() || j->node_of[i] != me || j->rows[i] || !s.value) {
+      throw std::invalid_argument("node_host: role " + s.name + " has no place in job " + std::to_string(job_id));
+    }
+    j->rows[i] = std::make_unique<monitor_row>();
+    j->rows[i]->name(job_id, s.id, s.name);
+    j->admits(s.id, s.incarnation);
+    j->joined(s.slots > 1 ? 1 + s.slots : 1);
+  }
+  std::unique_lock guard(impl_->lock);
+  if (impl_->jobs.contains(job_id)) throw std::invalid_argument("node_host: job " + std::to_string(job_id) + " is here already");
+  for (seat& s : seats) {
+    const auto i = index_of(s.id);
+    j->handles[i] = impl_->system.spawn<role_actor>(j, std::move(s));
+  }
+  impl_->jobs.emplace(job_id, std::move(j));
+}
+
+void node_host::deliver(envelope e) {
+  const auto j = impl_->find(e.h.job);
+  if (!j || j->ended.load(std::memory_order_relaxed)) {
+    impl_->shared.unknown_job.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  const std::uint32_t to = index_of(e.h.dst);
+  if (to >= j->handles.size() || !j->handles[to]) {
+    impl_->shared.unknown_role.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  freeze(e);
+  compat::post(j->handles[to], std::move(e));
+}
+
+void node_host::command(std::uint32_t job_id, troupe::command c) {
+  envelope e;
+  e.h.job = job_id;
+  e.h.dst = role_id{0};
+  e.body = std::move(c);
+  deliver(std::move(e));
+}
+
+void node_host::fence(std::uint32_t job_id, role_id source, std::uint32_t incarnation) {
+  if (const auto j = impl_->find(job_id)) j->admits(source, incarnation);
+}
+
+void node_host::end(std::uint32_t job_id) {
+  const auto j = impl_->find(job_id);
+  if (!j) return;
+  if (!j->ended.exchange(true)) {
+    for (const auto& h : j->handles) compat::ask_to_exit(h);
+  }
+  j->wait_until_gone();
+  std::unique_lock guard(impl_->lock);
+  const auto i = impl_->jobs.find(job_id);
+  if (i != impl_->jobs.end() && i->second == j) impl_->jobs.erase(i);
+}
+
+std::vector<role_published> node_host::published() const {
+  std::vector<role_published> v;
+  const auto now = monitor_row::clock::now();
+  for (const auto& j : impl_->all()) {
+    for (const auto& row : j->rows) {
+      if (row) v.push_back(row->get(now));
+    }
+  }
+  return v;
+}
+
+host_counts node_host::counts() const {
+  const node_shared& s = impl_->shared;
+  return {s.unknown_job, s.unknown_role, s.old_incarnation, s.to_failed};
+}
+
+void node_host::trace(trace_hook hook) {
+  node_shared& s = impl_->shared;
+  const bool on = static_cast<bool>(hook);
+  std::lock_guard guard(s.trace_lock);
+  s.hook = std::make_shared<const trace_hook>(std::move(hook));
+  s.tracing.store(on, std::memory_order_relaxed);
+}
+
+caf::actor_system& node_host::system() { return impl_->system; }
+
+}  // namespace troupe

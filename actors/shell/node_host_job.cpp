@@ -1,0 +1,30 @@
+// Roles of a prepared job: apart from node_host.cpp, so that whoever seats roles of their own need not link the job.
+#include <algorithm>
+
+#include "actors/shell/node_host.hpp"
+#include "runtime/job/job.hpp"
+
+namespace troupe {
+
+void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) {
+  std::vector<seat> seats;
+  std::vector<std::uint32_t> node_of;
+  // In lock step and on one node: elsewhere others would wait for what is put off.
+  const bool alone = std::all_of(j->plan.roles.begin(), j->plan.roles.end(), [&](const role_plan& r) { return r.node == me; });
+  const bool patient = alone && j->all->modes.find(j->spec.train.sync.kind)->lockstep;
+  for (const role_plan& r : j->plan.roles) {
+    node_of.push_back(r.node);
+    if (r.node != me) continue;
+    seat s;
+    s.id = r.id;
+    s.name = r.name;
+    s.slots = r.tester ? 1 : r.slots;
+    s.value = make_role(j, r.id);
+    s.incarnation = leg;
+    s.gives_way = patient && (r.kind == role_kind::worker || r.kind == role_kind::shard);
+    seats.push_back(std::move(s));
+  }
+  spawn(job_id, std::move(seats), std::move(node_of), me, leg);
+}
+
+}  // namespace troupe

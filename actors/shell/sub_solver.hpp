@@ -1,0 +1,65 @@
+// A sub-solver: runs the jobs of one slot of a stage, one after the other, and answers each.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "actors/shell/exception_text.hpp"
+#include "actors/shell/hosted_job.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+// Role actor -> sub-solver. `owner` keeps the role alive while its job runs: a job may use what the role owns.
+struct job_request {
+  run_effect run;
+  std::shared_ptr<const role> owner;
+};
+
+// Sub-solver -> role actor.
+struct job_answer {
+  std::uint64_t token = 0;
+  time_point begin{}, end{};
+  std::string error;  // of the exception that ended it; empty: done
+};
+
+// Runs `r` now, on this thread; reports it to a trace. Never throws.
+job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const run_effect& r);
+
+// The jobs that a sub-solver has been given and has not finished; kept so that hosted_job::ready is right. Any thread.
+class solver_queue {
+ public:
+  void given(hosted_job& j) {
+    if (count_.fetch_add(1, std::memory_order_relaxed) == 0) j.ready.fetch_add(1, std::memory_order_relaxed);
+  }
+  void begun(hosted_job& j) { j.ready.fetch_sub(1, std::memory_order_relaxed); }
+  void finished(hosted_job& j) {
+    if (count_.fetch_sub(1, std::memory_order_relaxed) > 1) j.ready.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<int> count_{0};
+};
+
+class sub_solver final : public compat::base_actor {
+ public:
+  // `queue` is the owner's.
+  sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
+             std::string name);
+  caf::behavior make_behavior() override;
+  bool cleanup(caf::error&& reason, caf::execution_unit* where) override;
+  const char* name() const override { return "sub_solver"; }
+
+ private:
+  std::shared_ptr<hosted_job> job_;
+  caf::actor owner_;
+  solver_queue& queue_;
+  role_id id_;
+  std::string role_name_;
+};
+
+}  // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::job_request)
+TROUPE_LOCAL_MESSAGE(troupe::job_answer)

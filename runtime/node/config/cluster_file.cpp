@@ -1,0 +1,185 @@
+#include "runtime/node/config/cluster_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/device_names.hpp"
+#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/plugin_list.hpp"
+#include "runtime/node/config/table_reader.hpp"
+#include "runtime/node/net/transport.hpp"
+
+namespace troupe {
+namespace {
+
+const std::vector<std::string> node_roles{"coordinator", "worker", "server", "data", "tester"};
+
+bool host_name(const std::string& h) {
+  const auto plain = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  return !h.empty() && h.size() <= 253 && h.front() != '.' && h.front() != '-' && h.find("..") == std::string::npos &&
+         std::all_of(h.begin(), h.end(), plain);
+}
+
+// Numbers and dots only: must then be four numbers below 256.
+bool bad_ipv4(const std::string& h) {
+  if (h.find_first_not_of("0123456789.") != std::string::npos) return false;
+  int parts = 0;
+  for (std::size_t at = 0; at <= h.size(); ++parts) {
+    const auto dot = std::min(h.find('.', at), h.size());
+    int n = -1;
+    const auto [end, ec] = std::from_chars(h.data() + at, h.data() + dot, n);
+    if (ec != std::errc() || end != h.data() + dot || n > 255) return true;
+    at = dot + 1;
+  }
+  return parts != 4;
+}
+
+bool ipv6(const std::string& h) {
+  return h.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos && std::count(h.begin(), h.end(), ':') >= 2;
+}
+
+class cluster_reader {
+ public:
+  cluster_reader(const document_table& root, const std::string& file) : root_(root, "", {file, 1, 1}, errors_) {
+    spec_.file = file;
+  }
+
+  std::variant<cluster_spec, diagnostics> read() {
+    spec_.plugins = take_plugins(root_, spec_.file);
+    read_cluster();
+    read_nodes();
+    root_.finish();
+    std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
+      return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+    });
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(spec_);
+  }
+
+ private:
+  void read_cluster() {
+    if (!root_.take("cluster")) return root_.error("cluster", "there is no [cluster] table");
+    auto r = root_.table("cluster", "[cluster]");
+    if (!r) return;
+    if (!r->take("name")) r->error("name", "it needs a name");
+    if (r->text("name", spec_.name)) check_name(*r, spec_.name);
+    if (!r->take("tls")) {
+      r->error("tls", "there is no [cluster.tls] table; nodes talk over TLS only: `troupe init-cluster` makes the certificates");
+    } else if (auto t = r->table("tls", "[cluster.tls]")) {
+      std::string dir;
+      if (!t->take("dir")) t->error("dir", "it needs dir, the folder of the certificates");
+      if (t->text("dir", dir)) {
+        if (dir.empty()) t->error("dir", "an empty folder name");
+        spec_.tls_dir = beside(spec_.file, dir);
+      }
+      t->finish();
+    }
+    r->finish();
+  }
+
+  static void check_name(table_reader& r, const std::string& name) {
+    const auto odd = [](unsigned char c) { return c <= 0x20 || c == 0x7f || c == '/' || c == ':'; };
+    if (name.empty() || std::any_of(name.begin(), name.end(), odd))
+      r.error("name", "bad name " + in_quotes(name) + ": a name has no spaces, '/', ':' or control characters");
+  }
+
+  void read_nodes() {
+    const auto* v = root_.take("node");
+    const auto* list = v ? v->array() : nullptr;
+    const auto is_table = [](const document_value& e) { return e.table() != nullptr; };
+    if (!list || list->empty() || !std::all_of(list->begin(), list->end(), is_table))
+      return root_.error("node", "the cluster has no nodes: add [[node]] tables");
+    for (const auto& e : *list) {
+      node_spec n;
+      n.at = e.at;
+      table_reader r(*e.table(), "a node", n.at, errors_);
+      read_node(r, n);
+      spec_.nodes.push_back(std::move(n));
+    }
+    check_roles(root_.at("node"));
+  }
+
+  void read_node(table_reader& r, node_spec& n) {
+    if (!r.take("name")) {
+      r.error("name", "it needs a name");
+    } else if (r.text("name", n.name)) {
+      r.rename("node " + in_quotes(n.name));
+      check_name(r, n.name);
+      once(r, "name", n.name, names_);
+    }
+    if (!r.take("address"))
+      r.error("address", "it needs an address, as in address = \"127.0.0.1:7701\"");
+    else if (r.text("address", n.address))
+      check_address(r, n.address);
+    if (r.texts("devices", n.devices)) check_devices(r, n.devices);
+    if (r.texts("roles", n.roles)) check_role_names(r, n.roles);
+    r.bytes("memory_limit", n.memory_limit);
+    r.finish();
+  }
+
+  // A word that may stand in one place only.
+  void once(table_reader& r, const char* key, const std::string& word, std::map<std::string, source_position>& seen) {
+    const auto [first, fresh] = seen.try_emplace(word, r.at(key));
+    if (!fresh)
+      r.error(key, std::string("the ") + key + " " + in_quotes(word) + " is taken already, at " + first->second.to_string());
+  }
+
+  void check_address(table_reader& r, const std::string& address) {
+    const auto a = net::parse_address(address);
+    const bool good = a && (a->host.find(':') != std::string::npos ? ipv6(a->host) : host_name(a->host) && !bad_ipv4(a->host));
+    if (!good)
+      return r.error("address",
+                     "bad address " + in_quotes(address) + ": write host:port, as in \"127.0.0.1:7701\", with a port up to 65535");
+    if (a->host == "0.0.0.0" || a->host == "::")
+      return r.error("address", "the address " + in_quotes(address) +
+                                    " means every interface: name the one that the others reach this node by");
+    if (a->port != 0) once(r, "address", address, addresses_);  // port 0: any free port
+  }
+
+  void check_role_names(table_reader& r, const std::vector<std::string>& roles) {
+    if (roles.empty()) r.error("roles", "an empty list of roles");
+    std::set<std::string> seen;
+    for (const auto& role : roles) {
+      if (std::find(node_roles.begin(), node_roles.end(), role) == node_roles.end())
+        r.error("roles",
+                "unknown role " + in_quotes(role) + did_you_mean(role, node_roles) + " (there is: " + joined(node_roles) + ")");
+      else if (!seen.insert(role).second)
+        r.error("roles", "the role " + in_quotes(role) + " is there twice");
+    }
+  }
+
+  void check_roles(const source_position& at) {
+    for (const std::string needed : {"coordinator", "worker", "server"}) {
+      const auto has = [&](const node_spec& n) { return std::find(n.roles.begin(), n.roles.end(), needed) != n.roles.end(); };
+      if (std::none_of(spec_.nodes.begin(), spec_.nodes.end(), has))
+        errors_.push_back({at, "no node has the role " + in_quotes(needed)});
+    }
+  }
+
+  diagnostics errors_;
+  table_reader root_;
+  cluster_spec spec_;
+  std::map<std::string, source_position> names_, addresses_;
+};
+
+}  // namespace
+
+std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file) {
+  auto doc = parse_document(text, file);
+  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
+  return cluster_reader(std::get<document_table>(doc), file).read();
+}
+
+std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path) {
+  auto text = read_text(path);
+  if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
+  return parse_cluster(std::get<std::string>(text), path);
+}
+
+}  // namespace troupe

@@ -1,0 +1,156 @@
+#include "runtime/node/config/document.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+bool bare_word(std::string_view s) {
+  const auto plain = [](unsigned char c) {
+    return c > 0x20 && c != 0x7f && c != '"' && c != '\'' && c != '[' && c != ']' && c != '{' && c != '}' && c != '#' && c != '=' &&
+           c != ',';
+  };
+  return !s.empty() && std::all_of(s.begin(), s.end(), plain);
+}
+
+// The value of an override; errors go to `errors` and give nothing.
+std::variant<document_value, std::string> parse_value(const std::string& text, const std::string& where) {
+  if (text.find('\n') == std::string::npos && text.find('\0') == std::string::npos) {
+    auto parsed = parse_document("v = " + text, where);
+    if (auto* t = std::get_if<document_table>(&parsed); t && t->size() == 1 && t->front().key == "v")
+      return std::move(t->front().value);
+  }
+  if (!bare_word(text)) return "bad value " + in_quotes(text) + ": write a TOML value or a bare word";
+  if (std::holds_alternative<diagnostics>(parse_document("v = \"\"\nw = '" + text + "'", where)))
+    return "bad value " + in_quotes(text) + ": write a TOML value or a bare word";
+  document_value v;
+  v.value = text;
+  return v;
+}
+
+// Everything in an override stands at the override.
+void place(document_value& v, const source_position& at) {
+  v.at = at;
+  if (auto* a = std::get_if<document_array>(&v.value))
+    for (auto& e : *a) place(e, at);
+  if (auto* t = std::get_if<document_table>(&v.value))
+    for (auto& e : *t) {
+      e.at = at;
+      place(e.value, at);
+    }
+}
+
+std::string trimmed(const std::string& s) {
+  const auto first = s.find_first_not_of(' ');
+  return first == std::string::npos ? "" : s.substr(first, s.find_last_not_of(' ') - first + 1);
+}
+
+std::vector<std::string> split_path(const std::string& path) {
+  std::vector<std::string> parts(1);
+  for (char c : path) {
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+bool is_named(const document_value& v, const std::string& name) {
+  const auto* t = v.table();
+  const auto* e = t ? find_entry(*t, "name") : nullptr;
+  const auto* s = e ? std::get_if<std::string>(&e->value.value) : nullptr;
+  return s && *s == name;
+}
+
+// The table that path[0 .. size - 2] leads to; tables that are not there are made. Null: `error` says why not.
+document_table* descend(document_table& root, const std::vector<std::string>& path, const source_position& at, std::string& error) {
+  document_table* t = &root;
+  for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+    auto e = std::find_if(t->begin(), t->end(), [&](const document_entry& x) { return x.key == path[i]; });
+    if (e == t->end()) {
+      t->push_back({path[i], at, {document_table{}, at}});
+      e = t->end() - 1;
+    }
+    auto* value = &e->value;
+    if (auto* list = std::get_if<document_array>(&value->value); list && i + 2 < path.size()) {
+      const auto& name = path[++i];
+      auto found = std::find_if(list->begin(), list->end(), [&](const document_value& v) { return is_named(v, name); });
+      if (found == list->end()) {
+        error = "there is no " + path[i - 1] + " called " + in_quotes(name);
+        return nullptr;
+      }
+      value = &*found;
+    }
+    t = std::get_if<document_table>(&value->value);
+    if (!t) {
+      error = in_quotes(path[i]) + " is " + kind_of(*value) + ", not a table";
+      return nullptr;
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+const document_entry* find_entry(const document_table& t, std::string_view key) {
+  for (const auto& e : t)
+    if (e.key == key) return &e;
+  return nullptr;
+}
+
+const char* kind_of(const document_value& v) {
+  static constexpr const char* names[] = {"a boolean", "an integer", "a number", "a string", "a list", "a table", "a date or time"};
+  return names[v.value.index()];
+}
+
+std::variant<std::string, diagnostics> read_text(const std::string& path) {
+  const auto fail = [&](std::string why) { return diagnostics{{{path, 0, 0}, std::move(why)}}; };
+  std::error_code ec;
+  const auto status = std::filesystem::status(path, ec);
+  if (!std::filesystem::exists(status)) return fail("there is no such file");
+  if (!std::filesystem::is_regular_file(status)) return fail("this is not a regular file");
+  std::ifstream f(path, std::ios::binary);
+  if (!f) return fail("the file cannot be read");
+  std::string text(max_document_bytes + 1, '\0');
+  f.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (f.bad()) return fail("the file cannot be read");
+  text.resize(static_cast<std::size_t>(f.gcount()));
+  if (text.size() > max_document_bytes) return fail("the file is larger than 1 MiB: this is no configuration");
+  return text;
+}
+
+void apply_override(document_table& root, const std::string& override_text, diagnostics& errors) {
+  const auto shown = in_quotes(override_text);
+  const source_position at{"--set " + shown.substr(1, shown.size() - 2), 0, 0};
+  const auto fail = [&](std::string message) { errors.push_back({at, std::move(message)}); };
+  const auto equals = override_text.find('=');
+  if (equals == std::string::npos || equals == 0) return fail("an override is written key=value, as in train.finish.epochs=1");
+  const auto key = trimmed(override_text.substr(0, equals));
+  const auto path = split_path(key);
+  const auto odd = [](const std::string& part) {
+    return part.empty() ||
+           std::any_of(part.begin(), part.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f || c == '"' || c == '\''; });
+  };
+  if (path.size() > 16 || std::any_of(path.begin(), path.end(), odd)) return fail("bad key " + in_quotes(key));
+  auto value = parse_value(trimmed(override_text.substr(equals + 1)), at.file);
+  if (auto* e = std::get_if<std::string>(&value)) return fail(*e);
+  std::string error;
+  auto* t = descend(root, path, at, error);
+  if (!t) return fail(error);
+  auto& v = std::get<document_value>(value);
+  place(v, at);
+  auto old = std::find_if(t->begin(), t->end(), [&](const document_entry& x) { return x.key == path.back(); });
+  if (old != t->end()) {
+    old->at = at;
+    old->value = std::move(v);
+  } else {
+    t->push_back({path.back(), at, std::move(v)});
+  }
+}
+
+}  // namespace troupe

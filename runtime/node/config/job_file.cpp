@@ -1,0 +1,399 @@
+#include "runtime/node/config/job_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "ops/filler.hpp"
+#include "runtime/data/augment.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/device_names.hpp"
+#include "runtime/node/config/plugin_list.hpp"
+#include "runtime/node/config/table_reader.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr double no_limit = 1e300;
+constexpr std::int64_t many = 65535;  // packets, workers, shards: they travel as 16 bits
+constexpr std::int64_t most_readers = 64;
+constexpr std::int64_t int32_most = 2147483647;
+constexpr std::int64_t int64_most = INT64_MAX;
+
+class job_reader {
+ public:
+  job_reader(const document_table& root, const std::string& file, const tables& all)
+      : root_(root, "", {file, 1, 1}, errors_), all_(all) {
+    job_.file = file;
+    job_.name = std::filesystem::path(file).stem().string();
+    for (auto* at : {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.pipeline.at, &job_.topology.at})
+      *at = {file, 1, 1};
+  }
+
+  std::variant<job_spec, diagnostics> read() {
+    job_.plugins = take_plugins(root_, job_.file);
+    read_job();
+    read_data();
+    read_layers();
+    read_train();
+    read_eval();
+    read_pipeline();
+    read_topology();
+    root_.finish();
+    if (errors_.empty()) check_together();
+    std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
+      return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+    });
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(job_);
+  }
+
+ private:
+  // A top-level table whose positions go into `noted`.
+  std::optional<table_reader> section(const char* key, source_position& at, key_positions* noted, bool required) {
+    const auto* v = root_.take(key);
+    if (!v) {
+      if (required) root_.error(key, "there is no [" + std::string(key) + "] table");
+      return std::nullopt;
+    }
+    at = root_.at(key);
+    if (const auto* t = v->table()) return table_reader(*t, "[" + std::string(key) + "]", at, errors_, noted);
+    root_.error(key, in_quotes(key) + " must be a table, it is " + kind_of(*v));
+    return std::nullopt;
+  }
+
+  // `{ kind = "...", ... }`: the row that `word_key` names, and its options from whatever the caller has not taken yet.
+  template <class Registry>
+  void choose(table_reader& r, const char* word_key, const char* what, const Registry& rows, choice& into) {
+    into.at = r.at(word_key);
+    std::string word;
+    if (!r.take(word_key)) {
+      r.error(word_key, std::string("it needs a ") + word_key + " (there is: " + joined(rows.names()) + ")");
+      return r.forgive();
+    }
+    if (!r.text(word_key, word)) return r.forgive();
+    const auto* row = rows.find(word);
+    if (!row) {
+      r.error(word_key, std::string("unknown ") + what + " " + in_quotes(word) + did_you_mean(word, rows.names()) +
+                            " (there is: " + joined(rows.names()) + ")");
+      return r.forgive();
+    }
+    into.kind = word;
+    const auto before = errors_.size();
+    into.values = r.rest(row->specs);
+    if constexpr (requires { row->make(into.values); }) {
+      if (errors_.size() > before || !row->make) return;
+      try {
+        row->make(into.values);  // what the declaration cannot say: options that contradict each other
+      } catch (const option_error& e) {
+        r.error(e.key, e.what());
+      }
+    }
+  }
+
+  void read_job() {
+    auto r = section("job", job_.at, nullptr, false);
+    if (!r) return;
+    if (r->text("name", job_.name)) {
+      const auto odd = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; };
+      if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
+        r->error("name", "bad name " + in_quotes(job_.name));
+    }
+    std::int64_t seed = 0;
+    if (r->integer("seed", seed, 0, int64_most)) job_.seed = static_cast<std::uint64_t>(seed);
+    if (r->texts("devices", job_.devices)) check_devices(*r, job_.devices);
+    r->word("precision", job_.precision, {"fp32", "f64", "bf16"});
+    r->word("convolution", job_.convolution, {"rule", "measured"});
+    r->finish();
+  }
+
+  void read_data() {
+    auto r = section("data", job_.data.at, &job_.data.key_at, true);
+    if (!r) return;
+    r->integer("batch", job_.data.batch, 1, int32_most);
+    r->integer("readers", job_.data.readers, 1, most_readers);
+    if (auto a = r->table("augment", "[data.augment]")) job_.data.augment = a->rest(augmentation::specs());
+    choice source;
+    choose(*r, "source", "source", all_.sources, source);
+    job_.data.source = source.kind;
+    job_.data.values = std::move(source.values);
+  }
+
+  void read_layers() {
+    const auto* v = root_.take("layer");
+    if (!v) return root_.error("layer", "the job has no layers: add [[layer]] tables");
+    const auto* list = v->array();
+    const auto is_table = [](const document_value& e) { return e.table() != nullptr; };
+    if (!list || !std::all_of(list->begin(), list->end(), is_table))
+      return root_.error("layer", "layers are written as [[layer]] tables");
+    for (const auto& e : *list) {
+      layer_spec s;
+      s.at = e.at;
+      table_reader r(*e.table(), "a layer", s.at, errors_, &s.key_at);
+      read_layer(r, s);
+      job_.layers.push_back(std::move(s));
+    }
+  }
+
+  void read_layer(table_reader& r, layer_spec& s) {
+    if (!r.take("name"))
+      r.error("name", "it needs a name");
+    else if (r.text("name", s.name))
+      r.rename("layer " + in_quotes(s.name));
+    r.texts("inputs", s.inputs);
+    r.word("partition", s.partition, {"batch", "feature", "input", "none"});
+    r.word("phase", s.phase, {"train", "test"});
+    r.word("wire", s.wire, {"fp32", "bf16", "int8"});
+    r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
+    if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
+    r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);
+    r.texts("place", s.place);
+    if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
+    r.flag("recompute", s.recompute);
+    r.flag("gather", s.gather);
+    choice type;
+    if (!r.take("type")) {
+      r.error("type", "it needs a type, as in type = \"convolution\"");
+      return r.forgive();
+    }
+    if (!r.text("type", s.type)) return r.forgive();
+    const auto* row = all_.layers.find(s.type);
+    if (!row) {
+      r.error("type", "unknown layer type " + in_quotes(s.type) + did_you_mean(s.type, all_.layers.names()));
+      return r.forgive();
+    }
+    read_algorithm(r, *row, s);
+    const auto before = errors_.size();
+    s.values = r.rest(row->specs);
+    if (errors_.size() == before) try_to_make(r, *row, s);
+  }
+
+  // A choice of the layer's maths; it is the layer's own option where the type has one of this name.
+  void read_algorithm(table_reader& r, const layer_type& row, layer_spec& s) {
+    if (std::any_of(row.specs.begin(), row.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
+    if (r.word("algorithm", s.algorithm, {"auto"}) && s.algorithm == "auto") s.algorithm.clear();
+  }
+
+  // What the declaration cannot say (a filler's own options, options that exclude each other) is checked by the code that will use
+  // it.
+  void try_to_make(table_reader& r, const layer_type& row, const layer_spec& s) {
+    for (const auto& [key, value] : s.values.values) {
+      const auto* table = std::get_if<std::shared_ptr<options>>(&value);
+      if (!table || key.size() < 6 || key.compare(key.size() - 6, 6, "filler") != 0) continue;
+      try {
+        filler_from(**table, "constant");
+      } catch (const option_error& e) {
+        return r.error_at(position_of(s.key_at, key + "." + e.key, s.at), in_quotes(key) + ": " + e.what());
+      }
+    }
+    if (!row.make) return;
+    try {
+      row.make(s.values);
+    } catch (const option_error& e) {
+      r.error_at(position_of(s.key_at, e.key, s.at), e.what());
+    }
+  }
+
+  void read_train() {
+    auto& t = job_.train;
+    auto r = section("train", t.at, &t.key_at, true);
+    if (!r) return;
+    if (auto s = r->table("sampler", "[train.sampler]")) choose(*s, "kind", "sampler", all_.samplers, job_.data.sampler);
+    check_default("sampler", job_.data.sampler, all_.samplers);
+    if (auto d = r->table("dynamics", "[train.dynamics]")) read_dynamics(*d);
+    check_default("rule", t.rule, all_.rules);
+    check_default("schedule", t.schedule, all_.schedules);
+    r->word("algorithm", t.algorithm, {"bp", "bptt", "cd"});
+    if (auto s = r->table("sync", "[train.sync]")) {
+      if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
+      choose(*s, "mode", "mode", all_.modes, t.sync);
+    }
+    check_default("mode", t.sync, all_.modes);
+    if (auto e = r->table("exchange", "[train.exchange]")) read_exchange(*e);
+    if (auto f = r->table("finish", "[train.finish]"))
+      read_finish(*f);
+    else if (!r->take("finish"))
+      r->error("finish", "it needs finish = { ... }: say when to stop (epochs, steps, target_accuracy, patience, time)");
+    r->flag("deterministic", t.deterministic);
+    r->finish();
+  }
+
+  // What the file does not choose is the house's choice, with the row's defaults.
+  template <class Registry>
+  void check_default(const char* what, choice& c, const Registry& rows) {
+    if (!c.values.values.empty() || !errors_.empty()) return;
+    const auto* row = rows.find(c.kind);
+    if (!row) return root_.error("train", std::string("the table of ") + what + "s has no " + in_quotes(c.kind));
+    if (c.at.file.empty()) c.at = job_.train.at;
+    try {
+      c.values = check_options({}, row->specs);
+    } catch (const option_error& e) {
+      errors_.push_back({c.at, std::string(what) + " " + in_quotes(c.kind) + ": " + e.what()});
+    }
+  }
+
+  void read_dynamics(table_reader& r) {
+    auto& t = job_.train;
+    r.real("lr", t.lr, 0, no_limit);
+    r.real("decay", t.decay, 0, no_limit);
+    if (auto s = r.table("schedule", "[train.dynamics.schedule]")) {
+      if (auto w = s->table("warmup", "[train.dynamics.schedule.warmup]")) read_warmup(*w);
+      choose(*s, "kind", "schedule", all_.schedules, t.schedule);
+    }
+    if (auto c = r.table("clip", "[train.dynamics.clip]")) read_clip(*c);
+    r.word("lr_scale", t.lr_scale, {"none", "linear", "sqrt"});
+    r.integer("base_batch", t.base_batch, 1, int32_most);
+    const bool base = r.take("base_batch"), scale = r.take("lr_scale");
+    if (!base && t.lr_scale != "none") r.error("lr_scale", "it needs base_batch: the batch that lr was chosen for");
+    if (base && !scale) r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
+    choose(r, "rule", "update rule", all_.rules, t.rule);
+  }
+
+  void read_warmup(table_reader& r) {
+    auto& w = job_.train.warmup;
+    if (!r.take("steps")) r.error("", "it needs steps: how many until the schedule's own rate is reached");
+    r.integer("steps", w.steps, 1, int64_most);
+    r.real("from", w.from, 0, 1);
+    r.finish();
+  }
+
+  void read_clip(table_reader& r) {
+    auto& c = job_.train.clip;
+    const auto limit = [&](const char* key, double& into) {
+      if (r.real(key, into, 0, no_limit) && into == 0) r.error(key, in_quotes(key) + " must be more than 0");
+    };
+    limit("value", c.value);
+    limit("norm", c.norm);
+    const bool value = r.take("value"), norm = r.take("norm");
+    if (value && norm) r.error("norm", "clip by value or by norm, not by both");
+    if (!value && !norm) r.error("", "say what is clipped: value = 5 (each element) or norm = 5 (the whole gradient)");
+    r.finish();
+  }
+
+  void read_exchange(table_reader& r) {
+    r.word("reducer", job_.train.reducer, {"server", "tree", "auto"}, {"ring", "sharded", "nccl"});
+    r.integer("arity", job_.train.arity, 2, 64);
+    if (job_.train.reducer == "auto") job_.train.reducer = "server";
+    r.word("compress", job_.train.compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
+    r.finish();
+  }
+
+  void read_finish(table_reader& r) {
+    auto& f = job_.train.finish;
+    const auto whole = [&](const char* key, std::optional<std::int64_t>& into) {
+      std::int64_t n = 0;
+      if (r.integer(key, n, 1, int64_most)) into = n;
+    };
+    whole("epochs", f.epochs);
+    whole("steps", f.steps);
+    whole("patience", f.patience);
+    double d = 0;
+    if (r.real("target_accuracy", d, 0, 1)) f.target_accuracy = d;
+    if (r.time("time", d)) f.seconds = d;
+    r.word("who", f.who, {"each", "any", "all"});
+    if (auto c = r.table("custom", "[train.finish.custom]"))
+      choose(*c, "kind", "finish condition", all_.finishes, f.custom.emplace());
+    bool some = false;
+    for (auto key : {"epochs", "steps", "patience", "target_accuracy", "time", "custom"}) some = some || r.take(key);
+    if (!some) r.error("", "say when to stop: epochs, steps, target_accuracy, patience or time");
+    r.finish();
+  }
+
+  void read_eval() {
+    auto r = section("eval", job_.eval.at, &job_.eval.key_at, false);
+    if (!r) return check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
+    r->integer("every", job_.eval.every, 0, int64_most);
+    r->integer("batch", job_.eval.batch, 1, int32_most);
+    if (auto s = r->table("sampler", "[eval.sampler]"))
+      choose(*s, "kind", "evaluation sampler", all_.eval_samplers, job_.eval.sampler);
+    check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
+    std::string split = "test";
+    r->word("split", split, {"test", "train"});
+    job_.eval.on_training = split == "train";
+    r->finish();
+  }
+
+  void read_pipeline() {
+    auto& p = job_.pipeline;
+    auto r = section("pipeline", p.at, &p.key_at, false);
+    if (!r) return;
+    r->integer("packets", p.packets, 1, many);
+    r->integer("sub_solvers", p.sub_solvers, 1, many);
+    r->word("fuse", p.fuse, {"none", "auto"});
+    r->flag("fuse_layers", p.fuse_layers);
+    r->word("weights", p.weights, {"drain", "latest", "stash"});
+    r->finish();
+  }
+
+  void read_topology() {
+    auto& t = job_.topology;
+    auto r = section("topology", t.at, &t.key_at, false);
+    if (!r) return;
+    r->integer("worker_groups", t.worker_groups, 1, many);
+    r->integer("workers_per_group", t.workers_per_group, 1, many);
+    r->integer("server_groups", t.server_groups, 1, many);
+    r->integer("servers_per_group", t.servers_per_group, 1, many);
+    r->flag("colocated", t.colocated);
+    r->finish();
+  }
+
+  // Keys of different tables that contradict each other.
+  void check_together() {
+    const auto& f = job_.train.finish;
+    for (auto key : {"finish.target_accuracy", "finish.patience"}) {
+      const auto i = job_.train.key_at.find(key);
+      if (i == job_.train.key_at.end() || job_.eval.every > 0 || !(f.target_accuracy || f.patience)) continue;
+      errors_.push_back(
+          {i->second, "[train.finish]: " + in_quotes(std::string_view(key).substr(7)) + " needs evaluations: set [eval] every"});
+    }
+    if (f.custom && job_.eval.every == 0 && all_.finishes.find(f.custom->kind)->needs_evaluations)
+      errors_.push_back(
+          {f.custom->at, "[train.finish.custom]: " + in_quotes(f.custom->kind) + " needs evaluations: set [eval] every"});
+  }
+
+  diagnostics errors_;
+  table_reader root_;
+  const tables& all_;
+  job_spec job_;
+};
+
+std::variant<document_table, diagnostics> open_document(const std::string& text, const std::string& file,
+                                                        const std::vector<std::string>& overrides) {
+  auto parsed = parse_document(text, file);
+  diagnostics errors;
+  if (auto* root = std::get_if<document_table>(&parsed))
+    for (const auto& o : overrides) apply_override(*root, o, errors);
+  if (!errors.empty()) return errors;
+  return parsed;
+}
+
+}  // namespace
+
+std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
+                                                                 const std::vector<std::string>& overrides) {
+  auto doc = open_document(text, file, overrides);
+  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
+  diagnostics errors;
+  table_reader root(std::get<document_table>(doc), "", {file, 1, 1}, errors);
+  auto found = take_plugins(root, file);
+  if (!errors.empty()) return errors;
+  return found;
+}
+
+std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
+                                              const std::vector<std::string>& overrides) {
+  auto doc = open_document(text, file, overrides);
+  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
+  return job_reader(std::get<document_table>(doc), file, all).read();
+}
+
+std::variant<std::string, diagnostics> read_config_text(const std::string& path) { return read_text(path); }
+
+std::variant<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
+                                                  const std::vector<std::string>& overrides) {
+  auto text = read_text(path);
+  if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
+  return parse_job(std::get<std::string>(text), path, all, overrides);
+}
+
+}  // namespace troupe

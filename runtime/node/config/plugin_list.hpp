@@ -1,0 +1,16 @@
+// The `plugins` key, which job and cluster files share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/node/config/table_reader.hpp"
+
+namespace troupe {
+
+std::vector<std::string> take_plugins(table_reader& root, const std::string& file);
+
+// `path`, if relative, against the folder of `file`.
+std::string beside(const std::string& file, const std::string& path);
+
+}  // namespace troupe

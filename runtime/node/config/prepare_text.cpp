@@ -1,0 +1,53 @@
+#include "runtime/node/config/prepare_text.hpp"
+
+#include <utility>
+
+#include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/plugin.hpp"
+
+namespace troupe {
+namespace {
+
+using outcome = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+
+diagnostics mistake(const std::string& file, std::string what) {
+  diagnostic d;
+  d.at.file = file;
+  d.message = std::move(what);
+  return diagnostics(1, d);
+}
+
+outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
+                const job_adjustment& adjust) {
+  auto plugins = read_plugins(what.text, what.file, what.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
+  if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
+    auto own = std::make_shared<tables>(*all);
+    if (auto loaded = load_plugins(wanted, *own); !loaded) return mistake(what.file, loaded.error().message);
+    all = std::move(own);
+  }
+  auto spec = parse_job(what.text, what.file, *all, what.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+  if (adjust) adjust(std::get<job_spec>(spec), nodes);
+  if (nodes.empty()) {
+    nodes.emplace_back();
+    nodes[0].name = "local";
+    nodes[0].devices = std::get<job_spec>(spec).devices;
+  }
+  return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
+}
+
+}  // namespace
+
+outcome prepare_text(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
+                     const job_adjustment& adjust) {
+  try {
+    return prepare(what, std::move(all), std::move(nodes), adjust);
+  } catch (const option_error& e) {
+    return mistake(what.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what());
+  } catch (const std::exception& e) {
+    return mistake(what.file, e.what());
+  }
+}
+
+}  // namespace troupe

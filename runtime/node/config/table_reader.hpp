@@ -1,0 +1,78 @@
+// Reads one table of a document key by key into plain values. Every key that is asked for is known from then on; finish() reports
+// the others with the nearest known word. Mistakes are collected, never thrown, and a value that is wrong leaves its target alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/options.hpp"
+#include "runtime/node/config/document.hpp"
+
+namespace troupe {
+
+using key_positions = std::map<std::string, source_position>;
+
+class table_reader {
+ public:
+  // `name`: how messages call the table, as in "[train.finish]" or "layer 'conv1'". Positions of keys are noted in `noted` (may be
+  // null) under `prefix` + key. An empty name: the file itself.
+  table_reader(const document_table& table, std::string name, source_position at, diagnostics& errors,
+               key_positions* noted = nullptr, std::string prefix = {})
+      : table_(table), name_(std::move(name)), at_(std::move(at)), errors_(errors), noted_(noted), prefix_(std::move(prefix)) {}
+
+  const source_position& at() const { return at_; }
+  source_position at(std::string_view key) const;  // of the key, or of the table
+  void error(std::string_view key, const std::string& message);
+  void error_at(source_position where, const std::string& message);
+  void rename(std::string name) { name_ = std::move(name); }
+
+  // The value of a key, null when the table does not have it.
+  const document_value* take(std::string_view key);
+  bool text(std::string_view key, std::string& into);
+  bool texts(std::string_view key, std::vector<std::string>& into);  // one string will do; positions noted as key.0, key.1
+  bool integer(std::string_view key, std::int64_t& into, std::int64_t min, std::int64_t max);
+  bool real(std::string_view key, double& into, double min, double max);
+  // A number, or a list of numbers (then `into` stays).
+  bool real_or_list(std::string_view key, double& into, std::vector<double>& list, double min, double max);
+  bool flag(std::string_view key, bool& into);
+  // A word out of `existing`; one of `planned` gets an honest answer.
+  bool word(std::string_view key, std::string& into, const std::vector<std::string>& existing,
+            const std::vector<std::string>& planned = {});
+  // A time with a unit ("200ms", "10min"), in seconds.
+  bool time(std::string_view key, double& seconds);
+  // A size with a unit ("512MiB") or a plain number of bytes.
+  bool bytes(std::string_view key, std::int64_t& into);
+  // A table inside this one, with its own reader; none when the key is absent or no table.
+  std::optional<table_reader> table(std::string_view key, std::string name);
+
+  // Whatever has not been asked for, checked against a row's options.
+  options rest(const option_specs& specs);
+  // Whatever has not been asked for is not looked at: the word that says what it means was wrong.
+  void forgive() { forgiven_ = true; }
+  void finish();
+
+ private:
+  bool known(std::string_view key) const;
+  void note(const std::string& key, const document_entry& e);
+  bool number(std::string_view key, const document_value& v, double& into, double min, double max);
+  void wrong(std::string_view key, const std::string& wanted, const document_value& v);
+  std::optional<option_value> option(const std::string& key, const document_value& v);
+
+  const document_table& table_;
+  std::string name_;
+  source_position at_;
+  diagnostics& errors_;
+  key_positions* noted_;
+  std::string prefix_;
+  std::vector<std::string> known_;
+  bool forgiven_ = false;
+};
+
+// "10min" -> 600; none when there is no number or an unknown unit.
+std::optional<double> parse_time(std::string_view s);
+std::optional<double> parse_bytes(std::string_view s);
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+#include "runtime/node/config/text_check.hpp"
+
+#include <cstddef>
+
+namespace troupe {
+namespace {
+
+constexpr int max_key_parts = 16;
+
+// Length of the UTF-8 sequence at `at`, 0 when it is none: overlong forms, surrogates and values beyond U+10FFFF are none.
+std::size_t sequence_length(std::string_view s, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const auto b = byte(at);
+  if (b < 0x80) return 1;
+  if (b >= 0xc2 && b <= 0xdf) return tail(at + 1) ? 2 : 0;
+  if (b >= 0xe0 && b <= 0xef) {
+    if (!tail(at + 1) || !tail(at + 2)) return 0;
+    if (b == 0xe0 && byte(at + 1) < 0xa0) return 0;
+    if (b == 0xed && byte(at + 1) > 0x9f) return 0;
+    return 3;
+  }
+  if (b >= 0xf0 && b <= 0xf4) {
+    if (!tail(at + 1) || !tail(at + 2) || !tail(at + 3)) return 0;
+    if (b == 0xf0 && byte(at + 1) < 0x90) return 0;
+    if (b == 0xf4 && byte(at + 1) > 0x8f) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+// Follows strings and comments just well enough to count the parts of a dotted key. Where the text is no TOML the parser stops at
+// the first mistake, and up to there both agree on what is a string.
+class key_depth {
+ public:
+  // True while the key (or number) that `at` belongs to is of a sane depth; advances `at` over one token.
+  bool step(std::string_view s, std::size_t& at) {
+    const char c = s[at];
+    if (c == '"' || c == '\'') {
+      skip_string(s, at);
+      return true;
+    }
+    if (c == '#') {
+      while (at < s.size() && s[at] != '\n') ++at;
+      return true;
+    }
+    if (c == '.')
+      ++dots_;
+    else if (c == '\n' || c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}')
+      dots_ = 0;
+    ++at;
+    return dots_ < max_key_parts;
+  }
+
+ private:
+  static void skip_string(std::string_view s, std::size_t& at) {
+    const char quote = s[at];
+    const bool many = s.size() - at >= 3 && s[at + 1] == quote && s[at + 2] == quote;
+    at += many ? 3 : 1;
+    while (at < s.size()) {
+      if (s[at] == '\\' && quote == '"') {
+        at += 2;
+      } else if (!many && (s[at] == quote || s[at] == '\n')) {
+        ++at;
+        return;
+      } else if (many && s.compare(at, 3, std::string(3, quote)) == 0) {
+        at += 3;
+        while (at < s.size() && s[at] == quote) ++at;  // a string may end in one or two quotes of its own
+        return;
+      } else {
+        ++at;
+      }
+    }
+  }
+
+  int dots_ = 0;
+};
+
+source_position position_at(std::string_view text, std::size_t offset, const std::string& file) {
+  source_position p{file, 1, 1};
+  for (std::size_t i = 0; i < offset && i < text.size(); ++i) {
+    if (text[i] == '\n') {
+      ++p.line;
+      p.column = 1;
+    } else if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) {
+      ++p.column;  // characters, not bytes
+    }
+  }
+  return p;
+}
+
+}  // namespace
+
+bool check_text(std::string_view text, const std::string& file, diagnostics& errors) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto n = text[at] == '\0' ? 0 : sequence_length(text, at);
+    if (n == 0) {
+      errors.push_back(
+          {position_at(text, at, file), text[at] == '\0' ? "a NUL byte: this is no text" : "a byte that is not UTF-8"});
+      return false;
+    }
+    at += n;
+  }
+  key_depth depth;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto begin = at;
+    if (depth.step(text, at)) continue;
+    errors.push_back({position_at(text, begin, file), "a key of more than " + std::to_string(max_key_parts) + " parts"});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace troupe

@@ -1,0 +1,149 @@
+#include "runtime/plain/generate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/converted.hpp"
+#include "ops/device.hpp"
+#include "runtime/data/random.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+// A character of UTF-8 has at most this many bytes.
+constexpr std::size_t longest_symbol = 4;
+
+// The loss's scores, and that there is one loss to ask.
+const graph_layer* loss_of(const model_graph& g) {
+  const auto labelled = [](const graph_layer& l) {
+    return l.type == "softmax_loss" && l.inputs.size() == 2 && l.inputs[1] == tensor_ref{from_data, 1} && l.inputs[0].layer >= 0;
+  };
+  const auto at = std::find_if(g.layers.begin(), g.layers.end(), labelled);
+  return at == g.layers.end() ? nullptr : &*at;
+}
+
+// The job for one character at a time.
+job_spec one_by_one(const prepared_job& j) {
+  auto s = j.spec;
+  s.data.values.values["sequence"] = std::int64_t{1};
+  s.data.batch = s.pipeline.packets = 1;
+  s.train.algorithm = "bptt";
+  return s;
+}
+
+}  // namespace
+
+text_generator::text_generator(model_graph graph, std::shared_ptr<const job_spec> spec, std::vector<std::string> symbols,
+                               std::vector<tensors> params, tensor_ref scores, std::shared_ptr<device> d)
+    : spec_(std::move(spec)),
+      graph_(std::move(graph)),
+      symbols_(std::move(symbols)),
+      params_(std::move(params)),
+      carried_(graph_.layers.size()),
+      plans_(graph_.layers.size()),
+      scores_(scores),
+      dev_(std::move(d)) {}
+text_generator::~text_generator() = default;
+
+bool text_generator::encode(const std::string& text, std::vector<std::int32_t>& ids, std::string& error) const {
+  for (std::size_t at = 0; at < text.size();) {
+    auto found = symbols_.end();
+    for (std::size_t n = 1; n <= longest_symbol && found == symbols_.end(); ++n)
+      found = std::find(symbols_.begin(), symbols_.end(), text.substr(at, n));
+    if (found == symbols_.end()) {
+      error = "the vocabulary has no " + in_quotes(text.substr(at, 1)) + " (byte " + std::to_string(at) + " of the text)";
+      return false;
+    }
+    ids.push_back(static_cast<std::int32_t>(found - symbols_.begin()));
+    at += found->size();
+  }
+  return true;
+}
+
+void text_generator::read(std::int32_t id) {
+  tensor data = tensor::allocate(*dev_, graph_.data, dtype::i32);
+  dev_->upload(&id, data);
+  std::vector<tensors> out(graph_.layers.size());
+  const auto type = spec_->type() == dtype::bf16 ? dtype::bf16 : dtype::f32;
+  for (const auto& l : graph_.layers) {
+    if (!l.in_test || l.maths->is_loss() || l.maths->is_metric()) continue;
+    tensors in, after;
+    for (const auto& r : l.inputs) in.push_back(r.layer == from_data ? data : out[static_cast<std::size_t>(r.layer)][r.output]);
+    for (const auto& s : l.out) out[l.index].push_back(tensor::declare(s, type));
+    if (!plans_[l.index]) plans_[l.index] = l.maths->prepare(*dev_, l.in, phase::test, type);
+    context c{*dev_, phase::test, spec_->seed, l.index, at_};
+    auto& before = carried_[l.index];
+    c.carried_in = before.empty() ? nullptr : &before;
+    c.carried_out = l.carries.empty() ? nullptr : &after;
+    saved kept;
+    l.maths->forward(c, *plans_[l.index], in, params_[l.index], out[l.index], kept);
+    before = std::move(after);
+  }
+  ++at_;
+  const tensor scores = converted_to(*dev_, out[static_cast<std::size_t>(scores_.layer)][scores_.output], dtype::f32);
+  std::vector<float> values(static_cast<std::size_t>(scores.count()));
+  dev_->download(scores, values.data());
+  last_.assign(values.begin(), values.end());
+  last_.resize(std::min(last_.size(), symbols_.size()));  // scores beyond the vocabulary mean nothing
+}
+
+std::vector<double> text_generator::next(double temperature) const {
+  std::vector<double> p(last_.size(), 0.0);
+  const auto top = std::max_element(last_.begin(), last_.end());
+  if (temperature <= 0) {
+    p[static_cast<std::size_t>(top - last_.begin())] = 1;
+    return p;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] = std::exp((last_[i] - *top) / temperature);
+  for (auto& x : p) x /= sum;
+  return p;
+}
+
+std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
+                                                                         const std::vector<std::pair<std::string, tensor>>& weights,
+                                                                         std::shared_ptr<device> d) {
+  if (j.data->symbols().empty()) return diagnostic{j.spec.data.at, "source '" + j.spec.data.source + "' has no text to go on with"};
+  const auto spec = std::make_shared<job_spec>(one_by_one(j));
+  std::shared_ptr<const source> data;
+  try {
+    data = j.all->sources.find(spec->data.source)->open(spec->data.values, spec->seed);
+  } catch (const option_error& e) {
+    return diagnostic{spec->data.at, e.what()};
+  }
+  auto built = build_graph(*spec, j.all->layers, data->example(), data->classes(), data->label(), data->ids());
+  if (const auto* bad = std::get_if<diagnostics>(&built)) return bad->front();
+  auto& g = std::get<model_graph>(built);
+  const auto* loss = loss_of(g);
+  if (!loss) return diagnostic{spec->at, "it has no softmax_loss between scores and 'label', so nothing says what comes next"};
+  std::vector<tensors> params(g.layers.size());
+  for (const auto& p : g.params) {
+    const auto at = std::find_if(weights.begin(), weights.end(), [&](const auto& n) { return n.first == p.full_name; });
+    auto mine = tensor::allocate(*d, p.spec.dims, dtype::f32);
+    d->copy(at->second, mine);
+    params[p.layer].push_back(std::move(mine));
+  }
+  const auto scores = loss->inputs[0];
+  return std::make_unique<text_generator>(std::move(g), spec, data->symbols(), std::move(params), scores, std::move(d));
+}
+
+generated generate(text_generator& g, const std::vector<std::int32_t>& start, std::int64_t length, double temperature,
+                   std::uint64_t seed) {
+  counter_rng rng(seed);
+  generated out;
+  for (auto id : start) g.read(id);
+  for (std::int64_t i = 0; i < length; ++i) {
+    const auto p = g.next(temperature);
+    double left = static_cast<double>(rng.next() >> 11) * 0x1p-53;
+    std::size_t k = 0;
+    while (k + 1 < p.size() && left >= p[k]) left -= p[k++];
+    while (k > 0 && p[k] == 0) --k;  // what rounding leaves over goes to somebody who can have it
+    out.text += g.symbols()[k];
+    out.nats -= std::log(p[k]) / static_cast<double>(length);
+    g.read(static_cast<std::int32_t>(k));
+  }
+  return out;
+}
+
+}  // namespace troupe
