@@ -21,7 +21,8 @@ class note_queue {
  public:
   static constexpr std::size_t bound = 4096;
 
-  // `waits` for room; not so a person's word, which may come from the thread that makes room.
+  // Puts a note into the queue, and `waits` while it is full. A person's command does not wait: it may come from the very thread
+  // that takes notes out.
   void put(note n, bool waits = true) {
     std::unique_lock guard(lock_);
     room_.wait(guard, [&] { return notes_.size() < bound || closed_ || !waits; });
@@ -38,7 +39,7 @@ class note_queue {
     room_.notify_all();
     return taken;
   }
-  // Whatever comes now is dropped: nobody may wait for a reader that has gone.
+  // The reader has gone: notes that still come are dropped, so that no actor waits for it.
   void close() {
     std::lock_guard guard(lock_);
     closed_ = true;

@@ -51,7 +51,7 @@ int run_train_cluster(const train_arguments& a, const output& out) {
     end = run_on_cluster(
         std::get<cluster_submission>(made),
         [&](const job_event& e) {
-          // "done" is the last word, once the weights are here.
+          // The event "done" is held back until the weights are fetched: it is the last one.
           if (e.event.kind == "done") return void(done = e);
           if (e.event.kind != "error") return told.event(e.event, e.texts);
           told_error = true;

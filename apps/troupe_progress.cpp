@@ -63,7 +63,7 @@ progress::progress(const output& out, run_extent e)
 progress::~progress() { erase(); }
 
 void progress::json(const event_effect& e, const event_texts& texts) const {
-  // Those with a form of their own.
+  // Kinds of events whose JSON is not `kind` and its values: to_json() has their form.
   if (e.kind == "mode" || e.kind == "staleness") return out_.object(json_object::parse(to_json({0, e, texts})));
   json_object o{{"event", e.kind}};
   if (e.kind == "error") {

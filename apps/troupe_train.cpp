@@ -50,7 +50,7 @@ class told_run {
     }
     if (!weights_file.empty() && !trouble_)
       if (auto e = save_weights(*job_, r.weights, r.step, weights_file)) trouble_ = e;
-    // "done" is the last word, and the truth about the files is part of it.
+    // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
     if (trouble_) {
       told_.event({"error", r.step, {}, trouble_->message}, {{"where", where_of(*trouble_)}});
       return exit_failed;
@@ -69,7 +69,8 @@ class told_run {
     if (e.kind != "checkpoint") return told_.event(e);
     if (checkpoint_file.empty()) return;
     if (!checkpoint_trouble_) return told_.event(e, {{"file", checkpoint_file}});
-    // Training goes on without it; but what was to be the last word of a stopped run is missing then.
+    // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves (`asked_`), the run has
+    // failed.
     told_.event({"alert", e.step, {}, checkpoint_trouble_->to_string()});
     if (asked_) trouble_ = checkpoint_trouble_;
   }

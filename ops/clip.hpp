@@ -1,4 +1,4 @@
-// Clipping a gradient by its norm: the maths; who exchanges the norms is the mode's matter (PROTOCOLS, determinism).
+// Clipping a gradient by its norm: the maths; who exchanges the norms is the mode's matter (docs/determinism.md).
 // Clipping by value is element-wise and part of every rule (rule_step::clip_value).
 #pragma once
 

@@ -1,5 +1,5 @@
-// Several packets as one: sums over the packets of a step in the fixed binary tree (PROTOCOLS, determinism; runtime/reduce/packet_tree.hpp has the same shape): the
-// left half of n packets is the largest power of two below n.
+// Several packets as one: sums over the packets of a step in the fixed binary tree (docs/determinism.md; runtime/reduce/packet_tree.hpp has
+// the same shape): the left half of n packets is the largest power of two below n.
 #pragma once
 
 #include <bit>

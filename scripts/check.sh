@@ -3,6 +3,7 @@
 #   arrows   includes point the right way        headers  each header compiles alone
 #   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
 #   purity   troupe_core carries no CAF or TLS   length   no file over 600 lines
+#   words    pages that files name, and tests that docs/promises.md names, are there
 # One line per check, what is wrong above it. purity and tidy look at DIR (default build/release) as it was last built.
 set -uo pipefail
 source "$(dirname "$0")/lib/common.sh"
@@ -47,6 +48,7 @@ lib=scripts/lib
 check arrows python3 $lib/check_arrows.py
 check format format
 check length python3 $lib/check_length.py
+check words python3 $lib/check_words.py
 check purity python3 $lib/check_purity.py "$build"
 check headers python3 $lib/check_headers.py --jobs "$jobs"
 check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${tidy[@]}"

@@ -52,8 +52,8 @@ class control_actor final : public compat::base_actor {
     now_ = std::chrono::steady_clock::now();
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
-      // Whoever hears of a change may ask about it at once, so it is published first. Steps come by the thousand: with the next
-      // tick.
+      // A client that hears of a change may ask for the state of the job at once, so the new state is published before the change
+      // is told. `step` events come by the thousand; what they change is published with the next tick.
       const auto* e = std::get_if<event_in>(&n.what);
       const bool minor = std::holds_alternative<tick_in>(n.what) || (e && e->what.event.kind == "step");
       if (!minor) publish();
@@ -249,7 +249,8 @@ void control_actor::take(const tick_in&) {
 
 // --- what goes out
 
-// Orders may bring further orders, on this node too: the head's own node is a member like any other.
+// Carries out what head and member have ordered, until nothing is left: an order may bring further ones, also on this node, since
+// the head's own node is a member like any other.
 void control_actor::settle() {
   while (!head_out_.empty() || !member_out_.empty()) {
     for (const auto& x : std::exchange(head_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
@@ -266,7 +267,7 @@ void control_actor::perform(const to_peer& x) {
     return;
   }
   looped_ = true;
-  // To myself: what a coordinator says is for the member, the rest for the head.
+  // A message from this node to itself: what the head says to members is for our member, the rest for our head.
   const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
                           std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
                           std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what);

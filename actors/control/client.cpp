@@ -71,7 +71,7 @@ struct run {
       if (!s || s->job != result.job) continue;
       const auto e = to_job_event(std::move(*s));
       if (e.event.kind == "done" && !what.out.empty()) {
-        // First the weights: when `done` is told, they are there.
+        // The weights are fetched before `done` is told: whoever reads of `done` finds their file.
         auto error = fetch_weights(text_of(e, "weights_sha256"));
         if (!error.empty()) result.messages.push_back(std::move(error));
       }

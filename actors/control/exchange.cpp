@@ -36,11 +36,12 @@ class exchange_actor final : public compat::base_actor {
   void hear(const std::string& peer, const net::frame& f) {
     const auto m = exchange::from_frame(f);
     if (!m) return perform(exchange::drop_effect{peer, "a message that cannot be read"});
-    // Whoever asks for more while it does not read what it asked for would have it pile up here.
+    // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
     if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     hub_.on(peer, *m, out_);
-    // Its answers are as long as its buffers: told before the first of them is sent.
+    // A declared buffer makes the client's answers longer: the control actor learns the new allowance before the first such answer
+    // is sent.
     if (std::holds_alternative<exchange::declare>(*m)) s_.unread.put(peer, hub_.most_unread(peer));
   }
 

@@ -79,7 +79,7 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
   return {};
 }
 
-// Nothing has changed yet.
+// A wish to re-place the job ends here: nothing has changed yet, and the plan in use goes on.
 void head::refuse(job& j, const std::string& why, instant now, orders& out) {
   drop_successor(j, out);
   on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
@@ -144,7 +144,8 @@ void head::swap_done(job& j, instant now, orders& out) {
       log_line{"job " + std::to_string(number_of(j.id)) + ": " + done_text(n.wish) + " at step " + std::to_string(n.step)});
 }
 
-// A node is gone (or going). True: that was the successor's affair alone.
+// A node is gone (or going) while a next plan is prepared. True: only that next plan wanted the node, and the job goes on without
+// it.
 bool head::lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out) {
   if (!j.next || j.at != phase::running || j.next->at == successor::phase::checking) return false;
   const bool before = has(j.plan.nodes, peer), after = has(j.next->plan.nodes, peer);

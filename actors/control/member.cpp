@@ -78,7 +78,7 @@ void member::connect(hosted& h, member_orders& out) {
     const auto up = data_up_.find(at.node);
     if (up != data_up_.end() && up->second == at.incarnation) continue;
     h.missing.insert(at.node);
-    // One of two dials, so that no connection is made in vain.
+    // Of two nodes the one whose name is smaller dials, so that there are not two connections of which one must be closed.
     if (self_ < at.node) out.push_back(connect_data{at.node, at.data_address});
   }
 }

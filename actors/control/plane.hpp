@@ -7,7 +7,8 @@
 //   repl_actor          detached; answers from published state, while all cores train
 //   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
 //
-// Control messages travel over our own transport, not CAF's BASP: DESIGN.md section 4 says what was measured. The actors are CAF's.
+// Control messages travel over our own transport, not CAF's BASP: docs/measurements/control_plane.md says what
+// was measured. The actors are CAF's.
 // Free of CAF headers. Errors: values; no exception leaves.
 #pragma once
 

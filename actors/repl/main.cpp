@@ -16,7 +16,7 @@ struct arguments {
   repl_options repl;
 };
 
-// The daemon that the arguments mean; `error` otherwise.
+// The daemon that the command line means; `error` says what is missing where it means none.
 cluster_address target_of(const arguments& a, std::string& error) {
   if (a.cluster.empty()) {
     if (a.tls.empty()) error = "which certificates? --tls DIR names their folder, --cluster FILE a cluster file that does";

@@ -137,7 +137,7 @@ const std::vector<row>& table() {
   return rows;
 }
 
-// For programs: no help, no completion.
+// Commands that the REPL's own terminal sends, and no person types: they are in no help text and in no completion.
 const std::vector<std::pair<std::string, runner>>& hidden() {
   static const std::vector<std::pair<std::string, runner>> rows = {{"_follow", repl_follow}, {"_complete", repl_complete}};
   return rows;

@@ -24,7 +24,7 @@ repl_reply follow(const char* what, std::uint32_t job, std::uint64_t from, std::
           std::string("_follow ") + what + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left)};
 }
 
-// Says it, and follows what comes of it.
+// Passes command `c` on to the job's coordinator, and follows the job's events until one answers it.
 repl_reply tell_and_follow(const repl_request& r, const char* what, const std::optional<std::uint32_t>& job, std::string error,
                            const command& c) {
   if (!job) return r.fail(error);

@@ -64,7 +64,7 @@ inline std::string render(const caf::actor_system& system, const caf::error& e) 
 // Messages that an actor does not know are dropped without a word (the default prints them).
 inline void ignore_unknown(base_actor& self) { self.set_default_handler(caf::drop); }
 
-// As measured for layer actors: work sharing, one thread per core.
+// CAF's scheduler as layer actors run best (measured): work sharing, one thread per core.
 inline void set_scheduler(caf::actor_system_config& c, std::size_t threads) {
   c.set("scheduler.policy", caf::atom("sharing"));
   c.set("scheduler.max-threads", threads);

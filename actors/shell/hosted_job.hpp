@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-// Of the whole node. Outlives the actor system.
+// What all jobs hosted on this node have in common. Outlives the actor system.
 struct node_shared {
   host_callbacks callbacks;
   std::shared_ptr<device> dev;

@@ -56,8 +56,9 @@ struct seat {
   std::string name;
   std::uint32_t slots = 1;  // more than one: jobs go to as many sub-solver actors; else they run in the role's own actor
   std::uint32_t incarnation = 0;
-  // Its own jobs wait while sub-solvers have some that no thread has begun: sums and updates of a step that fill the threads when the last
-  // packets leave some of them idle. Only where those packets wait for it in the end.
+  // The role's own work gives way: it waits while sub-solvers have work that no thread has begun. For roles whose long sums and
+  // updates can fill the threads that a step's last packets leave idle; only in jobs where those packets wait for this role in the
+  // end.
   bool gives_way = false;
   std::unique_ptr<role> value;
 };

@@ -271,7 +271,7 @@ void role_actor::fail(const std::string& what) {
   try {
     perform(e);
   } catch (...) {
-    // Whoever listens cannot listen; the monitor still shows the failure.
+    // The callback that is told of a role's failure has failed itself; the monitor still shows the failure.
   }
   publish(job_->now());
 }

@@ -33,7 +33,8 @@ class augmentation {
                 tensor& data) const;
   void test(const std::vector<std::int64_t>& indices, const tensor& raw, tensor& data) const;
 
-  // Where the window lies in the image with its border, and whether it is mirrored: of one training example, and of every other.
+  // Where the window lies in the image with its border, and whether it is mirrored: drawn() for one training example, middle() for
+  // everything that is not training.
   struct draw {
     std::int64_t y = 0, x = 0;
     bool mirror = false;

@@ -73,7 +73,7 @@ void hub::handle(context c, const filled& f) {
   }
 }
 
-// Whoever was to fill it does not: the next in line does.
+// The member that was to fill this share has given up or gone: the next one that waits for the share is asked to fill it.
 void hub::pass_on(group& g, memories::iterator at, hub_effects& out) {
   auto& it = at->second;
   if (it.waiting.empty()) {

@@ -393,7 +393,7 @@ class builder {
     }
   }
 
-  // What is carried nowhere, or what nobody carries; learning by oneself where nobody does.
+  // Does train.algorithm suit the layers? "bptt" needs one that carries state, and "cd" one that learns by itself (rbm).
   void check_algorithm() {
     const auto at = position_of(job_.train.key_at, "algorithm", job_.train.at);
     if (job_.train.algorithm == "bptt" && !graph_.carries())

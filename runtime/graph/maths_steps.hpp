@@ -23,7 +23,7 @@ struct maths_step {
 // order of their first layers, which is one in which they can be computed; and backwards, in the other.
 std::vector<maths_step> maths_steps(const model_graph& g, const std::vector<const graph_layer*>& layers, bool fuse);
 
-// What computes `maths` (of `first` up to `last`) followed by `next`; null: they stay apart.
+// The layer that computes `maths` (which stands for layers `first` to `last` already) and `next` as one; null: they stay apart.
 std::shared_ptr<const layer> absorbed(const model_graph& g, const graph_layer& first, const graph_layer& last, const layer& maths,
                                       const graph_layer& next);
 

@@ -33,7 +33,7 @@ class walk {
   }
 
  private:
-  // An output, or what comes from elsewhere.
+  // One tensor of the stage: an output of a hosted layer, or an input that comes from another stage or a loader.
   struct value {
     double bytes = 0;
     int maker = -1;
@@ -84,7 +84,7 @@ class walk {
     return v.maker >= 0 && layers_[static_cast<std::size_t>(v.maker)].stage == layers_[reader].stage;
   }
 
-  // Is it wanted in backward, and how long?
+  // Decides whether backward wants the tensor, and until which step of backward it is kept.
   void settle(value& v) const {
     if (!training_) return;
     const bool made_again = v.maker >= 0 && recomputes(static_cast<std::size_t>(v.maker));
@@ -132,7 +132,7 @@ class walk {
     for (std::size_t o = 0; o < out_of(i).size(); ++o)
       if (auto& v = output(i, o); v.readers.empty() && !v.kept) live_ -= v.bytes;
   }
-  // From another node or half.
+  // An input that comes from another node or half takes memory when its first reader runs.
   void arrive(value& v, std::size_t reader) {
     if (v.maker >= 0 || v.loaded || v.readers.front() != reader) return;
     live_ += v.bytes;

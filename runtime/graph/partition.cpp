@@ -11,7 +11,8 @@
 namespace troupe {
 namespace {
 
-// Of a key, of the list that it is an element of ("place.1"), or of whatever else says how the layer lies.
+// Where in the file a mistake of partitioning is shown: at the key itself, at the list that it is an element of ("place.1"), or at
+// whatever other key says how the layer lies.
 source_position at_key(const layer_spec& s, const std::string& key) {
   for (const auto& k : {key, key.substr(0, key.find('.')), std::string("fraction"), std::string("place"), std::string("partition")})
     if (const auto i = s.key_at.find(k); i != s.key_at.end()) return i->second;
@@ -248,7 +249,8 @@ class assigner {
     return a;
   }
 
-  // Nothing is said: stay where the (first placed) input is, if the layer can be split that way; else on the first of its nodes.
+  // Of a layer for which the job says nothing: it stays where its (first placed) input is, if it can be split that way; else it
+  // goes to the first of the input's nodes.
   assignment as_its_input(const graph_layer& l) {
     for (const auto& in : l.inputs) {
       if (in.layer < 0) continue;

@@ -83,7 +83,7 @@ feature_range needed(const graph_layer& l, std::size_t input, const layer_part& 
 // The features of a tensor that a part of its producer makes, which has `features` of the producer's output 0.
 feature_range made(const model_graph& g, tensor_ref what, feature_range features);
 
-// What both have; false when that is nothing. {0, 0} only when both are whole.
+// The features that both ranges have; false when there are none. {0, 0}, which stands for all features, only when both are that.
 std::pair<feature_range, bool> common(feature_range a, feature_range b);
 
 // Null when the part is the whole layer. `part.features` must be one that assign_layers made.

@@ -293,7 +293,7 @@ class checker {
     return {};
   }
 
-  // Who sends must have it.
+  // The role at the edge's beginning must have what the edge carries: these packets, and these features of them.
   void check_source(const role_plan& r, const graph_layer& l, const plan_edge& e, span_of packets, span_of region) {
     const auto& from = p_[e.from];
     const auto lies = [&](span_of inner, span_of outer) { return inner.begin >= outer.begin && inner.end <= outer.end; };

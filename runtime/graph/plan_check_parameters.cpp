@@ -85,7 +85,7 @@ class parameter_checker {
       else
         idle.insert(at.stage->worker);
     }
-    // The usual case: everybody has all of it.
+    // The usual case, which needs no further look: every worker has the whole parameter.
     const auto all_here = [&](const auto& u) { return u.first < p_.ranges.size() && u.second == span_of{0, row > 0 ? row : all}; };
     const auto dealt = [&](auto b) { return p_.blocks[b].takers.empty(); };
     if (idle.empty() && uses.size() == p_.ranges.size() && std::all_of(uses.begin(), uses.end(), all_here) &&

@@ -67,7 +67,7 @@ class estimate {
     }
   }
 
-  // With weights = "stash": those before the newest.
+  // Bytes of the older versions of its weights that a stage keeps with weights = "stash".
   double versions(const role_plan& r) const {
     double sum = 0;
     if (p_.rule != weight_rule::stash || r.tester) return 0;

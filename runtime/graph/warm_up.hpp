@@ -1,4 +1,4 @@
-// Weight rules: which version of a layer's weights a packet meets (PROTOCOLS.md 1), and how far pipelines may run ahead of their
+// Weight rules: which version of a layer's weights a packet meets (docs/protocols.md, "Weight rules"), and how far pipelines may run ahead of their
 // updates. A job's step is PipeDream's mini-batch (Narayanan et al. 2019, section 3.3): its packets share a version.
 //
 //   drain    step t runs at version t: a pipeline is empty between two steps

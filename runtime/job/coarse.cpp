@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// Counts, and does not compute: hosts without maths never call forward or backward.
+// A layer that has elements and flops and no maths: hosts of a coarse model never call its forward or backward.
 class bucket final : public layer {
  public:
   bucket(std::int64_t elements, double flops, bool last) : elements_(elements), flops_(flops), last_(last) {}
@@ -160,7 +160,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepa
   *c = j;
   c->spec.pipeline.fuse = "auto";
   c->graph = coarse_graph(j.graph, buckets);
-  // The coarse layers point at a layer of the specification they came with: this copy's.
+  // Every layer of a graph points at its layer_spec; those of the coarse graph must point into this copy of the specification.
   for (auto& l : c->graph.layers)
     if (!c->spec.layers.empty()) l.spec = &c->spec.layers.back();
   return without_data(std::move(c), nodes);

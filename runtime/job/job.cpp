@@ -41,7 +41,7 @@ std::unique_ptr<eval_sampler> make_eval_sampler(const prepared_job& j) {
                                                  {j.spec.seed, j.data->size(eval_split(j)), eval_examples(j) * j.plan.packets});
 }
 
-// `seed`: a loader that is told its seeds does not know the job's.
+// `seed` is an argument because a loader that is sent a seed for each step (sampler `seeded`) is built without the job's.
 std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker, std::uint64_t seed) {
   const auto* type = j.all->samplers.find(j.spec.data.sampler.kind);
   sampler_config c;
@@ -175,7 +175,8 @@ std::string gone_with(const prepared_job& j, role_id r) {
   const auto& me = j.plan[r];
   if (me.kind == role_kind::coordinator) return "what it knew of the job is gone";
   if (me.kind == role_kind::shard) return "its parameters are gone";
-  // A layer with a will of its own: what its likes on other workers had told it of the step.
+  // The stage of an actor-based or joint layer has been told things about the step by the same stage of other workers, which will
+  // not say them again.
   if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";

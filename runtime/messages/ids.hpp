@@ -12,7 +12,7 @@ enum class role_id : std::uint32_t {};  // position in the plan's list of roles;
 constexpr role_id no_role{0xffffffffu};
 constexpr std::uint32_t index_of(role_id r) { return static_cast<std::uint32_t>(r); }
 
-// origin << 32 | counter, constant along the path of one packet (PROTOCOLS: dynamic per-message pipelines).
+// origin << 32 | counter, constant along the path of one packet (docs/ARCHITECTURE.md, "The life of one packet").
 enum class msg_id : std::uint64_t {};
 constexpr role_id origin_of(msg_id id) { return role_id{static_cast<std::uint32_t>(static_cast<std::uint64_t>(id) >> 32)}; }
 constexpr msg_id make_msg_id(role_id origin, std::uint32_t counter) {

@@ -36,13 +36,14 @@ class batch_tree {
   bool root() const { return parent_ == no_role; }
   // The worker itself needs `k`, from its own line. True: `found` has it. False: it will come out of arrived().
   bool want(key k, pair_of_tensors& found, effects& out);
-  // A child asks.
+  // A child in the tree asks for a packet.
   void asked(const header& request, effects& out);
-  // From the parent, or read by the root. True: the worker itself waits for it.
+  // The examples of `k` are here, from the parent or (at the root) read. True: the worker itself waits for them.
   bool arrived(key k, const pair_of_tensors& got, effects& out);
-  // Root: what is to be read next, if anything.
+  // At the root: the packet that is to be read next, if there is one.
   bool next_to_read(key& k);
-  // A restarted worker: the children repeat what they have asked of it. And the answer to that word of the parent.
+  // greet: of a restarted worker, tells its children to repeat what they have asked of it. ask_again: of a child that its parent
+  // has told so.
   void greet(effects& out) const;
   void ask_again(effects& out) const;
   void clear() { entries_.clear(); }

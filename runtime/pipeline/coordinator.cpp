@@ -62,7 +62,8 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
   advance(out);
 }
 
-// For people, when a host tells of a node: what was there. A role that tells of itself has said so.
+// For the message that ends a job with a lost node: the roles that the node had, so that a person sees what is missing. When a role
+// reports its own end (h.src is that role), it has named itself, and nothing is added.
 std::string coordinator::held_by(const header& h, const std::string& node) const {
   std::string names;
   for (const auto& r : config_.plan->roles) {

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// As stacked() would have them, without memory.
+// The shape of `packets` tensors like this one behind each other, as stacked() makes it, without memory.
 tensor stack_of(const tensor& like, std::size_t packets) {
   shape s = like.dims();
   s.set(0, s[0] * static_cast<std::int64_t>(packets));
@@ -69,13 +69,15 @@ void gather_stage::on_job(slot& s, std::uint32_t job, effects& out) {
   for (auto* p : led_by(s)) job == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
-// A packet of evaluation leads nobody.
+// The packet of this slot has been given up while its pass ran: so have the packets that were computed with it. (A packet of
+// evaluation is computed alone.)
 void gather_stage::on_lost(slot& s) {
   for (auto* p : led_by(s)) clear(*p);
   if (s.at == slot::stage_of::lost) clear(s);
 }
 
-// Has the step one layer with parameters, whose maths can?
+// Can the packets of a training step be computed as one in this maths step? Its first layer must say `gather` and be able to, and
+// no other one may have parameters.
 bool gather_stage::at_once(const maths_step& step) const {
   return hosted(step.first()).gather && step.maths->gathered() &&
          std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return hosted(p).params.empty(); });

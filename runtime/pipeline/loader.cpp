@@ -229,7 +229,8 @@ void loader::ask(const item& i, effects& out) {
   out.send({h, want_examples{}});
 }
 
-// The one that was asked is new, and knows nothing of what it was asked before.
+// The data server (or the parent in the tree) has been restarted and knows nothing of what it was asked: every open request is made
+// again.
 void loader::ask_again(effects& out) {
   if (tree_) return tree_->ask_again(out);
   for (const auto& i : line_)
@@ -361,15 +362,17 @@ void loader::send_kept(role_id to, effects& out) {
   }
 }
 
-// Steps behind it are granted when a round of evaluation is over: reports from before a restart may have made it complete.
+// Forgets rounds of evaluation that are over: steps behind a round are granted only when it is. A restarted loader may still have
+// packets of one that reports from before its restart have completed.
 void loader::forget_rounds() {
   std::erase_if(rounds_, [&](const round& r) { return r.version < granted_; });
   std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < granted_; });
   forget_kept();
 }
 
-// Packets of steps that are over; of a round of evaluation, when the next has begun, or training behind it. Whoever has forgotten a packet, or
-// waits for the rest of it, does not give its credit back.
+// Forgets sent packets that no restarted stage can ask for any more: those of steps that are over, and those of a round of
+// evaluation when the next one, or training behind it, has begun. Their credit is taken back here: a stage that has forgotten the
+// packet, or waits for the rest of it, will not return it.
 void loader::forget_kept() {
   const auto from = needed_from();
   std::uint64_t latest = 0;

@@ -25,7 +25,7 @@ class portion_book {
   std::vector<deal> next(std::uint32_t ahead = 2);
   // A worker says that the portion with packet `first` is summed and sent. False: it was done already, or never dealt.
   bool done(std::uint32_t worker, std::uint32_t first);
-  // The step is over, whoever did what.
+  // All portions count as done: weights of the next version are there.
   void finish();
   // A worker was restarted. Unless the step is over, what it had has to be done by others, and so has what it was the first to do: of its sums
   // some may have been lost with it although its word came. Others who were given the same may have let it go since: layers of theirs

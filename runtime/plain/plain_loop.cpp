@@ -234,7 +234,8 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   sum.second += valid;
 }
 
-// The first addend as it is; from the second on the sum has memory of its own, since the first may be a layer's view of another.
+// The gradient of an output, summed over its consumers. One addend is handed on as it is; with a second one the sum gets memory of
+// its own, since the first may be a view of some layer's tensor.
 tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
   tensor sum;
   bool own = false;
@@ -316,7 +317,7 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   }
 }
 
-// What the norm over all gradients that count puts on each of them.
+// The factor that clipping by norm puts on every gradient: from the norm over all gradients of trained parameters.
 double plain_loop::impl::norm_clip() {
   if (j->spec.train.clip.norm <= 0) return 1.0;
   std::vector<double> squares;

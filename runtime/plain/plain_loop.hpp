@@ -1,7 +1,7 @@
 // A prepared job's training, called in a plain loop on one thread: no roles, no messages, no actors. It is the measure of what the
 // actors cost (`troupe time`) and a second witness of the numbers: after k steps its weights have the same bits as those of the
 // roles, for any number of workers, shards and sub-solvers, because it uses the same layers, the same packets and the same brackets
-// when it adds (PROTOCOLS, determinism).
+// when it adds (docs/determinism.md).
 //
 // Only jobs whose mode amounts to one mean gradient a step ("bsp") are such a loop.
 // Errors: wrong jobs are bugs and assert; exceptions of a layer pass through.

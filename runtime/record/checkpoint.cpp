@@ -119,7 +119,7 @@ void remove_old(const std::string& folder) {
 }  // namespace
 
 std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
-  // Beside its place first: what is there may be the only good one.
+  // Written beside its place first: the file that is there may be the only good checkpoint.
   const auto fresh = file + ".new";
   if (auto e = write_safetensors(fresh, c.named, metadata_of(c))) return e;
   auto written = load_checkpoint(fresh);

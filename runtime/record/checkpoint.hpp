@@ -23,7 +23,7 @@ struct checkpoint {
   std::uint64_t step = 0;  // steps done: training continues with this one
   std::uint64_t seed = 0;
   std::uint32_t packets = 1;
-  std::string numerics;                // numerics id (PROTOCOLS.md 7)
+  std::string numerics;                // numerics id (docs/determinism.md)
   std::uint64_t sampler_position = 0;  // step the sampler is asked for next
   named_tensors named;                 // weights and rule states, in layer order
   metadata_map extra;                  // the caller's own

@@ -1,6 +1,6 @@
 // The sum of squares of a parameter's gradient, taken in parts by whoever has them, with the same bits however the parameter is cut:
 // the fixed tree of packet_tree.hpp over groups of 16 elements. Each part sends a few partial sums (at most two for each doubling
-// of its length); clipping by norm adds up the parameters in layer order (ops/clip.hpp, PROTOCOLS: determinism).
+// of its length); clipping by norm adds up the parameters in layer order (ops/clip.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The fixed binary tree over the packets of a step (PROTOCOLS, determinism). Leaf i is packet i; a node (first, span) with span a
+// The fixed binary tree over the packets of a step (docs/determinism.md). Leaf i is packet i; a node (first, span) with span a
 // power of two and first a multiple of it covers packets [first, first + span) that exist; its value is left + right. Whoever
 // computes a part of the sum uses the same brackets, so the result is the same bit for bit, whatever the number of workers.
 //

@@ -97,7 +97,8 @@ void tree_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, s
   out.send({h, weights{block, value}});
 }
 
-// The farthest first: the subtree below the last is the deepest. That we asked for them is nobody else's business.
+// Weights go down to the reducer with the deepest subtree first, which is the last of `below_`. flag_join says that these weights
+// answer our own question after a restart; it is taken off before they are passed on, since nobody below has asked.
 void tree_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size()) return void(++dropped_);
   auto& b = blocks_[w.block];
@@ -122,7 +123,8 @@ void tree_reducer::ask_neighbours(effects& out) const {
   }
 }
 
-// What it had of ours is gone. Where we have no weights yet, they pass it as all do when they come.
+// A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the weights that went down last (where
+// none have come yet, it gets the first ones with everybody else), the one above every sum that no weights have answered.
 void tree_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
   if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
   const auto& b = blocks_[f.block];

@@ -1,4 +1,4 @@
-// One node of the tree of reducers (PROTOCOLS, reducers: `tree`; FireCaffe, Iandola et al. 2016, section 4.2). One reducer beside every
+// One node of the tree of reducers (docs/protocols.md, "Reducers"; FireCaffe, Iandola et al. 2016, section 4.2). One reducer beside every
 // worker. Sums go up, each in the fixed tree over packets; weights come down from the root, which alone talks to the shards.
 //
 // Messages in:  push (the worker beside us, reducers below), weights (the reducer above; the root: shards), fetch{join} (a reducer

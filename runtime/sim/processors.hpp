@@ -15,9 +15,9 @@ class processors {
  public:
   processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
 
-  // Without stragglers and slow nodes.
+  // What the job would take on a node that is neither a straggler nor slowed down by a fault.
   duration time_of(const job_cost& c) const;
-  // What `time` becomes on this node, by draw.
+  // What that time becomes on this node: stragglers are drawn, faults make it slower.
   duration drawn(std::uint32_t node, duration time, fault_counts& counts);
 
   struct turn {

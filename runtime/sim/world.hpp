@@ -47,7 +47,7 @@ class world {
   explicit world(world_config c);
 
   void add(role_id id, std::uint32_t node, std::unique_ptr<role> r);
-  // From outside: delivered now.
+  // A message from outside the world, a person's command for instance: delivered now.
   void inject(envelope e);
   // Calls `what` at a virtual time (not before now), between two events.
   void at(time_point when, std::function<void()> what);

@@ -5,7 +5,7 @@
 
 namespace troupe::sim {
 
-// Is this event of a life that is over?
+// Does this event belong to a node or role as it was before it crashed? Then it is void.
 bool world::void_now(const record& r) {
   const auto gone = [&](std::uint32_t node, std::uint32_t life) { return node < nodes_.size() && nodes_[node].life != life; };
   if (gone(r.to, r.to_life)) {

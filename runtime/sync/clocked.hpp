@@ -53,7 +53,8 @@ class clocked_worker : public worker_half {
   std::uint64_t least_version(std::uint64_t step) const { return step > policy_.staleness ? step - policy_.staleness : 0; }
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
-  // Its stage wants every version in turn.
+  // The layer's stage must be handed every version of the weights, one after the other, and not only the newest (a delay, or a
+  // restarted stage).
   bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && out_of_turn(layers_[layer]); }
   bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
   void take_later(std::uint32_t layer);

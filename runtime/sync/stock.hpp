@@ -19,7 +19,7 @@ sync_mode gossip_mode();
 void one_group(const job_plan& p, const char* mode);
 // All workers, however grouped, share one server group.
 void one_centre(const job_plan& p, const char* mode);
-// The tree of reducers carries one gradient a step to one place: not for this mode.
+// Refuses exchange.reducer = "tree" for this mode: the tree of reducers carries one gradient a step to one place.
 void no_tree(const job_plan& p, const char* mode);
 
 }  // namespace troupe

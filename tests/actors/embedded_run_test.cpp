@@ -37,7 +37,7 @@ TEST(embedded_run, hands_over_the_final_weights_in_layer_order) {
   EXPECT_EQ(weights_sha256(r.weights), r.weights_sha256);
 }
 
-// PROMISES 13, in memory: stop anywhere, go on from the checkpoint, same bits.
+// Promise 13 (docs/promises.md), in memory: stop anywhere, go on from the checkpoint, same bits.
 TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
   const auto unbroken = embedded(job_of(lenet_like(), {"train.finish.steps=40"})).weights_sha256;
   for (std::uint64_t at : {1u, 7u, 20u}) {

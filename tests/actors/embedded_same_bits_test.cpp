@@ -1,4 +1,4 @@
-// Determinism (PROTOCOLS 7): whatever the number of workers, shards, sub-solvers and stages, and with no actors at all, the weights
+// Determinism (docs/determinism.md): whatever the number of workers, shards, sub-solvers and stages, and with no actors at all, the weights
 // after k steps have the same bits.
 #include <filesystem>
 #include <ostream>

@@ -85,7 +85,7 @@ TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
   EXPECT_NE(hash_of(troupe({"train", job, "--json", "--weights", path("j.safetensors")})), plain);
 }
 
-// PROMISES 13 and 23: a signal leaves a checkpoint, and the job goes on from it with the bits of an unbroken run.
+// Promises 13 and 23 (docs/promises.md): a signal leaves a checkpoint, and the job goes on from it with the bits of an unbroken run.
 TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "train.finish.steps=6000", "--set", "eval.every=0", "--json"};

@@ -2,7 +2,7 @@
 """LeNet in Troupe and in PyTorch from equal weights on equal data: fp32 to 1e-5 over steps 1-10, f64 to 1e-9 over steps 1-100.
 
 usage: lenet_torch_test.py TROUPE_BINARY JOB_FILE
-Compared as PROTOCOLS' determinism section says: fp32 training diverges by chaos, so the fp32 bound is on the first ten steps.
+Compared as docs/determinism.md says: fp32 training diverges by chaos, so the fp32 bound is on the first ten steps.
 """
 import gzip
 import json

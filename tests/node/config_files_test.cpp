@@ -199,7 +199,7 @@ TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
           {{0, 1}, there}, {{1, 0}, there}, {{1, 2}, there}, {{2, 1}, there}, {{2, 3}, there}, {{3, 2}, there}, {{0, 3}, labels}}));
 }
 
-// PROTOCOLS 2, "one weird trick": what a conv node sends and gets in a step of 256 examples of its own.
+// Krizhevsky 2014, "one weird trick" (docs/partitioning.md): what a conv node sends and gets in a step of 256 examples of its own.
 TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
   const auto moved = [](const std::string& job, const std::vector<std::string>& set) {
     const auto j = prepared(job, nodes_of("alexnet_fc.toml"), set);

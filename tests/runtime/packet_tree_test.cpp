@@ -1,4 +1,4 @@
-// The fixed tree over packets: PROTOCOLS, determinism.
+// The fixed tree over packets: docs/determinism.md.
 #include "runtime/reduce/packet_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How layers lie over nodes, and the edges that follow: every row of SINGA's connection table (PROTOCOLS.md 2; Wang et al. 2015, table 2),
+// How layers lie over nodes, and the edges that follow: every row of SINGA's connection table (docs/partitioning.md; Wang et al. 2015, table 2),
 // and Caffe con Troll's fractions (Hadjis et al. 2015).
 #include "runtime/graph/partition.hpp"
 

@@ -145,7 +145,7 @@ std::vector<range> ranges_of(const checkpoint& c, std::size_t file_bytes) {
   return out;
 }
 
-// PROMISES 10.
+// Promise 10 (docs/promises.md).
 TEST(record_checkpoint, truncated_at_every_4_kib_it_is_refused_with_the_tensors_name) {
   temp_dir dir;
   const auto c = sample(7);
@@ -169,7 +169,7 @@ TEST(record_checkpoint, truncated_at_every_4_kib_it_is_refused_with_the_tensors_
   EXPECT_GE(named.size(), 3u);
 }
 
-// PROMISES 10.
+// Promise 10 (docs/promises.md).
 TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors_name) {
   temp_dir dir;
   const auto c = sample(7);
@@ -200,7 +200,7 @@ TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors
   EXPECT_EQ(error_of(file), "no error");
 }
 
-// PROMISES 9.
+// Promise 9 (docs/promises.md).
 TEST(record_checkpoint, killed_at_200_random_points_while_writing_the_newest_complete_one_loads) {
   temp_dir dir;
   temp_dir trial;
@@ -233,7 +233,7 @@ TEST(record_checkpoint, killed_at_200_random_points_while_writing_the_newest_com
   EXPECT_GT(step, 20u) << "the writers never got far enough to test anything";
 }
 
-// PROMISES 11: the disk is full, here by a limit on file sizes.
+// Promise 11 (docs/promises.md): the disk is full, here by a limit on file sizes.
 TEST(record_checkpoint, a_save_that_fails_keeps_the_old_ones) {
   temp_dir dir;
   ASSERT_EQ(save_checkpoint(dir.path, sample(1)), std::nullopt);

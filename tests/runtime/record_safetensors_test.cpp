@@ -237,7 +237,7 @@ TEST(record_safetensors, missing_files_and_things_that_are_no_files_are_errors) 
   EXPECT_EQ(message("/dev/zero"), "/dev/zero: not a regular file");
 }
 
-// PROMISES 20.
+// Promise 20 (docs/promises.md).
 TEST(record_safetensors, fuzzed_files_are_answered) {
   temp_dir dir;
   ASSERT_EQ(write_safetensors(dir.file("w"), one_of_each(), {{"format", "pt"}}), std::nullopt);

@@ -1,4 +1,4 @@
-// Weight rules of pipelines (PROTOCOLS.md 1; PipeDream, Narayanan et al. 2019, section 3.3): which version of the weights a packet meets.
+// Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3): which version of the weights a packet meets.
 #include <cmath>
 
 #include "runtime/pipeline/stage.hpp"

@@ -123,7 +123,7 @@ class cluster_reader {
     r.finish();
   }
 
-  // A word that may stand in one place only.
+  // A name or address that only one node of the file may have.
   void once(table_reader& r, const char* key, const std::string& word, std::map<std::string, source_position>& seen) {
     const auto [first, fresh] = seen.try_emplace(word, r.at(key));
     if (!fresh)

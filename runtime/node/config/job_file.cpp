@@ -168,7 +168,8 @@ class job_reader {
     if (errors_.size() == before) try_to_make(r, *row, s);
   }
 
-  // A choice of the layer's maths; it is the layer's own option where the type has one of this name.
+  // The key `algorithm` of a layer: an option like any other where the type declares one of this name; else only "auto" makes
+  // sense.
   void read_algorithm(table_reader& r, const layer_type& row, layer_spec& s) {
     if (std::any_of(row.specs.begin(), row.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
     if (r.word("algorithm", s.algorithm, {"auto"}) && s.algorithm == "auto") s.algorithm.clear();

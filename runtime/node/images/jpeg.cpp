@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 
-// They need <cstdio> before them, and jerror.h needs the version in jpeglib.h.
+// libjpeg's headers need <cstdio> before them, and jerror.h needs the version in jpeglib.h.
 #include <jpeglib.h>
 
 #include <jerror.h>

@@ -220,7 +220,7 @@ link tcp_transport::current(std::string_view peer) const {
   return at == peers_.end() ? nullptr : at->second.up;
 }
 
-// Why we do not talk to whom we have just been introduced to.
+// Why the peer that this hello names is refused; none: it is welcome.
 std::optional<error> tcp_transport::objection(const link& c, const hello& h) const {
   if (h.cluster != options_.cluster) return error{"wrong_cluster", "[net] " + h.node + " belongs to another cluster"};
   if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's own name, " + h.node};
@@ -378,7 +378,7 @@ void tcp_transport::close() {
     first = !std::exchange(closed_, true);
   }
   if (first) asio::post(io_, [this] { shut_down(); });
-  // In a callback there is nothing to wait for: the destructor joins.
+  // Called from a callback, close() is on the I/O thread and cannot wait for it: the destructor joins.
   if (std::this_thread::get_id() == thread_.get_id()) return;
   const std::lock_guard lock(join_mutex_);
   if (thread_.joinable()) thread_.join();

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t bytes_per_call = std::size_t{8} << 20;
 constexpr long max_certificate_chain = 16 << 10;  // an unauthenticated peer may make us buffer no more (promise 17)
 
-// A copyable view: async_write copies its buffer sequence, and a vector would be copied with its memory.
+// A list of buffers as two pointers: async_write copies its buffer sequence, and of a vector that would be an allocation.
 struct buffer_view {
   using value_type = asio::const_buffer;
   using const_iterator = const asio::const_buffer*;

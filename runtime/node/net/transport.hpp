@@ -107,7 +107,7 @@ class transport {
   virtual void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) = 0;
 
   // Never blocks: queues. False if the peer is not up (or, logged, if the type is reserved or the payload exceeds the peer's
-  // limit). The queue has no bound of its own, the protocols above have (principle 3): stats() shows it.
+  // limit). The queue has no bound of its own, the protocols above have one (they send on credit): stats() shows it.
   virtual bool send(std::string_view peer, outgoing_frame&& f) = 0;
 
   // Ends the connection; on_peer_down follows with code "disconnected".

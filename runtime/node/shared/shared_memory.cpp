@@ -94,7 +94,8 @@ std::string objection(int fd, std::uint64_t bytes) {
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
-  // The kernel would hand out pages until it kills somebody.
+  // More than the machine has free is refused here: the kernel would promise it, and then kill some process when the pages are
+  // touched.
   if (const auto left = free_memory(); bytes > left - left / 4) {
     why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
           std::to_string(left) + " that the machine has free";

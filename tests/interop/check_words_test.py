@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""scripts/lib/check_words.py: what it lets pass and what it names. usage: check_words_test.py scripts/lib"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOUND = {
+    "docs/a.md": "# A page\n\n## Its part, twice\n\nSee [b](b.md#there) and [below](#its-part-twice); `bench/x.py --out FILE.md`.\n",
+    "docs/b.md": "# There\n```\n[not a link](nowhere.md)\n```\n".replace("nowhere.md", "nowhere"),
+    "docs/promises.md": "# P\n\nkept by `suite.holds`\n",
+    "runtime/role.hpp": "// docs/a.md says why.\n",
+    "tests/one_test.cpp": "TEST(suite, holds) {}\n",
+}
+
+
+def said(changes):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {**SOUND, **changes}.items():
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text)
+        os.makedirs(os.path.join(folder, "scripts/lib"))
+        for name in ("tree.py", "check_words.py"):
+            shutil.copy(os.path.join(sys.argv[1], name), os.path.join(folder, "scripts/lib"))
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        r = subprocess.run([sys.executable, os.path.join(folder, "scripts/lib/check_words.py")], capture_output=True, text=True)
+        assert (r.returncode == 0) == ("\n" not in r.stdout.strip()), r
+        return r.stdout.strip() + r.stderr
+
+
+def expect(changes, *wanted):
+    made = said(changes)
+    for w in wanted:
+        assert w in made, f"{made!r} lacks {w!r}"
+
+
+expect({}, "7 files, 0 names of what is not there")
+elsewhere = "PROTO" + "COLS"
+expect({"runtime/role.hpp": f"// Fixed\n// brackets ({elsewhere} 7).\n"}, f"runtime/role.hpp:2: names a document that is not in the tree: {elsewhere}")
+expect({"runtime/role.hpp": "// see docs/c" + ".md\n"}, "runtime/role.hpp:1: names a page that is not in the tree: docs/c" + ".md")
+expect({"docs/b.md": "# B\n"}, "docs/a.md:5: docs/b.md has no heading for #there")
+expect({"docs/b.md": "# There\n[x](../runtime/none.hpp)\n"}, "docs/b.md:2: the link leads nowhere: ../runtime/none.hpp")
+expect({"tests/one_test.cpp": "TEST(suite, other) {}\n"}, "docs/promises.md:3: there is no test suite.holds")
