@@ -3,6 +3,7 @@
 
   documents  a file that names a page (NAME.md) names one of the tree; notes that are elsewhere are named nowhere
   links      a page's links lead to files of the tree, and to headings that are there
+  files      a path in `backticks` of a page, from the top of the tree, is there (`a/b` stands for a/b.hpp and a/b.cpp)
   tests      docs/promises.md names tests that there are
 """
 import os
@@ -17,6 +18,16 @@ ELSEWHERE = re.compile(r"\b(?:" + "|".join(["PROTO" + "COLS", "PROM" + "ISES", "
 PAGE = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
 PLACEHOLDERS = {"NAME.md", "FILE.md"}  # of usage texts
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+
+PATH = re.compile(r"`((?:actors|apps|bench|cmake|configs|docs|examples|ops|runtime|scripts|tests)/[\w./-]*)`")
+
+
+def lost_paths(name):
+    body = tree.text(name)
+    for m in PATH.finditer(body):
+        path = os.path.join(tree.TOP, m.group(1))
+        if "NAME" not in path and not any(os.path.exists(path + ending) for ending in ("", ".hpp", ".cpp")):
+            yield f"{name}:{body.count(chr(10), 0, m.start()) + 1}: there is no {m.group(1)}"
 
 
 def headings(name):
@@ -66,7 +77,7 @@ def main():
             if os.path.basename(m.group(0)) not in pages | PLACEHOLDERS:
                 problems.append(f"{name}:{text.count(chr(10), 0, m.start()) + 1}: names a page that is not in the tree: {m.group(0)}")
         if name.endswith(".md"):
-            problems += bad_links(name)
+            problems += [*bad_links(name), *lost_paths(name)]
     problems += lost_tests("docs/promises.md")
     print("\n".join(problems[:60]))
     print(f"{len(names)} files, {len(problems)} names of what is not there")
