@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -19,18 +20,64 @@ struct descriptor {
 
 std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-}  // namespace
-
-std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out, std::size_t most) {
+// Opens a regular file. Returns what is wrong; empty: nothing.
+std::string open_regular(const std::string& path, descriptor& d, std::uint64_t& size) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
-  descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (d.fd < 0) return system_error("cannot open");
   struct stat st {};
   if (::fstat(d.fd, &st) != 0) return system_error("cannot stat");
   if (!S_ISREG(st.st_mode)) return "not a regular file";
-  if (static_cast<std::size_t>(st.st_size) > most)
-    return std::to_string(st.st_size) + " bytes; at most " + std::to_string(most) + " can be kept in memory";
-  out.resize(static_cast<std::size_t>(st.st_size));
+  size = static_cast<std::uint64_t>(st.st_size);
+  return {};
+}
+
+// Reads by offset, and maps nothing: a file that is cut short under its readers ends their reading, and not the program (SIGBUS).
+class file final : public random_bytes {
+ public:
+  file(int fd, std::uint64_t size) : d_{fd}, size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  std::string read(std::uint64_t at, void* out, std::size_t n) const override {
+    auto* to = static_cast<std::uint8_t*>(out);
+    while (n > 0) {
+      const auto got = ::pread(d_.fd, to, n, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return system_error("cannot read");
+      if (got == 0)
+        return "it has been cut short: it had " + std::to_string(size_) + " bytes, and byte " + std::to_string(at) + " is gone";
+      to += got;
+      at += static_cast<std::uint64_t>(got);
+      n -= static_cast<std::size_t>(got);
+    }
+    return {};
+  }
+  std::uint64_t version() const override {
+    struct stat st {};
+    if (::fstat(d_.fd, &st) != 0) return 0;
+    return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+  }
+
+ private:
+  descriptor d_;
+  std::uint64_t size_;
+};
+
+}  // namespace
+
+std::variant<std::shared_ptr<const random_bytes>, std::string> open_bytes(const std::string& path) {
+  descriptor d;
+  std::uint64_t size = 0;
+  if (auto wrong = open_regular(path, d, size); !wrong.empty()) return wrong;
+  if (size == 0) return std::string("an empty file");
+  return std::make_shared<file>(std::exchange(d.fd, -1), size);
+}
+
+std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out, std::size_t most) {
+  descriptor d;
+  std::uint64_t size = 0;
+  if (auto wrong = open_regular(path, d, size); !wrong.empty()) return wrong;
+  if (size > most) return std::to_string(size) + " bytes; at most " + std::to_string(most) + " can be kept in memory";
+  out.resize(static_cast<std::size_t>(size));
   std::size_t got = 0;
   while (got < out.size()) {
     const auto n = ::read(d.fd, out.data() + got, out.size() - got);

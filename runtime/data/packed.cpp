@@ -1,16 +1,11 @@
-// packed: reads what `troupe pack` has written (packed_file.hpp). The file is mapped, so examples cost memory only while the system
-// likes to keep them, several processes share them, and any example is at hand at once. A block's checksum is compared, and its
-// labels and ids are looked at, by whoever reads it first; a block that is damaged fails the job with the file's name.
-// The file must not be cut short while a job reads it: the system answers that with SIGBUS.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+// packed: reads what `troupe pack` has written (packed_file.hpp). Examples are read where they lie in the file, so they cost no memory of ours,
+// the system keeps what it likes to keep, and any example is at hand at once. A block's checksum is compared by whoever reads it first, and
+// again when the file has been written to; labels and ids are looked at whenever they are read, since layers look things up by them. A
+// block that is damaged, or gone, fails the job with the file's name.
 #include <atomic>
 #include <cassert>
-#include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "ops/option_specs.hpp"
 #include "runtime/checksum/crc32c.hpp"
@@ -22,14 +17,16 @@
 namespace troupe {
 namespace {
 
+using bytes_of_one = std::vector<std::uint8_t>;
+
 class packed_source final : public source {
  public:
-  packed_source(std::shared_ptr<const void> owner, std::span<const std::uint8_t> file, packed_layout l, std::string name)
-      : owner_(std::move(owner)),
-        file_(file),
+  packed_source(std::shared_ptr<const random_bytes> file, packed_layout l, std::string name)
+      : file_(std::move(file)),
         layout_(std::move(l)),
         name_(std::move(name)),
         tables_(layout_.header.scaling),
+        version_(file_->version()),
         sound_(static_cast<std::size_t>(head().blocks(split::train) + head().blocks(split::test))) {}
 
   shape example() const override { return head().example; }
@@ -45,11 +42,12 @@ class packed_source final : public source {
 
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     const auto n = static_cast<std::size_t>(head().value_bytes());
+    const auto era = look();
     for (auto i : indices) {
       if (i < 0)
         std::memset(out, 0, n);
       else
-        std::memcpy(out, values_of(s, i), n);
+        read_values(s, i, era, out);
       out += n;
     }
   }
@@ -60,14 +58,18 @@ class packed_source final : public source {
     auto* out = static_cast<std::uint8_t*>(data.raw_mutable());
     auto* classes = label.mutable_data<std::int32_t>();
     const auto bytes = static_cast<std::size_t>(n) * size_of(data.type());
+    const bool as_it_lies = size_of(data.type()) == size_of(head().type);  // f32 to f32, ids to i32
+    bytes_of_one room(as_it_lies ? 0 : static_cast<std::size_t>(head().value_bytes()));
+    const auto era = look();
     for (auto i : indices) {
       assert(i < size(s));
       if (i < 0) {
         std::memset(out, 0, bytes);
         std::fill_n(classes, labels, -1);
       } else {
-        write_values(values_of(s, i), data.type(), out);
-        std::memcpy(classes, labels_of(s, i), static_cast<std::size_t>(head().label_bytes()));
+        read_values(s, i, era, as_it_lies ? out : room.data());
+        if (!as_it_lies) widen(room.data(), data.type(), out);
+        read_labels(s, i, classes);
       }
       out += bytes;
       classes += labels;
@@ -77,127 +79,150 @@ class packed_source final : public source {
  private:
   const packed_header& head() const { return layout_.header; }
 
-  void write_values(const std::uint8_t* in, dtype type, std::uint8_t* out) const {
+  void widen(const std::uint8_t* in, dtype type, std::uint8_t* out) const {
     const auto n = static_cast<std::size_t>(head().example.count());
     if (head().type == dtype::u8) {
       if (type == dtype::f64)
         tables_.fill(in, n, reinterpret_cast<double*>(out));
       else
         tables_.fill(in, n, reinterpret_cast<float*>(out));
-    } else if (type == dtype::f64) {
+    } else {
       auto* values = reinterpret_cast<double*>(out);
       for (std::size_t k = 0; k < n; ++k, in += 4) {
         float v = 0;
         std::memcpy(&v, in, 4);
         values[k] = v;
       }
-    } else {
-      std::memcpy(out, in, n * 4);  // f32 to f32, ids to i32
     }
   }
 
-  // The block of example i, looked at.
-  const std::uint8_t* block_of(split s, std::int64_t i) const {
-    const auto b = i / head().block_examples + (s == split::train ? 0 : head().blocks(split::train));
-    const auto* at = file_.data() + layout_.first_block + b * head().block_bytes();
-    auto& seen = sound_[static_cast<std::size_t>(b)];
-    if (!seen.load(std::memory_order_relaxed)) {
-      check(s, i / head().block_examples, at);
-      seen.store(true, std::memory_order_relaxed);
+  // The number of the file's present content: one higher whenever it has been written to.
+  std::uint32_t look() const {
+    const auto now = file_->version();
+    const std::lock_guard hold(lock_);
+    if (now != version_) {
+      version_ = now;
+      ++era_;
     }
-    return at;
-  }
-  const std::uint8_t* values_of(split s, std::int64_t i) const {
-    return block_of(s, i) + i % head().block_examples * head().value_bytes();
-  }
-  const std::uint8_t* labels_of(split s, std::int64_t i) const {
-    return block_of(s, i) + head().block_examples * head().value_bytes() + i % head().block_examples * head().label_bytes();
+    return era_;
   }
 
-  void check(split s, std::int64_t block, const std::uint8_t* at) const {
+  // Where block `b` of a split begins.
+  std::int64_t block_at(split s, std::int64_t b) const {
+    return layout_.first_block + (b + (s == split::train ? 0 : head().blocks(split::train))) * head().block_bytes();
+  }
+
+  // Example i's values, in a block that has been looked at in this era.
+  void read_values(split s, std::int64_t i, std::uint32_t era, std::uint8_t* out) const {
+    const auto b = i / head().block_examples;
+    auto& seen = sound_[static_cast<std::size_t>(b + (s == split::train ? 0 : head().blocks(split::train)))];
+    if (seen.load(std::memory_order_relaxed) != era) {
+      check(s, b);
+      seen.store(era, std::memory_order_relaxed);
+    }
+    get(block_at(s, b) + i % head().block_examples * head().value_bytes(), out, head().value_bytes());
+    if (ids()) check_ids(s, b, out, head().value_bytes());
+  }
+  void read_labels(split s, std::int64_t i, std::int32_t* out) const {
+    const auto b = i / head().block_examples;
+    get(block_at(s, b) + labels_begin() + i % head().block_examples * head().label_bytes(), out, head().label_bytes());
+    check_labels(s, b, out, head().label_bytes());
+  }
+  std::int64_t labels_begin() const { return head().block_examples * head().value_bytes(); }
+
+  void get(std::int64_t at, void* out, std::int64_t n) const {
+    if (const auto wrong = file_->read(static_cast<std::uint64_t>(at), out, static_cast<std::size_t>(n)); !wrong.empty())
+      throw std::runtime_error(name_ + ": " + wrong);
+  }
+
+  [[noreturn]] void damaged(split s, std::int64_t block, const char* what) const {
     const auto first = block * head().block_examples, end = std::min(first + head().block_examples, size(s));
-    const auto damaged = [&](const std::string& what) {
-      throw std::runtime_error(name_ + ": " + (s == split::train ? "training" : "test") + " examples " + std::to_string(first) +
-                               " to " + std::to_string(end - 1) + " are damaged: " + what);
-    };
-    const auto n = static_cast<std::size_t>(head().checked_bytes());
-    std::uint32_t sum = 0;
-    std::memcpy(&sum, at + n, 4);
-    if (sum != crc32c(0, at, n)) damaged("another CRC32C");
-    const auto in_range = [&](const std::uint8_t* p, std::int64_t count) {
-      for (std::int64_t k = 0; k < count; ++k, p += 4) {
-        std::int32_t v = 0;
-        std::memcpy(&v, p, 4);
-        if (v < 0 || v >= head().classes) return false;
-      }
-      return true;
-    };
-    const auto* labels = at + head().block_examples * head().value_bytes();
-    if (head().classes > 0 && !in_range(labels, (end - first) * head().label.count())) damaged("a label that is no class");
-    if (ids() && !in_range(at, (end - first) * head().example.count())) damaged("an id that is no symbol");
+    throw std::runtime_error(name_ + ": " + (s == split::train ? "training" : "test") + " examples " + std::to_string(first) +
+                             " to " + std::to_string(end - 1) + " are damaged: " + what);
+  }
+  bool in_range(const void* from, std::int64_t bytes) const {
+    const auto* p = static_cast<const std::uint8_t*>(from);
+    for (const auto* end = p + bytes; p != end; p += 4) {
+      std::int32_t v = 0;
+      std::memcpy(&v, p, 4);
+      if (v < 0 || v >= head().classes) return false;
+    }
+    return true;
+  }
+  void check_labels(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
+    if (head().classes > 0 && !in_range(from, bytes)) damaged(s, block, "a label that is no class");
+  }
+  void check_ids(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
+    if (!in_range(from, bytes)) damaged(s, block, "an id that is no symbol");
   }
 
-  std::shared_ptr<const void> owner_;
-  std::span<const std::uint8_t> file_;
+  // A whole block, in pieces: a block may be as long as an example.
+  void check(split s, std::int64_t block) const {
+    constexpr std::int64_t piece = 64 << 10;  // a multiple of 4: no number is cut
+    bytes_of_one room(static_cast<std::size_t>(std::min(piece, head().checked_bytes())));
+    const auto at = block_at(s, block), n = std::min(head().block_examples, size(s) - block * head().block_examples);
+    std::uint32_t sum = 0, wanted = 0;
+    bool labels_sound = true, ids_sound = true;
+    // Bytes [begin, end) of the block; the first `used` of them are not there to fill it up.
+    const auto walk = [&](std::int64_t begin, std::int64_t end, std::int64_t used, bool numbers, bool& sound) {
+      for (auto k = begin; k < end; k += piece) {
+        const auto now = std::min(piece, end - k);
+        get(at + k, room.data(), now);
+        sum = crc32c(sum, room.data(), static_cast<std::size_t>(now));
+        if (numbers) sound = sound && in_range(room.data(), std::clamp<std::int64_t>(begin + used - k, 0, now));
+      }
+    };
+    walk(0, labels_begin(), n * head().value_bytes(), ids(), ids_sound);
+    walk(labels_begin(), head().checked_bytes(), n * head().label_bytes(), head().classes > 0, labels_sound);
+    get(at + head().checked_bytes(), &wanted, 4);
+    if (sum != wanted) damaged(s, block, "another CRC32C");
+    if (!labels_sound) damaged(s, block, "a label that is no class");
+    if (!ids_sound) damaged(s, block, "an id that is no symbol");
+  }
+
+  std::shared_ptr<const random_bytes> file_;
   packed_layout layout_;
   std::string name_;
   byte_tables tables_;
-  mutable std::vector<std::atomic<bool>> sound_;  // by block
+  mutable std::mutex lock_;
+  mutable std::uint64_t version_;  // of the file, in this era
+  mutable std::uint32_t era_ = 1;
+  mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the era in which it was looked at; 0: not yet
 };
-
-struct mapping {
-  const void* data = nullptr;
-  std::size_t bytes = 0;
-  ~mapping() {
-    if (data) ::munmap(const_cast<void*>(data), bytes);
-  }
-};
-
-// What is wrong, else empty.
-std::string map_file(const std::string& path, mapping& m) {
-  const auto error = [](const char* what) { return std::string(what) + ": " + std::strerror(errno); };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return error("cannot open");
-  struct stat st {};
-  std::string wrong;
-  if (::fstat(fd, &st) != 0)
-    wrong = error("cannot stat");
-  else if (!S_ISREG(st.st_mode))
-    wrong = "not a regular file";
-  else if (st.st_size == 0)
-    wrong = "an empty file";
-  if (wrong.empty()) {
-    auto* p = ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED) wrong = error("cannot map");
-    if (wrong.empty()) m.data = p, m.bytes = static_cast<std::size_t>(st.st_size);
-  }
-  ::close(fd);
-  return wrong;
-}
 
 std::shared_ptr<const source> open_file(const options& o, std::uint64_t) {
   const auto& path = o.text("path");
   // Before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
-  const auto m = std::make_shared<mapping>();
-  if (auto wrong = map_file(path, *m); !wrong.empty()) throw option_error("path", path + ": " + wrong);
-  auto r = open_packed(m, {static_cast<const std::uint8_t*>(m->data), m->bytes}, path);
+  auto file = open_bytes(path);
+  if (auto* wrong = std::get_if<std::string>(&file)) throw option_error("path", path + ": " + *wrong);
+  auto r = open_packed(std::get<std::shared_ptr<const random_bytes>>(std::move(file)), path);
   if (auto* e = std::get_if<std::string>(&r)) throw option_error("path", *e);
   return std::get<std::shared_ptr<const source>>(r);
 }
 
 }  // namespace
 
-std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const void> owner,
-                                                                     std::span<const std::uint8_t> file, const std::string& name) {
-  auto r = decode_packed_header(file, file.size());
+std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const random_bytes> file,
+                                                                     const std::string& name) {
+  // The header says how long it is; more than it may be, and more than there is, is not read.
+  bytes_of_one begin(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), 16)));
+  if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
+  if (begin.size() == 16) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, begin.data() + 12, 4);
+    const auto n = std::min<std::uint64_t>({file->size(), std::max<std::uint32_t>(length, 16), most_packed_header_bytes});
+    begin.resize(static_cast<std::size_t>(n));
+    if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
+  }
+  auto r = decode_packed_header(begin, file->size());
   if (auto* e = std::get_if<std::string>(&r)) return name + ": " + *e;
-  return std::make_shared<packed_source>(std::move(owner), file, std::get<packed_layout>(std::move(r)), name);
+  return std::make_shared<packed_source>(std::move(file), std::get<packed_layout>(std::move(r)), name);
 }
 
 source_type packed_source_type() {
   return {"packed",
-          "A file that `troupe pack` has written from any other source: mapped, any example at hand at once, checksums by block.",
+          "A file that `troupe pack` has written from any other source: any example at hand at once, checksums by block.",
           {option_of("path", option_kind::text, std::nullopt, "the file")},
           open_file};
 }

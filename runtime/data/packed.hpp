@@ -4,18 +4,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <variant>
 
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/data/packed_file.hpp"
 #include "runtime/data/source.hpp"
 
 namespace troupe {
 
-// A file in memory, which lives as long as `owner`. Reading throws std::runtime_error for a block that is damaged.
-std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const void> owner,
-                                                                     std::span<const std::uint8_t> file, const std::string& name);
+// Reading throws std::runtime_error for a block that is damaged, also when it has become so since.
+std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const random_bytes> file,
+                                                                     const std::string& name);
 
 struct packed_result {
   packed_header header;

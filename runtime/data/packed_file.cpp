@@ -13,7 +13,6 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr char magic[8] = {'T', 'R', 'O', 'U', 'P', 'E', 'P', 'K'};
 constexpr std::uint32_t version = 1;
-constexpr std::uint32_t most_header_bytes = 16 << 20;
 constexpr std::int64_t most_block_examples = 65536;
 constexpr std::uint32_t most_symbols = 65536;
 constexpr std::int64_t most_values = std::int64_t{1} << 31;  // of one example
@@ -155,7 +154,7 @@ std::variant<packed_layout, std::string> decode_packed_header(std::span<const st
   const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
   if (is != version)
     return "packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version);
-  if (length < 20 || length > most_header_bytes || length > begin.size()) return std::string("truncated in its header");
+  if (length < 20 || length > most_packed_header_bytes || length > begin.size()) return std::string("truncated in its header");
   std::uint32_t sum = 0;
   std::memcpy(&sum, begin.data() + length - 4, 4);
   if (sum != crc32c(0, begin.data(), length - 4)) return std::string("its header is damaged (CRC32C)");
