@@ -1,5 +1,8 @@
 #include "ops/tensor.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include "ops/device.hpp"
 
 namespace troupe {
@@ -18,6 +21,10 @@ tensor tensor::borrow(void* data, shape s, dtype t) {
   view->bytes = x.bytes();
   x.storage_ = std::move(view);
   return x;
+}
+
+void tensor::misread(dtype as) const {
+  throw std::logic_error("a tensor (" + shape_.to_string() + ") of " + name_of(dtype_) + " is read as " + name_of(as));
 }
 
 void tensor::back(device& d) {

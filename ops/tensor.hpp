@@ -81,12 +81,14 @@ class tensor {
   }
   template <class T>
   const T* data() const {
-    assert(dtype_of<T> == dtype_);
+    if (dtype_of<T> != dtype_) [[unlikely]]
+      misread(dtype_of<T>);
     return static_cast<const T*>(raw());
   }
   template <class T>
   T* mutable_data() {
-    assert(dtype_of<T> == dtype_);
+    if (dtype_of<T> != dtype_) [[unlikely]]
+      misread(dtype_of<T>);
     return static_cast<T*>(raw_mutable());
   }
 
@@ -127,6 +129,8 @@ class tensor {
   bool same_storage(const tensor& o) const { return storage_ == o.storage_; }
 
  private:
+  [[noreturn, gnu::cold]] void misread(dtype as) const;  // throws std::logic_error, in every build
+
   std::shared_ptr<storage> storage_;
   std::size_t offset_ = 0;  // bytes
   shape shape_;

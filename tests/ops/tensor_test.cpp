@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "tests/ops/support.hpp"
@@ -94,6 +96,23 @@ TEST(pool, serves_several_threads) {
   one.join();
   two.join();
   EXPECT_EQ(dev->pool().bytes_in_use, 0U);
+}
+
+TEST(tensor, is_read_as_what_it_holds_in_every_build) {
+  const auto d = make_cpu_device();
+  auto values = tensor::allocate(*d, {2}, dtype::f32);
+  const auto message = [](auto f) -> std::string {
+    try {
+      f();
+    } catch (const std::logic_error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([&] { return values.data<std::int32_t>(); }), "a tensor (2) of f32 is read as i32");
+  EXPECT_EQ(message([&] { return values.mutable_data<double>(); }), "a tensor (2) of f32 is read as f64");
+  EXPECT_EQ(message([&] { return values.data<float>(); }), "no error");
+  EXPECT_EQ(message([&] { return tensor::declare({2}, dtype::bf16).data<float>(); }), "a tensor (2) of bf16 is read as f32");
 }
 
 }  // namespace
