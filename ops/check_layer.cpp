@@ -39,6 +39,7 @@ class checker {
 
   std::vector<std::string> run() {
     const pass_values values = random_values(0);
+    check_inputs();
     check_contract(values);
     if (findings_.empty() && differentiable()) {
       check_gradients(values);
@@ -325,6 +326,21 @@ class checker {
       if (!same_bits(sum, added.grad_params))
         find(std::string("with accumulate, gradients of parameters are not old plus new (") + name_of(t) + ")");
       if (!same_bits(fresh.grad_in, added.grad_in)) find("accumulate changes gradients of inputs");
+    }
+  }
+
+  // What it says that its inputs hold is what the case gives it, and it has a place for every label.
+  void check_inputs() {
+    for (std::size_t i = 0; i < case_.in.size(); ++i) {
+      const bool label = case_.integer_labels && i + 1 == case_.in.size();
+      const auto says = layer_.holds(i, case_.in);
+      if (says == (label ? holding::values : holding::ids))
+        find(numbered("input", i) + " is " + (label ? "labels" : "values") + " in this case, but holds() says " +
+             (label ? "values" : "ids"));
+      const auto below = label && says != holding::values ? layer_.ids_below(i, case_.in) : 0;
+      if (below > 0 && below < case_.classes)
+        find(numbered("input", i) + " has " + std::to_string(case_.classes) + " classes in this case, but ids_below() says " +
+             std::to_string(below));
     }
   }
 

@@ -24,6 +24,7 @@ struct layer_check {
 };
 
 // What is wrong, one sentence each; empty when nothing is. Checked:
+//   * holds() and ids_below() agree with the case: its inputs and classes are what the layer says it takes;
 //   * infer() agrees with what forward() yields; every element of an output and of a gradient is written (they are poisoned with
 //     NaN before); inputs, parameters and incoming gradients are left alone;
 //   * backward() uses only what backward_needs() asks for (the rest is poisoned), skips what nobody wants without changing the

@@ -67,6 +67,10 @@ struct carry_spec {
 };
 using carry_specs = std::vector<carry_spec>;
 
+// What an input holds: values, which have the type of activations; or numbers of things (labels, words), which are i32. `any`: only its
+// shape is looked at, or the layer asks the tensor.
+enum class holding : std::uint8_t { values, ids, any };
+
 struct backward_needs {
   bool inputs = true;
   bool outputs = false;
@@ -160,6 +164,12 @@ struct layer {
   virtual bool more_is_better() const { return true; }  // of a metric: the first such one is the job's accuracy
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }
+  // What input `input` must hold where inputs have the shapes `in`; outputs hold values (output_type). The graph checks every edge. Unless a
+  // layer says otherwise, what has no gradient is ids, but for what a loss or metric judges: its input 0.
+  virtual holding holds(std::size_t input, const shapes& in) const;
+  // Of an input that holds ids: those below this have a place (scores, rows of a table); 0: it is never looked up. Unless a loss or metric
+  // says otherwise, it looks for a label's score in input 0.
+  virtual std::int64_t ids_below(std::size_t input, const shapes& in) const;
   // True: forward may be given outputs[0] in the memory of inputs[0], and backward grad_in[0] in that of grad_out[0]: shapes are alike and
   // what is written does not depend on what has been overwritten. The host does so where nobody else reads them any more.
   virtual bool in_place() const { return false; }

@@ -1,4 +1,5 @@
-// Softmax with cross entropy, and top-k accuracy. A row with a negative label is padding and does not count.
+// Softmax with cross entropy, and top-k accuracy. A row with a negative label is padding and does not count. A label beyond the classes is
+// wrong data, and nothing is looked up by it: NaN, so that it does not pass unseen, and no hit.
 
 inline i64 valid_rows(i64 rows, const std::int32_t* labels) {
   i64 n = 0;
@@ -20,7 +21,10 @@ double softmax_loss(i64 rows, i64 classes, const T* x, const std::int32_t* label
     const T sum = fold(lane);
     const T inverse = T(1) / sum;
     for (i64 c = 0; c < classes; ++c) out[c] *= inverse;
-    if (labels[r] >= 0) total += static_cast<double>(log_of(sum) - (in[labels[r]] - top));
+    if (labels[r] >= classes)
+      total = __builtin_nan("");
+    else if (labels[r] >= 0)
+      total += static_cast<double>(log_of(sum) - (in[labels[r]] - top));
   }
   const i64 valid = valid_rows(rows, labels);
   return valid > 0 ? total / static_cast<double>(valid) : 0.0;
@@ -33,8 +37,8 @@ void softmax_loss_backward(i64 rows, i64 classes, T dloss, const T* probability,
   for (i64 r = 0; r < rows; ++r) {
     const T* p = probability + r * classes;
     T* out = dx + r * classes;
-    if (labels[r] < 0) {
-      fill(classes, T(0), out);
+    if (labels[r] < 0 || labels[r] >= classes) {
+      fill(classes, labels[r] < 0 ? T(0) : T(__builtin_nan("")), out);
       continue;
     }
     for (i64 c = 0; c < classes; ++c) out[c] = factor * p[c];
@@ -46,7 +50,7 @@ template <class T>
 double top_k(i64 k, i64 rows, i64 classes, const T* x, const std::int32_t* labels) {
   i64 hits = 0;
   for (i64 r = 0; r < rows; ++r) {
-    if (labels[r] < 0) continue;
+    if (labels[r] < 0 || labels[r] >= classes) continue;
     const T* in = x + r * classes;
     const T score = in[labels[r]];
     i64 above = 0;

@@ -45,6 +45,7 @@ struct crop final : layer {
     return axis > 1 && !size.empty() ? alike({split_0, split_1, broadcast}, 1) : alike({split_0, broadcast}, size.empty() ? 2 : 1);
   }
   bool differentiable(std::size_t input) const override { return input == 0; }
+  holding holds(std::size_t input, const shapes&) const override { return input == 0 ? holding::values : holding::any; }
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = false};
   }

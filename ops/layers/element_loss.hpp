@@ -9,6 +9,11 @@ namespace troupe {
 struct element_loss : loss_layer {
   explicit element_loss(pointwise f) : f_(f) {}
 
+  // One score is a yes or no. With any number of them labels are compared and never looked up; but one beyond the scores is a mistake.
+  std::int64_t ids_below(std::size_t input, const shapes& in) const override {
+    const auto scores = loss_layer::ids_below(input, in);
+    return scores > 1 ? scores : 0;
+  }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     s.extra = {tensor::allocate(c.dev, in[0].dims(), wide_of(in[0].type()))};
     c.dev.pointwise_loss(f_, in[0], in[1], s.extra[0], backed(c.dev, out[0]));

@@ -27,6 +27,7 @@ struct embedding final : layer {
     return alike({split_0, broadcast}, 1, 1);
   }
   bool differentiable(std::size_t) const override { return false; }
+  std::int64_t ids_below(std::size_t, const shapes&) const override { return vocabulary; }
   param_specs params(const shapes&) const override {
     param_specs p(1);
     p[0] = {.name = "weight", .dims = shape{vocabulary, outputs}, .filler = weight_filler};

@@ -16,6 +16,12 @@ struct sigmoid_cross_entropy final : element_loss {
          "logits [N, ...], and targets of that shape or labels [N]", in);
     return {shape{}};
   }
+  // Targets are of the logits' shape, labels one an example: where both are true, the tensor says which it is.
+  holding holds(std::size_t input, const shapes& in) const override {
+    if (input == 0) return holding::values;
+    const bool labels = in[1].rank() == 1 || (in[0].rank() > 0 && in[1].count() == in[0][0]);
+    return in[1].count() != in[0].count() ? holding::ids : labels ? holding::any : holding::values;
+  }
 };
 
 }  // namespace

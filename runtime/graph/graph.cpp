@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/graph/edge_types.hpp"
 #include "runtime/graph/gradients.hpp"
 #include "runtime/graph/order.hpp"
 #include "runtime/graph/wording.hpp"
@@ -61,6 +62,7 @@ class builder {
       check_ends();
       if (errors_.empty()) {
         graph_.local = job_.train.algorithm == "cd";
+        bound_ids(graph_);
         mark_gradients(graph_);
         check_trained();
         check_algorithm();
@@ -270,33 +272,11 @@ class builder {
                           " output(s), there is no output " + std::to_string(r.output));
         return false;
       }
-      if (r == tensor_ref{from_data, 1} && g.maths->differentiable(k)) {
-        layer_error(*d.spec, "inputs." + std::to_string(k),
-                    "input " + std::to_string(k) + " of a " + g.type + " layer takes values, but 'label' (" + s->to_string() +
-                        ") holds class numbers");
-        return false;
-      }
-      if (r == tensor_ref{from_data, 0} && !takes(g, k, *s, d)) return false;
       g.in.push_back(*s);
     }
-    return true;
-  }
-
-  // Ids or values? A layer that has no gradient for an input reads it as ids.
-  bool takes(const graph_layer& g, std::size_t k, const shape& s, const draft& d) {
-    const bool reports = g.maths->is_loss() || g.maths->is_metric(), wants_ids = !g.maths->differentiable(k);
-    if (ids_ && wants_ids && d.spec->values.has("vocabulary") && d.spec->values.integer("vocabulary") < graph_.classes) {
-      layer_error(*d.spec, "vocabulary",
-                  "a vocabulary of " + std::to_string(d.spec->values.integer("vocabulary")) + ", but the data has " +
-                      std::to_string(graph_.classes) + " different ids");
-      return false;
-    }
-    if (wants_ids == ids_ || (reports && wants_ids)) return true;
-    layer_error(*d.spec, "inputs." + std::to_string(k),
-                "input " + std::to_string(k) + " of a " + g.type + " layer takes " + (ids_ ? "values" : "ids") + ", but 'data' (" +
-                    s.to_string() + ") of source " + in_quotes(job_.data.source) + " holds " +
-                    (ids_ ? "ids: put an embedding between" : "values"));
-    return false;
+    const auto wrong = wrong_type(graph_, g, job_);
+    if (wrong) layer_error(*d.spec, wrong->key, wrong->text);
+    return !wrong;
   }
 
   void infer_one(graph_layer& g) {
@@ -305,7 +285,7 @@ class builder {
       for (const auto& s : out)
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);
-      check_classes(g);
+      for (const auto& wrong : wrong_ids(graph_, g)) layer_error(*g.spec, wrong.key, wrong.text);
       if (job_.train.algorithm == "bptt") g.carries = g.maths->carries(g.in);
       g.out = std::move(out);
     } catch (const shape_error& e) {
@@ -344,17 +324,6 @@ class builder {
       g.params.push_back(static_cast<std::uint32_t>(graph_.params.size()));
       graph_.params.push_back(std::move(p));
     }
-  }
-
-  // A class number beyond the scores would be read outside the tensor: found here, not in step 1. One score is a yes or no.
-  void check_classes(const graph_layer& g) {
-    const bool labelled = std::any_of(g.inputs.begin(), g.inputs.end(), [](tensor_ref r) { return r == tensor_ref{from_data, 1}; });
-    if (!labelled || g.in.size() != 2 || g.in[0].rank() < 2 || !(g.maths->is_loss() || g.maths->is_metric())) return;
-    const auto scores = g.in[0].count_from(std::min(g.in[1].rank(), g.in[0].rank()));
-    if (scores > 1 && scores < graph_.classes)
-      layer_error(*g.spec, "inputs.0",
-                  "its input " + in_quotes(g.spec->inputs[0]) + " (" + g.in[0].to_string() + ") has " + std::to_string(scores) +
-                      " scores an example, but the data has " + std::to_string(graph_.classes) + " classes");
   }
 
   void check_phases() {

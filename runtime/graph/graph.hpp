@@ -59,6 +59,8 @@ struct model_graph {
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0;
+  // What labels, and ids in data, are looked up by some layer and so must stay below; 0: nobody looks anything up (edge_types.hpp).
+  std::int64_t label_below = 0, id_below = 0;
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs
   dtype type_of(tensor_ref t, dtype activations) const;
@@ -69,7 +71,7 @@ struct model_graph {
 // `example` is the shape of one example (from the source), e.g. 1x28x28, `label` that of its label, `ids` whether examples hold ids
 // (i32) in place of values. Returns diagnostics when something is wrong: unknown layer
 // type or input, missing or unused input, cycle, wrong number of inputs, shapes that do not fit (names the layer and both shapes),
-// batch not divisible by packets, duplicate names, no loss layer, a label that reaches a layer that wants values, ...
+// batch not divisible by packets, duplicate names, no loss layer, a layer that is given values for ids, ids for values, or ids that it has no place for, ...
 std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
                                                    std::int64_t classes, const shape& label = {}, bool ids = false);
 

@@ -1,6 +1,8 @@
 #include "runtime/pipeline/reading.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "ops/device.hpp"
 #include "ops/layer.hpp"
@@ -37,6 +39,22 @@ void read_examples(const source& from, const augmentation* augment, split part, 
     augment->test(indices, raw, data);
 }
 
+void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data,
+               const tensor& label) {
+  const auto below = [&](const tensor& t, std::int64_t bound, const char* what, const char* of_them) {
+    if (bound == 0 || indices.empty()) return;
+    const auto* values = t.data<std::int32_t>();
+    const auto each = t.count() / static_cast<std::int64_t>(indices.size());
+    const auto* found = std::find_if(values, values + t.count(), [bound](std::int32_t v) { return v >= bound; });
+    if (found == values + t.count()) return;
+    throw std::runtime_error(std::string("the source gives ") + (part == split::train ? "training" : "test") + " example " +
+                             std::to_string(indices[static_cast<std::size_t>((found - values) / each)]) + " the " + what + " " +
+                             std::to_string(*found) + ", but says that it has " + std::to_string(bound) + " " + of_them);
+  };
+  below(label, g.label_below, "label", "classes");
+  below(data, g.id_below, "id", "of them");
+}
+
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
                    std::uint32_t slot) {
   const auto n = static_cast<std::int64_t>(r->indices.size());
@@ -49,10 +67,11 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
   const job_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(
-      [r, from, source = c.data, augment = c.augment](job_context& j) {
+      [r, from, source = c.data, augment = c.augment, graph = c.graph](job_context& j) {
         r->data.back(j.dev);
         r->label.back(j.dev);
         read_examples(*source, augment.get(), from, r->h, r->indices, j.dev, r->data, r->label);
+        check_ids(*graph, from, r->indices, r->data, r->label);
       },
       cost, token, slot);
 }

@@ -41,6 +41,10 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label);
 
+// Throws std::runtime_error where an example has a label or an id that a layer of `g` would look up and not find, whatever the source says of
+// itself: each time that examples are read.
+void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data, const tensor& label);
+
 // A job that fills data and label with the examples of `indices`; answered by `token`; jobs of different slots may run at once. What the source throws, the job throws.
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
                    std::uint32_t slot = 0);

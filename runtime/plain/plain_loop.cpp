@@ -151,6 +151,7 @@ void plain_loop::impl::load(std::uint32_t packet) {
   h.packet = packet;
   h.phase = static_cast<std::uint8_t>(phase::train);
   read_examples(*j->data, j->augment.get(), split::train, h, indices, *dev, data, label);
+  check_ids(j->graph, split::train, indices, data, label);
 }
 
 // What the layer has carried in this packet's lanes; empty: zeros.

@@ -26,7 +26,8 @@ enum class mistake {
   wrong_shape,
   saves_more,
   kink,
-  sums_as_one_packet
+  sums_as_one_packet,
+  says_ids
 };
 
 struct planted final : layer, gathered_maths {
@@ -36,6 +37,7 @@ struct planted final : layer, gathered_maths {
 
   shapes infer(const shapes& in) const override { return in; }
   signatures supported() const override { return alike({distribution::split_0}, 1, 1); }
+  holding holds(std::size_t, const shapes&) const override { return m == mistake::says_ids ? holding::ids : holding::values; }
   param_specs params(const shapes&) const override { return {{.name = "weight", .dims = shape{1}, .filler = {}}}; }
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = m != mistake::undeclared_need};
@@ -101,6 +103,9 @@ std::vector<std::string> findings(mistake m) {
 }
 
 TEST(check_layer, finds_nothing_where_nothing_is_wrong) { EXPECT_THAT(findings(mistake::none), IsEmpty()); }
+TEST(check_layer, finds_an_input_that_holds_something_else_than_is_said) {
+  EXPECT_THAT(findings(mistake::says_ids), Contains(HasSubstr("input 0 is values in this case, but holds() says ids")));
+}
 TEST(check_layer, finds_a_wrong_gradient_of_an_input) {
   EXPECT_THAT(findings(mistake::gradient), Contains(HasSubstr("gradient of input 0")));
 }

@@ -46,6 +46,7 @@ struct tally_layer final : layer {
   }
   bool is_loss() const override { return true; }
   bool differentiable(std::size_t) const override { return false; }
+  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are numbers to be learned
   void forward(context& c, plan&, const tensors&, const tensors& params, tensors& out, saved&) const override {
     if (reads() && c.ph == phase::train) reads()({c.layer, c.step, c.packet, params[0].data<double>(), params[0].count()});
     c.dev.fill(0, backed(c.dev, out[0]));
@@ -69,6 +70,7 @@ struct squares_layer final : layer {
   }
   bool is_loss() const override { return true; }
   bool differentiable(std::size_t) const override { return false; }
+  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are numbers to be learned
   template <class T>
   static double residual(const tensors& in, const tensors& params, std::int64_t row, std::int64_t columns) {
     double r = static_cast<double>(params[1].data<T>()[0]) - in[1].data<std::int32_t>()[row];

@@ -1,0 +1,70 @@
+// Job files whose layers would look something up that is not there, or read values as numbers: each is told with its place.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace job_test;
+
+TEST(edge_types, a_job_file_with_one_score_for_ten_classes) {
+  auto lines = sound_lines();
+  lines[19] = "outputs = 1";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))),
+            "job.toml:24:11: layer 'loss': its input 'ip1' (2x1) has 1 score an example, but the data has 10 classes\n");
+  lines[22] = "type = \"hinge\"";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+}
+
+TEST(edge_types, a_job_file_with_more_guesses_than_scores) {
+  auto lines = sound_lines();
+  lines[23] += "\n[[layer]]\nname = \"top\"\ntype = \"accuracy\"\ninputs = [\"ip1\", \"label\"]\ntop_k = 11\nphase = \"test\"";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "job.toml:25:1: layer 'top': wants at least top_k = 11 classes, got 2x10, 2\n");
+}
+
+TEST(edge_types, a_job_file_with_values_for_labels) {
+  auto lines = sound_lines();
+  lines[22] = "type = \"hinge\"";
+  lines[23] = "inputs = [\"ip1\", \"ip1\"]";
+  const auto told = shown(mistakes_of(text_of(lines)));
+  EXPECT_EQ(told, "job.toml:24:18: layer 'loss': input 1 of a hinge layer takes ids (i32), but 'ip1' (2x10) holds values (f32)\n");
+  EXPECT_EQ(shown(mistakes_of(text_of(lines), {"job.precision=\"bf16\""})),
+            "job.toml:24:18: layer 'loss': input 1 of a hinge layer takes ids (i32), but 'ip1' (2x10) holds values (bf16)\n");
+  lines[22] = "type = \"euclidean\"";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+  lines[22] = "type = \"sigmoid_cross_entropy\"";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+}
+
+TEST(edge_types, words_take_numbers_and_nothing_else) {
+  const auto file = std::filesystem::temp_directory_path() / "troupe_edge_types_test.txt";
+  std::ofstream(file) << std::string(200, 'a') + std::string(200, 'b');
+  auto lines = sound_lines();
+  lines[5] = "source = \"text\"\nsequence = 4";
+  lines[6] = "path = \"" + file.string() + "\"";
+  lines[10] = "type = \"embedding\"";
+  lines[12] = "outputs = 3";
+  lines[13] = "vocabulary = 2";
+  lines[17] = "type = \"lstm\"";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+  lines[13] = "vocabulary = 1";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))),
+            "job.toml:15:1: layer 'conv1': a vocabulary of 1, but the data has 2 different ids\n");
+  lines[13] = "vocabulary = 2";
+  lines[23] = "inputs = [\"ip1\", \"conv1\"]";
+  EXPECT_EQ(shown(mistakes_of(text_of(lines)))
+                .rfind("job.toml:25:18: layer 'loss': input 1 of a softmax_loss layer takes ids (i32), but "
+                       "'conv1' (2x4x3) holds values (f32)",
+                       0),
+            0u)
+      << shown(mistakes_of(text_of(lines)));
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,76 @@
+// Labels and ids on their way from a source: none that the net has no place for gets past the job that reads it, whoever wrote the source.
+#include <gtest/gtest.h>
+
+#include "runtime/pipeline/reading.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// A source from outside, whose labels are not what it says of itself.
+class careless final : public source {
+ public:
+  shape example() const override { return {4}; }
+  std::int64_t classes() const override { return 3; }
+  std::int64_t size(split) const override { return 100; }
+  bool ids() const override { return with_ids; }
+  void read(split, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
+    if (with_ids)
+      std::fill_n(data.mutable_data<std::int32_t>(), data.count(), id);
+    else
+      std::fill_n(data.mutable_data<float>(), data.count(), 1.0F);
+    auto* out = label.mutable_data<std::int32_t>();
+    for (auto i : indices) *out++ = i < 0 ? -1 : i == 7 ? wrong : 2;
+  }
+  std::int32_t wrong = 2, id = 2;
+  bool with_ids = false;
+};
+
+// What the job that reads examples 5 to 8 has to say.
+std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_below, phase ph = phase::train) {
+  auto graph = std::make_shared<model_graph>();
+  graph->data = {4, 4};
+  graph->label = {4};
+  graph->ids = from->with_ids;
+  graph->classes = 3;
+  graph->label_below = label_below;
+  graph->id_below = from->with_ids ? 3 : 0;
+  reading_config c;
+  c.graph = graph;
+  c.data = from;
+  auto r = std::make_shared<troupe::reading>();
+  r->h.phase = static_cast<std::uint8_t>(ph);
+  r->indices = {5, 7, 8, -1};
+  effects out;
+  begin_reading(r, c, 1, out);
+  const auto dev = make_cpu_device();
+  job_context lent{*dev};
+  try {
+    std::get<run_effect>(out.list().at(0)).work(lent);
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+  return "read";
+}
+
+TEST(reading, a_label_beyond_the_classes_fails_the_job_that_reads_it) {
+  const auto s = std::make_shared<careless>();
+  EXPECT_EQ(reading(s, 3), "read");
+  s->wrong = 60000;
+  EXPECT_EQ(reading(s, 3), "the source gives training example 7 the label 60000, but says that it has 3 classes");
+  EXPECT_EQ(reading(s, 3, phase::test), "the source gives test example 7 the label 60000, but says that it has 3 classes");
+  EXPECT_EQ(reading(s, 0), "read") << "no layer looks anything up by it: it may be a number to be learned";
+  s->wrong = -5;
+  EXPECT_EQ(reading(s, 3), "read") << "padding";
+}
+
+TEST(reading, an_id_beyond_the_vocabulary_fails_the_job_that_reads_it) {
+  const auto s = std::make_shared<careless>();
+  s->with_ids = true;
+  EXPECT_EQ(reading(s, 3), "read");
+  s->id = 3;
+  EXPECT_EQ(reading(s, 3), "the source gives training example 5 the id 3, but says that it has 3 of them");
+}
+
+}  // namespace
+}  // namespace troupe::testing
