@@ -141,6 +141,7 @@ class stage : public role {
   void cut_outputs(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
   void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
+  std::int64_t examples_of(const slot& s, const graph_layer& l) const;
   void prepare(slot& s, const maths_step& step, std::int64_t examples,
                device& d) const;  // its plan, for inputs like s.passes[..].in
   void let_go_read(slot& s, const maths_step& step) const;

@@ -46,14 +46,52 @@ static bool has_others(const Slot& s, const maths_step& step) {
   return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !s.passes[p].grad_params.empty(); });
 }
 
+namespace {
+
+bool counts(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); }
+
+// The first `count` of `all` examples.
+tensor leading(const tensor& t, std::int64_t count, std::int64_t all) {
+  if (t.dims().rank() == 0 || t.dims()[0] != all) return t;
+  auto dims = t.dims();
+  dims.set(0, count);
+  return t.backed() ? t.slice(0, dims) : tensor::declare(dims, t.type());
+}
+
+// Memory of all examples that `like` has; those behind `t`'s are zero.
+tensor filled_up(device& d, const tensor& t, const tensor& like) {
+  if (t.dims() == like.dims()) return t;
+  auto all = tensor::allocate(d, like.dims(), like.type());
+  d.fill(0.0, all);
+  d.copy_block({.rows = 1, .length = t.count()}, t, all);
+  return all;
+}
+
+}  // namespace
+
+// Examples that `l` is given. What only fills up an evaluation's last packet is none, so a layer that counts examples, a loss or metric, does
+// not see it and need not know of it; others go through all.
+std::int64_t stage::examples_of(const slot& s, const graph_layer& l) const {
+  const bool fewer = !training(s) && counts(l) && s.valid > 0 && s.valid < s.examples;
+  return fewer ? s.valid : s.examples;
+}
+
 void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   const auto at = step.first();
   const auto& l = hosted(at);
   auto& pass = s.passes[at];
+  auto& out = s.passes[step.last()].out;
   gather(s, at);
   let_go_read(s, step);
   take_in_place(s, step);
-  prepare(s, step, s.examples, d);
+  const auto examples = examples_of(s, l);
+  tensors whole;  // outputs as their readers want them, where the layer makes fewer examples
+  if (examples < s.examples) {
+    whole = out;
+    for (auto& x : pass.in) x = leading(x, examples, s.examples);
+    for (auto& y : out) y = leading(y, examples, s.examples);
+  }
+  prepare(s, step, examples, d);
   const auto ph = s.h.phase;
   auto c = context_of(s, at, d);
   if (s.keeps_lanes && !l.carries.empty()) {
@@ -62,9 +100,10 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   }
   const bool several = has_others(s, step);
   const tensors joined = several ? of_all(s, step, &layer_pass::params) : tensors{};
-  step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, s.passes[step.last()].out, pass.kept);
+  step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, out, pass.kept);
+  for (std::size_t o = 0; o < whole.size(); ++o) out[o] = filled_up(d, out[o], whole[o]);
   keep(s, step);
-  if (l.maths->is_loss() || l.maths->is_metric()) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
+  if (counts(l)) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
   let_go_done(s, step);
 }
 
