@@ -268,12 +268,12 @@ class stage : public role {
     bool sum = false;                // each edge brings an addend of all of it
   };
 
-  // Who adds to the gradient of a tensor, in the consumers' fixed order: a hosted layer's input, an out-edge, or several that together are
-  // one consumer's (it is split by feature, and each part has its features of the gradient).
+  // Who adds to the gradient of a tensor, in the consumers' fixed order (reader_sum.hpp): a hosted layer's inputs, an out-edge, or several
+  // that together are one consumer's (it is split by feature, and each part has its features of the gradient).
   struct contribution {
     bool hosted = true;
     std::size_t at = 0;               // position, or out-edge
-    std::size_t port = 0;             // the hosted layer's input
+    std::vector<std::size_t> ports;   // the hosted layer's inputs
     std::vector<std::size_t> pieces;  // out-edges
   };
   using contributions = std::vector<contribution>;

@@ -44,11 +44,14 @@ stage::contributions stage::contributions_of(tensor_ref t, feature_range feature
     if (!consumer.in_train || !consumer.grad_in_wanted[c.output]) continue;
     if (int p = position_of(c.layer); p >= 0) {
       const auto* part = part_at(static_cast<std::size_t>(p));
-      if ((part && t.layer != from_data && position_of(t.layer) < 0 ? part->needs[c.output] : features) == features)
-        list.push_back({true, static_cast<std::size_t>(p), c.output, {}});
+      if ((part && t.layer != from_data && position_of(t.layer) < 0 ? part->needs[c.output] : features) != features) continue;
+      if (!list.empty() && list.back().hosted && list.back().at == static_cast<std::size_t>(p))
+        list.back().ports.push_back(c.output);
+      else
+        list.push_back({true, static_cast<std::size_t>(p), {c.output}, {}});
       continue;
     }
-    contribution pieces{false, 0, 0, {}};
+    contribution pieces{false, 0, {}, {}};
     for (std::size_t e = 0; e < taken.size(); ++e) {
       const auto& edge = out_edge(e);
       if (taken[e] || !edge.grad_back || !(edge.what == t)) continue;
@@ -58,7 +61,7 @@ stage::contributions stage::contributions_of(tensor_ref t, feature_range feature
       if (!hosts) continue;
       taken[e] = true;
       if (cuts_[e].whole())
-        list.push_back({false, e, 0, {}});
+        list.push_back({false, e, {}, {}});
       else
         pieces.pieces.push_back(e);
     }

@@ -4,6 +4,7 @@
 #include "ops/device.hpp"
 #include "runtime/pipeline/stage.hpp"
 #include "runtime/pipeline/wire_cast.hpp"
+#include "runtime/reduce/reader_sum.hpp"
 
 namespace troupe {
 
@@ -222,28 +223,19 @@ tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, st
   return all;
 }
 
-// Every addend is taken from where it is. The first is handed on; from the second on the sum is made in the first one's memory when nobody
-// else has it, and else gets its own, since what was sent is immutable.
+// Every addend is taken from where it is.
 tensor stage::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
-  tensor sum;
-  bool own = false;
+  reader_sum sum;
   for (const auto& c : from) {
-    const auto part = c.hosted           ? std::move(s.passes[c.at].grad_in[c.port])
-                      : c.pieces.empty() ? std::move(s.arriving[c.at])
-                                         : joined_gradient(s, c.pieces, position, output, d);
-    if (!part) continue;
-    if (!sum) {
-      sum = part;
-    } else if (own || (own = sum.reclaim())) {
-      d.axpy(1.0, part, sum);
+    if (c.hosted) {
+      reader_sum mine;
+      for (auto port : c.ports) mine.add(d, std::move(s.passes[c.at].grad_in[port]));
+      sum.add(d, mine.take());
     } else {
-      auto both = tensor::allocate(d, sum.dims(), sum.type());
-      d.apply(binary::add, sum, part, both);
-      sum = both;
-      own = true;
+      sum.add(d, c.pieces.empty() ? std::move(s.arriving[c.at]) : joined_gradient(s, c.pieces, position, output, d));
     }
   }
-  return sum;
+  return sum.take();
 }
 
 void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {

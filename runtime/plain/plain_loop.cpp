@@ -12,6 +12,7 @@
 #include "runtime/pipeline/reading.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
+#include "runtime/reduce/reader_sum.hpp"
 
 namespace troupe {
 namespace {
@@ -235,26 +236,17 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   sum.second += valid;
 }
 
-// The gradient of an output, summed over its consumers. One addend is handed on as it is; with a second one the sum gets memory of
-// its own, since the first may be a view of some layer's tensor.
 tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
-  tensor sum;
-  bool own = false;
-  for (const auto& t : p.takers[output]) {
-    const auto& part = passes[static_cast<std::size_t>(t.layer)].grad_in[t.output];
-    if (!part) continue;
-    if (!sum) {
-      sum = part;
-    } else if (own) {
-      dev->axpy(1.0, part, sum);
-    } else {
-      auto both = tensor::allocate(*dev, sum.dims(), sum.type());
-      dev->apply(binary::add, sum, part, both);
-      sum = both;
-      own = true;
-    }
+  reader_sum sum;
+  const auto& takers = p.takers[output];
+  for (std::size_t k = 0; k < takers.size();) {
+    reader_sum mine;
+    const auto reader = takers[k].layer;
+    for (; k < takers.size() && takers[k].layer == reader; ++k)
+      mine.add(*dev, passes[static_cast<std::size_t>(reader)].grad_in[takers[k].output]);
+    sum.add(*dev, mine.take());
   }
-  return sum;
+  return sum.take();
 }
 
 void plain_loop::impl::backward(std::uint32_t packet, plain_times* times) {

@@ -143,7 +143,8 @@ class random_net {
 
   void image_layer(job_spec& j) {
     const auto from = at_;
-    switch (draw(0, 12)) {
+    switch (draw(0, 13)) {
+      case 13: return read_twice(j);
       case 8: return normalisation(j);
       case 9: return activation(j);
       case 10: return resized(j);
@@ -181,6 +182,30 @@ class random_net {
       }
       default: return add(j, "dropout", {from}, with({{"ratio", 0.3}}));
     }
+  }
+
+  // One tensor through two inputs of one layer, and beside it readers of it that come earlier and later, or not.
+  void read_twice(job_spec& j) {
+    const auto from = at_;
+    std::vector<std::string> ways;
+    const auto once = [&] {
+      static const char* types[] = {"sigmoid", "tanh", "elu"};
+      if (chance(0.3))
+        convolution(j, from, channels_);
+      else
+        add(j, types[draw(0, 2)], {from});
+      ways.push_back(at_);
+    };
+    for (auto n = draw(0, 2); n > 0; --n) once();
+    static const char* operations[] = {"sum", "prod", "max"};
+    const std::string operation = operations[draw(0, 2)];
+    options o = with({{"operation", operation}});
+    if (operation == "sum" && chance(0.7)) o.values["coeffs"] = std::vector<double>{1.3, -0.7};
+    add(j, "eltwise", {from, from}, o);
+    if (chance(0.3)) add(j, "relu", {at_});
+    ways.push_back(at_);
+    for (auto n = draw(0, 1); n > 0; --n) once();
+    if (ways.size() > 1) add(j, "eltwise", ways);
   }
 
   // Any shape [N, C, ...] -> same.
