@@ -144,19 +144,55 @@ json examples_of(const layer_type& t) {
   return list;
 }
 
+// The parameters that its first case with any has, and the multipliers that are the layer's own.
+json parameters_of(const layer_type& t) {
+  auto list = json::array();
+  for (const auto& c : t.cases) {
+    try {
+      for (const auto& p : t.make(check_options(c.given, t.specs))->params(c.in))
+        list.push_back({{"name", p.name}, {"lr", p.lr_multiplier}, {"decay", p.decay_multiplier}, {"trainable", p.trainable}});
+    } catch (const std::exception&) {
+      continue;
+    }
+    if (!list.empty()) break;
+  }
+  return list;
+}
+
+std::string parameters_text(const json& list) {
+  std::size_t wide = 0;
+  for (const auto& p : list) wide = std::max(wide, p["name"].get<std::string>().size());
+  std::string s = list.empty() ? "" : "\nparameters:\n";
+  for (const auto& p : list) {
+    const double lr = p["lr"], decay = p["decay"];
+    std::string own;
+    if (lr != 1) own += ", rate x " + number_text(lr);
+    if (decay == 0)
+      own += ", decays only with decay_scale";
+    else if (decay != 1)
+      own += ", decay x " + number_text(decay);
+    if (!p["trainable"]) own = ", a running statistic, not trained";
+    s += "  " + left(p["name"].get<std::string>(), wide + 2) + (own.empty() ? "" : own.substr(2)) + "\n";
+  }
+  return without_trailing_blanks(s);
+}
+
 int layer_page(const layer_type& t, const output& out) {
   const auto examples = examples_of(t);
+  const auto parameters = parameters_of(t);
   if (out.json()) {
     json o{
         {"event", "layer"}, {"name", t.name}, {"doc", t.doc}, {"inputs", {t.min_inputs, t.max_inputs}}, {"options", json::array()}};
     for (const auto& s : t.specs) o["options"].push_back(option_json(s));
+    o["parameters"] = parameters;
     o["shapes"] = examples;
     out.object(o);
     return exit_done;
   }
   std::string inputs = t.min_inputs == t.max_inputs ? std::to_string(t.min_inputs)
                                                     : std::to_string(t.min_inputs) + " to " + std::to_string(t.max_inputs);
-  std::string s = t.name + "\n\n" + wrapped(t.doc) + "\n\ninputs: " + inputs + "\n\n" + option_table(t.specs);
+  std::string s =
+      t.name + "\n\n" + wrapped(t.doc) + "\n\ninputs: " + inputs + "\n\n" + option_table(t.specs) + parameters_text(parameters);
   if (!examples.empty()) s += "\nshapes, for example:\n";
   for (const auto& e : examples)
     s += "  " + e["in"].get<std::string>() + "  ->  " + e["out"].get<std::string>() + "   (" + e["options"].get<std::string>() +

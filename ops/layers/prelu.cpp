@@ -1,7 +1,7 @@
 // prelu: y = max(x, 0) + a[c] min(x, 0), a learned: one slope a channel (axis 1), or one for all (shared = true).
 //   shapes  [N, C, ...] -> same; slope [C], or [1]
 //   gradient  dx = dy for x > 0, a[c] dy otherwise; da[c] = sum of dy min(x, 0) over the channel
-//   He et al. 2015, eqs. 1, 9 to 11 (slopes begin at 0.25, and do not decay).
+//   He et al. 2015, eqs. 1, 9 to 11 (slopes begin at 0.25, and do not decay unless the job's decay_scale says so).
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -65,7 +65,7 @@ layer_type prelu_layer() {
   return {.name = "prelu",
           .doc =
               "y = max(x, 0) + slope[c] min(x, 0) with learned slopes. [N, C, ...] -> same; slope [C], or [1] when shared. The "
-              "gradient of a slope is the sum of dy min(x, 0). He et al. 2015.",
+              "gradient of a slope is the sum of dy min(x, 0). Slopes do not decay unless decay_scale is written. He et al. 2015.",
           .specs = {flag_option("shared", false, "one slope for all channels"), real_option("slope", 0.25, "initial slopes")},
           .make = [](const options& o) { return std::make_unique<prelu>(o); },
           .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{4, 19}}), example("shared", shared, {{2, 3, 4}}),

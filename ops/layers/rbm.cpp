@@ -213,7 +213,7 @@ layer_type rbm_layer() {
           "loss, mean of F(v0) - F(vk), F(v) = -b.v - sum log(1 + exp(c + W v)); hidden probabilities [N, units]; the "
           "reconstruction, like v. weight W [units, V], bias c [units], visible_bias b [V]. Gradient with vk held constant: dW = "
           "(sum of h v at vk - at v0) / N. Under algorithm = \"cd\" nothing flows on to its input, so that each rbm of a stack "
-          "learns by itself. Hinton 2002.",
+          "learns by itself. Biases do not decay unless decay_scale is written. Hinton 2002.",
       .specs = {required_integer("units", "hidden units"),
                 bounded(integer_option("steps", 1, "k, steps of Gibbs sampling to the reconstruction"), 1, 1000),
                 choice_option("hidden", {"binary", "gaussian"}, "hidden units: 0 or 1, or linear with unit variance"),

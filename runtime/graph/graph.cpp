@@ -316,7 +316,10 @@ class builder {
       if (!sane(p.spec.dims))
         throw shape_error("its parameter '" + p.spec.name + "' " + p.spec.dims.to_string() + " would be empty or too large");
       p.spec.lr_multiplier *= g.spec->lr_scales.empty() ? g.spec->lr_scale : g.spec->lr_scales[k];
-      p.spec.decay_multiplier *= g.spec->decay_scales.empty() ? g.spec->decay_scale : g.spec->decay_scales[k];
+      if (!g.spec->decay_scales.empty() && p.spec.trainable)
+        p.spec.decay_multiplier = g.spec->decay_scales[k];
+      else if (g.spec->decay_scale && p.spec.trainable)
+        p.spec.decay_multiplier = *g.spec->decay_scale;
       p.full_name = g.name + "." + p.spec.name;
       p.offset = graph_.parameter_count;
       graph_.parameter_count += p.spec.dims.count();

@@ -27,7 +27,7 @@ struct layer_spec {
   std::vector<std::string> inputs;  // names of layers, "data", "label", or "slice1.1" for output 1 of slice1
   options values;                   // the type's own options, checked
   double lr_scale = 1.0;
-  double decay_scale = 1.0;
+  std::optional<double> decay_scale;            // not written: each parameter's own multiplier (ops/layer.hpp), else in its place
   std::vector<double> lr_scales, decay_scales;  // written as a list: one factor a parameter, in the layer's order (weight, bias)
   std::optional<double> loss_weight;            // of a loss layer; 1 when not given
   std::string partition = "batch";              // batch | feature | input | none

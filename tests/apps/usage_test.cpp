@@ -286,6 +286,18 @@ TEST_F(usage, layers_and_modes_explain_themselves) {
   EXPECT_NE(troupe({"layers", "convolution"}).out.find("->"), std::string::npos);
 }
 
+TEST_F(usage, layers_say_what_does_not_decay_by_itself) {
+  EXPECT_NE(troupe({"layers", "prelu"}).out.find("\nparameters:\n  slope  decays only with decay_scale\n"), std::string::npos)
+      << troupe({"layers", "prelu"}).out;
+  const auto rbm = objects(troupe({"layers", "rbm", "--json"}).out).at(0)["parameters"];
+  ASSERT_EQ(rbm.size(), 3u);
+  EXPECT_EQ(rbm[0]["name"], "weight");
+  EXPECT_EQ(rbm[0]["decay"], 1);
+  EXPECT_EQ(rbm[1]["decay"], 0);
+  EXPECT_EQ(rbm[2]["decay"], 0);
+  EXPECT_EQ(objects(troupe({"layers", "relu", "--json"}).out).at(0)["parameters"].size(), 0u);
+}
+
 TEST_F(usage, time_tells_both_ways_and_every_layer) {
   const auto o = troupe({"time", write("job.toml", tiny_job()), "--steps", "10", "--json"});
   ASSERT_EQ(o.code, 0) << o.out;

@@ -59,7 +59,8 @@ TEST(graph, multipliers_include_the_layers_scales) {
   EXPECT_EQ(g.params[0].spec.lr_multiplier, 3);
   EXPECT_EQ(g.params[0].spec.decay_multiplier, 0.5);
   EXPECT_EQ(g.params[1].spec.lr_multiplier, 6);
-  EXPECT_EQ(g.params[1].spec.decay_multiplier, 0);
+  EXPECT_EQ(g.params[1].spec.decay_multiplier, 0.5) << "what is written takes the place of the layer's own 0";
+  EXPECT_EQ(g.params[3].spec.decay_multiplier, 0) << "nothing is written";
 }
 
 TEST(graph, gradients_flow_only_where_something_is_trained_and_a_loss_depends_on_it) {

@@ -1,6 +1,7 @@
 // Dynamics and finish conditions through the roles: what of the job file reaches the rule of every parameter, that each rule gives
 // the bits of the plain loop on any number of workers and shards, and that a job ends when its conditions say so.
 #include <cmath>
+#include <functional>
 
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/small_job.hpp"
@@ -56,14 +57,19 @@ layer_spec& layer_named(job_spec& s, const std::string& name) {
   return s.layers.front();
 }
 
-TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
-  auto log = std::make_shared<std::vector<told>>();
+tables with_recorder(const std::shared_ptr<std::vector<told>>& log) {
   auto all = stock_tables();
   all.rules.add({.name = "recorder", .doc = "", .specs = {}, .make = [log](const options&) {
                    auto r = std::make_unique<recorder>();
                    r->log = log;
                    return r;
                  }});
+  return all;
+}
+
+TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
+  auto log = std::make_shared<std::vector<told>>();
+  const auto all = with_recorder(log);
   shape_of_job shape;
   shape.steps = 6;
   auto s = small_spec(shape);
@@ -104,6 +110,48 @@ TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
   plain_bytes(j, 6);
   check(24, 1, 250);
   check(4, 2, 0);
+}
+
+// Slopes of prelu and biases of an rbm do not decay by themselves. What a person writes of them counts: for all parameters of the layer, or
+// one by one.
+TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
+  auto log = std::make_shared<std::vector<told>>();
+  const auto all = with_recorder(log);
+  const auto decays = [&](const std::function<void(layer_spec & slopes, layer_spec & machine)>& write) {
+    auto s = small_spec({});
+    s.train.rule = {"recorder", {}, {}};
+    s.train.decay = 0.25;
+    s.layers.push_back(layer_of("slopes", "prelu", {"score"}, with({{"shared", true}})));
+    s.layers.push_back(layer_of("machine", "rbm", {"slopes"}, with({{"units", std::int64_t{5}}})));
+    s.layers.push_back(layer_of("hidden", "euclidean", {"machine.1", "machine.1"}));
+    s.layers.push_back(layer_of("seen", "euclidean", {"machine.2", "slopes"}));
+    write(s.layers[s.layers.size() - 4], s.layers[s.layers.size() - 3]);
+    std::vector<double> found;  // of slope, weight and bias
+    for (const bool plain : {false, true}) {
+      log->clear();
+      const auto j = prepared(s, all);
+      if (!j) return found;
+      plain ? void(plain_bytes(j, 1)) : void(run(j));
+      std::vector<double> mine;
+      for (const std::int64_t elements : {1, 20, 5})
+        for (const auto& t : *log)
+          if (t.elements == elements) {
+            mine.push_back(t.step.decay / 0.25);
+            break;
+          }
+      EXPECT_TRUE(!plain || mine == found) << "the plain loop decays otherwise";
+      found = mine;
+    }
+    return found;
+  };
+  using list = std::vector<double>;
+  EXPECT_EQ(decays([](auto&, auto&) {}), (list{0, 1, 0}));
+  EXPECT_EQ(decays([](auto& slopes, auto& machine) { slopes.decay_scale = 3, machine.decay_scale = 0.5; }), (list{3, 0.5, 0.5}));
+  EXPECT_EQ(decays([](auto& slopes, auto& machine) {
+              slopes.decay_scales = {2}, machine.decay_scales = {1, 4, 0};
+            }),
+            (list{2, 1, 4}));
+  EXPECT_EQ(decays([](auto& slopes, auto& machine) { slopes.lr_scale = 3, machine.lr_scale = 2; }), (list{0, 1, 0}));
 }
 
 // The norm over all parameters takes a round between the shards; cut as you like, the bits are those of the plain loop.

@@ -146,7 +146,8 @@ class job_reader {
     r.word("wire", s.wire, {"fp32", "bf16", "int8"});
     r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
     if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
-    r.real_or_list("decay_scale", s.decay_scale, s.decay_scales, 0, no_limit);
+    if (double all = 1; r.real_or_list("decay_scale", all, s.decay_scales, 0, no_limit) && s.decay_scales.empty())
+      s.decay_scale = all;
     r.texts("place", s.place);
     if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
     r.flag("recompute", s.recompute);
