@@ -2,7 +2,7 @@
 # check.sh [--fix] [--all] [--base COMMIT] [--build DIR] [--only NAME]...: what CI checks without running a test.
 #   arrows   includes point the right way        headers  each header compiles alone
 #   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
-#   purity   troupe_core carries no CAF or TLS   length   no file over 600 lines
+#   purity   troupe_core carries no CAF or TLS   sizes    no file, function or class is too big without a `// size: why` beside it
 #   words    pages that files name, and tests that docs/promises.md names, are there
 # One line per check, what is wrong above it. purity and tidy look at DIR (default build/release) as it was last built.
 set -uo pipefail
@@ -47,7 +47,7 @@ check() {
 lib=scripts/lib
 check arrows python3 $lib/check_arrows.py
 check format format
-check length python3 $lib/check_length.py
+check sizes python3 $lib/check_sizes.py
 check words python3 $lib/check_words.py
 check purity python3 $lib/check_purity.py "$build"
 check headers python3 $lib/check_headers.py --jobs "$jobs"

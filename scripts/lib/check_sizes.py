@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""check_sizes.py: what is too big to be read at once, and has no reason to be.
+
+No file over 400 lines, no function over 60, no class with over 15 data members (names that end in _), unless a comment beside it says why:
+
+  // size: one table, row by row; halves of it would have to be read together
+
+In a file's first comment it speaks of the file; above a function or class, or on the lines from there to its `{`, of that. ALLOWED is what
+was too big when this check came, and may only shrink: an entry that is no longer needed is a mistake too. Files over 600 lines are not excused by it.
+Prints the ten longest files, the ten longest functions and the ten classes with most members. Configurations and pages are not looked at.
+"""
+import ast
+import bisect
+import re
+import sys
+
+import tree
+
+FILE, HARD, FUNCTION, MEMBERS = 400, 600, 60, 15
+ENDINGS = (".hpp", ".cpp", ".inl", ".cu", ".cuh", ".py", ".sh", ".js", ".cmake", "CMakeLists.txt")
+CPP = (".hpp", ".cpp", ".inl", ".cu", ".cuh")
+REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
+
+ALLOWED = """
+actors/control/actors.cpp
+ops/check_layer.cpp
+ops/cpu/bf16_device.cpp
+ops/cpu/conv_winograd.cpp
+ops/cpu/cpu_device.cpp
+ops/cpu/winograd.inl
+runtime/graph/graph.cpp
+runtime/graph/partition.cpp
+runtime/graph/plan.cpp
+runtime/job/job.cpp
+runtime/messages/wire.cpp
+runtime/node/net/tcp_transport.cpp
+runtime/pipeline/coordinator.cpp
+runtime/pipeline/loader.cpp
+runtime/pipeline/stage.cpp
+runtime/plain/plain_loop.cpp
+tests/node/bad_input_test.cpp
+tests/ops/bf16_test.cpp
+tests/ops/device_test.cpp
+bench/convolution.py:main
+bench/hogwild.py:main
+ops/cpu/table.inl:make_table
+runtime/sync/clocked.cpp:clocked_worker::assemble
+tests/actors/embedded_support.hpp:lenet_like
+tests/actors/repl_local_test.cpp:TEST(repl_local,a_running_embedded_job_is_seen_and_steered)
+tests/cluster/switch_test.cpp:TEST_F(cluster_switch,ten_random_switches_under_load_and_the_job_ends_well)
+tests/node/sim_file_test.cpp:TEST(sim_file,says_what_it_says)
+tests/ops/bf16_test.cpp:TEST(bf16,convolutions_agree_with_those_of_f32)
+tests/runtime/exchange_fuzz_test.cpp:TEST(exchange_soak,the_hub_survives_anything_that_can_be_said)
+tests/sim/channel_test.cpp:talk
+tests/sim/moving.hpp:run_moved
+tests/sim/partition_laws_test.cpp:compare_partitions
+actors/control/actors.cpp:control_actor
+actors/shell/shell.hpp:role_actor
+ops/cpu/amx_gemm.cpp:blocked
+ops/cpu/conv_bf16x3.cpp:correlation
+ops/cpu/conv_bf16x3_weights.cpp:weights_gradient
+ops/cpu/conv_winograd.cpp:patchwork
+runtime/node/exchange/session.hpp:session
+runtime/node/net/connection.hpp:connection
+runtime/node/net/tcp_transport.cpp:tcp_transport
+runtime/pipeline/coordinator.hpp:coordinator
+runtime/pipeline/loader.hpp:loader
+runtime/pipeline/stage.hpp:stage
+runtime/sim/world.hpp:world
+""".split("\n")
+
+STRINGS = re.compile(r'R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+TOKEN = re.compile(r"[A-Za-z_]\w*|::|->|[{}();:,=<>\[\]]|\S")
+CLASS = re.compile(r"(?:^| )(?:class|struct|union) (?:alignas \(\) |\[ \[ .*? \] \] )?((?:\w+ :: )*\w+)(?= final| :(?! :)| <|$)")
+
+
+def bare(source):
+    """The text with comments, strings and directives blanked, lines kept."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
+    return DIRECTIVE.sub(blank, STRINGS.sub(blank, source))
+
+
+def without_templates(words):
+    """The words without `template <...>` before them and without requires clauses' angle brackets."""
+    out, i = [], 0
+    while i < len(words):
+        if words[i] == "template" and i + 1 < len(words) and words[i + 1] == "<":
+            depth, i = 0, i + 1
+            while i < len(words):
+                depth += (words[i] == "<") - (words[i] == ">")
+                i += 1
+                if depth == 0:
+                    break
+            continue
+        out.append(words[i])
+        i += 1
+    return out
+
+
+def flat(words):
+    """The words outside parentheses; a pair of them becomes '()'."""
+    out, depth = [], 0
+    for w in words:
+        if w == "(":
+            if depth == 0:
+                out.append("()")
+            depth += 1
+        elif w == ")":
+            depth -= 1
+        elif depth == 0:
+            out.append(w)
+    return out
+
+
+def kind_of(words):
+    """What a `{` after these words opens: ('namespace' | 'class' | 'function' | 'list' | 'other', name)."""
+    words = without_templates(words)
+    if "namespace" in words[:3] or words == ["extern"]:
+        return "namespace", " ".join(words)
+    outside = flat(words)
+    if "enum" in outside:
+        return "other", ""
+    if found := CLASS.search(" ".join(outside)):
+        return "class", found.group(1).replace(" ", "")
+    if "()" not in outside:
+        return "other", ""
+    call = outside.index("()")
+    if "operator" in outside:
+        at = outside.index("operator")
+        if at < call or call == at + 1:
+            return "function", "operator" + "".join(outside[at + 1:][:2]).replace("()", "", 1)
+    if "=" in outside[:call]:
+        return "other", ""
+    # The members that a constructor begins with: `: a_{1}, b_(2) {`.
+    if ":" in outside[call:] and re.fullmatch(r"\w+|>", words[-1]):
+        return "list", ""
+    name, i = [], call - 1
+    while i >= 0 and (not name or name[0] == "::" or outside[i] in ("::", "~")) and re.fullmatch(r"\w+|::|~", outside[i]):
+        name.insert(0, outside[i])
+        i -= 1
+    text = "".join(name)
+    if text in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST"):
+        begin = words.index("(")
+        text += "(" + "".join(words[begin + 1:words.index(")")]) + ")"
+    return "function", text or "?"
+
+
+class cpp_file:
+    """Functions and classes of one file, at namespace and class scope, as (size, name, first line, line of the brace)."""
+
+    def __init__(self, name):
+        source = bare(tree.text(name))
+        starts = [0] + [m.end() for m in re.finditer("\n", source)]
+        self.functions, self.classes, self.balanced = [], [], True
+        scopes = [("namespace", "", [], 0, 0)]  # kind, name, members, first line, line of the brace
+        words, first, parens, skip = [], 0, 0, 0
+        for m in TOKEN.finditer(source):
+            word, line = m.group(0), bisect.bisect_right(starts, m.start())
+            if not words:
+                first = line
+            if skip:  # inside a body or a list of values
+                skip += (word == "{") - (word == "}")
+                if skip == 0:
+                    kind, called, begin, brace = inside
+                    if kind == "function":
+                        self.functions.append((line - brace + 1, self.path(scopes, called), begin, brace))
+                        words = []
+                    else:
+                        words.append("}")
+                continue
+            if words and parens == 0 and words[-1] == ")" and word not in "{;:-" and re.fullmatch(r"[A-Z][A-Z0-9_]+", words[0]):
+                words, first = [], line  # a macro that ends without a semicolon
+            parens += (word == "(") - (word == ")")
+            if parens > 0 and word in "{};":
+                if word == "{":
+                    skip, inside = 1, ("other", "", first, line)
+                continue
+            if word == "{":
+                kind, called = kind_of(words) if words else ("other", "")
+                if kind in ("namespace", "class"):
+                    scopes.append((kind, called, [], first, line))
+                    words = []
+                else:
+                    skip, inside = 1, (kind, called, first, line)
+            elif word == "}":
+                if len(scopes) == 1:
+                    self.balanced = False
+                    return
+                kind, called, members, begin, brace = scopes.pop()
+                if kind == "class":
+                    self.classes.append((len(members), self.path(scopes, called), begin, brace))
+                words = []
+            elif word == ";":
+                if scopes[-1][0] == "class":
+                    scopes[-1][2].extend(self.members(words))
+                words = []
+            elif word == ":" and words in (["public"], ["private"], ["protected"]):
+                words = []
+            else:
+                words.append(word)
+        self.balanced = len(scopes) == 1 and not skip
+
+    @staticmethod
+    def path(scopes, called):
+        return "::".join([s[1] for s in scopes if s[0] == "class"] + [called])
+
+    @staticmethod
+    def members(words):
+        outside = flat(without_templates(words))
+        if "()" in outside and not any(w.endswith("_") for w in outside[:outside.index("()")]) or outside[:1] in (["using"], ["friend"]):
+            return []
+        after = outside[1:] + [";"]
+        return [w for w, next in zip(outside, after) if re.fullmatch(r"\w+_", w) and next in (";", ",", "=", "}", "[", ":")]
+
+
+def python_functions(name):
+    try:
+        parsed = ast.parse(tree.text(name))
+    except SyntaxError:
+        return []
+    nodes = [n for n in ast.walk(parsed) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [(n.end_lineno - n.lineno + 1, n.name, n.lineno, n.lineno) for n in nodes]
+
+
+def has_reason(lines, first, brace):
+    """A reason in the comment above line `first`, or from there to line `brace` (1-based)."""
+    above = first - 1
+    while above > 0 and re.match(r"\s*(//|#|template)", lines[above - 1]):
+        above -= 1
+    return any(REASON.search(l) for l in lines[above:brace])
+
+
+def file_has_reason(lines):
+    for l in lines:
+        if l.strip() and not re.match(r"\s*(//|#|\"\"\"|')", l) or l.startswith(("#include", "#pragma")):
+            return False
+        if REASON.search(l):
+            return True
+    return False
+
+
+def measure(names):
+    """Files, functions and classes as (size, key, place, excused by a comment); and files whose braces do not meet."""
+    files, functions, classes, odd = [], [], [], []
+    for name in names:
+        lines = tree.text(name).split("\n")
+        files.append((len(lines) - 1, name, name, file_has_reason(lines)))
+        put = lambda into, found: into.extend((n, f"{name}:{what}", f"{name}:{brace}: {what}", has_reason(lines, first, brace))
+                                              for n, what, first, brace in found)
+        if name.endswith(CPP):
+            parsed = cpp_file(name)
+            put(functions, parsed.functions)
+            put(classes, parsed.classes)
+            if not parsed.balanced:
+                odd.append(name)
+        elif name.endswith(".py"):
+            put(functions, python_functions(name))
+    return files, functions, classes, odd
+
+
+def main():
+    names = [n for n in tree.files() if n.endswith(ENDINGS) or n.startswith("scripts/")]
+    files, functions, classes, odd = measure(names)
+    allowed, needed, problems = {l for l in ALLOWED if l}, set(), []
+    for found, limit, unit in ((files, FILE, "lines"), (functions, FUNCTION, "lines"), (classes, MEMBERS, "members")):
+        print(f"the largest {'files' if found is files else 'functions' if found is functions else 'classes'}:")
+        for size, _, place, _ in sorted(found, reverse=True)[:10]:
+            print(f"  {size:5} {unit}  {place}")
+        for size, key, place, excused in sorted(found, reverse=True):
+            if size <= limit or excused:
+                continue
+            needed.add(key)
+            if key not in allowed:
+                problems.append(f"{place}: {size} {unit}, over {limit}, and no `size:` comment says why")
+            elif found is files and size > HARD:
+                problems.append(f"{place}: {size} {unit}, over {HARD}")
+    problems += [f"{n}: braces that do not meet, not measured" for n in odd]
+    problems += [f"scripts/lib/check_sizes.py: ALLOWED no longer needs {key}" for key in sorted(allowed - needed)]
+    print("\n".join(problems))
+    print(f"{len(files)} files, {len(functions)} functions, {len(classes)} classes; {len(allowed)} too big as ever, {len(problems)} mistakes")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
