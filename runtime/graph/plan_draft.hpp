@@ -1,0 +1,63 @@
+// A plan while make_plan makes it, and the steps that do: each adds its part to the plan or says what is wrong. Of nobody else's concern.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/plan.hpp"
+
+namespace troupe {
+
+struct plan_draft {
+  const job_spec& job;
+  const model_graph& graph;
+  const std::vector<node_spec>& nodes;
+  job_plan plan{};
+  diagnostics errors{};
+  std::uint64_t workers = 1, shards = 1;                // data-parallel workers; shards of a server group
+  std::vector<std::uint32_t> worker_nodes{}, beside{};  // nodes that may have workers; the node of each worker
+  std::vector<std::vector<std::uint32_t>> groups{};     // layers of each stage
+  std::vector<assignment> where{};                      // by layer
+  std::vector<std::vector<role_id>> stage_of{};         // by layer, part
+
+  void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
+  role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
+};
+
+std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const std::string& role);
+
+// Mistakes (plan_mistakes.cpp). check_topology also counts workers and shards.
+void check_topology(plan_draft& draft);
+void check_placed(plan_draft& draft);
+void check_own_stages(plan_draft& draft, const std::set<std::string>& own);
+void check_memory(plan_draft& draft);
+
+// How many packets can be at a stage at once, and how old its weights may be (plan_slots.cpp).
+bool reports(const graph_layer& l);  // to the coordinator: a loss or a metric
+void warm_up(plan_draft& draft);
+std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets);
+std::uint32_t under_way(const plan_draft& draft, packet_range packets);
+
+// Roles of workers and of placed layers (plan_roles.cpp), and of what serves them (plan_servers.cpp).
+void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node);
+void add_hosts(plan_draft& draft);
+void add_groups(plan_draft& draft);
+void add_shards(plan_draft& draft);
+role_id shard_beside(plan_draft& draft, std::uint32_t node);
+bool has_data_server(const job_spec& job);
+void add_data_server(plan_draft& draft);
+void add_readers(plan_draft& draft, std::uint32_t n);
+void add_reducers(plan_draft& draft);
+
+// Edges (plan_edges.cpp).
+void add_all_edges(plan_draft& draft);
+void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, const graph_layer& taker, std::size_t input,
+              packet_range packets, feature_range region, feature_range need, bool addend = false);
+
+void cut_parameters(plan_draft& draft);  // into blocks (plan_blocks.cpp)
+void add_tester(plan_draft& draft);      // what evaluates beside training (plan_tester.cpp)
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+// Server groups and what else serves workers: shards, reducers, the data server.
+#include "runtime/graph/plan_draft.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+// Groups are runs of workers, so their packets follow each other too.
+void add_groups(plan_draft& draft) {
+  auto& plan = draft.plan;
+  const auto& t = draft.job.topology;
+  const auto each = static_cast<std::uint32_t>(t.workers_per_group);
+  for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(t.worker_groups); ++g) {
+    worker_group w;
+    w.first = g * each;
+    w.count = each;
+    w.range.first = plan.ranges[w.first].first;
+    for (std::uint32_t k = 0; k < each; ++k) w.range.count += plan.ranges[w.first + k].count;
+    w.server_group = t.server_groups > 1 ? g : 0;
+    plan.groups.push_back(w);
+  }
+  plan.server_groups = static_cast<std::uint32_t>(t.server_groups);
+  plan.servers_per_group = static_cast<std::uint32_t>(t.servers_per_group);
+}
+
+void add_reducers(plan_draft& draft) {
+  auto& plan = draft.plan;
+  plan.arity = static_cast<std::uint32_t>(draft.job.train.arity);
+  for (auto w : plan.workers)
+    plan.reducers.push_back(draft.add_role(role_kind::reducer, plan[w].name + "/reducer", plan[w].node, plan[w].worker).id);
+}
+
+// Separate servers go to nodes without a worker as long as there are any.
+void add_shards(plan_draft& draft) {
+  auto& plan = draft.plan;
+  auto hosts = nodes_with(draft.nodes, "server");
+  if (!draft.job.topology.colocated) {
+    auto apart = hosts;
+    const auto works = [&](std::uint32_t n) {
+      return std::any_of(plan.workers.begin(), plan.workers.end(), [&](role_id w) { return plan[w].node == n; });
+    };
+    apart.erase(std::remove_if(apart.begin(), apart.end(), works), apart.end());
+    if (!apart.empty()) hosts = apart;
+  }
+  for (std::uint32_t g = 0; g < plan.server_groups; ++g) {
+    for (std::uint32_t s = 0; s < draft.shards; ++s) {
+      const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
+      // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
+      auto node = hosts[number % hosts.size()];
+      if (draft.job.topology.colocated && plan.server_groups > 1)
+        node = plan[plan.workers[plan.groups[g].first + s % plan.groups[g].count]].node;
+      auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
+      r.index = s;
+      r.group = g;
+      plan.shards.push_back(r.id);
+    }
+  }
+}
+
+bool has_data_server(const job_spec& job) { return job.data.how == delivery::server || job.data.how == delivery::seeds; }
+
+// On the first node that has the data.
+void add_data_server(plan_draft& draft) {
+  if (has_data_server(draft.job))
+    draft.plan.data_server = draft.add_role(role_kind::data_server, "data", nodes_with(draft.nodes, "data").front()).id;
+}
+
+void add_readers(plan_draft& draft, std::uint32_t n) {
+  for (auto& r : draft.plan.roles)
+    if (r.kind == role_kind::loader || r.kind == role_kind::data_server) r.slots = n;
+}
+
+role_id shard_beside(plan_draft& draft, std::uint32_t node) {
+  auto& plan = draft.plan;
+  for (auto s : plan.shards)
+    if (plan[s].node == node) return s;
+  auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(plan.shards.size()), node);
+  r.index = plan.servers_per_group++;
+  plan.shards.push_back(r.id);
+  return r.id;
+}
+
+}  // namespace troupe
