@@ -29,7 +29,6 @@ ops/cpu/conv_winograd.cpp
 ops/cpu/cpu_device.cpp
 ops/cpu/winograd.inl
 runtime/graph/graph.cpp
-runtime/job/job.cpp
 runtime/messages/wire.cpp
 runtime/node/net/tcp_transport.cpp
 runtime/pipeline/coordinator.cpp

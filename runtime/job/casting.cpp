@@ -1,0 +1,217 @@
+// The roles of a plan, each made for who is to play it.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/job/job.hpp"
+#include "runtime/job/job_data.hpp"
+#include "runtime/job/job_mode.hpp"
+#include "runtime/pipeline/carried.hpp"
+#include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/data_server.hpp"
+#include "runtime/pipeline/gather_stage.hpp"
+#include "runtime/pipeline/joint_stage.hpp"
+#include "runtime/pipeline/loader.hpp"
+#include "runtime/pipeline/lost_role.hpp"
+#include "runtime/pipeline/stage.hpp"
+#include "runtime/pipeline/tester.hpp"
+#include "runtime/reduce/reducer.hpp"
+#include "runtime/sync/mode_host.hpp"
+
+namespace troupe {
+namespace {
+
+using job_ptr = std::shared_ptr<const prepared_job>;
+
+std::shared_ptr<const model_graph> graph_of(const job_ptr& j) { return {j, &j->graph}; }
+std::shared_ptr<const job_plan> plan_of(const job_ptr& j) { return {j, &j->plan}; }
+
+reading_config reading_of(const job_ptr& j) {
+  reading_config c;
+  c.graph = graph_of(j);
+  c.data = j->data;
+  c.augment = j->augment;
+  c.type = j->spec.type();
+  c.eval = make_eval_sampler(*j);
+  c.eval_split = eval_split(*j);
+  c.eval_examples = eval_examples(*j);
+  return c;
+}
+
+std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
+  coordinator_config c;
+  c.job = j->id;
+  c.self = r;
+  c.graph = graph_of(j);
+  c.plan = plan_of(j);
+  c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
+  if (j->before && j->before->finish && !j->before->finish->empty()) c.finish = std::move(*j->before->finish);
+  c.before = j->before;
+  c.first_step = j->first_step;
+  c.last_step = j->last_step;
+  c.steps_per_epoch = j->steps_per_epoch;
+  c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
+  c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
+  c.batch = j->spec.data.batch;
+  c.window = j->plan.window();
+  c.keeps = j->keeps();
+  c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
+  c.any_worker_ends = j->spec.train.finish.who == "any";
+  c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
+  c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
+  return std::make_unique<coordinator>(std::move(c));
+}
+
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  loader_config c;
+  c.job = j->id;
+  c.self = r;
+  c.plan = plan_of(j);
+  c.read = reading_of(j);
+  c.first_step = j->first_step;
+  if (j->plan[r].tester) return std::make_unique<loader>(std::move(c));
+  c.how = j->spec.data.how;
+  c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
+  c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
+  c.await_resume = incarnation > 0;
+  c.incarnation = incarnation;
+  c.keeps = j->keeps();
+  return std::make_unique<loader>(std::move(c));
+}
+
+std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
+  data_server_config c;
+  c.job = j->id;
+  c.self = r;
+  c.plan = plan_of(j);
+  c.read = reading_of(j);
+  c.how = j->spec.data.how;
+  c.order = [j](std::uint32_t worker) { return make_sampler(*j, worker, j->spec.seed); };
+  return std::make_unique<data_server>(std::move(c));
+}
+
+// What the stage's packets begin with, where a checkpoint has it.
+void set_carried(const prepared_job& j, const role_plan& me, stage_config& c) {
+  if (!j.graph.carries() || me.tester || j.continued) return;
+  for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k)
+    for (auto l : me.layers) c.carried[k].push_back(carried_from(j.initial, j.graph.layers[l], k));
+}
+
+std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  const auto& me = j->plan[r];
+  stage_config c;
+  c.job = j->id;
+  c.self = r;
+  c.worker = me.tester ? j->plan.tester : j->plan.workers[me.worker];
+  for (const auto& stages : j->plan.stages)
+    for (auto s : stages)
+      if (j->plan[s].layers == me.layers) c.peers.push_back(s);
+  c.graph = graph_of(j);
+  c.plan = plan_of(j);
+  c.slots = me.tester ? 1 : me.slots;
+  c.first_step = j->first_step;
+  c.await_carried = j->continued;
+  set_carried(*j, me, c);
+  c.type = j->spec.type();
+  c.seed = j->spec.seed;
+  c.keeps = j->keeps() && !me.tester;
+  c.incarnation = incarnation;
+  if (me.layers.size() == 1) {
+    const auto& l = j->graph.layers[me.layers[0]];
+    if (const auto* own = j->all->stages.find(l.type)) return own->make(std::move(c));
+    if (l.maths->joint() && !me.tester) return std::make_unique<joint_stage>(std::move(c));
+  }
+  const auto gathers = [&](std::uint32_t l) { return j->graph.layers[l].gather; };
+  if (!me.tester && std::any_of(me.layers.begin(), me.layers.end(), gathers)) return std::make_unique<gather_stage>(std::move(c));
+  return std::make_unique<stage>(std::move(c));
+}
+
+std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.parameter_type(), incarnation});
+}
+
+std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step, incarnation});
+}
+
+// What goes down with this role and cannot be had from anybody else; empty: it comes back.
+std::string gone_with(const prepared_job& j, role_id r) {
+  const auto& me = j.plan[r];
+  if (me.kind == role_kind::coordinator) return "what it knew of the job is gone";
+  if (me.kind == role_kind::shard) return "its parameters are gone";
+  // The stage of an actor-based or joint layer has been told things about the step by the same stage of other workers, which will
+  // not say them again.
+  if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
+      (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
+    return "what its peers had told it is gone";
+  if (j.graph.carries() && !me.tester &&
+      (me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker))
+    return "the state that its lanes carried is gone";
+  // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
+  const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
+  if (j.plan.placed && !j.keeps() && on_the_way && !me.tester) return "the packets that were under way there are gone";
+  return {};
+}
+
+// What the shards begin with: given weights and states of the rule, by parameter.
+void set_initial(const prepared_job& j, half_config& c) {
+  auto values = std::make_shared<std::vector<tensor>>(j.graph.params.size());
+  auto rule = std::make_shared<std::vector<tensors>>(j.graph.params.size());
+  const auto states = c.update->states();
+  for (std::size_t p = 0; p < j.graph.params.size(); ++p) {
+    for (const auto& [name, value] : j.initial) {
+      if (name == j.graph.params[p].full_name) (*values)[p] = value;
+      for (const auto& s : states)
+        if (name == j.graph.params[p].full_name + "@" + s) (*rule)[p].push_back(value);
+    }
+    if ((*rule)[p].size() != states.size()) (*rule)[p].clear();
+  }
+  c.initial = values;
+  c.initial_rule = rule;
+}
+
+// A worker's or a shard's half of the job's mode.
+std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  const auto& t = j->spec.train;
+  half_config c;
+  c.job = j->id;
+  c.self = r;
+  c.worker = j->plan[r].worker;
+  c.graph = graph_of(j);
+  c.plan = plan_of(j);
+  c.update = j->all->rules.find(t.rule.kind)->make(t.rule.values);
+  c.rate = make_rate(j->spec, *j->all);
+  c.lr = t.lr;
+  c.decay = t.decay;
+  c.clip_value = t.clip.value;
+  c.clip_norm = t.clip.norm;
+  if (t.when && j->plan[r].kind == role_kind::worker) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
+  c.mode = t.sync.values;
+  c.type = j->spec.parameter_type();
+  c.seed = j->spec.seed;
+  c.first_step = j->first_step;
+  c.incarnation = incarnation;
+  c.keeps = j->keeps();
+  c.continued = j->continued;
+  if (j->plan[r].kind == role_kind::shard && !c.continued) set_initial(*j, c);
+  return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
+}
+
+}  // namespace
+
+std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+  if (incarnation > 0)
+    if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
+  switch (j->plan[r].kind) {
+    case role_kind::coordinator: return make_coordinator(j, r);
+    case role_kind::loader: return make_loader(j, r, incarnation);
+    case role_kind::stage: return make_stage(j, r, incarnation);
+    case role_kind::worker:
+    case role_kind::shard: return make_half(j, r, incarnation);
+    case role_kind::reducer: return make_reducer(j, r, incarnation);
+    case role_kind::tester: return make_tester(j, r, incarnation);
+    case role_kind::data_server: return make_data_server(j, r);
+  }
+  return nullptr;
+}
+
+}  // namespace troupe

@@ -1,0 +1,104 @@
+#include "runtime/job/job_mode.hpp"
+
+#include "runtime/job/job_data.hpp"
+#include "runtime/job/position.hpp"
+
+namespace troupe {
+namespace {
+
+// What layers that keep statistics, or whose packets compute together, want of a mode (with these options); empty: it does.
+std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
+  for (const auto& l : j.graph.layers)
+    if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.portions))
+      return "mode '" + m.name +
+             "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
+             "' together (mode bsp can)";
+  for (const auto& p : j.graph.params)
+    if (auto why = p.spec.trainable || !m.no_statistics ? "" : m.no_statistics(o, j.plan); !why.empty())
+      return "mode '" + m.name + "' cannot keep the running statistics of layer '" + j.graph.layers[p.layer].name + "' ('" +
+             p.spec.name + "'): " + why;
+  return {};
+}
+
+}  // namespace
+
+mode_facts facts_of(const sync_mode& m, const options& o) {
+  mode_facts f;
+  f.name = m.name;
+  f.options = options_to_text(o);
+  f.lockstep = m.lockstep;
+  if (m.portions) f.portion = static_cast<std::uint32_t>(o.integer("portion"));
+  return f;
+}
+
+std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
+                                    const std::vector<std::pair<std::string, std::string>>& given, std::string& error) {
+  const auto* m = j.all->modes.find(name);
+  if (!m) {
+    error = "unknown mode '" + name + "' (there is:";
+    for (const auto& n : j.all->modes.names()) error += " " + n;
+    error += ")";
+    return std::nullopt;
+  }
+  if (j.plan.placed && !m->places) {
+    error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
+    return std::nullopt;
+  }
+  if (j.plan.rule != weight_rule::drain) {
+    error = "with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed";
+    return std::nullopt;
+  }
+  try {
+    const auto o = options_from_text(given, m->specs);
+    if (m->check) m->check(o, j.spec, j.plan);
+    error = wrong_for_statistics(j, *m, o);
+    if (!error.empty()) return std::nullopt;
+    return facts_of(*m, o);
+  } catch (const option_error& e) {
+    error = "mode " + name + ": " + e.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<diagnostic> check_mode(const prepared_job& j) {
+  const auto& t = j.spec.train;
+  const auto* m = j.all->modes.find(t.sync.kind);
+  if (!m) return diagnostic{t.sync.at, "unknown mode '" + t.sync.kind + "'"};
+  if (t.when && !m->takes_when)
+    return diagnostic{position(t.key_at, "sync.when", t.at),
+                      "mode '" + m->name + "' decides by itself when to exchange: it takes no 'when'"};
+  if (t.clip.norm > 0 && !m->clips_by_norm)
+    return diagnostic{position(t.key_at, "dynamics.clip.norm", t.at),
+                      "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
+  if (j.plan.placed && !m->places) {
+    std::string with;
+    for (const auto& name : j.all->modes.names())
+      if (j.all->modes.find(name)->places) with += (with.empty() ? "" : ", ") + name;
+    return diagnostic{t.sync.at,
+                      "mode '" + m->name +
+                          "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
+                          ")"};
+  }
+  if (j.plan.rule != weight_rule::drain && !m->delays)
+    return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
+                      "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
+                          "' has its own idea of which weights a step may use"};
+  if (auto wrong = wrong_for_statistics(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
+  if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
+    return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
+                                                  "' gives each worker its own examples; mode '" + m->name +
+                                                  "' deals packets to whoever is free"};
+  try {
+    if (m->check) m->check(t.sync.values, j.spec, j.plan);
+  } catch (const option_error& e) {
+    auto at = position(t.key_at, "sync." + e.key, t.sync.at);
+    if (e.key.starts_with("topology"))
+      at = position(j.spec.topology.key_at, e.key.size() > 9 ? e.key.substr(9) : "", j.spec.topology.at);
+    else if (e.key.starts_with("exchange"))
+      at = position(t.key_at, e.key, t.at);
+    return diagnostic{at, e.what()};
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe
