@@ -3,6 +3,7 @@
 // alike.
 #include <time.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/embedded.hpp"
-#include "apps/troupe_commands.hpp"
+#include "apps/command.hpp"
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_layer_work.hpp"
 #include "ops/device.hpp"
@@ -19,6 +20,12 @@
 
 namespace troupe {
 namespace {
+
+struct time_arguments : job_arguments {
+  std::string weights;
+  unsigned threads = 1;
+  unsigned steps = 50;
+};
 
 using clock = std::chrono::steady_clock;
 
@@ -182,8 +189,6 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
            " ms (" + difference(t.plain_cpu_ms(), t.actors_cpu_ms()) + ")\n");
 }
 
-}  // namespace
-
 int run_time(const time_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
@@ -210,6 +215,23 @@ int run_time(const time_arguments& a, const output& out) {
   if (!r.ok) return out.failed(r.where, r.error);
   tell(t, *j, *dev, times, out);
   return exit_done;
+}
+
+void add_options(CLI::App& c, time_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--weights", a.weights, "Time with these weights instead of initial ones");
+  c.add_option("--steps", a.steps, "Steps to time each way (default: 50)")->option_text("N")->check(CLI::Range(2u, 1000000u));
+  threads_option(c, a.threads, "1, as the plain loop has one");
+}
+
+}  // namespace
+
+cli_command time_command() {
+  return make_command<time_arguments>("time", "Time a job: each layer, and what the actors cost over a plain loop",
+                                      "  troupe time configs/jobs/lenet_fashion.toml --steps 200\n"
+                                      "  troupe time job.toml --set pipeline.packets=2 --set pipeline.sub_solvers=2 --threads 2\n"
+                                      "Both ways run in alternating blocks of steps inside one process; medians over steps.",
+                                      add_options, run_time);
 }
 
 }  // namespace troupe

@@ -1,8 +1,10 @@
 // `troupe plan JOB [--cluster FILE]`: who would live where, which tensors would travel, what that costs. Nothing is started.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/troupe_commands.hpp"
+#include "apps/command.hpp"
+#include "apps/commands/plan.hpp"
 #include "runtime/graph/plan_memory.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 
@@ -313,8 +315,6 @@ json links_of(const prepared_job& j, const plan_costs& costs) {
   return list;
 }
 
-}  // namespace
-
 int run_plan(const plan_arguments& a, const output& out) {
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
@@ -343,6 +343,30 @@ int run_plan(const plan_arguments& a, const output& out) {
   out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) +
            edge_table(j) + node_tables(j, costs) + memory_table(j, memory));
   return exit_done;
+}
+
+void add_options(CLI::App& c, plan_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
+  c.add_flag("--suggest", a.suggest, "Search for places of layers that make a step cheaper, and say which keys to write");
+  c.add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link, each direction (default: 10)")
+      ->option_text("G")
+      ->check(CLI::Range(1e-6, 1e6));
+  c.add_option("--tflops", a.teraflops, "With --suggest: 10^12 operations a second of a node (default: 1)")
+      ->option_text("T")
+      ->check(CLI::Range(1e-6, 1e6));
+}
+
+}  // namespace
+
+cli_command plan_command() {
+  return make_command<plan_arguments>(
+      "plan", "Show placement, routes, weight delays, bytes per step and memory of a job",
+      "  troupe plan job.toml\n"
+      "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
+      "  troupe plan job.toml --cluster lab.toml --set layer.fc7.partition=input --set layer.fc6.wire=bf16\n"
+      "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4",
+      add_options, run_plan);
 }
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // `troupe plan JOB --suggest`: where layers had better lie, why, and what to write into the job file.
 #include <nlohmann/json.hpp>
 
-#include "apps/troupe_commands.hpp"
+#include "apps/commands/plan.hpp"
 #include "runtime/graph/suggest.hpp"
 
 namespace troupe {

@@ -1,11 +1,13 @@
 // `troupe sim JOB --nodes N`: the job's roles, the very values that daemons host, in a virtual cluster (runtime/sim/world.hpp).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "apps/troupe_sim_setup.hpp"
-#include "apps/troupe_sim_trace.hpp"
+#include "apps/command.hpp"
+#include "apps/commands/sim_setup.hpp"
+#include "apps/commands/sim_trace.hpp"
 #include "ops/device.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -259,14 +261,48 @@ class simulation {
   double wall_ = 0;
 };
 
-}  // namespace
-
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
   auto made = make_sim(a, dev);
   if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
   return simulation(std::move(std::get<sim_setup>(made)), out).run(a.trace);
+}
+
+void add_options(CLI::App& c, sim_arguments& a) {
+  job_options(c, a);
+  c.add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
+      ->option_text("N")
+      ->check(CLI::Range(1u, 65535u));
+  file_option(c, "--cluster", a.cluster, "Instead of --nodes: the nodes of this cluster file, and the job as it stands");
+  file_option(c, "--network", a.network, "Network and compute model (TOML)");
+  file_option(c, "--faults", a.faults, "Faults to inject (TOML)");
+  c.add_option("--seed", a.seed, "Of the simulation; the job has its own (default: 1)")
+      ->option_text("S")
+      ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
+  c.add_option("--maths", a.maths, "real: train. none: count only, at full speed (default: real)")
+      ->option_text("real|none")
+      ->check(CLI::IsMember({"real", "none"}));
+  c.add_option("--buckets", a.buckets, "With --maths none: gradients travel in K buckets (default: 4); 0: layer by layer")
+      ->option_text("K")
+      ->check(CLI::Range(0, 4096));
+  c.add_option("--steps", a.steps, "End after N steps, whatever the job says")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  file_option(c, "--trace", a.trace, "Write a trace that Perfetto (ui.perfetto.dev) and Chrome open");
+}
+
+}  // namespace
+
+cli_command sim_command() {
+  return make_command<sim_arguments>(
+      "sim", "Simulate a job on a virtual cluster: same roles, virtual time, seeded faults",
+      "  troupe sim configs/jobs/lenet_synthetic.toml --nodes 16 --network configs/sim/ethernet.toml\n"
+      "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
+      "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
+      "  troupe sim configs/jobs/alexnet_fc.toml --cluster configs/clusters/alexnet_fc.toml --maths none --steps 3\n"
+      "With --nodes one worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.",
+      add_options, run_sim);
 }
 
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "actors/control/client.hpp"
-#include "apps/troupe_commands.hpp"
+#include "apps/commands/train.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"

@@ -1,4 +1,4 @@
-#include "apps/troupe_sim_trace.hpp"
+#include "apps/commands/sim_trace.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "apps/troupe_sim_setup.hpp"
+#include "apps/commands/sim_setup.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,13 +1,23 @@
 // troupe sample: text from a trained net.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/troupe_commands.hpp"
+#include "apps/command.hpp"
 #include "ops/device.hpp"
 #include "runtime/plain/generate.hpp"
 
 namespace troupe {
+namespace {
+
+struct sample_arguments : job_arguments {
+  std::string weights, start;
+  std::int64_t length = 400;
+  double temperature = 0.8;
+  std::uint64_t seed = 1;
+};
+
 int run_sample(const sample_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
@@ -28,6 +38,28 @@ int run_sample(const sample_arguments& a, const output& out) {
   out.text(a.start + text.text + "\n");
   if (out.json()) out.object({{"event", "sample"}, {"text", a.start + text.text}, {"characters", a.length}, {"nats", text.nats}});
   return exit_done;
+}
+
+void add_options(CLI::App& c, sample_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--weights", a.weights, "Weights of the net (safetensors; a checkpoint will do)")->required();
+  c.add_option("--start", a.start, "What the text begins with (default: a new line, which is not printed)")->option_text("TEXT");
+  c.add_option("--length", a.length, "Characters to write (default: 400)")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000000}));
+  c.add_option("--temperature", a.temperature, "Scores are divided by it; 0: always the likeliest (default: 0.8)")
+      ->option_text("X")
+      ->check(CLI::Range(0.0, 1000.0));
+  c.add_option("--seed", a.seed, "Of the drawing (default: 1)")->option_text("S");
+}
+
+}  // namespace
+
+cli_command sample_command() {
+  return make_command<sample_arguments>(
+      "sample", "Write text with a net that was trained on text",
+      "  troupe sample configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --weights net.safetensors --start ROMEO:",
+      add_options, run_sample);
 }
 
 }  // namespace troupe

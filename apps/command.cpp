@@ -1,0 +1,32 @@
+#include "apps/command.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace troupe {
+
+void json_option(CLI::App& c) {
+  const std::string text = "Events as JSON, one object a line on stdout";
+  c.add_flag("--json", text);
+}
+
+void job_options(CLI::App& c, job_arguments& a) {
+  c.add_option("JOB", a.file, "Job file (TOML)")->required()->option_text("(required)");
+  c.add_option(
+       "--set", a.overrides,
+       "Override a key of the job file, as in --set train.finish.epochs=1 or\n--set layer.conv1.outputs=10; may be repeated")
+      ->option_text("KEY=VALUE")
+      ->allow_extra_args(false);
+  json_option(c);
+}
+
+CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into, const std::string& text) {
+  return c.add_option(name, into, text)->option_text("FILE");
+}
+
+void threads_option(CLI::App& c, unsigned& into, const std::string& fallback) {
+  c.add_option("--threads", into, "Threads for all actors together (default: " + fallback + ")")
+      ->option_text("N")
+      ->check(CLI::Range(0u, 4096u));
+}
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+// A command of `troupe` as a row of troupe.cpp's table, and the options that many commands have.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "apps/troupe_job.hpp"
+#include "apps/troupe_output.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace troupe {
+
+// Runs a command with what was read from the command line; returns the exit code.
+using command_run = std::function<int(const output&)>;
+
+struct cli_command {
+  std::string name, about;
+  std::string examples;                               // at the end of its --help
+  std::function<command_run(CLI::App&)> add_options;  // ready to run once the command line has been read
+};
+
+template <class Arguments>
+cli_command make_command(std::string name, std::string about, std::string examples, void (*options)(CLI::App&, Arguments&),
+                         int (*run)(const Arguments&, const output&)) {
+  const auto add = [options, run](CLI::App& c) -> command_run {
+    const auto a = std::make_shared<Arguments>();
+    options(c, *a);
+    return [a, run](const output& out) { return run(*a, out); };
+  };
+  return {std::move(name), std::move(about), std::move(examples), add};
+}
+
+void json_option(CLI::App& c);                    // --json
+void job_options(CLI::App& c, job_arguments& a);  // JOB, --set and --json
+CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into, const std::string& text);
+void threads_option(CLI::App& c, unsigned& into, const std::string& fallback);
+
+}  // namespace troupe

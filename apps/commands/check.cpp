@@ -1,0 +1,93 @@
+// `troupe check FILE...`: what is wrong with files, before anything runs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/sim_file.hpp"
+
+namespace troupe {
+namespace {
+
+struct check_arguments {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+};
+
+// A cluster file says [cluster] or [[node]]; everything else is a job.
+bool is_cluster_file(const std::string& path) {
+  auto text = read_text(path);
+  if (!std::holds_alternative<std::string>(text)) return false;
+  auto doc = parse_document(std::get<std::string>(text), path);
+  const auto* root = std::get_if<document_table>(&doc);
+  return root && (find_entry(*root, "cluster") || find_entry(*root, "node"));
+}
+
+// Simulated clusters, faults and scenarios.
+bool is_sim_file(const std::string& path) {
+  auto text = read_text(path);
+  if (!std::holds_alternative<std::string>(text)) return false;
+  auto doc = parse_document(std::get<std::string>(text), path);
+  const auto* root = std::get_if<document_table>(&doc);
+  const auto has = [&](const char* key) { return find_entry(*root, key) != nullptr; };
+  return root && (has("run") || has("network") || has("compute") || has("fault"));
+}
+
+int check_one(const std::string& file, const std::vector<std::string>& overrides, const output& out) {
+  const auto good = [&](const char* kind, const std::string& text, nlohmann::ordered_json more) {
+    nlohmann::ordered_json o{{"event", "check"}, {"file", file}, {"kind", kind}};
+    o.update(more);
+    if (out.json())
+      out.object(o);
+    else
+      out.text(file + ": good: " + text);
+    return int{exit_done};
+  };
+  if (is_cluster_file(file)) {
+    auto read = read_cluster_file(file);
+    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
+    const auto& c = std::get<cluster_spec>(read);
+    return good("cluster", "cluster " + c.name + " of " + std::to_string(c.nodes.size()) + " nodes\n",
+                {{"name", c.name}, {"nodes", c.nodes.size()}});
+  }
+  if (is_sim_file(file)) {
+    auto read = read_sim_file(file);
+    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
+    const auto& s = std::get<sim_spec>(read);
+    return good("simulation", "simulation\n", {{"scenario", s.run.has_value()}, {"faults", s.faults.list.size()}});
+  }
+  job_arguments a;
+  a.file = file;
+  a.overrides = overrides;
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  return good("job", job_summary(j),
+              {{"name", j.spec.name}, {"layers", j.graph.layers.size()}, {"parameters", j.graph.parameter_count}});
+}
+
+int run_check(const check_arguments& a, const output& out) {
+  int worst = exit_done;
+  for (const auto& f : a.files) worst = std::max(worst, check_one(f, a.overrides, out));
+  return worst;
+}
+
+void add_options(CLI::App& c, check_arguments& a) {
+  c.add_option("FILE", a.files, "Job, cluster, network, fault or scenario files")->required()->option_text("...");
+  c.add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
+      ->option_text("KEY=VALUE")
+      ->allow_extra_args(false);
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command check_command() {
+  return make_command<check_arguments>("check", "Validate job, cluster and simulation files; says all that is wrong",
+                                       "  troupe check configs/jobs/*.toml configs/clusters/*.toml", add_options, run_check);
+}
+
+}  // namespace troupe

@@ -1,0 +1,22 @@
+// Every command, in a file of its name: its options, and what it does.
+#pragma once
+
+#include "apps/command.hpp"
+
+namespace troupe {
+
+cli_command train_command();
+cli_command test_command();
+cli_command sample_command();
+cli_command time_command();
+cli_command init_command();
+cli_command pack_command();
+cli_command unroll_command();
+cli_command plan_command();
+cli_command sim_command();
+cli_command check_command();
+cli_command init_cluster_command();
+cli_command layers_command();
+cli_command modes_command();
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+// `troupe init-cluster`: the certificates of a cluster.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/pki/certificates.hpp"
+
+namespace troupe {
+namespace {
+
+struct init_cluster_arguments {
+  std::string cluster;
+  bool overwrite = false;
+};
+
+// The host of "host:port" or "[v6]:port".
+std::string host_of(const std::string& address) {
+  const auto colon = address.rfind(':');
+  auto host = colon == std::string::npos ? address : address.substr(0, colon);
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+int run_init_cluster(const init_cluster_arguments& a, const output& out) {
+  auto read = read_cluster_file(a.cluster);
+  if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
+  const auto& c = std::get<cluster_spec>(read);
+  std::vector<certificate_subject> nodes;
+  for (const auto& n : c.nodes) nodes.push_back({n.name, {host_of(n.address)}});
+  certificate_options options;
+  options.overwrite = a.overwrite;
+  if (auto made = make_cluster_certificates(c.tls_dir, c.name, nodes, options); !made) {
+    const auto& e = made.error();
+    const bool theirs = e.code == "exists" || e.code == "bad_name" || e.code == "directory_open";
+    const auto text = e.message + (e.code == "exists" ? " (--overwrite makes new ones, and the old ones are worthless then)" : "");
+    return theirs ? out.wrong(a.cluster, text) : out.failed(a.cluster, text);
+  }
+  if (out.json()) {
+    auto names = nlohmann::ordered_json::array();
+    for (const auto& n : nodes) names.push_back(n.name);
+    out.object({{"event", "init-cluster"}, {"cluster", c.name}, {"dir", c.tls_dir}, {"nodes", names}});
+  }
+  out.text("certificates of cluster " + c.name + " are in " + c.tls_dir + "\n");
+  out.text(
+      "Each node needs ca.pem and its own .pem and .key; operators need ca.pem and client.pem, client.key. ca.key signs further\n"
+      "nodes: keep it here.\n");
+  return exit_done;
+}
+
+void add_options(CLI::App& c, init_cluster_arguments& a) {
+  file_option(c, "--cluster", a.cluster, "Cluster file")->required();
+  c.add_flag("--overwrite", a.overwrite, "Replace existing certificates; nodes that hold the old ones are shut out");
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command init_cluster_command() {
+  return make_command<init_cluster_arguments>(
+      "init-cluster", "Make the certificates of a cluster file: one CA, one pair per node, one for operators",
+      "  troupe init-cluster --cluster configs/clusters/local2.toml", add_options, run_init_cluster);
+}
+
+}  // namespace troupe

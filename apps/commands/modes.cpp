@@ -1,0 +1,67 @@
+// `troupe modes [NAME]`: what exists, from the table itself, so that it cannot be out of date.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_rows.hpp"
+#include "runtime/node/config/plugin.hpp"
+#include "runtime/node/node_tables.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// What one has to know of a mode beside its options, as sentences.
+std::string mode_facts_text(const sync_mode& m) {
+  std::string s = m.lockstep ? "All workers take the same step; evaluation is spread over them.\n"
+                             : "Every worker goes by its own progress; a tester evaluates beside training.\n";
+  if (m.portions) s += "Packets are dealt to workers while the step runs.\n";
+  s += m.by_groups ? "Independent trainers are worker groups: [topology] worker_groups.\n"
+                   : "Workers are counted one by one: [topology] workers_per_group.\n";
+  if (m.takes_when) s += "Takes a sync condition: when = { kind = ... } in [train.sync].\n";
+  if (!m.clips_by_norm) s += "Cannot clip gradients by their norm over all parameters.\n";
+  if (m.places) s += "Takes layers that are placed apart from the workers or split by feature.\n";
+  return s;
+}
+
+int mode_page(const sync_mode& m, const output& out) {
+  if (out.json()) {
+    json o{{"event", "mode"}, {"name", m.name}, {"doc", m.doc}, {"options", json::array()}};
+    for (const auto& s : m.specs) o["options"].push_back(option_json(s));
+    o["lockstep"] = m.lockstep;
+    o["portions"] = m.portions;
+    o["by_groups"] = m.by_groups;
+    o["takes_when"] = m.takes_when;
+    o["clips_by_norm"] = m.clips_by_norm;
+    o["places"] = m.places;
+    out.object(o);
+    return exit_done;
+  }
+  out.text(m.name + "\n\n" + wrapped(m.doc) + "\n\n" + mode_facts_text(m) + "\n" + option_table(m.specs));
+  return exit_done;
+}
+
+// In the list of all modes: what its table in a job file looks like with nothing chosen.
+std::string mode_line(const sync_mode& m) {
+  std::string s = "sync = { mode = " + json(m.name).dump();
+  for (const auto& o : m.specs) s += ", " + o.name + " = " + (o.fallback ? value_json(*o.fallback).dump() : "...");
+  return s + " }";
+}
+
+int run_modes(const list_arguments& a, const output& out) {
+  auto all = node_tables();
+  if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
+  return show(all.modes, a.name, "mode", out, mode_page, mode_line);
+}
+
+void add_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Mode to explain"); }
+
+}  // namespace
+
+cli_command modes_command() {
+  return make_command<list_arguments>("modes", "List the synchronisation modes, or explain one",
+                                      "  troupe modes\n  troupe modes bsp", add_options, run_modes);
+}
+
+}  // namespace troupe

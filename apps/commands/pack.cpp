@@ -1,0 +1,59 @@
+// `troupe pack JOB`: a job's data in one file.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/data/packed.hpp"
+
+namespace troupe {
+namespace {
+
+struct pack_arguments : job_arguments {
+  std::string out;
+};
+
+int run_pack(const pack_arguments& a, const output& out) {
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  const auto packed = pack(*j.data, a.out);
+  if (const auto* e = std::get_if<std::string>(&packed)) return out.failed({}, *e);
+  const auto& r = std::get<packed_result>(packed);
+  const auto& h = r.header;
+  auto extents = nlohmann::ordered_json::array();
+  for (int i = 0; i < h.example.rank(); ++i) extents.push_back(h.example[i]);
+  if (out.json())
+    out.object({{"event", "pack"},
+                {"file", a.out},
+                {"train", h.train},
+                {"test", h.test},
+                {"shape", extents},
+                {"values", name_of(h.type)},
+                {"classes", h.classes},
+                {"bytes", r.bytes}});
+  out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(h.train)) + " training and " +
+           with_commas(static_cast<std::uint64_t>(h.test)) + " test examples of " + h.example.to_string() + " (" + name_of(h.type) +
+           "), " + bytes_text(static_cast<double>(r.bytes)) + "\n" + "use it with: source = \"packed\", path = \"" + a.out +
+           "\"\n");
+  return exit_done;
+}
+
+void add_options(CLI::App& c, pack_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--out", a.out, "File to write")->required();
+}
+
+}  // namespace
+
+cli_command pack_command() {
+  return make_command<pack_arguments>(
+      "pack", "Write a job's data into one file that any example is read from at once",
+      "  troupe pack configs/jobs/cifar10_images.toml --out cifar10.pack\n"
+      "  troupe train job.toml --set data='{ source = \"packed\", path = \"cifar10.pack\", batch = 100 }'\n"
+      "What the source yields is written, before [data] augment; training with it gives the same weights.",
+      add_options, run_pack);
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// `troupe test JOB`: an embedded run that only evaluates.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "apps/command.hpp"
+#include "apps/troupe_convolutions.hpp"
+#include "apps/troupe_told_run.hpp"
+#include "ops/device.hpp"
+
+namespace troupe {
+namespace {
+
+struct test_arguments : job_arguments {
+  std::string weights;
+  unsigned threads = 0;
+};
+
+int run_test(const test_arguments& a, const output& out) {
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", no_device);
+  if (auto code = settle_algorithms(j, *dev, out)) return *code;
+  auto from = begin_from_weights(*j, a.weights);
+  if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
+  // A run that begins at its end: nothing is trained, and the evaluation that every run ends with is all there is.
+  j->first_step = j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
+  j->spec.train.finish = {};
+  told_run told(j, out, dev, a.threads);
+  return told.finish();
+}
+
+void add_options(CLI::App& c, test_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--weights", a.weights, "Weights to evaluate (safetensors; a checkpoint will do)")->required();
+  threads_option(c, a.threads, "one per core");
+}
+
+}  // namespace
+
+cli_command test_command() {
+  return make_command<test_arguments>("test", "Evaluate weights on the job's test data",
+                                      "  troupe test configs/jobs/lenet_fashion.toml --weights lenet.safetensors", add_options,
+                                      run_test);
+}
+
+}  // namespace troupe

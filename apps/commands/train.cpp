@@ -1,0 +1,68 @@
+// `troupe train JOB`, embedded: the job runs in this process and follows Ctrl-C.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "apps/command.hpp"
+#include "apps/commands/train.hpp"
+#include "apps/troupe_convolutions.hpp"
+#include "apps/troupe_told_run.hpp"
+#include "ops/device.hpp"
+
+namespace troupe {
+namespace {
+
+std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
+  return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
+}
+
+int run_train(const train_arguments& a, const output& out) {
+  if (!a.cluster.empty()) return run_train_cluster(a, out);
+  if (!a.weights.empty() && !a.resume.empty()) return out.wrong("--resume", "give --weights or --resume, not both");
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  for (const auto& file : {a.out, checkpoint_path(a, *j)})
+    if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
+  const std::shared_ptr<device> dev = make_cpu_device();
+  if (!dev) return out.failed("cpu", no_device);
+  if (auto code = settle_algorithms(j, *dev, out, a.resume)) return *code;
+  if (!a.weights.empty()) {
+    auto from = begin_from_weights(*j, a.weights);
+    if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  }
+  if (!a.resume.empty()) {
+    if (auto bad = resume_from(*j, a.resume, dev->numerics_id())) return wrong_file(out, *bad);
+    if (j->last_step > 0 && j->first_step > j->last_step)
+      return out.wrong(a.resume, "it is of step " + std::to_string(j->first_step) + ", and the job ends at step " +
+                                     std::to_string(j->last_step));
+  }
+  out.text(job_summary(*j));
+  told_run told(j, out, dev, a.threads);
+  told.checkpoint_file = checkpoint_path(a, *j);
+  told.weights_file = a.out;
+  return told.finish();
+}
+
+void add_options(CLI::App& c, train_arguments& a) {
+  job_options(c, a);
+  file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
+  file_option(c, "--weights", a.weights, "Begin from these weights (safetensors), at step 0");
+  file_option(c, "--resume", a.resume, "Continue a checkpoint: weights, state of the update rule, step");
+  file_option(c, "--checkpoint", a.checkpoint, "Where checkpoints go (default: <job name>.checkpoint.safetensors)");
+  file_option(c, "--cluster", a.cluster, "Submit to the cluster of this file and follow; Ctrl-C detaches");
+  threads_option(c, a.threads, "one per core");
+}
+
+}  // namespace
+
+cli_command train_command() {
+  return make_command<train_arguments>(
+      "train", "Train a job: in this process, or on a cluster",
+      "  troupe train configs/jobs/lenet_fashion.toml --out lenet.safetensors\n"
+      "  troupe train job.toml --set train.dynamics.lr=0.02 --set pipeline.sub_solvers=2 --threads 2\n"
+      "  troupe train job.toml --resume job.checkpoint.safetensors\n"
+      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends at once.",
+      add_options, run_train);
+}
+
+}  // namespace troupe

@@ -1,0 +1,22 @@
+// What `troupe train` was asked, for its two ways: in this process (train.cpp), or on a cluster (train_cluster.cpp).
+#pragma once
+
+#include <string>
+
+#include "apps/troupe_job.hpp"
+#include "apps/troupe_output.hpp"
+
+namespace troupe {
+
+struct train_arguments : job_arguments {
+  std::string out;         // final weights
+  std::string weights;     // begin from
+  std::string resume;      // continue
+  std::string checkpoint;  // empty: <job>.checkpoint.safetensors
+  std::string cluster;     // a cluster file: submit there
+  unsigned threads = 0;
+};
+
+int run_train_cluster(const train_arguments& a, const output& out);
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// `troupe unroll FILE`: an autoencoder's weights from a stack of Boltzmann machines'.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/plain/unroll.hpp"
+#include "runtime/record/safetensors.hpp"
+
+namespace troupe {
+namespace {
+
+struct unroll_arguments {
+  std::string file, out;
+};
+
+int run_unroll(const unroll_arguments& a, const output& out) {
+  auto read = read_safetensors(a.file);
+  if (auto* bad = std::get_if<record_error>(&read)) return wrong_file(out, *bad);
+  auto made = unroll(std::get<safetensors_content>(read).named);
+  if (auto* why = std::get_if<std::string>(&made)) return out.wrong(a.file, *why);
+  const auto& u = std::get<unrolled>(made);
+  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  if (auto e = write_safetensors(a.out, u.named, {{"format", "pt"}})) return out.failed({}, e->to_string());
+  if (out.json()) out.object({{"event", "unroll"}, {"file", a.out}, {"layers", u.layers}});
+  std::string names;
+  for (const auto& l : u.layers) names += (names.empty() ? "" : ", ") + l;
+  out.text(a.out + ": weights of the linear layers " + names + "\n");
+  return exit_done;
+}
+
+void add_options(CLI::App& c, unroll_arguments& a) {
+  c.add_option("FILE", a.file, "Weights of the stack (safetensors; a checkpoint will do)")->required()->option_text("");
+  file_option(c, "--out", a.out, "Weights file to write (safetensors)")->required();
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command unroll_command() {
+  return make_command<unroll_arguments>(
+      "unroll", "Make an autoencoder's weights from those of a stack of Boltzmann machines",
+      "  troupe train configs/jobs/rbm_stack.toml --out stack.safetensors\n"
+      "  troupe unroll stack.safetensors --out begin.safetensors\n"
+      "  troupe train configs/jobs/rbm_autoencoder.toml --weights begin.safetensors\n"
+      "Each layer NAME of type rbm becomes two of type linear: NAME, and NAME_back with the transposed weights.",
+      add_options, run_unroll);
+}
+
+}  // namespace troupe

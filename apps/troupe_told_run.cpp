@@ -1,0 +1,63 @@
+#include "apps/troupe_told_run.hpp"
+
+#include "apps/troupe_signals.hpp"
+#include "ops/device.hpp"
+
+namespace troupe {
+namespace {
+
+run_extent extent_of(const prepared_job& j) { return {j.first_step, j.last_step, j.steps_per_epoch, j.spec.data.batch}; }
+
+std::string where_of(const record_error& e) { return e.tensor.empty() ? e.file : e.file + ": " + e.tensor; }
+
+}  // namespace
+
+told_run::told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads)
+    : job_(std::move(j)), dev_(std::move(dev)), told_(out, extent_of(*job_)) {
+  embedded_options o;
+  o.threads = threads;
+  o.dev = dev_;
+  o.on_event = [this](const event_effect& e) { hear(e); };
+  o.on_store = [this](const store_effect& s) { keep(s); };
+  run_ = std::make_unique<embedded_run>(job_, std::move(o));
+}
+
+int told_run::finish() {
+  const signal_watch watch([this](int) {
+    asked_ = true;
+    run_->stop();
+  });
+  auto r = run_->run();
+  if (!r.ok) {
+    told_.event({"error", r.step, {}, r.error}, {{"where", r.where}});
+    return exit_failed;
+  }
+  if (!weights_file.empty() && !trouble_)
+    if (auto e = save_weights(*job_, r.weights, r.step, weights_file)) trouble_ = e;
+  // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
+  if (trouble_) {
+    told_.event({"error", r.step, {}, trouble_->message}, {{"where", where_of(*trouble_)}});
+    return exit_failed;
+  }
+  done_.step = r.step;
+  told_.event(done_, {{"weights_sha256", r.weights_sha256}});
+  return exit_done;
+}
+
+void told_run::hear(const event_effect& e) {
+  if (e.kind == "error") return;  // told once, by finish()
+  if (e.kind == "done") return void(done_ = e);
+  if (e.kind != "checkpoint") return told_.event(e);
+  if (checkpoint_file.empty()) return;
+  if (!checkpoint_trouble_) return told_.event(e, {{"file", checkpoint_file}});
+  // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves (`asked_`), the run has failed.
+  told_.event({"alert", e.step, {}, checkpoint_trouble_->to_string()});
+  if (asked_) trouble_ = checkpoint_trouble_;
+}
+
+void told_run::keep(const store_effect& s) {
+  if (s.what != "checkpoint" || checkpoint_file.empty()) return;
+  checkpoint_trouble_ = save_checkpoint_file(*job_, s, dev_->numerics_id(), checkpoint_file);
+}
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+// An embedded run as a command shows it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/embedded.hpp"
+#include "apps/troupe_job.hpp"
+#include "apps/troupe_progress.hpp"
+
+namespace troupe {
+
+constexpr const char* no_device = "this machine has no CPU that the kernels know";
+
+// One embedded run that prints what happens, and keeps a word about its files. Ctrl-C stops it.
+class told_run {
+ public:
+  told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads);
+
+  std::string checkpoint_file;  // empty: none is written
+  std::string weights_file;     // empty: none is written
+
+  int finish();
+
+ private:
+  void hear(const event_effect& e);
+  void keep(const store_effect& s);
+
+  std::shared_ptr<prepared_job> job_;
+  std::shared_ptr<device> dev_;
+  progress told_;
+  std::unique_ptr<embedded_run> run_;
+  event_effect done_;
+  std::optional<record_error> trouble_, checkpoint_trouble_;
+  std::atomic<bool> asked_{false};
+};
+
+}  // namespace troupe
