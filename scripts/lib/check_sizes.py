@@ -66,16 +66,8 @@ runtime/pipeline/stage.hpp:stage
 runtime/sim/world.hpp:world
 """.split("\n")
 
-STRINGS = re.compile(r'R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
-DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|->|[{}();:,=<>\[\]]|\S")
 CLASS = re.compile(r"(?:^| )(?:class|struct|union) (?:alignas \(\) |\[ \[ .*? \] \] )?((?:\w+ :: )*\w+)(?= final| :(?! :)| <|$)")
-
-
-def bare(source):
-    """The text with comments, strings and directives blanked, lines kept."""
-    blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
-    return DIRECTIVE.sub(blank, STRINGS.sub(blank, source))
 
 
 def without_templates(words):
@@ -147,7 +139,7 @@ class cpp_file:
     """Functions and classes of one file, at namespace and class scope, as (size, name, first line, line of the brace)."""
 
     def __init__(self, name):
-        source = bare(tree.text(name))
+        source = tree.bare(name)
         starts = [0] + [m.end() for m in re.finditer("\n", source)]
         self.functions, self.classes, self.balanced = [], [], True
         scopes = [("namespace", "", [], 0, 0)]  # kind, name, members, first line, line of the brace

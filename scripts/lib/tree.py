@@ -9,6 +9,8 @@ import subprocess
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = os.path.join(TOP, "build", "check")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+QUOTED = re.compile(r'R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 
 
 def files(*endings):
@@ -40,6 +42,12 @@ def code(name):
     """The file's text with comments blanked, lines kept."""
     blank = lambda m: m.group(0) if m.group(0)[0] in "\"'" else re.sub(r"[^\n]", " ", m.group(0))
     return re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'", blank, text(name), flags=re.S)
+
+
+def bare(name):
+    """The file's text with comments, strings and directives blanked, lines and columns kept."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
+    return DIRECTIVE.sub(blank, QUOTED.sub(blank, text(name)))
 
 
 def includes(name):
