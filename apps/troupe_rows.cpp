@@ -5,6 +5,9 @@
 #include "apps/command.hpp"
 
 namespace troupe {
+
+using json = nlohmann::ordered_json;
+
 std::string number_text(double x) {
   return json(x == static_cast<double>(static_cast<std::int64_t>(x)) ? json(static_cast<std::int64_t>(x)) : json(x)).dump();
 }
@@ -20,8 +23,6 @@ std::string without_trailing_blanks(const std::string& text) {
 }
 
 namespace {
-
-using json = nlohmann::ordered_json;
 
 const char* kind_name(option_kind k) {
   switch (k) {
