@@ -11,222 +11,16 @@
 
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/conv_stage.hpp"
+#include "ops/cpu/winograd_transformer.hpp"
 
 namespace troupe::cpu {
-
+namespace winograd {
 namespace {
-
-using T = float;
-using form = winograd_form<T>;
-
-// From one part of a transform to the next: what is `size` and a line of the cache, so that the same element of all parts, written
-// together, does not lie in one set of it.
-i64 apart_for(const kernels<T>& k, i64 size) { return size + k.lanes; }
 
 template <int Tile>
 const form& form_of(const kernels<T>& k, const conv_geometry& g) {
   return Tile == 4 ? k.winograd4x3 : g.kernel_h == 3 ? k.winograd2x3 : k.winograd2x5;
 }
-
-// Rows [r, r + n) of the tiles of one image.
-struct tile_rows_of {
-  i64 image, row, count, first_tile;  // first_tile: in the block
-};
-
-class tiling {
- public:
-  // Blocks of about `tiles_wanted` tiles, which may end within an image; 0: one block of all.
-  tiling(const kernels<T>& k, const form& f, const conv_geometry& g, i64 tiles_wanted)
-      : width_(k.panel_width),
-        side_(f.tile),
-        rows_(ceil_div(g.out_h(), side_)),
-        across_(ceil_div(g.out_w(), side_)),
-        all_(g.batch * rows_) {
-    const i64 most = tiles_wanted == 0 ? all_ : std::clamp<i64>(tiles_wanted / across_, 1, all_);
-    block_ = most;
-    for (i64 rows = most; tiles_wanted > 0 && 2 * rows > most; --rows)  // the least of whose last panel is empty
-      if (empty(rows) * block_ < empty(block_) * rows) block_ = rows;
-  }
-  i64 across() const { return across_; }
-  i64 blocks() const { return ceil_div(all_, block_); }
-  i64 tiles(i64 block) const { return (std::min(all_, (block + 1) * block_) - block * block_) * across_; }
-  i64 panels(i64 block) const { return ceil_div(tiles(block), width_); }
-  i64 most_rows() const { return block_; }
-  i64 most_rows_of_an_image() const { return std::min(block_, rows_); }
-  // The first row of a block, and the row behind its last one, are not the first ones of their images.
-  bool begins_within(i64 block) const { return block * block_ % rows_ != 0; }
-  bool ends_within(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
-  tile_place place(i64 block, i64 tile) const {
-    return {tile % across_, (block * block_ + tile / across_) % rows_, across_, rows_};
-  }
-
-  template <class F>
-  void each_image(i64 block, F f) const {
-    const i64 end = std::min(all_, (block + 1) * block_);
-    for (i64 at = block * block_; at < end;) {
-      const i64 count = std::min(rows_ - at % rows_, end - at);
-      f(tile_rows_of{at / rows_, at % rows_, count, (at - block * block_) * across_});
-      at += count;
-    }
-  }
-  // f(panel, column, tile, tiles) for the pieces of `count` tiles that start at `first`, cut where panels end.
-  template <class F>
-  void each_piece(i64 first, i64 count, F f) const {
-    for (i64 t = 0; t < count;) {
-      const i64 column = (first + t) % width_, length = std::min(count - t, width_ - column);
-      f((first + t) / width_, column, t, length);
-      t += length;
-    }
-  }
-  // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for one piece a tile.
-  int pieces(const conv_geometry& g, i64 planes, i64 block, i64 panel, tile_piece* to) const {
-    return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
-      const i64 y = side_ * (row % rows_);
-      *to++ = {row / rows_ * planes * g.pixels() + y * g.out_w() + side_ * x, static_cast<int>(side_ * column),
-               static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)), static_cast<int>(std::min(side_, g.out_h() - y))};
-    });
-  }
-  // The same in a grid of the block's tiles whose rows have `more` places more than an image's, and images `more` rows.
-  int grid_pieces(i64 more, i64 block, i64 panel, tile_piece* to) const {
-    const i64 first = block * block_;
-    return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
-      const i64 images = row / rows_ - first / rows_;
-      *to++ = {(row - first + images * more) * (across_ + more) + x, static_cast<int>(column), static_cast<int>(length), 1};
-    });
-  }
-
- private:
-  // f(row, x, column, length) for what each row of tiles, counted over all images, has of a panel; how many have.
-  template <class F>
-  int each_row(i64 block, i64 panel, F f) const {
-    const i64 end = std::min((panel + 1) * width_, tiles(block));
-    int count = 0;
-    for (i64 t = panel * width_; t < end; ++count) {
-      const i64 x = t % across_, length = std::min(across_ - x, end - t);
-      f(block * block_ + t / across_, x, t - panel * width_, length);
-      t += length;
-    }
-    return count;
-  }
-  i64 empty(i64 rows) const { return ceil_div(rows * across_, width_) * width_ - rows * across_; }
-
-  i64 width_, side_, rows_, across_, all_, block_;
-};
-
-// The transform of planes [rows][panels of tiles]: rows in blocks (one block of all for products, small ones for dots), each
-// [panel][row][tile].
-struct transformed {
-  even_blocks blocks;
-  i64 apart;  // between the parts
-  scratch<T> data;
-  transformed(device& d, const kernels<T>& k, i64 parts, i64 rows, i64 at_once, i64 panels)
-      : blocks(rows, at_once), apart(apart_for(k, rows * panels * k.panel_width)), data(d, parts * apart + k.slack) {}
-};
-
-// The planes that are transformed: of x (with padding) or of dy (whose patches are the tiles).
-struct planes {
-  const T* data;
-  i64 all, height, width, pad_h, pad_w;  // `all` planes in each image
-  i64 patch;                             // rows and columns of one tile's patch
-};
-
-// Pixels are split into every M-th row and column, so that vectors go on from one row of tiles to the next.
-class transformer {
- public:
-  transformer(device& d, const kernels<T>& k, const form& f, const tiling& t, const planes& p)
-      : k_(k),
-        f_(f),
-        tiles_(t),
-        p_(p),
-        tiles_alone_(p.patch == f.tile),
-        as_tiles_(!tiles_alone_ && 2 * p.pad_h + 1 >= f.kernel && 2 * p.pad_w + 1 >= f.kernel),
-        border_h_(p.pad_h - (as_tiles_ ? f.kernel / 2 : 0)),
-        border_w_(p.pad_w - (as_tiles_ ? f.kernel / 2 : 0)),
-        kinds_(with_shifts() ? f.tile * (f.reach() + 1) : f.tile),
-        gap_((t.most_rows() + 2) * t.across() + 2 * k.panel_width),
-        bordered_(d, p.width + 2 * p.pad_w),
-        stage_(d, f.tile * kinds_ * gap_) {
-    zero(bordered_.data, p.width + 2 * p.pad_w);
-  }
-
-  void run(i64 block, i64 first_plane, transformed& to) {
-    const i64 panels = tiles_.panels(block), filled = tiles_.tiles(block) % k_.panel_width;
-    for (i64 b = 0; b < to.blocks.blocks; ++b)
-      for (i64 r = 0; r < to.blocks.size(b); ++r) {
-        T* start = to.data.data + (to.blocks.begin(b) * panels + r) * k_.panel_width;
-        const i64 panel_step = to.blocks.size(b) * k_.panel_width;
-        const i64 number = first_plane + to.blocks.begin(b) + r;
-        with_shifts() ? by_image(block, number, start, panel_step, to.apart)
-                      : all_images(block, number, start, panel_step, to.apart);
-        for (i64 f = 0; filled > 0 && f < f_.parts(); ++f)
-          zero(start + f * to.apart + (panels - 1) * panel_step + filled, k_.panel_width - filled);
-      }
-  }
-
- private:
-  // Neither are patches tiles, nor are there as many rows and columns of outputs as of pixels (or more).
-  bool with_shifts() const { return !tiles_alone_ && !as_tiles_; }
-  const T* plane(i64 image, i64 number) const { return p_.data + (image * p_.all + number) * p_.height * p_.width; }
-
-  // As many tiles of pixels as of outputs: vectors go on from image to image too.
-  void all_images(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
-    const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
-    T* p = stage_.data + k_.lanes + across;
-    tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_within(block) ? 1 : 0;
-      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_within(block) ? 1 : 0;
-      for (i64 i = 0; i < f_.tile; ++i)
-        split(plane(rows.image, number), f_.tile * (rows.row - above) + i, above + rows.count + below,
-              p + i * kinds_ * gap_ + rows.first_tile - above * across);
-    });
-    tiles_.each_piece(0, tiles, [&](i64 panel, i64, i64 tile, i64 length) {
-      T* to = start + panel * panel_step;
-      as_tiles_ ? f_.split_input(length, tiles_.place(block, tile), p + tile, gap_, to, apart)
-                : f_.gradient(length, p + tile, gap_, to, apart);
-    });
-  }
-  void by_image(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
-    const i64 across = tiles_.across();
-    tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      for (i64 i = 0; i < f_.tile; ++i)
-        split(plane(rows.image, number), f_.tile * rows.row + i, rows.count + f_.reach(), stage_.data + i * kinds_ * gap_);
-      tiles_.each_piece(rows.first_tile, rows.count * across, [&](i64 panel, i64 column, i64 tile, i64 length) {
-        f_.input(length, stage_.data + tile, across, gap_, start + panel * panel_step + column, apart);
-      });
-    });
-  }
-  // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those below it are zero.
-  void split(const T* from, i64 first, i64 count, T* to) {
-    const i64 across = tiles_.across(), step = f_.tile, width = p_.width + 2 * border_w_;
-    const auto zeros = [&](i64 row, i64 rows) {
-      for (i64 j = 0; rows > 0 && j < kinds_; ++j) zero(to + j * gap_ + row * across, rows * across);
-    };
-    const i64 above = std::clamp<i64>(ceil_div(border_h_ - first, step), 0, count);
-    const i64 inside = std::clamp<i64>(ceil_div(border_h_ + p_.height - first, step) - above, 0, count - above);
-    const T* rows = from + (first + above * step - border_h_) * p_.width;
-    const auto split_rows = with_shifts() ? f_.split_with_shifts : f_.split;
-    if (border_w_ == 0) {
-      split_rows(inside, step * p_.width, width, across, rows, to + above * across, gap_);
-    } else {
-      for (i64 r = 0; r < inside; ++r) {
-        copy(bordered_.data + border_w_, rows + r * step * p_.width, p_.width);
-        split_rows(1, 0, width, across, bordered_.data, to + (above + r) * across, gap_);
-      }
-    }
-    zeros(0, above);  // after what is written too much
-    zeros(above + inside, count - above - inside);
-  }
-
-  const kernels<T>& k_;
-  const form& f_;
-  const tiling& tiles_;
-  planes p_;
-  bool tiles_alone_, as_tiles_;
-  i64 border_h_, border_w_;  // of zeros; as_tiles_: beyond the padding of as many outputs as pixels
-  i64 kinds_, gap_;          // of split pixels of a row; between two of them
-  scratch<T> bordered_;      // a row
-  scratch<T> stage_;
-};
 
 // The products M[f] = U[f] V[f] of one block after the other. taps(k) tells where the taps of input k lie for all outputs side by side:
 // {first, stride}.
@@ -472,8 +266,9 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
 }
 
 }  // namespace
+}  // namespace winograd
 
-conv_passes<float> conv_winograd() { return {forward<2>, backward_data<2>, backward_weights<2>}; }
-conv_passes<float> conv_winograd4() { return {forward<4>, backward_data<4>, backward_weights<4>}; }
+conv_passes<float> conv_winograd() { return {winograd::forward<2>, winograd::backward_data<2>, winograd::backward_weights<2>}; }
+conv_passes<float> conv_winograd4() { return {winograd::forward<4>, winograd::backward_data<4>, winograd::backward_weights<4>}; }
 
 }  // namespace troupe::cpu

@@ -22,10 +22,13 @@
 
 #include "ops/cpu/batch.inl"
 #include "ops/cpu/update.inl"
+#include "ops/cpu/winograd_transforms.inl"
+
 #include "ops/cpu/winograd.inl"
 
 #include "ops/cpu/half.inl"
 
+// size: one line a kernel, in the order of the table; there is nothing to find out in it
 template <class T>
 constexpr kernels<T> make_table() {
   kernels<T> t{};

@@ -23,11 +23,8 @@ REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
 
 ALLOWED = """
 actors/control/actors.cpp
-ops/check_layer.cpp
 ops/cpu/bf16_device.cpp
-ops/cpu/conv_winograd.cpp
 ops/cpu/cpu_device.cpp
-ops/cpu/winograd.inl
 runtime/graph/graph.cpp
 runtime/messages/wire.cpp
 runtime/node/net/tcp_transport.cpp
@@ -40,7 +37,6 @@ tests/ops/bf16_test.cpp
 tests/ops/device_test.cpp
 bench/convolution.py:main
 bench/hogwild.py:main
-ops/cpu/table.inl:make_table
 runtime/sync/clocked.cpp:clocked_worker::assemble
 tests/actors/embedded_support.hpp:lenet_like
 tests/actors/repl_local_test.cpp:TEST(repl_local,a_running_embedded_job_is_seen_and_steered)
