@@ -49,7 +49,7 @@ std::vector<told_pass> told_passes(const prepared_job& j, std::uint32_t layer, c
   std::vector<told_pass> list;
   for (const auto& task : conv_tasks(j.graph)) {
     if (task.layer != layer) continue;
-    const auto a = algorithm_on(d, task.geometry, task.pass);
+    const auto a = d.algorithm_on(task.geometry, task.pass);
     const bool as_lowering1 = j.spec.type() == dtype::f64 && !has_f64(a);
     const bool on_tiles = j.spec.type() == dtype::bf16 && d.numerics_id().ends_with("/amx");
     told_pass t{task.pass, on_tiles ? "tiles of bf16" : name_of(as_lowering1 ? conv_algorithm::lowering1 : a), {}};

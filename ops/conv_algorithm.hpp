@@ -14,7 +14,6 @@ namespace troupe {
 // Changes whenever a row or the rule does: part of the numerics id.
 inline constexpr const char* conv_table_id = "conv9";
 
-enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
 
 // The algorithm of each pass.
@@ -52,10 +51,6 @@ bool blocks_between(const conv_geometry& from, const conv_geometry& to);
 
 // Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
 bool over_images(const conv_geometry& g);
-
-class device;
-// What this pass is computed by there, in f32: what g names, or what `auto` is on that device.
-conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass);
 
 // What a CPU device was made with: 32 registers of 512 bits, for which `direct` and `winograd` are written; tiles of bf16 too.
 enum class cpu_level : std::uint8_t { basic, wide, tiles };

@@ -3,6 +3,7 @@
 
 #include <cassert>
 
+#include "ops/conv_algorithm.hpp"
 #include "ops/packet_sum.hpp"
 
 namespace troupe {
@@ -23,6 +24,32 @@ double device::scalar(const tensor& t) {
   float v = 0;
   download(t, &v);
   return static_cast<double>(v);
+}
+
+void device::fetch(const tensor& from, tensor& to) {
+  assert(from.type() == to.type());
+  copy(from, to);
+}
+
+void device::later(const tensor& t, std::function<void(double)> then) { then(scalar(t)); }
+
+tensor brought(device& d, const tensor& t) {
+  if (!t.backed() || t.space() == d.space()) return t;
+  tensor here = tensor::allocate(d, t.dims(), t.type());
+  d.fetch(t, here);
+  return here;
+}
+
+tensor brought_home(device& d, const tensor& t) {
+  if (!t.backed() || t.space().host()) return t;
+  tensor here = tensor::allocate(d.host(), t.dims(), t.type());
+  d.fetch(t, here);
+  return here;
+}
+
+conv_algorithm device::algorithm_on(const conv_geometry& g, conv_pass pass) const {
+  const auto a = algorithm_of(g, pass);
+  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu_level::basic) : a;
 }
 
 tensor device::pack(const gemm_spec&, const tensor& b) { return b; }

@@ -8,11 +8,15 @@
 //   * In place is allowed (input and output the same memory) for map, map_backward (dy, dx), scale, binary, blend (x or y,
 //     out), dropout and sample only.
 //   * Results are a function of the values alone: not of pointer alignment, of the thread, or of what ran before.
+// Lanes: a device may have queues. Then a primitive returns before it has run; calls of one lane run in their order, and a lane waits
+// for others where it reads what they write or writes what they read, the memory of dropped handles included. Inputs may lie with the
+// host (they are fetched first), outputs may not. A device without queues is its own only lane, and all of this is immediate and free.
 // Errors: wrong sizes and types are bugs and assert. An unsupported type aborts with a message.
 // Threads: every member may be called by several threads at once, as long as they do not write the same tensor.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -54,10 +58,28 @@ class device {
   };
   virtual pool_statistics pool() const = 0;
 
-  // Between the host and this device. download() waits for what is under way.
-  virtual void upload(const void* host, tensor& t) = 0;
-  virtual void download(const tensor& t, void* host) = 0;
-  double scalar(const tensor& t);  // the only element of t
+  // --- lanes
+  virtual memory_space space() const { return {}; }  // of what allocate() gives
+  // The device of the host's memory: where examples are read into, and what leaves for files and other nodes is brought.
+  virtual device& host() { return *this; }
+  // Another queue over the same memory, for one seat (a role's sub-solver). Null: there are none, and the device serves all.
+  virtual std::shared_ptr<device> make_lane() { return nullptr; }
+  // Around each task of the seat. A task is over when it has been enqueued and what it promised the host (fetch, later) has happened:
+  // end_task() says whether that is so already; if not, when_over() says it later, from any thread, and wait_over() waits.
+  virtual void begin_task() {}
+  virtual bool end_task() { return true; }
+  virtual void when_over(std::function<void()> then) { then(); }
+  virtual void wait_over() {}
+
+  // --- between the host and this device
+  virtual void upload(const void* from, tensor& t) = 0;  // has read `from` when it returns
+  virtual void download(const tensor& t, void* to) = 0;  // waits
+  virtual void fetch(const tensor& from,
+                     tensor& to);  // between two spaces, of equal type and count; into the host's: by the task's end
+  double scalar(const tensor& t);  // the only element of t; waits
+  // Calls `then` with the only element of t before the task is over: at once, or, by a device with queues, when the task has returned,
+  // from any thread.
+  virtual void later(const tensor& t, std::function<void(double)> then);
 
   // --- memory
   virtual void fill(double value, tensor& t) = 0;
@@ -71,6 +93,10 @@ class device {
   virtual void gather_rows(const tensor& table, const tensor& ids, tensor& out) = 0;
   // table[v] = sum of x[r] over the rows whose id is v, in their order; ids outside the table are left out.
   virtual void scatter_rows(const tensor& x, const tensor& ids, tensor& table) = 0;
+  // Rows of dimension 0 in a byte an element, u8 [rows, each + 4]: round(127 x / largest |x|) of the row, and behind them the row's f32 scale.
+  // A row with an element that is not finite has the scale NaN.
+  virtual void to_int8(const tensor& x, tensor& bytes) = 0;
+  virtual void from_int8(const tensor& bytes, tensor& x) = 0;
   // Along one axis, y[o, j, i] = sum over taps of weight x[o, index, i]; backward is the transpose (dx = sum of weight dy).
   virtual void resample(const resample_geometry& g, const tensor& x, tensor& y) = 0;
   virtual void resample_backward(const resample_geometry& g, const tensor& dy, tensor& dx) = 0;
@@ -87,8 +113,8 @@ class device {
   // summed:  c = sum of the packets' a^T b in the order of packet_sum.hpp; a [packets k, m], b [packets k, n].
   virtual void gemm_stacked(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c);
   virtual void gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c);
-  virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // y += a x
-  virtual void scale(double a, tensor& x) = 0;                  // x *= a
+  virtual void axpy(double a, const tensor& x, tensor& y) = 0;  // adds: y += a x
+  virtual void scale(double a, tensor& x) = 0;                  // adds to what is there: x *= a
   virtual void apply(binary op, const tensor& x, const tensor& y, tensor& out) = 0;
   virtual void add_bias(std::int64_t outer, std::int64_t channels, std::int64_t inner, const tensor& bias, tensor& y) = 0;  // adds
   // out[mid] = sum over outer and inner of x[outer, mid, inner]: rows, columns and bias gradients.
@@ -102,8 +128,8 @@ class device {
   virtual void blend(std::int64_t outer, std::int64_t mid, std::int64_t inner, const tensor& x, const tensor& a, const tensor& y,
                      const tensor& b, const tensor& shift, tensor& out) = 0;
   // In f64, by the binary tree over groups of 16 elements (packet_tree.hpp has its shape), so that a tensor cut at multiples of 16
-  // can be summed in parts (runtime/reduce/norm.hpp). NaN or infinite when an element is.
-  virtual double sum_squares(const tensor& x) = 0;
+  // can be summed in parts (runtime/reduce/norm.hpp). NaN or infinite when an element is. sum: one element, f64.
+  virtual void sum_squares(const tensor& x, tensor& sum) = 0;
 
   // --- maps
   virtual void map(unary f, double parameter, const tensor& x, tensor& y) = 0;
@@ -130,6 +156,8 @@ class device {
   virtual void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                                   const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db);
   virtual std::int64_t images_at_once(const conv_geometry& g) const;  // of such a block
+  // What this pass is computed by here, in f32: what g names, or what `auto` is on this device.
+  virtual conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const;
 
   // --- recurrent cells: what is done to a time step's gates between the products (cell_spec has layouts and formulas).
   // gates: sums of products in, values of the gates out (of rnn: unchanged; of gru q without its factor r). bias: [gates()][units].
@@ -213,6 +241,13 @@ class device {
   virtual void adaptive_update(const adaptive_spec& s, const tensor& w, const tensor& g, const tensors& states, tensor& w_out,
                                tensors& states_out) = 0;
 };
+
+// `t` where this lane can write to it or hand it on: itself, or a copy fetched into the device's memory.
+tensor brought(device& d, const tensor& t);
+// As t.reclaim(), for memory that this lane can write to.
+inline bool reclaim(const device& d, tensor& t) { return t.space() == d.space() && t.reclaim(); }
+// `t` in the host's memory when the task is over: itself, or a copy.
+tensor brought_home(device& d, const tensor& t);
 
 // The CPU device: one thread per call, OpenBLAS single-threaded. `isa` names the kernels: "" = the best that this machine has,
 // or "x86-64-v4-amx", "x86-64-v4", "x86-64-v3", "baseline" to pin them, so that unlike machines give like bits. Null when it is not available.

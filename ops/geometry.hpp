@@ -27,6 +27,8 @@ enum class conv_algorithm : std::uint8_t {
   bf16x3
 };
 
+enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights };
+
 // A two-dimensional convolution: x [batch, channels, height, width] -> y [batch, outputs, out_height, out_width],
 // w [outputs, channels / groups, kernel_h, kernel_w]. Also the geometry of im2col.
 struct conv_geometry {

@@ -170,6 +170,8 @@ struct layer {
   // Of an input that holds ids: those below this have a place (scores, rows of a table); 0: it is never looked up. Unless a loss or metric
   // says otherwise, it looks for a label's score in input 0.
   virtual std::int64_t ids_below(std::size_t input, const shapes& in) const;
+  // True: grad_out[o] of an output o > 0 that nobody sends a gradient for is empty. Else it is there, and zero.
+  virtual bool takes_absent_gradients() const { return false; }
   // True: forward may be given outputs[0] in the memory of inputs[0], and backward grad_in[0] in that of grad_out[0]: shapes are alike and
   // what is written does not depend on what has been overwritten. The host does so where nobody else reads them any more.
   virtual bool in_place() const { return false; }

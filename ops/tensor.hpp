@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "ops/dtype.hpp"
+#include "ops/memory_space.hpp"
 #include "ops/shape.hpp"
 
 namespace troupe {
@@ -26,6 +27,8 @@ struct storage {
   std::size_t bytes = 0;
   bool frozen = false;
   bool foreign = false;  // memory that is not ours to reuse (borrowed, adopted)
+  memory_space space{};
+  std::shared_ptr<completion> ready;  // of who wrote it last; null: it is there
 };
 
 class tensor {
@@ -71,12 +74,13 @@ class tensor {
   // Gives a declared tensor its memory; keeps memory it already has.
   void back(device& d);
 
+  // The one door to memory, and it is the host's: what lies elsewhere is a device's matter (memory_space.hpp).
   const void* raw() const {
-    assert(storage_ != nullptr);
+    assert(storage_ != nullptr && storage_->space.host());
     return storage_->data + offset_;
   }
   void* raw_mutable() {
-    assert(storage_ != nullptr && !storage_->frozen);
+    assert(storage_ != nullptr && !storage_->frozen && storage_->space.host());
     return storage_->data + offset_;
   }
   template <class T>
@@ -111,6 +115,18 @@ class tensor {
   void freeze() {
     if (storage_) storage_->frozen = true;
   }
+  memory_space space() const { return storage_ ? storage_->space : memory_space{}; }
+  // For devices: the block behind it, and where in it the tensor begins.
+  const std::shared_ptr<storage>& block() const { return storage_; }
+  std::size_t offset() const { return offset_; }
+  // A view of `block` from `offset` on (devices and tests).
+  static tensor view(std::shared_ptr<storage> block, std::size_t offset, shape s, dtype t) {
+    tensor x = declare(s, t);
+    x.storage_ = std::move(block);
+    x.offset_ = offset;
+    return x;
+  }
+
   // True when no other handle sees this storage: then it may be written again, sent or not. For sums that reuse an addend's memory.
   bool reclaim() {
     if (!storage_ || storage_->foreign || storage_.use_count() != 1) return false;

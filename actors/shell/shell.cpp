@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/device.hpp"
+
 namespace troupe {
 
 role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat s)
@@ -13,7 +15,8 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       slots_(s.slots),
       gives_way_(s.gives_way),
       name_(std::move(s.name)),
-      role_(std::move(s.value)) {
+      role_(std::move(s.value)),
+      lane_(slots_ > 1 ? nullptr : job_->node.dev->make_lane()) {
   compat::ignore_unknown(*this);
 }
 
@@ -51,6 +54,7 @@ caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, siz
 
 bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
+  if (lane_) lane_->wait_over();  // what it has to tell is told to the role
   for (auto& s : solvers_) compat::ask_to_exit(s);
   solvers_.clear();
   jobs_.clear();
@@ -73,6 +77,7 @@ void role_actor::receive(envelope& e) {
 }
 
 void role_actor::answer(const job_answer& a) {
+  waits_for_lane_ = false;
   busy_ += a.end - a.begin;
   if (!a.error.empty()) {
     fail(a.error);
@@ -197,7 +202,7 @@ void role_actor::perform(store_effect& x) {
 
 // Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message, behind those that wait.
 void role_actor::perform(shared_effect& x) {
-  job_->parameters.perform(x, *job_->node.dev);
+  job_->parameters.perform(x, job_->node.dev->host());
   envelope e;
   e.h.job = job_->id;
   e.h.src = e.h.dst = id_;
@@ -213,7 +218,7 @@ void role_actor::perform(stop_effect&) { stopping_ = true; }
 void role_actor::pump() {
   for (;;) {
     if (ran_) tell_finished(*std::exchange(ran_, std::nullopt));
-    if (next_job_ == jobs_.size() || job_->ended.load(std::memory_order_relaxed)) break;
+    if (waits_for_lane_ || next_job_ == jobs_.size() || job_->ended.load(std::memory_order_relaxed)) break;
     if (slice_over_ || waits(jobs_[next_job_])) {
       yield_ = true;
       return continue_later();
@@ -236,7 +241,12 @@ void role_actor::run_next() {
     next_job_ = 0;
   }
   if (changed_ && last_job_ >= publish_every / 2) publish(job_->now());  // nobody hears of us until this job is over
-  const job_answer a = run_job(*job_, id_, name_, r);
+  const auto ran = run_job(*job_, lane_.get(), id_, name_, r, caf::actor{this});
+  if (!ran) {
+    waits_for_lane_ = true;
+    return;
+  }
+  const job_answer& a = *ran;
   last_job_ = a.end - a.begin;
   busy_ += last_job_;
   if (!slice_began_) slice_began_ = a.begin;

@@ -77,6 +77,8 @@ class role_actor final : public compat::base_actor {
   bool gives_way_;
   const std::string name_;
   std::shared_ptr<role> role_;
+  std::shared_ptr<device> lane_;      // of the one slot whose jobs run here
+  bool waits_for_lane_ = false;       // a job that ran here is not over there
   std::vector<solver_queue> queues_;  // of the sub-solvers
   std::vector<caf::actor> solvers_;   // empty: jobs run here
   effects out_;

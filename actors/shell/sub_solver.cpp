@@ -1,42 +1,68 @@
 #include "actors/shell/sub_solver.hpp"
 
+#include "ops/device.hpp"
+
 namespace troupe {
 
-job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const run_effect& r) {
+std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
+                                  const caf::actor& owner) {
+  auto& dev = lane != nullptr ? *lane : *j.node.dev;
   job_answer answer;
   answer.token = r.token;
   answer.begin = j.now();
+  bool over = true;
   try {
-    job_context context{*j.node.dev};
+    job_context context{dev};
+    dev.begin_task();
     r.work(context);
+    over = dev.end_task();
   } catch (...) {
+    over = dev.end_task();
     answer.error = std::string(r.cost.kind) + ": " + current_exception_text();
   }
   answer.end = j.now();
   if (j.node.tracing.load(std::memory_order_relaxed)) {
     j.node.trace({j.id, id, name, r.cost.kind, r.slot, answer.begin, answer.end});
   }
-  return answer;
+  if (over) return answer;
+  dev.when_over([owner, answer] { compat::post(owner, answer); });
+  return std::nullopt;
 }
 
 sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
                        std::string name)
     : compat::base_actor(c), job_(std::move(j)), owner_(std::move(owner)), queue_(queue), id_(id), role_name_(std::move(name)) {
+  lane_ = job_->node.dev->make_lane();
   compat::ignore_unknown(*this);
 }
 
 caf::behavior sub_solver::make_behavior() {
-  return {[this](const job_request& r) {
-    if (job_->ended.load(std::memory_order_relaxed)) return;
-    queue_.begun(*job_);
-    job_answer a = run_job(*job_, id_, role_name_, r.run);
-    queue_.finished(*job_);
-    compat::post(owner_, std::move(a), context());
-  }};
+  return {[this](const job_request& r) { busy_ ? later_.push_back(r) : take(r); },
+          [this](const job_answer& a) {  // of our lane
+            compat::post(owner_, a, context());
+            busy_ = false;
+            while (!busy_ && !later_.empty()) {
+              const auto next = std::move(later_.front());
+              later_.pop_front();
+              take(next);
+            }
+          }};
+}
+
+void sub_solver::take(const job_request& r) {
+  if (job_->ended.load(std::memory_order_relaxed)) return;
+  queue_.begun(*job_);
+  auto a = run_job(*job_, lane_.get(), id_, role_name_, r.run, caf::actor{this});
+  queue_.finished(*job_);
+  busy_ = !a;
+  running_ = busy_ ? r.owner : nullptr;
+  if (a) compat::post(owner_, std::move(*a), context());
 }
 
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
+  if (lane_) lane_->wait_over();  // what it has to tell is told to the role
+  running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();
   return first;

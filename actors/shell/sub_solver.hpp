@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/shell/exception_text.hpp"
@@ -24,8 +26,10 @@ struct job_answer {
   std::string error;  // of the exception that ended it; empty: done
 };
 
-// Runs `r` now, on this thread; reports it to a trace. Never throws.
-job_answer run_job(const hosted_job& j, role_id id, std::string_view name, const run_effect& r);
+// Runs `r` now, on this thread, on a seat's lane (null: the node's device serves all); reports it to a trace. Never throws. Nothing: the
+// lane has more to do before the task is over, and says so to `owner` by a job_answer.
+std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
+                                  const caf::actor& owner);
 
 // The jobs that a sub-solver has been given and has not finished; kept so that hosted_job::ready is right. Any thread.
 class solver_queue {
@@ -52,11 +56,17 @@ class sub_solver final : public compat::base_actor {
   const char* name() const override { return "sub_solver"; }
 
  private:
+  void take(const job_request& r);
   std::shared_ptr<hosted_job> job_;
   caf::actor owner_;
   solver_queue& queue_;
   role_id id_;
   std::string role_name_;
+  std::shared_ptr<device> lane_;
+  // Tasks that came while the lane was not done with the one before (tasks of one slot never overlap).
+  std::deque<job_request> later_;
+  bool busy_ = false;
+  std::shared_ptr<const role> running_;  // whose task it is
 };
 
 }  // namespace troupe

@@ -1,22 +1,17 @@
 #include "ops/cpu/bf16_device.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
 #include "ops/bf16.hpp"
 #include "ops/cpu/bf16_product.hpp"
+#include "ops/cpu/widened.hpp"
 
 namespace troupe::cpu {
 
 namespace {
 
 constexpr i64 piece = 8192;  // elements: of a few operands, in f32, the nearest cache holds most
-
-template <class... Tensor>
-bool any_bf16(const Tensor&... t) {
-  return ((t && t.type() == dtype::bf16) || ...);
-}
 
 template <class... Tensor>
 bool all_bf16(const Tensor&... t) {
@@ -32,42 +27,6 @@ conv_geometry in_planes(conv_geometry g) {
 const half* bits(const tensor& t) { return &t.data<bf16>()->bits; }
 half* bits(tensor& t) { return &t.mutable_data<bf16>()->bits; }
 
-// One call of a primitive: bf16 tensors are widened for it, and what was written for them is rounded when it is over.
-class in_f32 {
- public:
-  explicit in_f32(device& d) : d_(d) {}
-  in_f32(const in_f32&) = delete;
-  in_f32& operator=(const in_f32&) = delete;
-  ~in_f32() {
-    for (std::size_t i = 0; i < count_; ++i)
-      if (auto& w = written_[i]; w.to) d_.copy(w.wide, w.to);
-  }
-  tensor in(const tensor& t) const {
-    if (!any_bf16(t)) return t;
-    tensor wide = tensor::allocate(d_, t.dims(), dtype::f32);
-    d_.copy(t, wide);
-    return wide;
-  }
-  tensor& out(const tensor& t) { return write(t, t && t.type() == dtype::bf16 ? like(t) : t); }
-  tensor& in_out(const tensor& t) { return write(t, in(t)); }
-
- private:
-  struct written {
-    tensor to, wide;
-  };
-  tensor like(const tensor& t) const { return tensor::allocate(d_, t.dims(), dtype::f32); }
-  tensor& write(const tensor& t, tensor wide) {
-    auto& w = written_[count_++];
-    if (any_bf16(t)) w.to = t;
-    w.wide = std::move(wide);
-    return w.wide;
-  }
-
-  device& d_;
-  std::array<written, 4> written_;
-  std::size_t count_ = 0;
-};
-
 // f(first, count) for stretches of about `piece` elements, `each` to a row, of n rows.
 template <class F>
 void stretches(i64 n, i64 each, F f) {
@@ -75,11 +34,10 @@ void stretches(i64 n, i64 each, F f) {
   for (i64 first = 0; first < n; first += at_once) f(first, std::min(at_once, n - first));
 }
 
-class bf16_device final : public device {
+class bf16_device final : public widened {
  public:
   bf16_device(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles)
-      : d_(std::move(within)), k_(k), tiles_(tiles) {}
-  const device& within() const { return *d_; }
+      : widened(std::move(within)), d_(&this->within()), k_(k), tiles_(tiles) {}
 
   device_kind kind() const override { return d_->kind(); }
   std::string name() const override { return d_->name(); }
@@ -110,23 +68,6 @@ class bf16_device final : public device {
     d_->copy_block({b.rows, b.length, b.from_offset, b.from_stride, 0, b.length}, from, taken);
     copy(taken, made);
     d_->copy_block({b.rows, b.length, 0, b.length, b.to_offset, b.to_stride}, made, to);
-  }
-
-  void gather_rows(const tensor& table, const tensor& ids, tensor& z) override {
-    in_f32 w(*this);
-    d_->gather_rows(w.in(table), ids, w.out(z));
-  }
-  void scatter_rows(const tensor& x, const tensor& ids, tensor& table) override {
-    in_f32 w(*this);
-    d_->scatter_rows(w.in(x), ids, w.out(table));
-  }
-  void resample(const resample_geometry& g, const tensor& x, tensor& y) override {
-    in_f32 w(*this);
-    d_->resample(g, w.in(x), w.out(y));
-  }
-  void resample_backward(const resample_geometry& g, const tensor& dy, tensor& dx) override {
-    in_f32 w(*this);
-    d_->resample_backward(g, w.in(dy), w.out(dx));
   }
 
   // A sum of products whose factors are f32 is one of f32, wherever it goes.
@@ -192,14 +133,6 @@ class bf16_device final : public device {
     in_f32 w(*this);
     k_.reduce_sum(outer, mid, inner, bits(x), w.out(z).mutable_data<float>());
   }
-  void reduce_product(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& y, tensor& z) override {
-    in_f32 w(*this);
-    d_->reduce_product(outer, mid, inner, w.in(x), w.in(y), w.out(z));
-  }
-  void moments(i64 outer, i64 mid, i64 inner, const tensor& x, tensor& mean, tensor& variance) override {
-    in_f32 w(*this);
-    d_->moments(outer, mid, inner, w.in(x), w.out(mean), w.out(variance));
-  }
   void blend(i64 outer, i64 mid, i64 inner, const tensor& x, const tensor& a, const tensor& y, const tensor& b, const tensor& shift,
              tensor& z) override {
     if (!any_bf16(x, a, y, b, shift, z)) return d_->blend(outer, mid, inner, x, a, y, b, shift, z);
@@ -212,7 +145,6 @@ class bf16_device final : public device {
       d_->blend(count, mid, inner, w.in(part(x)), wide_a, w.in(part(y)), wide_b, wide_shift, w.out(part(z)));
     });
   }
-  double sum_squares(const tensor& x) override { return d_->sum_squares(in_f32(*this).in(x)); }
 
   void map(unary f, double parameter, const tensor& x, tensor& y) override {
     if (!any_bf16(x, y)) return d_->map(f, parameter, x, y);
@@ -241,14 +173,6 @@ class bf16_device final : public device {
     });
   }
 
-  void im2col(const conv_geometry& g, i64 image, i64 group, const tensor& x, tensor& col) override {
-    in_f32 w(*this);
-    d_->im2col(g, image, group, w.in(x), w.out(col));
-  }
-  void col2im(const conv_geometry& g, i64 image, i64 group, const tensor& col, tensor& dx) override {
-    in_f32 w(*this);
-    d_->col2im(g, image, group, w.in(col), w.in_out(dx));
-  }
   void conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) override {
     any_bf16(x, w, y) ? conv_forward_bf16(*this, tiles_, in_planes(g), x, w, bias, y) : d_->conv_forward(g, x, w, bias, y);
   }
@@ -260,6 +184,7 @@ class bf16_device final : public device {
                     : d_->conv_backward_weights(g, x, dy, dw, add);
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
+  conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override { return d_->algorithm_on(g, pass); }
   // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override {
@@ -353,59 +278,6 @@ class bf16_device final : public device {
     });
   }
 
-  void norm_forward(const norm_geometry& g, const tensor& x, const tensor& weight, const tensor& bias, tensor& variance,
-                    tensor& table, tensor& y) override {
-    in_f32 w(*this);
-    d_->norm_forward(g, w.in(x), weight, bias, variance, table, w.out(y));
-  }
-  void norm_table(const norm_geometry& g, const tensor& mean, const tensor& variance, const tensor& weight, const tensor& bias,
-                  tensor& table) override {
-    d_->norm_table(g, mean, variance, weight, bias, table);
-  }
-  void norm_apply(const norm_geometry& g, const tensor& x, const tensor& table, tensor& y) override {
-    in_f32 w(*this);
-    d_->norm_apply(g, w.in(x), table, w.out(y));
-  }
-  void norm_sums(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums) override {
-    in_f32 w(*this);
-    d_->norm_sums(g, w.in(x), table, w.in(dy), sums);
-  }
-  void norm_slope(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& sums, double count, const tensor& dy,
-                  tensor& dx) override {
-    in_f32 w(*this);
-    d_->norm_slope(g, w.in(x), table, sums, count, w.in(dy), w.out(dx));
-  }
-  void norm_backward(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums,
-                     tensor& dx) override {
-    in_f32 w(*this);
-    d_->norm_backward(g, w.in(x), table, w.in(dy), sums, w.out(dx));
-  }
-
-  void softmax(i64 outer, i64 classes, i64 inner, const tensor& x, tensor& y) override {
-    in_f32 w(*this);
-    d_->softmax(outer, classes, inner, w.in(x), w.out(y));
-  }
-  void softmax_backward(i64 outer, i64 classes, i64 inner, const tensor& y, const tensor& dy, tensor& dx) override {
-    in_f32 w(*this);
-    d_->softmax_backward(outer, classes, inner, w.in(y), w.in(dy), w.out(dx));
-  }
-  void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) override {
-    in_f32 w(*this);
-    d_->pointwise_loss(f, w.in(x), w.in(targets), w.out(slope), w.out(loss));
-  }
-  void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) override {
-    in_f32 w(*this);
-    d_->softmax_loss(w.in(x), labels, w.out(probability), w.out(loss));
-  }
-  void softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) override {
-    in_f32 w(*this);
-    d_->softmax_loss_backward(w.in(probability), labels, w.in(dloss), w.out(dx));
-  }
-  void top_k(i64 count, const tensor& x, const tensor& labels, tensor& z) override {
-    in_f32 w(*this);
-    d_->top_k(count, w.in(x), labels, w.out(z));
-  }
-
   void dropout(const rng_stream& s, std::uint64_t first_example, double ratio, const tensor& x, tensor& y) override {
     if (!any_bf16(x, y)) return d_->dropout(s, first_example, ratio, x, y);
     examples(x.dims(), [&](i64 first, const auto& part) {
@@ -419,22 +291,6 @@ class bf16_device final : public device {
       in_f32 w(*this);
       d_->sample(d, s, first_example + static_cast<std::uint64_t>(first), w.in(part(x)), w.out(part(y)));
     });
-  }
-  void fill_uniform(const rng_stream& s, double low, double high, tensor& t) override {
-    in_f32 w(*this);
-    d_->fill_uniform(s, low, high, w.out(t));
-  }
-  void fill_gaussian(const rng_stream& s, double mean, double deviation, tensor& t) override {
-    in_f32 w(*this);
-    d_->fill_gaussian(s, mean, deviation, w.out(t));
-  }
-  // Parameters and what a rule keeps of them are never bf16.
-  void sgd_update(const sgd_spec& s, const tensor& w, const tensor& g, const tensor& v, tensor& w_out, tensor& v_out) override {
-    d_->sgd_update(s, w, g, v, w_out, v_out);
-  }
-  void adaptive_update(const adaptive_spec& s, const tensor& w, const tensor& g, const tensors& states, tensor& w_out,
-                       tensors& states_out) override {
-    d_->adaptive_update(s, w, g, states, w_out, states_out);
   }
 
  private:
@@ -474,7 +330,7 @@ class bf16_device final : public device {
     });
   }
 
-  std::unique_ptr<device> d_;
+  device* d_;
   const half_kernels& k_;
   const amx_kernels* tiles_;
 };
@@ -483,11 +339,6 @@ class bf16_device final : public device {
 
 std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles) {
   return std::make_unique<bf16_device>(std::move(within), k, tiles);
-}
-
-const device& without_bf16(const device& d) {
-  const auto* both = dynamic_cast<const bf16_device*>(&d);
-  return both ? both->within() : d;
 }
 
 }  // namespace troupe::cpu

@@ -14,6 +14,5 @@ namespace troupe::cpu {
 
 // tiles: what products run on, null for the kernels of f32.
 std::unique_ptr<device> with_bf16(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles);
-const device& without_bf16(const device& d);  // what with_bf16() was given; else d
 
 }  // namespace troupe::cpu

@@ -9,6 +9,7 @@
 #include "ops/cpu/block_pool.hpp"
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/gemm.hpp"
+#include "ops/cpu/int8_rows.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/cpu/onednn.hpp"
 #include "ops/cpu/pool_taps.hpp"
@@ -151,10 +152,9 @@ class cpu_device final : public device {
       k.blend(outer, mid, inner, x.data<T>(), optional(a), optional(y), optional(b), optional(shift), out<T>(z));
     });
   }
-  double sum_squares(const tensor& x) override {
-    double sum = 0;
-    run("sum_squares", x, [&](const auto& k, auto v) { sum = k.sum_squares(x.count(), x.data<decltype(v)>()); });
-    return sum;
+  void sum_squares(const tensor& x, tensor& sum) override {
+    run("sum_squares", x,
+        [&](const auto& k, auto v) { *sum.mutable_data<double>() = k.sum_squares(x.count(), x.data<decltype(v)>()); });
   }
 
   void map(unary f, double parameter, const tensor& x, tensor& y) override {
@@ -204,6 +204,16 @@ class cpu_device final : public device {
   void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
                                 bool add) override;
   i64 images_at_once(const conv_geometry& g) const override { return cpu::images_at_once(g, level()); }
+  conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override {
+    const auto a = algorithm_of(g, pass);
+    return a == conv_algorithm::automatic ? automatic_choice(g, pass, level()) : a;
+  }
+  void to_int8(const tensor& x, tensor& bytes) override {
+    x.type() == dtype::f64 ? rows_to_int8<double>(x, bytes) : rows_to_int8<float>(x, bytes);
+  }
+  void from_int8(const tensor& bytes, tensor& x) override {
+    x.type() == dtype::f64 ? rows_from_int8<double>(bytes, x) : rows_from_int8<float>(bytes, x);
+  }
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override;
   void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
@@ -577,12 +587,6 @@ void cpu_device::avg_pool_backward(const pool_geometry& g, const tensor& dy, ten
 
 }  // namespace
 }  // namespace cpu
-
-conv_algorithm algorithm_on(const device& d, const conv_geometry& g, conv_pass pass) {
-  const auto* cpu = dynamic_cast<const cpu::cpu_device*>(&cpu::without_bf16(d));
-  const auto a = algorithm_of(g, pass);
-  return a == conv_algorithm::automatic ? automatic_choice(g, pass, cpu != nullptr ? cpu->level() : cpu_level::basic) : a;
-}
 
 std::unique_ptr<device> make_cpu_device(const std::string& isa) {
   const auto make = [](const cpu::kernel_set& set, const cpu::amx_kernels* tiles) {

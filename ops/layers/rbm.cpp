@@ -48,6 +48,7 @@ struct rbm final : layer {
             {.name = "visible_bias", .dims = shape{visible}, .filler = visible_filler, .decay_multiplier = 0.0}};
   }
   bool is_loss() const override { return true; }
+  bool takes_absent_gradients() const override { return true; }
   struct backward_needs backward_needs(const shapes& in) const override {
     return {.outputs = true, .saved_bytes = 4 * (2 * in[0][0] * units + in[0].count())};
   }
@@ -93,7 +94,7 @@ struct rbm final : layer {
     // Of the activations: those of v0, of vk, and of the reconstruction (nobody sends a gradient for it in contrastive divergence).
     const tensor da0 = gradient_of_a0(d, h0, down, grad_out[1]), da = by_scalar(d, h, up);
     tensor dp;
-    if (!zero(d, grad_out[2])) {
+    if (grad_out[2]) {
       dp = tensor::allocate(d, e.visible, v.type());
       d.map_backward(unary::sigmoid, 0.0, {}, s.outputs[2].reshaped(e.visible), grad_out[2].reshaped(e.visible), dp);
     }
@@ -165,7 +166,7 @@ struct rbm final : layer {
   }
   tensor gradient_of_a0(device& d, const tensor& h0, const tensor& down, const tensor& grad_hidden) const {
     tensor da = by_scalar(d, h0, down);
-    if (zero(d, grad_hidden)) return da;
+    if (!grad_hidden) return da;
     if (gaussian) return d.axpy(1.0, grad_hidden, da), da;
     tensor more = tensor::allocate(d, h0.dims(), h0.type());
     d.map_backward(unary::sigmoid, 0.0, {}, h0, grad_hidden, more);
@@ -173,7 +174,6 @@ struct rbm final : layer {
     return da;
   }
 
-  static bool zero(device& d, const tensor& t) { return d.sum_squares(t) == 0.0; }
   static tensor summed(device& d, std::int64_t rows, std::int64_t columns, const tensor& x) {
     tensor sum = tensor::allocate(d, shape{columns}, wide_of(x.type()));
     d.reduce_sum(rows, columns, 1, x, sum);

@@ -65,7 +65,7 @@ conv_table choose_convolutions(const prepared_job& j, const device& d,
   conv_table t;
   for (const auto& task : open_conv_tasks(j)) {
     auto& mine = t.try_emplace(task.name, choice_of(task.geometry)).first->second;
-    mine[task.pass] = fastest(times(task.geometry, task.pass), algorithm_on(d, task.geometry, task.pass));
+    mine[task.pass] = fastest(times(task.geometry, task.pass), d.algorithm_on(task.geometry, task.pass));
   }
   return t;
 }

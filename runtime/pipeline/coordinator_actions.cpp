@@ -250,6 +250,8 @@ job_work coordinator::join_blocks() {
         }
       }
     }
+    for (auto* all : {&at.weights, &at.rule, &at.carried})
+      for (auto& [name, value] : *all) value = brought_home(ctx.dev, value);
   };
 }
 

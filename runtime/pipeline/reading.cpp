@@ -68,9 +68,10 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   const job_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(
       [r, from, source = c.data, augment = c.augment, graph = c.graph](job_context& j) {
-        r->data.back(j.dev);
-        r->label.back(j.dev);
-        read_examples(*source, augment.get(), from, r->h, r->indices, j.dev, r->data, r->label);
+        auto& host = j.dev.host();
+        r->data.back(host);
+        r->label.back(host);
+        read_examples(*source, augment.get(), from, r->h, r->indices, host, r->data, r->label);
         check_ids(*graph, from, r->indices, r->data, r->label);
       },
       cost, token, slot);

@@ -104,7 +104,10 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, out, pass.kept);
   for (std::size_t o = 0; o < whole.size(); ++o) out[o] = filled_up(d, out[o], whole[o]);
   keep(s, step);
-  if (counts(l)) s.scalars.emplace_back(l.name, d.scalar(pass.out[0]));
+  if (counts(l)) {
+    s.scalars.emplace_back(l.name, 0.0);
+    d.later(pass.out[0], [&s, i = s.scalars.size() - 1](double v) { s.scalars[i].second = v; });
+  }
   let_go_done(s, step);
 }
 
@@ -166,6 +169,7 @@ void stage::add_inputs(slot& s, std::size_t need, device& d) const {
 void stage::join_inputs(slot& s, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     auto& whole = s.wholes[n];
+    if (whole.backed() && whole.space() != d.space()) whole = brought(d, whole);
     if (!whole || whole.backed()) continue;
     whole.back(d);
     if (needs_[n].sum) add_inputs(s, n, d);
@@ -243,7 +247,7 @@ void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
   auto& pass = s.passes[position];
   for (std::size_t o = 0; o < l.out.size(); ++o) {
     auto g = add_up(s, out_grads_[position][o], position, o, d);
-    if (!g) {
+    if (!g && (o == 0 || !l.maths->takes_absent_gradients())) {
       g = tensor::allocate(d, pass.out[o].dims(), pass.out[o].type());
       d.fill(o == 0 ? l.loss_weight : 0.0, g);
     }
@@ -258,7 +262,7 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
   restore(s, step, d);
   const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims() &&
                      pass.grad_in[0].type() == result.grad_out[0].type();
-  if (alike && result.grad_out[0].reclaim()) pass.grad_in[0] = result.grad_out[0];
+  if (alike && reclaim(d, result.grad_out[0])) pass.grad_in[0] = result.grad_out[0];
   auto c = context_of(s, step.first(), d);
   if (!has_others(s, step)) {
     step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, result.grad_out, pass.grad_in, pass.grad_params, false);

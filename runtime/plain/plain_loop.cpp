@@ -66,6 +66,7 @@ struct plain_loop::impl {
   void declare_gradients(const graph_layer& l);
   tensor gradient_of(const pass& p, std::size_t output);
   void collect(std::uint32_t packet);
+  double square_sum_of(const tensor& x);
   double norm_clip();
   void update();
   context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
@@ -273,7 +274,7 @@ void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packe
   tensors grad_out, grads;
   for (std::size_t o = 0; o < last.out.size(); ++o) {
     auto g = gradient_of(last, o);
-    if (!g) {
+    if (!g && (o == 0 || !l.maths->takes_absent_gradients())) {
       g = tensor::allocate(*dev, last.out[o].dims(), last.out[o].type());
       dev->fill(o == 0 ? l.loss_weight : 0.0, g);
     }
@@ -310,6 +311,12 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   }
 }
 
+double plain_loop::impl::square_sum_of(const tensor& x) {
+  tensor sum = tensor::allocate(*dev, shape{1}, dtype::f64);
+  dev->sum_squares(x, sum);
+  return dev->scalar(sum);
+}
+
 // The factor that clipping by norm puts on every gradient: from the norm over all gradients of trained parameters.
 double plain_loop::impl::norm_clip() {
   if (j->spec.train.clip.norm <= 0) return 1.0;
@@ -317,7 +324,7 @@ double plain_loop::impl::norm_clip() {
   for (const auto& l : j->graph.layers) {
     const auto* sum = trees[l.index].find(root_of(j->plan.packets));
     for (std::size_t k = 0; sum && k < l.params.size(); ++k)
-      if (parameters[l.params[k]].trained) squares.push_back(dev->sum_squares((*sum)[k]));
+      if (parameters[l.params[k]].trained) squares.push_back(square_sum_of((*sum)[k]));
   }
   return norm_clip_factor(j->spec.train.clip.norm, squares, 1.0 / j->plan.packets);
 }

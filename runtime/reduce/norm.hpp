@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,7 +25,10 @@ struct square_sum {
 
 // Of `part`, which is elements [begin, begin + part.count()) of a parameter of `total`; begin is a multiple of squares_group, and so
 // is the end unless it is the parameter's own.
-std::vector<square_sum> square_sums(device& dev, const tensor& part, std::int64_t begin, std::int64_t total);
+// In `found` when the task is over.
+using square_sums = std::shared_ptr<std::vector<square_sum>>;
+void find_square_sums(device& dev, const tensor& part, std::int64_t begin, std::int64_t total, const square_sums& found);
+void find_square_sum(device& dev, const tensor& whole, const square_sums& found);  // as one part
 
 // Of the whole parameter, from the sums of all its parts in any order: the bits of device::sum_squares of the whole. None while a
 // part is missing; a part that comes twice counts once.

@@ -16,7 +16,7 @@ class reader_sum {
     if (!part) return;
     if (!sum_) {
       sum_ = std::move(part);
-    } else if (own_ || (own_ = sum_.reclaim())) {
+    } else if (own_ || (own_ = reclaim(d, sum_))) {
       d.axpy(1.0, part, sum_);
     } else {
       auto both = tensor::allocate(d, sum_.dims(), sum_.type());

@@ -19,10 +19,10 @@ void run_additions(const additions& due, device& d) {
       if (!sum) continue;
       // In the memory of an addend that nobody else sees; the same bits as a sum of its own, one stream of memory less.
       auto &left = (*a.left)[i], &right = (*a.right)[i];
-      if (left.reclaim()) {
+      if (reclaim(d, left)) {
         d.axpy(1.0, right, left);
         sum = std::move(left);
-      } else if (right.reclaim()) {
+      } else if (reclaim(d, right)) {
         d.axpy(1.0, left, right);
         sum = std::move(right);
       } else {

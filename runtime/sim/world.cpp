@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/device.hpp"
+
 namespace troupe::sim {
 
 world::world(world_config c)
@@ -186,12 +188,22 @@ void world::take_effects(role_id self) {
   effects_.clear();
 }
 
+device& world::lane_of(hosted& h, std::uint32_t solver) {
+  if (solver >= h.lanes.size()) h.lanes.resize(solver + 1);
+  auto& own = h.lanes[solver];
+  if (!own) own = config_.dev->make_lane();
+  return own ? *own : *config_.dev;
+}
+
 void world::run_job(role_id self, run_effect& r) {
-  if (config_.dev && r.work) {
-    job_context c{*config_.dev};
-    r.work(c);
-  }
   auto& h = roles_[index_of(self)];
+  if (config_.dev && r.work) {
+    auto& dev = lane_of(h, r.slot);
+    job_context c{dev};
+    dev.begin_task();
+    r.work(c);
+    if (!dev.end_task()) dev.wait_over();
+  }
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
   auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), counts_);

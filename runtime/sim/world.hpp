@@ -105,6 +105,7 @@ class world {
     time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source
     std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
+    std::vector<std::shared_ptr<device>> lanes;                   // by slot, of a device that has lanes
   };
   struct node_state {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
@@ -143,6 +144,7 @@ class world {
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_job(role_id self, run_effect& r);
+  device& lane_of(hosted& h, std::uint32_t solver);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);
   void note(const envelope& e);

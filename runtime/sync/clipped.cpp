@@ -52,8 +52,7 @@ class clipped_shard final : public clocked_shard {
     jobs_.run(
         [due = std::move(due), sum, found, total, begin = b.plan->begin, even = even(b.plan->param)](job_context& c) {
           run_additions(due, c.dev);
-          *found = even ? square_sums(c.dev, (*sum)[0], begin, total)
-                        : std::vector<square_sum>{{root_of(1), c.dev.sum_squares((*sum)[0])}};
+          even ? find_square_sums(c.dev, (*sum)[0], begin, total, found) : find_square_sum(c.dev, (*sum)[0], found);
         },
         cost,
         [this, &b, found, step](effects& more) {

@@ -101,7 +101,7 @@ void local_worker::decide(std::uint64_t done, double drift) {
 }
 
 void local_worker::measure_drift(std::uint64_t done, effects& out) {
-  auto drift = std::make_shared<double>(0);
+  auto squares = std::make_shared<std::vector<double>>();  // of what each parameter has moved, and of where it began
   job_cost cost{0, 0, "drift"};
   tensors now;
   for (const auto& r : replicas_) {
@@ -109,19 +109,25 @@ void local_worker::measure_drift(std::uint64_t done, effects& out) {
     cost.bytes += 3.0 * static_cast<double>(r.value.bytes());
   }
   jobs_.run(
-      [now, base = base_, drift](job_context& c) {
-        double moved = 0, all = 0;
+      [now, base = base_, squares](job_context& c) {
+        const auto add = [&](const tensor& t) {
+          tensor sum = tensor::allocate(c.dev, shape{1}, dtype::f64);
+          c.dev.sum_squares(t, sum);
+          squares->push_back(0);
+          c.dev.later(sum, [squares, i = squares->size() - 1](double v) { (*squares)[i] = v; });
+        };
         for (std::size_t p = 0; p < now.size(); ++p) {
           auto d = tensor::allocate(c.dev, now[p].dims(), now[p].type());
           c.dev.apply(binary::subtract, now[p], base[p], d);
-          moved += c.dev.sum_squares(d);
-          all += c.dev.sum_squares(base[p]);
+          add(d);
+          add(base[p]);
         }
-        *drift = drift_of(moved, all);
       },
       cost,
-      [this, done, drift](effects& more) {
-        decide(done, *drift);
+      [this, done, squares](effects& more) {
+        double moved = 0, all = 0;
+        for (std::size_t i = 0; i < squares->size(); i += 2) moved += (*squares)[i], all += (*squares)[i + 1];
+        decide(done, drift_of(moved, all));
         for (auto layer : std::exchange(asking_, {})) on_due(layer, done, due_, more);
       },
       out);

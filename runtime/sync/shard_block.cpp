@@ -109,7 +109,7 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
             }
             // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
             auto& gradient = (*sum)[0];
-            if (gradient.whole() && gradient.reclaim())
+            if (gradient.whole() && reclaim(c.dev, gradient))
               b.next_value = gradient.reshaped(b.next_value.dims());
             else
               b.next_value.back(c.dev);
@@ -119,7 +119,7 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
             for (std::size_t k = 0; k < b.rule.size(); ++k) {
               if (!b.rule[k].frozen()) continue;
               b.next_rule[k].let_go();
-              if (b.rule[k].reclaim())
+              if (reclaim(c.dev, b.rule[k]))
                 b.next_rule[k] = b.rule[k];
               else
                 b.next_rule[k].back(c.dev);

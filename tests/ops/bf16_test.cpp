@@ -324,7 +324,7 @@ TEST_F(bf16_primitive, arithmetic) {
     d->reduce_product(outer, mid, inner, x, y, sum), d->reduce_product(outer, mid, inner, wide(x), wide(y), sum32);
     EXPECT_TRUE(same_bits(sum, sum32));
   }
-  EXPECT_EQ(d->sum_squares(x), d->sum_squares(wide(x)));
+  EXPECT_EQ(test::squares_of(*d, x), test::squares_of(*d, wide(x)));
 }
 
 TEST_F(bf16_primitive, pooling_and_normalisation) {

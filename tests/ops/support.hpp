@@ -31,6 +31,11 @@ std::vector<T> values_of(const tensor& t) {
   const T* p = t.data<T>();
   return {p, p + t.count()};
 }
+inline double squares_of(device& d, const tensor& x) {
+  tensor sum = tensor::allocate(d, {1}, dtype::f64);
+  d.sum_squares(x, sum);
+  return d.scalar(sum);
+}
 inline tensor gaussian(device& d, shape s, std::uint64_t key, dtype t = dtype::f64) {
   tensor x = tensor::allocate(d, s, t);
   d.fill_gaussian({.key = key}, 0.0, 1.0, x);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ops/device.hpp"
+#include "tests/ops/support.hpp"
 
 namespace troupe {
 namespace {
@@ -26,12 +27,12 @@ TEST(norm, is_the_sum_of_squares) {
       const auto t = numbers(*dev, n, dtype::f64);
       long double want = 0;
       for (std::int64_t i = 0; i < n; ++i) want += static_cast<long double>(t.data<double>()[i]) * t.data<double>()[i];
-      EXPECT_NEAR(dev->sum_squares(t) / static_cast<double>(want), 1.0, 1e-14) << n;
-      EXPECT_EQ(dev->sum_squares(t), make_cpu_device("baseline")->sum_squares(t)) << n;
+      EXPECT_NEAR(test::squares_of(*dev, t) / static_cast<double>(want), 1.0, 1e-14) << n;
+      EXPECT_EQ(test::squares_of(*dev, t), test::squares_of(*make_cpu_device("baseline"), t)) << n;
     }
     auto t = numbers(*dev, 100, dtype::f32);
     t.mutable_data<float>()[97] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_TRUE(std::isnan(dev->sum_squares(t)));
+    EXPECT_TRUE(std::isnan(test::squares_of(*dev, t)));
   }
 }
 
@@ -40,7 +41,7 @@ TEST(norm, has_the_same_bits_for_any_cut) {
   for (const dtype type : {dtype::f32, dtype::f64})
     for (const std::int64_t n : {5, 16, 40, 162, 1000, 4096, 10007}) {
       const auto whole = numbers(*dev, n, type);
-      const double want = dev->sum_squares(whole);
+      const double want = test::squares_of(*dev, whole);
       for (std::int64_t shards = 1; shards <= 7; ++shards) {
         std::vector<square_sum> parts;
         std::size_t most = 0;
@@ -48,7 +49,9 @@ TEST(norm, has_the_same_bits_for_any_cut) {
           // Uneven on purpose: part s ends at (s + 1)^2 / shards^2 of the whole.
           const auto end =
               s + 1 == shards ? n : std::max(begin, n * (s + 1) * (s + 1) / shards / shards / squares_group * squares_group);
-          const auto sums = square_sums(*dev, whole.slice(begin, {end - begin}), begin, n);
+          const auto found = std::make_shared<std::vector<square_sum>>();
+          find_square_sums(*dev, whole.slice(begin, {end - begin}), begin, n, found);
+          const auto& sums = *found;
           most = std::max(most, sums.size());
           parts.insert(parts.begin(), sums.begin(), sums.end());  // the last first
           begin = end;

@@ -1,0 +1,89 @@
+// A device around another one of f32 and f64, on which every primitive takes bf16 tensors too: they are widened for the call, and what
+// was written for them is rounded once when it is over. Derived from the list of primitives; bf16_device.cpp says what is done otherwise.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "ops/device.hpp"
+
+namespace troupe::cpu {
+
+template <class... Tensor>
+bool any_bf16(const Tensor&... t) {
+  return ((t && t.type() == dtype::bf16) || ...);
+}
+
+// One call of a primitive.
+class in_f32 {
+ public:
+  explicit in_f32(device& d) : d_(d) {}
+  in_f32(const in_f32&) = delete;
+  in_f32& operator=(const in_f32&) = delete;
+  ~in_f32() {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (auto& w = written_[i]; w.to) d_.copy(w.wide, w.to);
+  }
+  tensor in(const tensor& t) const {
+    if (!any_bf16(t)) return t;
+    tensor wide = tensor::allocate(d_, t.dims(), dtype::f32);
+    d_.copy(t, wide);
+    return wide;
+  }
+  tensor& out(const tensor& t) { return write(t, any_bf16(t) ? tensor::allocate(d_, t.dims(), dtype::f32) : t); }
+  tensor& in_out(const tensor& t) { return write(t, in(t)); }
+
+ private:
+  struct written {
+    tensor to, wide;
+  };
+  tensor& write(const tensor& t, tensor wide) {
+    auto& w = written_[count_++];
+    if (any_bf16(t)) w.to = t;
+    w.wide = std::move(wide);
+    return w.wide;
+  }
+
+  device& d_;
+  std::array<written, 4> written_;
+  std::size_t count_ = 0;
+};
+
+class widened : public device {
+ public:
+  explicit widened(std::unique_ptr<device> within) : d_(std::move(within)) {}
+
+#define TROUPE_PRIMITIVE(name, parameters, names, adds) \
+  void name parameters override { call(&device::name, adds, TROUPE_NAMES names); }
+#define TROUPE_NAMES(...) __VA_ARGS__
+#include "ops/primitives.inl"
+#undef TROUPE_NAMES
+#undef TROUPE_PRIMITIVE
+
+ protected:
+  device& within() const { return *d_; }
+
+ private:
+  template <class... P, class... A>
+  void call(void (device::*primitive)(P...), bool adds, A&... arguments) {
+    in_f32 w(*this);
+    ((*d_).*primitive)(one<P>(w, adds, arguments)...);
+  }
+  // As the primitive declares it: const tensor& is read, tensor& is written, the rest (lists of parameters' states among it) is itself.
+  template <class P, class A>
+  static decltype(auto) one(in_f32& w, bool adds, A& a) {
+    if constexpr (std::is_same_v<P, const tensor&>)
+      return w.in(a);
+    else if constexpr (std::is_same_v<P, tensor&>)
+      return adds ? w.in_out(a) : w.out(a);
+    else
+      return (a);
+  }
+
+  std::unique_ptr<device> d_;
+};
+
+}  // namespace troupe::cpu

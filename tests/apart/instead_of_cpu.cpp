@@ -1,0 +1,24 @@
+// Linked into the tests of the simulator and of the actors with --wrap: where they make a CPU device they get one of the machine.
+// TROUPE_APART_SEED draws the order in which queued work runs.
+#include <gtest/gtest.h>
+#include <cstdlib>
+#include <string>
+
+#include "tests/apart/apart_device.hpp"
+
+namespace troupe {
+
+std::unique_ptr<device> make_plain(const std::string& isa) __asm__(
+    "__real__ZN6troupe15make_cpu_deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+std::unique_ptr<device> make_apart(const std::string& isa) __asm__(
+    "__wrap__ZN6troupe15make_cpu_deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+
+std::unique_ptr<device> make_apart(const std::string& isa) {
+  auto maths = make_plain(isa);
+  if (!maths) return nullptr;
+  const auto* seed = std::getenv("TROUPE_APART_SEED");
+  apart::machine::on_finding = [](const std::string& what) { ADD_FAILURE() << "apart: " << what; };
+  return apart::make_device(std::move(maths), std::make_shared<apart::machine>(seed ? std::stoull(seed) : 1));
+}
+
+}  // namespace troupe

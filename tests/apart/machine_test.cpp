@@ -1,0 +1,122 @@
+// The machine itself: what is computed is what the CPU computes, in whatever order its lanes run; and every planted mistake of order
+// is found, with every seed.
+#include <gtest/gtest.h>
+#include <future>
+
+#include "tests/apart/apart_device.hpp"
+
+namespace troupe::apart {
+namespace {
+
+struct outcome {
+  std::vector<float> values;
+  double told = 0;
+  std::vector<std::string> findings;
+};
+
+// Two lanes work on each other's tensors, drop some, and tell a number.
+outcome run(std::uint64_t seed, planted fault) {
+  const auto m = std::make_shared<machine>(seed);
+  m->fault = fault;
+  std::shared_ptr<device> maths = make_cpu_device();
+  const std::shared_ptr<device> a = make_device(maths, m);
+  const auto b = a->make_lane();
+  const shape s{1000};
+  auto x = tensor::allocate(*a, s, dtype::f32), y = tensor::allocate(*b, s, dtype::f32),
+       sum = tensor::allocate(*a, {1}, dtype::f64);
+  a->fill_gaussian({1, 2, 3}, 0, 1, x);
+  b->fill(1.0, y);
+  for (int i = 0; i < 20; ++i) {
+    a->axpy(0.5, y, x);
+    b->apply(binary::multiply, x, y, y);
+    b->scale(0.25, y);
+    auto between = tensor::allocate(*a, s, dtype::f32);
+    a->copy(x, between);
+    b->axpy(1.0, between, y);
+    between = {};  // b may still read it
+    auto next = tensor::allocate(*a, s, dtype::f32);
+    a->fill(i, next);
+    a->axpy(1e-3, next, x);
+  }
+  outcome r;
+  a->begin_task();
+  a->sum_squares(y, sum);
+  a->later(sum, [&](double v) { r.told = v; });
+  if (!a->end_task()) a->wait_over();
+  r.values.resize(1000);
+  b->download(y, r.values.data());
+  r.findings = m->findings();
+  return r;
+}
+
+TEST(apart_machine, computes_the_same_bits_in_any_order) {
+  const auto one = run(1, planted::none);
+  ASSERT_GT(one.told, 0);
+  for (std::uint64_t seed = 2; seed < 100; ++seed) {
+    const auto other = run(seed, planted::none);
+    EXPECT_EQ(other.values, one.values) << seed;
+    EXPECT_EQ(other.told, one.told) << seed;
+    EXPECT_TRUE(other.findings.empty()) << seed << ": " << other.findings.front();
+  }
+}
+
+TEST(apart_machine, finds_every_planted_mistake_with_every_seed) {
+  for (const auto fault : {planted::read_does_not_wait, planted::write_does_not_wait, planted::reuse_does_not_wait})
+    for (std::uint64_t seed = 1; seed < 50; ++seed)
+      EXPECT_FALSE(run(seed, fault).findings.empty()) << static_cast<int>(fault) << ", seed " << seed;
+}
+
+TEST(apart_machine, finds_a_number_that_is_told_too_early) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed < 50; ++seed) found += run(seed, planted::told_too_early).findings.empty() ? 0 : 1;
+  EXPECT_GT(found, 25) << "by luck it may have been computed";
+}
+
+TEST(apart_machine, its_memory_cannot_be_touched) {
+  const auto m = std::make_shared<machine>(1);
+  std::shared_ptr<device> maths = make_cpu_device();
+  const auto d = make_device(maths, m);
+  auto t = tensor::allocate(*d, {4}, dtype::f32);
+  d->fill(1, t);
+  const auto* p = reinterpret_cast<const volatile float*>(t.block()->data);
+  EXPECT_DEATH((void)*p, "");
+}
+
+TEST(apart_machine, what_is_the_hosts_is_read_and_never_written) {
+  const auto m = std::make_shared<machine>(1);
+  std::shared_ptr<device> maths = make_cpu_device();
+  const auto d = make_device(maths, m);
+  auto mine = tensor::allocate(*maths, {4}, dtype::f32), there = tensor::allocate(*d, {4}, dtype::f32);
+  maths->fill(3, mine);
+  d->fill(4, there);
+  d->axpy(1.0, mine, there);
+  EXPECT_THROW(d->axpy(1.0, there, mine), std::logic_error);
+  d->begin_task();
+  const auto home = brought_home(*d, there);
+  if (!d->end_task()) d->wait_over();
+  EXPECT_EQ(home.data<float>()[3], 7.0F);
+  EXPECT_EQ(brought_home(*d, mine).raw(), mine.raw());
+}
+
+TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
+  const auto m = std::make_shared<machine>(7);
+  std::shared_ptr<device> maths = make_cpu_device();
+  const std::shared_ptr<device> d = make_device(maths, m);
+  auto t = tensor::allocate(*d, {1}, dtype::f32);
+  for (int i = 0; i < 50; ++i) {
+    double told = -1;
+    d->begin_task();
+    d->fill(i, t);
+    d->later(t, [&](double v) { told = v; });
+    EXPECT_EQ(told, -1) << "not while the task runs";
+    if (!d->end_task()) {
+      std::promise<void> over;
+      d->when_over([&] { over.set_value(); });
+      over.get_future().wait();
+    }
+    EXPECT_EQ(told, i);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::apart
