@@ -10,6 +10,10 @@ target_compile_options(troupe_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-ffp-contract=off>)
 target_compile_definitions(troupe_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(TROUPE_THREAD_SANITIZER)
+  target_compile_options(troupe_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(troupe_flags INTERFACE -fsanitize=thread)
+endif()
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(troupe_flags INTERFACE -fsanitize=address,undefined)

@@ -82,6 +82,7 @@ bool world::step() {
   now_ = at;
   ++events_;
   auto& r = queue_[s];
+  if (r.what == kind::deliver && std::holds_alternative<finished>(r.e.body)) wait_for_task(r.number);
   if (r.what == kind::call) {
     const auto call = std::move(calls_[r.number]);
     queue_.give_back(s);
@@ -197,13 +198,7 @@ device& world::lane_of(hosted& h, std::uint32_t solver) {
 
 void world::run_job(role_id self, run_effect& r) {
   auto& h = roles_[index_of(self)];
-  if (config_.dev && r.work) {
-    auto& dev = lane_of(h, r.slot);
-    job_context c{dev};
-    dev.begin_task();
-    r.work(c);
-    if (!dev.end_task()) dev.wait_over();
-  }
+  const auto number = config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
   auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), counts_);
@@ -214,7 +209,32 @@ void world::run_job(role_id self, run_effect& r) {
   if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
   // A role's jobs finish in the order they were started: what one slot computes may be read by its next job.
   h.last_job = std::max(h.last_job, turn.end);
-  schedule_local(h.last_job, self, finished{r.token}, 0);
+  schedule_local(h.last_job, self, finished{r.token}, number);
+}
+
+// 0: it has run.
+std::uint64_t world::begin_task(std::uint64_t seat, device& dev, job_work work) {
+  auto run = [&dev, work = std::move(work)] {
+    job_context c{dev};
+    dev.begin_task();
+    work(c);
+    if (!dev.end_task()) dev.wait_over();
+  };
+  if (!config_.elsewhere) return run(), 0;
+  tasks_.emplace(++tasks_begun_, config_.elsewhere(seat, std::move(run)));
+  return tasks_begun_;
+}
+
+void world::wait_for_task(std::uint64_t number) {
+  const auto at = tasks_.find(number);
+  if (at == tasks_.end()) return;
+  const auto wait = std::move(at->second);
+  tasks_.erase(at);
+  wait();
+}
+
+world::~world() {
+  while (!tasks_.empty()) wait_for_task(tasks_.begin()->first);
 }
 
 // Takes a core as a job does; its moments (param_store.hpp) are events, so that two of one node interleave.

@@ -38,6 +38,9 @@ struct world_config {
   network_model network;
   compute_model compute;
   device* dev = nullptr;  // null: maths none
+  // Runs a task away from here, behind those of the same seat (a number), and returns what waits for it; the world does when the task's
+  // `finished` is due, and before it ends. So a role goes on while its task runs, as in a cluster. None: tasks run at once.
+  std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere;
   fault_model faults;
   std::vector<std::string> node_names;  // for peer_down; missing ones are "n<index + 1>"
 };
@@ -45,6 +48,7 @@ struct world_config {
 class world {
  public:
   explicit world(world_config c);
+  ~world();
 
   void add(role_id id, std::uint32_t node, std::unique_ptr<role> r);
   // A message from outside the world, a person's command for instance: delivered now.
@@ -145,6 +149,8 @@ class world {
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_job(role_id self, run_effect& r);
   device& lane_of(hosted& h, std::uint32_t solver);
+  std::uint64_t begin_task(std::uint64_t seat, device& dev, job_work work);
+  void wait_for_task(std::uint64_t number);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);
   void note(const envelope& e);
@@ -189,6 +195,8 @@ class world {
   std::vector<hosted> roles_;                                                     // by role id
   std::vector<node_state> nodes_;
   std::vector<std::function<void()>> calls_;
+  std::map<std::uint64_t, std::function<void()>> tasks_;  // that run elsewhere, by number: what waits for each
+  std::uint64_t tasks_begun_ = 0;
   event_queue<record> queue_;
   flat_map<std::uint32_t> lane_at_;
   std::vector<lane> lanes_;
