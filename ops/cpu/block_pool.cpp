@@ -93,7 +93,9 @@ std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
     b = new (memory) block{};
     b->size_class = size_class;
   }
-  b->view = storage{reinterpret_cast<std::byte*>(b) + header, bytes, false};
+  b->view = storage{};
+  b->view.data = reinterpret_cast<std::byte*>(b) + header;
+  b->view.bytes = bytes;
   return std::shared_ptr<storage>(
       &b->view, [](storage*) {}, header_allocator<storage>(shared_from_this(), b));
 }

@@ -4,6 +4,8 @@
 #include <set>
 #include <sstream>
 
+#include "ops/device.hpp"
+
 namespace troupe {
 namespace {
 
