@@ -39,15 +39,15 @@ void tester::take_state(const state& s, effects& out) {
   if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_ || given_ == round_) return;
   blocks_[s.block] = s.value;
   if (blocks_.size() < config_.plan->blocks.size()) return;
-  made_.emplace(config_.graph->layers.size());
+  made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());
   for (const auto& p : config_.graph->params) (*made_)[p.layer].push_back(tensor::declare(p.spec.dims, config_.type));
   out.run(
-      [this](job_context& c) {
-        for (const auto& b : config_.plan->blocks) {
-          const auto& p = config_.graph->params[b.param];
-          auto& whole = (*made_)[p.layer][p.index_in_layer];
+      [graph = config_.graph, plan = config_.plan, blocks = std::move(blocks_), made = made_](job_context& c) {
+        for (const auto& b : plan->blocks) {
+          const auto& p = graph->params[b.param];
+          auto& whole = (*made)[p.layer][p.index_in_layer];
           whole.back(c.dev);
-          copy_block_in(c.dev, blocks_.at(b.id), b, whole);
+          copy_block_in(c.dev, blocks.at(b.id), b, whole);
         }
       },
       {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "assemble"}, round_);

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "runtime/graph/graph.hpp"
@@ -42,7 +42,7 @@ class tester final : public role {
   tester_config config_;
   std::uint64_t round_ = 0, given_ = 0;       // the round we are at; the last whose weights have been handed on
   std::map<std::uint32_t, tensor> blocks_;    // of this round
-  std::optional<std::vector<tensors>> made_;  // by layer, while the job runs
+  std::shared_ptr<std::vector<tensors>> made_;  // by layer, while the task runs
 };
 
 }  // namespace troupe

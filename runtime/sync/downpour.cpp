@@ -37,7 +37,7 @@ class downpour_worker final : public local_worker {
   }
 
  private:
-  const rule& stepping() const override { return *plain_; }
+  std::shared_ptr<const rule> stepping() const override { return plain_; }
 
   // Summed in the job of the step; the list is planned here so that it can be sent in order.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {

@@ -61,20 +61,20 @@ class elastic_worker final : public local_worker {
     for (auto id : layers_[layer].blocks) moved->push_back(tensor::declare({block_at(id).count}, config_.type));
     busy_[layer] = true;
     jobs_.run(
-        [this, layer, centre = std::move(centre), next, moved](job_context& c) {
-          const auto& params = layer_at(layer).params;
+        [plan = config_.plan, params = layer_at(layer).params, blocks = layers_[layer].blocks, mine = values_of(layer),
+         alpha = policy_.alpha, centre = std::move(centre), next, moved](job_context& c) {
           for (std::size_t i = 0; i < params.size(); ++i) {
             (*next)[i].back(c.dev);
-            c.dev.copy(replicas_[params[i]].value, (*next)[i]);
+            c.dev.copy(mine[i], (*next)[i]);
           }
           for (std::size_t k = 0; k < moved->size(); ++k) {
-            const auto& b = block_at(layers_[layer].blocks[k]);
+            const auto& b = plan->blocks[blocks[k]];
             const auto i = static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin());
             auto w = (*next)[i].slice(b.begin, {b.count});
             auto& d = (*moved)[k];
             d.back(c.dev);
             c.dev.apply(binary::subtract, w, centre[k], d);
-            c.dev.scale(policy_.alpha, d);
+            c.dev.scale(alpha, d);
             c.dev.axpy(-1.0, d, w);
           }
         },
@@ -123,13 +123,14 @@ class elastic_shard final : public centre_shard {
 
   void add(shard_block& b, tensors moved, effects& out) {
     b.updating = true;
-    b.next_value = tensor::declare({b.plan->count}, config_.type);
-    const auto bytes = static_cast<double>(b.next_value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
+    b.next = std::make_shared<block_update>();
+    b.next->value = tensor::declare({b.plan->count}, config_.type);
+    const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
     jobs_.run(
-        [&b, moved = std::move(moved)](job_context& c) {
-          b.next_value.back(c.dev);
-          c.dev.copy(b.value, b.next_value);
-          for (const auto& d : moved) c.dev.axpy(1.0, d, b.next_value);
+        [was = b.value, next = b.next, moved = std::move(moved)](job_context& c) {
+          next->value.back(c.dev);
+          c.dev.copy(was, next->value);
+          for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);
         },
         {0, bytes, "centre"},
         [this, &b](effects& more) {

@@ -127,9 +127,9 @@ class group_shard final : public clocked_shard {
     b.updating = true;
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     jobs_.run(
-        [&b, next, scale, plus = std::move(plus), minus = std::move(minus)](job_context& c) {
+        [was = b.value, next, scale, plus = std::move(plus), minus = std::move(minus)](job_context& c) {
           next->back(c.dev);
-          c.dev.copy(b.value, *next);
+          c.dev.copy(was, *next);
           c.dev.axpy(scale, plus, *next);
           if (minus) c.dev.axpy(-1.0, minus, *next);
         },

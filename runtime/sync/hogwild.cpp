@@ -55,10 +55,10 @@ class hogwild_worker final : public local_worker {
     job_cost cost{0, 0, "difference"};
     for (const auto& d : *delta) cost.bytes += 3.0 * static_cast<double>(d.bytes());
     jobs_.run(
-        [this, layer, delta, was](job_context& c) {
+        [now = values_of(layer), delta, was](job_context& c) {
           for (std::size_t i = 0; i < delta->size(); ++i) {
             (*delta)[i].back(c.dev);
-            c.dev.apply(binary::subtract, replicas_[layer_at(layer).params[i]].value, (*was)[i], (*delta)[i]);
+            c.dev.apply(binary::subtract, now[i], (*was)[i], (*delta)[i]);
           }
         },
         cost, [this, layer, step, delta](effects& more) { add(layer, step, *delta, more); }, out);

@@ -39,31 +39,32 @@ void local_worker::begin_layer(std::uint32_t layer, effects& out) {
   const auto from = std::make_shared<std::map<std::uint32_t, state>>(std::move(first_[layer]));
   first_[layer].clear();
   busy_[layer] = true;
-  for (auto p : layer_at(layer).params) {
+  const auto& params = layer_at(layer).params;
+  const auto made = std::make_shared<std::vector<replica>>();
+  for (auto p : params) {
     const auto& dims = config_.graph->params[p].spec.dims;
-    replicas_[p].value = tensor::declare(dims, config_.type);
-    replicas_[p].rule.assign(states, tensor::declare(dims, config_.type));
-    replicas_[p].updates = from->at(blocks_of(p).front()).request;
+    made->push_back({tensor::declare(dims, config_.type), tensors(states, tensor::declare(dims, config_.type)),
+                     from->at(blocks_of(p).front()).request});
   }
   job_cost cost{0, 0, "begin"};
   for (const auto& [id, s] : *from) cost.bytes += 2.0 * static_cast<double>(s.value.bytes() * (1 + s.rule.size()));
   jobs_.run(
-      [this, layer, from](job_context& c) {
-        for (auto p : layer_at(layer).params)
-          for (auto id : blocks_of(p)) {
-            const auto& b = block_at(id);
-            const auto& s = from->at(id);
-            auto put = [&](tensor& whole, const tensor& part) {
-              whole.back(c.dev);
-              auto slice = whole.slice(b.begin, {b.count});
-              c.dev.copy(part, slice);
-            };
-            put(replicas_[p].value, s.value);
-            for (std::size_t k = 0; k < replicas_[p].rule.size() && k < s.rule.size(); ++k) put(replicas_[p].rule[k], s.rule[k]);
-          }
+      [plan = config_.plan, params, from, made](job_context& c) {
+        for (const auto& [id, s] : *from) {
+          const auto& b = plan->blocks[id];
+          auto& to = (*made)[static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin())];
+          auto put = [&](tensor& whole, const tensor& part) {
+            whole.back(c.dev);
+            auto slice = whole.slice(b.begin, {b.count});
+            c.dev.copy(part, slice);
+          };
+          put(to.value, s.value);
+          for (std::size_t k = 0; k < to.rule.size() && k < s.rule.size(); ++k) put(to.rule[k], s.rule[k]);
+        }
       },
       cost,
-      [this, layer](effects& more) {
+      [this, layer, params, made](effects& more) {
+        for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]] = std::move((*made)[i]);
         busy_[layer] = false;
         exchanged(layer);
         heard_[layer] = begin_at_;
@@ -158,34 +159,35 @@ void local_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node, co
 }
 
 void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
-  const double mean = 1.0 / packets_here();
   auto next = std::make_shared<std::vector<replica>>();
+  std::vector<replica> was;
+  std::vector<rule_step> ins;
   job_cost cost{0, 0, "update"};
   for (auto p : layer_at(layer).params) {
     const auto& r = replicas_[p];
     cost.bytes += static_cast<double>(r.value.bytes() * (3 + 2 * r.rule.size()));
     next->push_back({tensor::declare(r.value.dims(), config_.type), r.rule, r.updates + 1});
+    was.push_back(r);
+    ins.push_back(rule_step_at(config_, p, step));
+    ins.back().grad_scale = 1.0 / packets_here();
+    ins.back().updates = r.updates;
   }
   busy_[layer] = true;
   jobs_.run(
-      [this, layer, step, sum, mean, next](job_context& c) {
-        in_step(layer, *sum, mean, c.dev);
-        const auto& params = layer_at(layer).params;
+      [graph = config_.graph, rule = stepping(), params = layer_at(layer).params, was = std::move(was), ins = std::move(ins), sum,
+       packets = packets_here(), next](job_context& c) {
         for (std::size_t i = 0; i < params.size(); ++i) {
           if (!(*sum)[i]) continue;
-          const auto& r = replicas_[params[i]];
-          auto in = rule_step_at(config_, params[i], step);
-          in.grad_scale = mean;
-          in.updates = r.updates;
+          const auto& r = was[i];
           auto& to = (*next)[i];
-          if (const auto& spec = config_.graph->params[params[i]].spec; !spec.trainable) {
-            fold_statistics(c.dev, spec, packets_here(), r.value, (*sum)[i], to.value);
+          if (const auto& spec = graph->params[params[i]].spec; !spec.trainable) {
+            fold_statistics(c.dev, spec, packets, r.value, (*sum)[i], to.value);
             continue;
           }
           to.value.back(c.dev);
           for (auto& t : to.rule)
-            if (t.frozen()) t = tensor::allocate(c.dev, t.dims(), t.type());
-          stepping().update(c.dev, in, r.value, (*sum)[i], to.value, r.rule, to.rule);
+            if (t.frozen() || t.space() != c.dev.space()) t = tensor::allocate(c.dev, t.dims(), t.type());
+          rule->update(c.dev, ins[i], r.value, (*sum)[i], to.value, r.rule, to.rule);
         }
       },
       cost,
@@ -237,6 +239,18 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   on_centre(layer, q.step, std::move(q.blocks), out);
 }
 
+// Parameters from the blocks (`ids`, `values`) that they are cut into.
+static void join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params, const std::vector<std::uint32_t>& ids,
+                        const tensors& values, tensors& wholes) {
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    const auto& b = plan.blocks[ids[k]];
+    auto& whole = wholes[static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin())];
+    whole.back(d);
+    auto slice = whole.slice(b.begin, {b.count});
+    d.copy(values[k], slice);
+  }
+}
+
 void local_worker::take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out) {
   const auto& params = layer_at(layer).params;
   const auto use = [this, layer, version](const tensors& values, effects& more) {
@@ -255,26 +269,14 @@ void local_worker::take_blocks(std::uint32_t layer, std::uint64_t version, tenso
   }
   busy_[layer] = true;
   jobs_.run(
-      [this, layer, blocks = std::move(blocks), next](job_context& c) {
-        for (std::size_t i = 0; i < next->size(); ++i) (*next)[i] = joined(layer_at(layer).params[i], blocks, layer, c.dev);
+      [plan = config_.plan, params, all = layers_[layer].blocks, blocks = std::move(blocks), next](job_context& c) {
+        join_blocks(c.dev, *plan, params, all, blocks, *next);
       },
       cost, [next, use](effects& more) { use(*next, more); }, out);
 }
 
 void local_worker::push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out) {
   push_sum(layer, step, cover_[0], values, out);
-}
-
-tensor local_worker::joined(std::uint32_t param, const tensors& blocks_of_layer, std::uint32_t layer, device& d) const {
-  auto whole = tensor::allocate(d, config_.graph->params[param].spec.dims, config_.type);
-  const auto& all = layers_[layer].blocks;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto& b = block_at(all[i]);
-    if (b.param != param) continue;
-    auto slice = whole.slice(b.begin, {b.count});
-    d.copy(blocks_of_layer[i], slice);
-  }
-  return whole;
 }
 
 }  // namespace troupe

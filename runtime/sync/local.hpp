@@ -21,12 +21,8 @@ class local_worker : public worker_half {
 
   // The layer has made step `step`; its copy is now of version step + 1.
   virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
-  // In the job of the step, before the rule runs: `mean` times `sum` is the gradient.
-  virtual void in_step(std::uint32_t layer, const tensors& sum, double mean, device& d) {
-    (void)layer, (void)sum, (void)mean, (void)d;
-  }
   // The rule the worker steps with; by default the job's.
-  virtual const rule& stepping() const { return *config_.update; }
+  virtual std::shared_ptr<const rule> stepping() const { return config_.update; }
   // The first values (or those after a restart) of a layer are here; it is at version `step`.
   virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
 
@@ -53,8 +49,6 @@ class local_worker : public worker_half {
   void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
   // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
   void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
-  // New memory for a parameter that holds the blocks; for jobs.
-  tensor joined(std::uint32_t param, const tensors& blocks_of_layer, std::uint32_t layer, device& d) const;
   tensors values_of(std::uint32_t layer) const;
 
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;

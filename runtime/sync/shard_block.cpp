@@ -67,27 +67,47 @@ job_work shard_blocks::fill() {
       b.rule = from.rule;
       b.updates = from.updates;
     }
-  return [this](job_context& c) {
-    for (auto& b : blocks_) {
-      if (config_.inherited) continue;
-      const auto& p = config_.graph->params[b.plan->param];
-      auto whole = config_.initial ? (*config_.initial)[b.plan->param] : tensor{};
+  struct wish {
+    const param_block* block;
+    tensor whole;   // empty: the filler
+    tensors rule;   // whole states; missing ones begin with zeros
+  };
+  std::vector<wish> wishes;
+  filling_ = std::make_shared<std::vector<block_update>>();
+  for (auto& b : blocks_) {
+    if (config_.inherited) break;
+    const auto p = b.plan->param;
+    wishes.push_back({b.plan, config_.initial ? (*config_.initial)[p] : tensor{},
+                      config_.initial_rule ? (*config_.initial_rule)[p] : tensors{}});
+    filling_->push_back({b.value, tensors(b.rule.size(), tensor::declare({b.plan->count}, config_.type))});
+  }
+  return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
+          made = filling_](job_context& c) {
+    for (std::size_t i = 0; i < made->size(); ++i) {
+      const auto& [block, given, rule] = wishes[i];
+      auto& to = (*made)[i];
+      const auto& p = graph->params[block->param];
+      auto whole = given;
       if (!whole) {
-        whole = tensor::allocate(c.dev, p.spec.dims, config_.type);
-        fill_param(c.dev, p.spec, config_.seed, p.layer, p.index_in_layer, whole);
+        whole = tensor::allocate(c.dev, p.spec.dims, type);
+        fill_param(c.dev, p.spec, seed, p.layer, p.index_in_layer, whole);
       }
-      b.value.back(c.dev);
-      copy_block_out(c.dev, whole, *b.plan, b.value);
-      for (std::size_t k = 0; k < b.rule.size(); ++k) {
-        b.rule[k] = tensor::allocate(c.dev, {b.plan->count}, config_.type);
-        const bool given = config_.initial_rule && k < (*config_.initial_rule)[b.plan->param].size();
-        if (given)
-          copy_block_out(c.dev, (*config_.initial_rule)[b.plan->param][k], *b.plan, b.rule[k]);
-        else
-          c.dev.fill(0, b.rule[k]);
+      to.value.back(c.dev);
+      copy_block_out(c.dev, whole, *block, to.value);
+      for (std::size_t k = 0; k < to.rule.size(); ++k) {
+        to.rule[k].back(c.dev);
+        k < rule.size() ? copy_block_out(c.dev, rule[k], *block, to.rule[k]) : c.dev.fill(0, to.rule[k]);
       }
     }
   };
+}
+
+void shard_blocks::filled() {
+  const auto made = std::exchange(filling_, nullptr);
+  for (std::size_t i = 0; made && i < made->size(); ++i) {
+    blocks_[i].value = std::move((*made)[i].value);
+    blocks_[i].rule = std::move((*made)[i].rule);
+  }
 }
 
 std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
@@ -96,36 +116,30 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
   b.updating = true;
-  b.next_value = tensor::declare({b.plan->count}, config_.type);
+  b.next = std::make_shared<block_update>();
+  b.next->value = tensor::declare({b.plan->count}, config_.type);
   auto cost = cost_of(due);
   cost.kind = "update";
-  cost.bytes += static_cast<double>(b.next_value.bytes() * (3 + 2 * b.rule.size()));
-  return {[this, &b, due = std::move(due), sum = std::move(sum), in, packets](job_context& c) {
+  cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
+  return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
+           due = std::move(due), sum = std::move(sum), in, packets](job_context& c) mutable {
             run_additions(due, c.dev);
-            const auto& spec = config_.graph->params[b.plan->param].spec;
-            if (!spec.trainable) {
-              b.next_rule = b.rule;
-              return fold_statistics(c.dev, spec, packets, b.value, (*sum)[0], b.next_value);
-            }
+            const auto& spec = graph->params[param].spec;
+            if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
             // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
             auto& gradient = (*sum)[0];
             if (gradient.whole() && reclaim(c.dev, gradient))
-              b.next_value = gradient.reshaped(b.next_value.dims());
+              next->value = gradient.reshaped(next->value.dims());
             else
-              b.next_value.back(c.dev);
+              next->value.back(c.dev);
             // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
-            // Or held them, and has let go.
-            b.next_rule = b.rule;
-            for (std::size_t k = 0; k < b.rule.size(); ++k) {
-              if (!b.rule[k].frozen()) continue;
-              b.next_rule[k].let_go();
-              if (reclaim(c.dev, b.rule[k]))
-                b.next_rule[k] = b.rule[k];
-              else
-                b.next_rule[k].back(c.dev);
-            }
-            config_.update->update(c.dev, in, b.value, gradient, b.next_value, b.rule, b.next_rule);
-            gradient.let_go();  // the job itself may live on for a while
+            next->rule = states;
+            for (auto& s : next->rule)
+              if (s.frozen() || s.space() != c.dev.space()) s = tensor::allocate(c.dev, s.dims(), s.type());
+            rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+            gradient.let_go();  // the task itself may live on for a while
+            value.let_go();
+            states.clear();
           },
           cost};
 }
@@ -136,9 +150,9 @@ void shard_blocks::updated(shard_block& b) {
     if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
   }
   if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
-  b.value = std::move(b.next_value);
-  if (!b.next_rule.empty()) std::swap(b.rule, b.next_rule);  // the list's memory serves again
-  b.next_rule.clear();
+  b.value = std::move(b.next->value);
+  if (!b.next->rule.empty()) b.rule = std::move(b.next->rule);
+  b.next.reset();
   b.updating = false;
   ++b.version;
   ++b.updates;

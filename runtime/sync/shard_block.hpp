@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,14 +22,19 @@ rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step
 // train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the key).
 void apply_setting(half_config& c, const set_value& s);
 
+// What a task makes of a block. Until it has finished the block is as it was, but for rule states that nobody has been sent: in place.
+struct block_update {
+  tensor value;
+  tensors rule;  // empty: as they were
+};
+
 struct shard_block {
   const param_block* plan = nullptr;
   std::uint64_t version = 0;  // updates so far, from the job's beginning
   std::uint64_t updates = 0;  // that the rule's states have seen
   tensor value;               // immutable once sent; an update makes a new one
   tensors rule;               // state tensors of the update rule
-  tensor next_value;          // being made by the job that runs
-  tensors next_rule;
+  std::shared_ptr<struct block_update> next;  // being made by the task that runs
   tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
   bool ready = false;                       // filled
@@ -44,8 +50,9 @@ class shard_blocks {
   shard_block* find(std::uint32_t id);
   std::uint64_t oldest() const;
 
-  // A job that fills every block, from the fillers or from what there is to begin with.
+  // A task that fills every block, from the fillers or from what there is to begin with. To be followed by filled().
   job_work fill();
+  void filled();
   // A job: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
   // (running statistics: reduce/fold.hpp). To be followed by updated().
   std::pair<job_work, job_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
@@ -68,6 +75,7 @@ class shard_blocks {
   std::vector<shard_block> blocks_;
   std::vector<std::uint32_t> at_;  // by block id: position + 1
   std::vector<wanted> collects_;
+  std::shared_ptr<std::vector<block_update>> filling_;  // by position in blocks_
 };
 
 }  // namespace troupe

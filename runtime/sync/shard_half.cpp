@@ -37,6 +37,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                    jobs_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
+                         blocks_.filled();
                          for (auto& b : blocks_.list()) b.ready = true;
                          on_filled(more);
                          const auto& p = *config_.plan;

@@ -141,8 +141,8 @@ void worker_half::weigh(const header& h, const gradient& g, effects& out) {
     if (!config_.graph->params[l.params[i]].spec.trainable)
       weighed->grads[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
   const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
-  jobs_.run([this, &l, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
-                job_context& c) { weigh_statistics(c.dev, *config_.graph, l, stats, packet, packets, weighed->grads); },
+  jobs_.run([graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
+                job_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, weighed->grads); },
             {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
 }
 
