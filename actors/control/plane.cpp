@@ -7,7 +7,7 @@
 #include "ops/device.hpp"
 #include "runtime/exchange/wire.hpp"
 #include "runtime/node/net/hello.hpp"
-#include "runtime/node/net/tcp_transport.hpp"
+#include "runtime/node/net/transports.hpp"
 
 namespace troupe {
 
@@ -94,7 +94,7 @@ struct control_plane::impl {
     on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
     auto on_control = callbacks_of(s, false);
     on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, peer, std::move(f)); };
-    auto d = net::make_tcp_transport(std::move(data), std::move(on_data));
+    auto d = net::make_transports(net::stock_transports(), data, std::move(on_data));
     if (!d) return d.error();
     auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
     if (!c) return c.error();

@@ -109,6 +109,9 @@ class node {
     std::string peer;
     frame f;
   };
+  // What the transport under test is made by; none: tcp.
+  static inline std::function<expected<std::unique_ptr<transport>>(const tcp_options&, callbacks)> make;
+
   explicit node(const std::string& name, const std::function<void(tcp_options&)>& adjust = {}) {
     tcp_options o;
     o.cluster = "troop";
@@ -129,7 +132,7 @@ class node {
       change([&] { frames.push_back({p, std::move(f)}); });
     };
     on.log = [this](const std::string& line) { change([&] { log.push_back(line); }); };
-    auto t = make_tcp_transport(o, on);
+    auto t = make ? make(o, on) : make_tcp_transport(o, on);
     if (!t) throw std::runtime_error(t.error().code + ": " + t.error().message);
     net = std::move(*t);
   }

@@ -1,4 +1,5 @@
-// Two and three transports on the loopback: what arrives, in which order, and what happens when a peer is lost.
+// What is the tcp transport's own: heartbeats, names and addresses, certificates, descriptors. What every transport keeps:
+// transport_conformance_test.cpp.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -16,90 +17,6 @@ bool same(const frame& f, const bytes& sent) {
   return f.payload && f.bytes == sent.size() && std::equal(sent.begin(), sent.end(), f.payload.get());
 }
 
-TEST(net_transport, every_size_arrives_bit_for_bit_both_ways) {
-  node a("a"), b("b");
-  b.listen();
-  ASSERT_TRUE(join(a, b, "a", "b"));
-  const std::vector<std::size_t> sizes = {
-      0, 1, 31, 64, 65, 4095, 16384, 65537, 999999, 1 << 20, 1048577, (5 << 20) + 3, (64 << 20), (64 << 20) + 1};
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    ASSERT_TRUE(a.net->send("b", frame_of(pattern(sizes[i], i), i, 9, 77)));
-    ASSERT_TRUE(b.net->send("a", frame_of(pattern(sizes[i], i + 100), i)));
-    // Dropping what came gives the credit back: without it the large ones would not start.
-    for (node* n : {&a, &b}) {
-      const frame f = n->take();
-      EXPECT_TRUE(same(f, pattern(sizes[i], n == &b ? i : i + 100))) << sizes[i];
-      EXPECT_EQ(f.id, i);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(f.payload.get()) % 64, 0U);
-      EXPECT_EQ(std::make_pair(f.type, f.destination),
-                n == &b ? std::make_pair(std::uint16_t{9}, 77U) : std::make_pair(std::uint16_t{1}, 5U));
-    }
-  }
-  ASSERT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").frames_out == sizes.size(); }));
-  const peer_stats out = a.stats_of("b"), in = b.stats_of("a");
-  EXPECT_TRUE(out.up);
-  EXPECT_EQ(out.bytes_out, in.bytes_in);
-  EXPECT_EQ(in.frames_in, sizes.size());
-  EXPECT_GT(in.bytes_in, 130U << 20);
-  EXPECT_EQ(out.bytes_in, in.bytes_in) << "the same went both ways";
-  EXPECT_EQ(in.held, 0U);
-}
-
-TEST(net_transport, a_nameless_dial_reaches_whoever_answers) {
-  node a("a"), b("b");
-  b.listen();
-  a.net->connect("", {"127.0.0.1", b.port}, 10s);
-  ASSERT_TRUE(a.wait_up("b"));
-  EXPECT_TRUE(a.net->send("b", frame_of(pattern(10, 1))));
-  EXPECT_TRUE(b.wait_frames(1));
-  EXPECT_TRUE(a.downs.empty());
-}
-
-TEST(net_transport, order_is_kept_for_each_pair_with_three_nodes_and_many_threads) {
-  node a("a"), b("b"), c("c");
-  a.listen();
-  b.listen();
-  c.listen();
-  ASSERT_TRUE(join(a, b, "a", "b"));
-  ASSERT_TRUE(join(b, c, "b", "c"));
-  ASSERT_TRUE(join(c, a, "c", "a"));
-  constexpr std::uint64_t each = 2000;
-  const std::map<std::string, node*> nodes = {{"a", &a}, {"b", &b}, {"c", &c}};
-  std::vector<std::thread> senders;
-  for (const auto& [from, n] : nodes)
-    for (const auto& [to, other] : nodes)
-      if (n != other)
-        senders.emplace_back([n = n, to = to] {
-          for (std::uint64_t i = 0; i < each; ++i)
-            ASSERT_TRUE(n->net->send(to, frame_of(pattern(i % 100 == 0 ? 300000 : i % 200, i), i)));
-        });
-  for (auto& t : senders) t.join();
-  for (const auto& [name, n] : nodes) {
-    ASSERT_TRUE(n->wait_frames(2 * each)) << name;
-    std::map<std::string, std::uint64_t> next;
-    for (const auto& r : n->frames) EXPECT_EQ(r.f.id, next[r.peer]++);
-    EXPECT_EQ(next.size(), 2U);
-  }
-}
-
-TEST(net_transport, two_who_dial_each_other_at_once_end_with_one_connection) {
-  for (int round = 0; round < 20; ++round) {
-    node a("a"), b("b");
-    a.listen();
-    b.listen();
-    a.net->connect("b", {"127.0.0.1", b.port}, 10s);
-    b.net->connect("a", {"127.0.0.1", a.port}, 10s);
-    ASSERT_TRUE(a.wait_up("b"));
-    ASSERT_TRUE(b.wait_up("a"));
-    ASSERT_TRUE(a.net->send("b", frame_of(pattern(100, 1))));
-    ASSERT_TRUE(b.net->send("a", frame_of(pattern(100, 2))));
-    ASSERT_TRUE(a.wait_frames(1));
-    ASSERT_TRUE(b.wait_frames(1));
-    EXPECT_EQ(a.ups["b"].size() + b.ups["a"].size(), 2U);
-    EXPECT_TRUE(a.downs.empty() && b.downs.empty());
-  }
-}
-
 TEST(net_transport, heartbeats_keep_an_idle_connection) {
   const auto fast = [](tcp_options& o) { o.heartbeat = 50ms, o.silence = 200ms; };
   node a("a", fast), b("b", fast);
@@ -110,68 +27,6 @@ TEST(net_transport, heartbeats_keep_an_idle_connection) {
   EXPECT_TRUE(a.net->send("b", frame_of(pattern(10, 1))));
   EXPECT_TRUE(b.wait_frames(1));
   EXPECT_EQ(b.stats_of("a").frames_in, 1U) << "heartbeats are not counted as traffic";
-}
-
-TEST(net_transport, a_closed_peer_is_down_at_once_and_says_why) {
-  node a("a");
-  auto b = std::make_unique<node>("b");
-  b->listen();
-  ASSERT_TRUE(join(a, *b, "a", "b"));
-  b.reset();
-  ASSERT_TRUE(a.wait_down("b", 1s));
-  EXPECT_EQ(a.downs["b"][0].code, "peer_closed");
-  EXPECT_FALSE(a.net->send("b", frame_of(pattern(10, 1))));
-  EXPECT_FALSE(a.stats_of("b").up);
-}
-
-TEST(net_transport, close_lets_queued_frames_out) {
-  node b("b");
-  b.listen();
-  {
-    node a("a");
-    ASSERT_TRUE(join(a, b, "a", "b"));
-    for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(a.net->send("b", frame_of(pattern(1000, i), i)));
-    a.net->close();
-    EXPECT_FALSE(a.net->send("b", frame_of(pattern(1, 1))));
-    a.net->close();
-  }
-  EXPECT_TRUE(b.wait_frames(100));
-}
-
-TEST(net_transport, a_peer_that_comes_back_replaces_its_former_self_and_an_older_one_is_fenced) {
-  node a("a");
-  a.listen();
-  node b1("b");
-  ASSERT_TRUE(join(b1, a, "b", "a"));
-  {
-    node b2("b", [](tcp_options& o) { o.incarnation = 2; });
-    b2.net->connect("a", {"127.0.0.1", a.port}, 10s);
-    ASSERT_TRUE(a.wait_up("b", 2));
-    ASSERT_TRUE(b1.wait_down("a", 3s));
-    EXPECT_EQ(a.downs["b"][0].code, "replaced");
-    EXPECT_EQ(a.ups["b"], (std::vector<std::uint64_t>{1, 2}));
-    ASSERT_TRUE(b2.wait_up("a"));
-  }
-  ASSERT_TRUE(a.wait_down("b", 3s, 2));
-  b1.net->connect("a", {"127.0.0.1", a.port}, 10s);
-  ASSERT_TRUE(b1.wait_down("a", 3s, 2)) << "told at once, not at the deadline";
-  EXPECT_EQ(b1.downs["a"][1].code, "stale_incarnation");
-}
-
-TEST(net_transport, connect_waits_for_a_listener_that_comes_later_and_gives_up_at_its_deadline) {
-  node a("a"), b("b");
-  const std::uint16_t port = [] {
-    node c("c");
-    return c.listen();
-  }();
-  a.net->connect("b", {"127.0.0.1", port}, 10s);
-  const auto begun = clock::now();
-  a.net->connect("c", {"127.0.0.1", port}, 300ms);
-  ASSERT_TRUE(a.wait_down("c", 2s));
-  EXPECT_GE(clock::now() - begun, 300ms);
-  EXPECT_EQ(a.downs["c"][0].code, "connect_deadline");
-  ASSERT_TRUE(b.net->listen({"127.0.0.1", port}));
-  EXPECT_TRUE(a.wait_up("b", 1, 5s));
 }
 
 TEST(net_transport, host_names_are_resolved) {
@@ -194,42 +49,6 @@ TEST(net_transport, listening_fails_by_name) {
   EXPECT_EQ(b.net->listen({"127.0.0.1", 0}).error().code, "already_listening");
 }
 
-TEST(net_transport, a_receiver_that_holds_everything_stops_the_sender_within_its_window) {
-  node a("a"), b("b", [](tcp_options&o) { o.window = 4 << 20; });
-  b.listen();
-  ASSERT_TRUE(join(a, b, "a", "b"));
-  constexpr std::size_t size = 1 << 20, count = 20;
-  for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(a.net->send("b", frame_of(pattern(size, i), i)));
-  ASSERT_TRUE(b.wait_frames(4));
-  EXPECT_FALSE(b.wait_frames(6, 700ms)) << "window and one frame";
-  const peer_stats s = a.stats_of("b");
-  EXPECT_GE(s.queued_bytes, 14 * size);
-  EXPECT_GE(s.unreturned, 4 * size);
-  EXPECT_GE(b.stats_of("a").held, 4 * size);
-  // Early release lets the rest in although the memory is kept.
-  for (std::size_t done = 0; done < count;) {
-    ASSERT_TRUE(b.wait(10s, [&] { return b.frames.size() > done; }));
-    const std::lock_guard lock(b.mutex);
-    for (; done < b.frames.size(); ++done) release_credit(b.frames[done].f.payload);
-  }
-  for (std::uint64_t i = 0; i < count; ++i) EXPECT_TRUE(same(b.frames[i].f, pattern(size, i)));
-  EXPECT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").queued_bytes == 0; }));
-}
-
-TEST(net_transport, a_frame_larger_than_the_window_and_a_reserved_or_oversized_one) {
-  const auto small = [](tcp_options& o) { o.window = 1 << 16, o.max_frame = 1 << 20; };
-  node a("a", small), b("b", small);
-  b.listen();
-  ASSERT_TRUE(join(a, b, "a", "b"));
-  EXPECT_FALSE(a.net->send("b", frame_of(pattern((1 << 20) + 1, 1))));
-  EXPECT_FALSE(a.net->send("b", frame_of(pattern(1, 1), 0, first_reserved_type)));
-  EXPECT_FALSE(a.net->send("nobody", frame_of(pattern(1, 1))));
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(a.net->send("b", frame_of(pattern(1 << 20, i), i)));
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    EXPECT_TRUE(same(b.take(), pattern(1 << 20, i)));
-  }
-}
-
 TEST(net_transport, a_large_frame_under_way_is_not_silence) {
   const auto fast = [](tcp_options& o) { o.heartbeat = 50ms, o.silence = 250ms, o.window = std::uint64_t{1} << 30; };
   node a("a", fast), b("b", fast);
@@ -238,41 +57,6 @@ TEST(net_transport, a_large_frame_under_way_is_not_silence) {
   ASSERT_TRUE(a.net->send("b", frame_of(pattern(256 << 20, 3))));
   ASSERT_TRUE(b.wait_frames(1));
   EXPECT_TRUE(a.downs.empty() && b.downs.empty());
-}
-
-TEST(net_transport, callbacks_may_send_and_their_exceptions_cost_only_the_connection) {
-  node a("a"), b("b");
-  b.listen();
-  a.when_up = [&](const std::string& p) { EXPECT_TRUE(a.net->send(p, frame_of(pattern(10, 1), 5))); };
-  b.when_frame = [&](const std::string& p, frame&& f) {
-    if (f.id == 5) {
-      EXPECT_TRUE(b.net->send(p, frame_of(pattern(20, 2), 6)));
-      return;
-    }
-    throw std::runtime_error("from the application");
-  };
-  ASSERT_TRUE(join(a, b, "a", "b"));
-  ASSERT_TRUE(a.wait_frames(1));
-  EXPECT_EQ(a.frames[0].f.id, 6U);
-  ASSERT_TRUE(a.net->send("b", frame_of(pattern(10, 1), 7)));
-  ASSERT_TRUE(b.wait_down("a", 3s));
-  EXPECT_EQ(b.downs["a"][0].code, "exception");
-  ASSERT_TRUE(a.wait_down("b", 3s));
-  a.net->connect("b", {"127.0.0.1", b.port}, 10s);
-  EXPECT_TRUE(b.wait_up("a", 2)) << "the I/O thread lives on";
-}
-
-TEST(net_transport, disconnect_ends_one_connection) {
-  node a("a"), b("b"), c("c");
-  a.listen();
-  ASSERT_TRUE(join(b, a, "b", "a"));
-  ASSERT_TRUE(join(c, a, "c", "a"));
-  a.net->disconnect("b");
-  ASSERT_TRUE(a.wait_down("b", 1s));
-  EXPECT_EQ(a.downs["b"][0].code, "disconnected");
-  ASSERT_TRUE(b.wait_down("a", 1s));
-  EXPECT_TRUE(a.net->send("c", frame_of(pattern(10, 1))));
-  EXPECT_TRUE(c.wait_frames(1));
 }
 
 TEST(net_transport, payloads_outlive_the_transport_and_descriptors_go_back_to_baseline) {

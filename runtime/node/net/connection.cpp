@@ -206,6 +206,13 @@ void connection::close(const error& reason) {
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
   const std::lock_guard lock(inbox_mutex_);
   if (!open_) return false;
+  if (queued_ + payload_bytes > options_.max_queued) {
+    open_ = false;
+    asio::post(io_, [self = shared_from_this()] {
+      self->guard([&] { self->close({"queue_full", "[net] " + self->peer_.node + " takes too little of what waits for it"}); });
+    });
+    return false;
+  }
   inbox_.push_back({std::move(f), payload_bytes});
   queued_ += payload_bytes;
   if (!std::exchange(wake_posted_, true)) asio::post(io_, [self = shared_from_this()] { self->guard([&] { self->pump(); }); });

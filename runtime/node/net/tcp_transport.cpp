@@ -344,6 +344,7 @@ transport_stats tcp_transport::stats() const {
   for (const auto& [name, p] : peers_) {
     peer_stats s;
     s.peer = name;
+    s.transport = "tcp";
     s.incarnation = p.incarnation;
     s.bytes_in = p.counters->bytes_in;
     s.bytes_out = p.counters->bytes_out;

@@ -27,6 +27,8 @@ struct tcp_options {
 
   std::uint64_t max_frame = std::uint64_t{1} << 30;  // a header that claims more closes the connection before anything is allocated
   std::uint64_t window = std::uint64_t{64} << 20;    // what a peer may have here, undropped
+  std::uint64_t max_queued = std::uint64_t{8}
+                             << 30;  // accepted by send() and not written: more closes the connection ("queue_full")
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
   std::chrono::milliseconds heartbeat{500};
   std::chrono::milliseconds silence{2000};  // without any byte: the peer is down

@@ -1,5 +1,5 @@
-// The data plane: frames between named nodes. One interface, several transports (tcp here; local and shm follow it); chosen per
-// peer.
+// The data plane: frames between named nodes. One interface, several transports (transports.hpp: their table), chosen per peer; what
+// all of them keep is in tests/node/transport_conformance_test.cpp.
 //
 // Invariants
 //  - Frames from one node to another arrive whole, once and in the order of send(), until on_peer_down; what was queued then is
@@ -78,6 +78,7 @@ struct callbacks {
 // Counters grow over reconnections; bytes are those of data frames, headers included, without heartbeats and credit.
 struct peer_stats {
   std::string peer;
+  std::string transport;  // that reaches it: "tcp", "local"
   std::uint64_t incarnation = 0;
   bool up = false;
   std::uint64_t bytes_in = 0, bytes_out = 0;
@@ -107,7 +108,8 @@ class transport {
   virtual void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) = 0;
 
   // Never blocks: queues. False if the peer is not up (or, logged, if the type is reserved or the payload exceeds the peer's
-  // limit). The queue has no bound of its own, the protocols above have one (they send on credit): stats() shows it.
+  // limit). The protocols above send on credit, so the queue stays short; where they do not, its own bound (tcp_options::max_queued)
+  // ends the connection with code "queue_full", and memory does not grow behind a peer that is slow. stats() shows it.
   virtual bool send(std::string_view peer, outgoing_frame&& f) = 0;
 
   // Ends the connection; on_peer_down follows with code "disconnected".

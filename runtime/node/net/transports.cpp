@@ -1,0 +1,129 @@
+#include "runtime/node/net/transports.hpp"
+
+#include <map>
+#include <mutex>
+
+#include "runtime/node/net/local_transport.hpp"
+
+namespace troupe::net {
+namespace {
+
+class transport_set final : public transport {
+ public:
+  transport_set(std::vector<transport_row> rows, callbacks events) : rows_(std::move(rows)), events_(std::move(events)) {}
+  ~transport_set() override { close(); }
+
+  expected<void> make(const tcp_options& options) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      auto made = rows_[i].make(options, callbacks_of(i));
+      if (!made) return made.error();
+      all_.push_back(std::move(*made));
+    }
+    return {};
+  }
+
+  expected<std::uint16_t> listen(const address& where) override {
+    auto at = where;
+    for (auto t = all_.rbegin(); t != all_.rend(); ++t) {
+      auto port = (*t)->listen(at);
+      if (!port) return port;
+      at.port = *port;
+    }
+    return at.port;
+  }
+  void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) override {
+    if (by(peer)) return;
+    std::size_t i = 0;
+    while (i + 1 < rows_.size() && !rows_[i].reaches(peer, where)) ++i;
+    all_[i]->connect(peer, where, within);
+  }
+  bool send(std::string_view peer, outgoing_frame&& f) override {
+    auto* t = by(peer);
+    return t != nullptr && t->send(peer, std::move(f));
+  }
+  void disconnect(const std::string& peer) override {
+    if (auto* t = by(peer)) t->disconnect(peer);
+  }
+  transport_stats stats() const override {
+    transport_stats sum;
+    for (const auto& t : all_) {
+      auto s = t->stats();
+      std::move(s.peers.begin(), s.peers.end(), std::back_inserter(sum.peers));
+      sum.refused += s.refused;
+      sum.pending += s.pending;
+      sum.pooled_bytes += s.pooled_bytes;
+    }
+    return sum;
+  }
+  void close() override {
+    for (const auto& t : all_) t->close();
+  }
+
+ private:
+  transport* by(std::string_view peer) const {
+    const std::lock_guard guard(lock_);
+    const auto at = up_.find(peer);
+    return at == up_.end() ? nullptr : all_[at->second].get();
+  }
+
+  // The rows have a thread each.
+  callbacks callbacks_of(std::size_t row) {
+    callbacks on;
+    on.log = events_.log;
+    on.on_frame = [this](const std::string& peer, frame&& f) {
+      const std::lock_guard one(turn_);
+      if (events_.on_frame) events_.on_frame(peer, std::move(f));
+    };
+    on.on_peer_up = [this, row](const std::string& peer, std::uint64_t incarnation) {
+      const std::lock_guard one(turn_);
+      {
+        const std::lock_guard guard(lock_);
+        up_[peer] = row;
+      }
+      if (events_.on_peer_up) events_.on_peer_up(peer, incarnation);
+    };
+    on.on_peer_down = [this, row](const std::string& peer, const error& why) {
+      const std::lock_guard one(turn_);
+      {
+        const std::lock_guard guard(lock_);
+        if (const auto at = up_.find(peer); at != up_.end() && at->second == row) up_.erase(at);
+      }
+      if (events_.on_peer_down) events_.on_peer_down(peer, why);
+    };
+    return on;
+  }
+
+  const std::vector<transport_row> rows_;
+  const callbacks events_;
+  std::mutex turn_;  // of callbacks
+  mutable std::mutex lock_;
+  std::map<std::string, std::size_t, std::less<>> up_;  // by peer: the row that has it
+  std::vector<std::unique_ptr<transport>> all_;         // last: they die first, and no callback comes after
+};
+
+}  // namespace
+
+transport_row tcp_row() {
+  return {"tcp", "TCP with mutual TLS 1.3, to any node",
+          [](const tcp_options& o, callbacks on) { return make_tcp_transport(o, std::move(on)); },
+          [](const std::string&, const address&) { return true; }};
+}
+
+transport_row local_row(std::shared_ptr<local_hub> hub) {
+  return {"local", "one copy, to nodes of this process",
+          [hub](const tcp_options& o, callbacks on) { return make_local_transport(o, hub, std::move(on)); },
+          [hub](const std::string&, const address& where) { return reaches(*hub, where); }};
+}
+
+std::vector<transport_row> stock_transports() { return {tcp_row()}; }
+
+expected<std::unique_ptr<transport>> make_transports(std::vector<transport_row> rows, const tcp_options& options,
+                                                     callbacks events) {
+  if (rows.empty()) return error{"bad_option", "[net] a node has no transport"};
+  if (rows.size() == 1) return rows[0].make(options, std::move(events));
+  auto all = std::make_unique<transport_set>(std::move(rows), std::move(events));
+  if (auto made = all->make(options); !made) return made.error();
+  return std::unique_ptr<transport>(std::move(all));
+}
+
+}  // namespace troupe::net
