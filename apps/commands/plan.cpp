@@ -45,7 +45,7 @@ std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return
 
 // To whom a reducer sends its sums; no_role: it is the root, and talks to the shards.
 role_id parent_of(const prepared_job& j, const role_plan& r) {
-  return r.worker == 0 ? no_role : j.plan.reducers[tree_parent(r.worker, j.plan.arity)];
+  return (void)j, r.above;
 }
 
 // How far a stage's weights may lag behind its packets (graph/warm_up.hpp), and how many versions of them it holds for that.
@@ -95,7 +95,10 @@ json placement(const prepared_job& j) {
 
 // Who talks to server group `g`, in words.
 std::string workers_text(const prepared_job& j, std::uint32_t g) {
-  if (!j.plan.reducers.empty()) return j.plan[j.plan.reducers[0]].name;
+  std::string roots;
+  for (auto r : j.plan.reducers)
+    if (j.plan[r].above == no_role) roots += (roots.empty() ? "" : ", ") + j.plan[r].name;
+  if (!roots.empty()) return roots;
   if (j.plan.server_groups == 1) return "workers";
   const auto& w = j.plan.groups[g];
   const auto first = j.plan[j.plan.workers[w.first]].name;
@@ -186,7 +189,10 @@ std::string topology_text(const prepared_job& j) {
   for (const auto& [key, value] : options_to_text(j.spec.train.sync.values)) s += " " + key + "=" + value;
   s += ": " + count_text(p.groups.size(), "worker group") + " of " + std::to_string(p.groups[0].count) + ", " +
        count_text(p.server_groups, "server group") + " of " + std::to_string(p.servers_per_group);
-  if (!p.reducers.empty()) s += ", a tree of reducers of arity " + std::to_string(p.arity);
+  if (p.through_reducers()) {
+    s += ", reducer " + j.spec.train.reducer;
+    for (const auto& [key, value] : options_to_text(j.spec.train.reducer_values)) s += " " + key + "=" + value;
+  }
   return s + "\n";
 }
 

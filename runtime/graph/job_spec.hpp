@@ -96,7 +96,7 @@ struct train_spec {
   choice sync{"bsp", {}, {}};
   std::optional<choice> when;  // sync.when: when to exchange, for the modes that leave it open
   std::string reducer = "server";
-  std::int64_t arity = 2;  // of reducer "tree"
+  options reducer_values;  // its own options (arity, ...)
   std::string compress = "none";
   finish_spec finish;
   bool deterministic = true;

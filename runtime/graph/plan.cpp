@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/graph/plan_draft.hpp"
+#include "runtime/graph/reducer_row.hpp"
 #include "runtime/graph/stage_groups.hpp"
 
 namespace troupe {
@@ -27,7 +28,10 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   add_data_server(draft);
   add_readers(draft, options.readers);
   cut_parameters(draft);
-  if (draft.job.train.reducer == "tree") add_reducers(draft);
+  if (options.lay_out_reducers) {
+    reducer_layout layout(draft.plan);
+    options.lay_out_reducers(layout);
+  }
   if (options.tester) add_tester(draft);
 }
 
@@ -47,7 +51,7 @@ void assign(plan_draft& draft) {
 
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options) {
-  plan_draft draft{job, graph, nodes};
+  plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers)};
   auto& plan = draft.plan;
   auto& errors = draft.errors;
   for (const auto& n : nodes) plan.nodes.push_back({n.name, n.devices});
@@ -81,16 +85,36 @@ const char* name_of(role_kind k) {
   return "?";
 }
 
-std::uint32_t tree_parent(std::uint32_t rank, std::uint32_t arity) {
-  for (std::uint64_t unit = 1; unit <= rank; unit *= arity)
-    if (const auto digit = rank / unit % arity; digit != 0) return rank - static_cast<std::uint32_t>(digit * unit);
-  return 0;
+std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_group& g) const {
+  std::vector<role_id> list;
+  for (auto w : b.takers) list.push_back(workers[w]);
+  if (!list.empty()) return list;
+  for (auto w = g.first; w < g.first + g.count; ++w)
+    if (push_via.empty() || push_via[w] == no_role) list.push_back(workers[w]);
+  for (auto r : reducers)
+    if ((*this)[r].above == no_role && (*this)[r].worker >= g.first && (*this)[r].worker < g.first + g.count) list.push_back(r);
+  return list;
 }
 
-std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t workers) {
-  std::uint64_t unit = 1;
-  while (unit < workers && rank % (unit * arity) == 0) unit *= arity;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(unit, workers - rank));
+std::vector<role_id> job_plan::below(role_id reducer) const {
+  std::vector<role_id> list;
+  for (std::uint32_t w = 0; w < push_via.size(); ++w)
+    if (push_via[w] == reducer) list.push_back(workers[w]);
+  for (auto r : reducers)
+    if ((*this)[r].above == reducer) list.push_back(r);
+  return list;
+}
+
+packet_range job_plan::covered(role_id reducer) const {
+  packet_range all;
+  for (auto r : below(reducer)) {
+    const auto part = (*this)[r].kind == role_kind::reducer ? covered(r) : range_of((*this)[r].worker);
+    if (part.count == 0) continue;
+    const auto end = std::max(all.count == 0 ? 0 : all.first + all.count, part.first + part.count);
+    all.first = all.count == 0 ? part.first : std::min(all.first, part.first);
+    all.count = end - all.first;
+  }
+  return all;
 }
 
 }  // namespace troupe

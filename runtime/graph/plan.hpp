@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -64,6 +65,7 @@ struct role_plan {
   std::uint32_t worker = 0;                              // which worker it belongs to (loader, stage, worker, reducer)
   std::uint32_t index = 0;                               // which shard of its server group
   std::uint32_t group = 0;                               // which server group (shard)
+  role_id above = no_role;                               // reducer: who takes its sums; none: the shards
   bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
   std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
@@ -92,8 +94,8 @@ struct job_plan {
   bool placed = false;                       // some layers are not beside every worker
   // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
-  std::vector<role_id> reducers;  // tree: one beside every worker; empty: workers talk to the shards
-  std::uint32_t arity = 2;        // of the tree of reducers
+  std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (graph/reducer_row.hpp)
+  std::vector<role_id> push_via;  // by worker: the reducer that takes its sums; empty, or no_role: the shards
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
@@ -120,6 +122,18 @@ struct job_plan {
   std::uint32_t versions_needed() const { return window() + 2 * warm_up + 2; }
   // Packets that one loader may have under way at its first stage.
   std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
+
+  // Routes of sums and weights. Where a worker's sums of a block go; where a reducer's do; and whom a shard hands a block's weights to.
+  role_id push_to(std::uint32_t worker, const param_block& b) const {
+    return push_via.empty() || push_via[worker] == no_role ? shard_of(b, group_of(worker).server_group) : push_via[worker];
+  }
+  role_id above(role_id reducer, const param_block& b) const {
+    return (*this)[reducer].above == no_role ? b.shard : (*this)[reducer].above;
+  }
+  std::vector<role_id> weights_to(const param_block& b, const worker_group& g) const;
+  bool through_reducers() const { return !reducers.empty(); }
+  std::vector<role_id> below(role_id reducer) const;  // reducers and workers whose sums it takes, in the order of their packets
+  packet_range covered(role_id reducer) const;        // packets at and below it
 
   // Every server group has all blocks, cut alike.
   role_id shard_of(const param_block& b, std::uint32_t server_group) const {
@@ -153,15 +167,10 @@ struct plan_options {
   bool tester = false;
   std::uint32_t readers = 1;  // packets that a loader or data server reads at once
   std::uint32_t rule_states = 1;
+  std::function<void(class reducer_layout&)> lay_out_reducers = {};  // of the job's reducer; none: it adds nothing
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});
-
-// The tree of reducers over `workers` ranks: the parent of a rank is the rank with its lowest digit (base `arity`) that is not 0
-// cleared; 0 is the root. The ranks below one rank follow it without a gap, so its sum covers a contiguous range of packets.
-std::uint32_t tree_parent(std::uint32_t rank, std::uint32_t arity);
-// Ranks [rank, rank + tree_reach) are at and below `rank`.
-std::uint32_t tree_reach(std::uint32_t rank, std::uint32_t arity, std::uint32_t workers);
 
 // The maximal aligned blocks of the fixed binary tree over `packets` packets that make up `r`, in packet order: what a worker with
 // these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.

@@ -21,27 +21,25 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
   if (from != to && bytes > 0) links[{from, to}] += bytes;
 }
 
-// Along the tree of reducers: the sum of a rank's subtree goes to its parent, weights come the same way back, and only the root talks
-// to the shards.
-void add_tree(const job_plan& p, dtype t, node_links& links) {
-  const auto all = static_cast<std::uint32_t>(p.workers.size());
-  for (std::uint32_t rank = 0; rank < all; ++rank) {
-    const auto here = p[p.reducers[rank]].node;
-    packet_range covered = p.ranges[rank];
-    for (std::uint32_t below = rank + 1; below < rank + tree_reach(rank, p.arity, all); ++below)
-      covered.count += p.ranges[below].count;
-    const auto sums = static_cast<double>(tree_cover(covered, p.packets).size());
+// Through reducers: the sum of what is below one goes to who is above it, and weights come the same way back.
+void add_reduced(const job_plan& p, dtype t, node_links& links) {
+  const auto add_way = [&](role_id from, packet_range covered, const param_block& b, role_id to) {
+    const auto here = p[from].node, there = p[to].node;
+    add(links, here, there, bytes_of(b.count, t) * static_cast<double>(tree_cover(covered, p.packets).size()));
+    add(links, there, here, bytes_of(b.count, t));
+  };
+  for (auto r : p.reducers)
     for (const auto& b : p.blocks) {
-      const auto there = rank == 0 ? p[b.shard].node : p[p.reducers[tree_parent(rank, p.arity)]].node;
-      add(links, here, there, bytes_of(b.count, t) * sums);
-      add(links, there, here, bytes_of(b.count, t));
+      add_way(r, p.covered(r), b, p.above(r, b));
+      for (auto from : p.below(r))
+        if (p[from].kind == role_kind::worker) add_way(from, p.range_of(p[from].worker), b, r);
     }
-  }
 }
 
 // Sums (of running statistics too) go up once per tree block, weights come back once.
 void add_exchange(const job_plan& p, dtype t, node_links& links) {
   for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
+    if (!p.push_via.empty() && p.push_via[w] != no_role) continue;
     const auto here = p[p.workers[w]].node;
     const auto range = p.range_of(w);
     const auto sums = static_cast<double>(tree_cover(range, p.packets).size());
@@ -101,10 +99,8 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   plan_costs c;
   const auto t = job.type();
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
-  if (p.reducers.empty())
-    add_exchange(p, job.parameter_type(), c.links);
-  else
-    add_tree(p, job.parameter_type(), c.links);
+  add_exchange(p, job.parameter_type(), c.links);
+  add_reduced(p, job.parameter_type(), c.links);
   add_edges(p, g, t, c.links);
   add_examples(p, g, job, c.links);
   for (const auto& [way, bytes] : c.links) {

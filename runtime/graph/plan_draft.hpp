@@ -15,6 +15,7 @@ struct plan_draft {
   const job_spec& job;
   const model_graph& graph;
   const std::vector<node_spec>& nodes;
+  bool lays_out = false;  // the job's reducer puts roles between workers and shards
   job_plan plan{};
   diagnostics errors{};
   std::uint64_t workers = 1, shards = 1;                // data-parallel workers; shards of a server group
@@ -50,7 +51,6 @@ role_id shard_beside(plan_draft& draft, std::uint32_t node);
 bool has_data_server(const job_spec& job);
 void add_data_server(plan_draft& draft);
 void add_readers(plan_draft& draft, std::uint32_t n);
-void add_reducers(plan_draft& draft);
 
 // Edges (plan_edges.cpp).
 void add_all_edges(plan_draft& draft);

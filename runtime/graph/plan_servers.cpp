@@ -23,13 +23,6 @@ void add_groups(plan_draft& draft) {
   plan.servers_per_group = static_cast<std::uint32_t>(t.servers_per_group);
 }
 
-void add_reducers(plan_draft& draft) {
-  auto& plan = draft.plan;
-  plan.arity = static_cast<std::uint32_t>(draft.job.train.arity);
-  for (auto w : plan.workers)
-    plan.reducers.push_back(draft.add_role(role_kind::reducer, plan[w].name + "/reducer", plan[w].node, plan[w].worker).id);
-}
-
 // Separate servers go to nodes without a worker as long as there are any.
 void add_shards(plan_draft& draft) {
   auto& plan = draft.plan;

@@ -14,7 +14,7 @@
 #include "runtime/pipeline/lost_role.hpp"
 #include "runtime/pipeline/stage.hpp"
 #include "runtime/pipeline/tester.hpp"
-#include "runtime/reduce/reducer.hpp"
+#include "runtime/reduce/sum_reducer.hpp"
 #include "runtime/sync/mode_host.hpp"
 
 namespace troupe {
@@ -130,7 +130,9 @@ std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t inc
 }
 
 std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  return std::make_unique<tree_reducer>(reducer_config{j->id, r, j->plan[r].worker, plan_of(j), j->first_step, incarnation});
+  reducer_config c{j->id, r, plan_of(j), j->first_step, incarnation};
+  const auto& row = *j->all->reducers.find(j->spec.train.reducer);
+  return row.make ? row.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
 }
 
 // What goes down with this role and cannot be had from anybody else; empty: it comes back.

@@ -11,6 +11,7 @@ tables stock_tables() {
   add_stock_samplers(t.samplers);
   add_stock_eval_samplers(t.eval_samplers);
   add_stock_modes(t.modes);
+  add_stock_reducers(t.reducers);
   add_stock_conditions(t.conditions);
   add_stock_finishes(t.finishes);
   return t;

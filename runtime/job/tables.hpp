@@ -8,6 +8,7 @@
 #include "runtime/data/source.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/stage_factory.hpp"
+#include "runtime/reduce/stock.hpp"
 #include "runtime/sync/condition.hpp"
 #include "runtime/sync/mode.hpp"
 
@@ -21,6 +22,7 @@ struct tables {
   sampler_registry samplers;
   eval_sampler_registry eval_samplers;
   mode_registry modes;
+  reducer_registry reducers;
   condition_registry conditions;  // when a worker exchanges
   finish_registry finishes;       // when a job ends
   stage_registry stages;          // actor-based layers: layer types whose stage has a will of its own

@@ -408,7 +408,7 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
     why = "layers are being moved";
   else if (want_mode_ || switching_)
     why = "a switch to mode '" + (want_mode_ ? want_mode_->name : config_.mode.name) + "' is under way";
-  else if (!config_.plan->reducers.empty())
+  else if (config_.plan->through_reducers())
     why = "with reducer = \"tree\" the mode is fixed: no other takes it";
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";

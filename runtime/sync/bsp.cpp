@@ -10,7 +10,7 @@
 //
 // Messages a step, per worker and parameter block: one push per maximal aligned block of the worker's range (one, when packets and
 // workers are powers of two), one weights. Bytes: the block up per push, the block down. With reducer = "tree" the same, along the
-// edges of the tree of reducers (runtime/reduce/reducer.hpp).
+// edges of the tree of reducers (runtime/reduce/sum_reducer.hpp).
 //
 // Invariants:
 //   * a gradient is applied exactly once: a push with step < version, or for a tree node that is there already, is ignored;

@@ -308,13 +308,8 @@ void clocked_shard::on_updated(shard_block& b, effects& out) {
   ++clock.groups[g].applied;
   if (policy_.pull) {
     answer_waiting(b, out);
-  } else if (!config_.plan->reducers.empty()) {
-    give_to(config_.plan->reducers[0], b, g, 0, out);
-  } else if (!b.plan->takers.empty()) {
-    for (auto w : b.plan->takers) give_to(config_.plan->workers[w], b, g, 0, out);
   } else {
-    for (auto w = group_at(g).first; w < group_at(g).first + group_at(g).count; ++w)
-      give_to(config_.plan->workers[w], b, g, 0, out);
+    for (auto r : config_.plan->weights_to(*b.plan, group_at(g))) give_to(r, b, g, 0, out);
   }
   if (!apply_next(b, out)) on_idle(b, out);
 }

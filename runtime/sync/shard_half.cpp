@@ -47,8 +47,8 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                          for (const auto& g : p.groups)
                            for (auto w = g.first; g.server_group == group() && w < g.first + g.count; ++w)
                              for (const auto& b : blocks_.list())
-                               if (b.plan->takers.empty() && (p.reducers.empty() || w == 0))
-                                 first_to(p.reducers.empty() ? p.workers[w] : p.reducers[0], b);
+                               for (auto r : b.plan->takers.empty() ? p.weights_to(*b.plan, {w, 1, {}, 0}) : std::vector<role_id>{})
+                                 first_to(r, b);
                          for (const auto& b : blocks_.list())
                            for (auto w : b.plan->takers) first_to(p.workers[w], b);
                          for (const auto& waiting : std::exchange(early_, {})) on(waiting, {}, more);

@@ -19,7 +19,7 @@ sync_mode gossip_mode();
 void one_group(const job_plan& p, const char* mode);
 // All workers, however grouped, share one server group.
 void one_centre(const job_plan& p, const char* mode);
-// Refuses exchange.reducer = "tree" for this mode: the tree of reducers carries one gradient a step to one place.
+// Refuses reducers between workers and shards for this mode: they carry one gradient a step to one place, and know of no eras.
 void no_tree(const job_plan& p, const char* mode);
 
 }  // namespace troupe

@@ -39,8 +39,8 @@ void one_centre(const job_plan& p, const char* mode) {
 }
 
 void no_tree(const job_plan& p, const char* mode) {
-  if (!p.reducers.empty())
-    throw option_error("exchange.reducer", std::string(mode) + " does not go through a tree of reducers: reducer = \"server\"");
+  if (p.through_reducers())
+    throw option_error("exchange.reducer", std::string(mode) + " does not go through reducers: reducer = \"server\"");
 }
 
 }  // namespace troupe

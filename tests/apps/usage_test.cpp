@@ -229,7 +229,7 @@ TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
   const auto tree = troupe({"plan", job, "--set", "topology.workers_per_group=2", "--set", "train.exchange={reducer=\"tree\"}"});
   EXPECT_EQ(tree.code, 0) << tree.err;
   EXPECT_NE(tree.out.find("sums for worker0/reducer"), std::string::npos) << tree.out;
-  EXPECT_NE(tree.out.find("a tree of reducers of arity 2"), std::string::npos) << tree.out;
+  EXPECT_NE(tree.out.find("reducer tree arity=2"), std::string::npos) << tree.out;
 }
 
 TEST_F(usage, a_mode_page_says_how_it_runs) {

@@ -210,7 +210,7 @@ const row rows[] = {
      "portion must be a power of two"},
     {"sync_freq of 0", 27, "sync = { mode = \"group_sync\", sync_freq = 0 }", "27:31", "'sync_freq' must be at least 1"},
     {"a tree for ssp", 27, "sync = { mode = \"ssp\" }\nexchange = { reducer = \"tree\" }", "28:14",
-     "ssp does not go through a tree of reducers"},
+     "ssp does not go through reducers"},
     {"two groups in step", 39, "workers_per_group = 1\nworker_groups = 2", "40:1",
      "bsp keeps all workers in step: worker_groups must be 1, it is 2"},
     {"server groups for some", 39, "workers_per_group = 1\nworker_groups = 4\nserver_groups = 2", "41:1",

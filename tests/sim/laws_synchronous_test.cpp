@@ -89,7 +89,7 @@ class restart_counter final : public checker {
   void watch(const seen_event& s, const prepared_job& j) override {
     if (!std::holds_alternative<start>(s.in.body) || !is(j.plan, s.self, role_kind::reducer)) return;
     const auto rank = j.plan[s.self].worker;
-    const bool leaf = tree_reach(rank, j.plan.arity, static_cast<std::uint32_t>(j.plan.workers.size())) == 1;
+    const bool leaf = j.plan.below(j.plan.reducers[rank]).size() == 1;
     ++(rank == 0 ? roots : leaf ? leaves : inner);
   }
 };

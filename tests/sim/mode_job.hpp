@@ -252,7 +252,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.train.schedule = {s.schedule, options_from_text(s.schedule_options, t.schedules.find(s.schedule)->specs), {}};
   j.train.sync = {s.mode, options_from_text(s.options, t.modes.find(s.mode)->specs), {}};
   j.train.reducer = s.reducer;
-  j.train.arity = s.arity;
+  if (s.reducer == "tree") j.train.reducer_values.values["arity"] = std::int64_t{s.arity};
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);
   j.eval.every = s.eval_every;
   j.pipeline.packets = s.all_packets();

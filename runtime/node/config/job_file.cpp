@@ -273,10 +273,12 @@ class job_reader {
   }
 
   void read_exchange(table_reader& r) {
-    r.word("reducer", job_.train.reducer, {"server", "tree", "auto"}, {"ring", "sharded", "nccl"});
-    r.integer("arity", job_.train.arity, 2, 64);
+    auto names = all_.reducers.names();
+    names.emplace_back("auto");
+    r.word("reducer", job_.train.reducer, names, {"ring", "sharded", "nccl"});
     if (job_.train.reducer == "auto") job_.train.reducer = "server";
     r.word("compress", job_.train.compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
+    if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);
     r.finish();
   }
 

@@ -1,16 +1,17 @@
-// One node of the tree of reducers (docs/protocols.md, "Reducers"; FireCaffe, Iandola et al. 2016, section 4.2). One reducer beside every
-// worker. Sums go up, each in the fixed tree over packets; weights come down from the root, which alone talks to the shards.
+// The stock reducer: it sums what workers and reducers below it push, each sum in the fixed tree over packets, and passes the sums to who
+// is above it (reducers, or the shards) and the weights that come back to all below. Which reducers there are and who is above whom is
+// drawn by the job's row (graph/reducer_row.hpp): a binomial tree (tree.cpp; FireCaffe, Iandola et al. 2016, section 4.2), or any other.
 //
-// Messages in:  push (the worker beside us, reducers below), weights (the reducer above; the root: shards), fetch{join} (a reducer
-//               above or below that has been restarted), start
-// Messages out: push (the reducer above; the root: shards), weights (reducers below, the worker beside us), fetch{join}
+// Messages in:  push (workers and reducers below), weights (who is above), fetch{join} (a reducer above or below that has been
+//               restarted), start
+// Messages out: push (who is above), weights (reducers and workers below), fetch{join}
 // Messages a step, per parameter block: one push up and one weights down every edge (more pushes where the packets at and below a
-// reducer are not one node of the tree over packets). Bytes: the block, up and down, on each edge; depth log_arity(workers).
+// reducer are not one node of the tree over packets). Bytes: the block, up and down, on each edge.
 //
 // Invariants: a sum covers a contiguous range of packets, in the brackets of the fixed tree: the weights are those of `server`, bit
 // for bit; a push for a step that has left is a duplicate and ignored; weights go down once a version.
 //
-// After a restart (of the whole node: the worker beside us too) the sums that were here are gone, and so may be what was under way
+// After a restart (of the whole node: the workers there too) the sums that were here are gone, and so may be what was under way
 // from and to us. We ask below: reducers send again every sum that no weights have answered; the worker beside us makes the steps
 // again that its shards still want. We ask above for the weights it passed last; they end whatever is open for older steps. What
 // goes up a second time has the same bits (the same packets in the same brackets), and is a duplicate wherever it had come.
@@ -22,25 +23,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/graph/plan.hpp"
+#include "runtime/graph/reducer_row.hpp"
 #include "runtime/reduce/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
 
-struct reducer_config {
-  std::uint32_t job = 0;
-  role_id self = no_role;
-  std::uint32_t rank = 0;
-  std::shared_ptr<const job_plan> plan;
-  std::uint64_t first_step = 0;
-  std::uint32_t incarnation = 0;  // > 0: this node has been restarted
-};
-
-class tree_reducer final : public role {
+class sum_reducer final : public role {
  public:
-  explicit tree_reducer(reducer_config c);
+  explicit sum_reducer(reducer_config c);
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
 
@@ -71,12 +63,12 @@ class tree_reducer final : public role {
   void sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out);
   void send_up(std::uint32_t block, const sent_sum& s, effects& out) const;
   void pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value, effects& out) const;
-  role_id above(std::uint32_t block) const;
   header to(role_id r) const;
+  bool reduces(role_id r) const { return (*config_.plan)[r].kind == role_kind::reducer; }
 
   reducer_config config_;
   std::vector<tree_node> cover_;  // of the packets at and below us
-  std::vector<role_id> below_;    // reducers whose parent we are, in rank order
+  std::vector<role_id> below_;    // workers and reducers whose sums we take
   std::vector<block_state> blocks_;
   struct waiting {
     std::uint32_t block;

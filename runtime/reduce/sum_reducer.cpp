@@ -1,25 +1,20 @@
-#include "runtime/reduce/reducer.hpp"
+#include "runtime/reduce/sum_reducer.hpp"
 
 #include <algorithm>
 
 namespace troupe {
 
-tree_reducer::tree_reducer(reducer_config c) : config_(std::move(c)) {
+sum_reducer::sum_reducer(reducer_config c) : config_(std::move(c)) {
   const auto& p = *config_.plan;
-  const auto all = static_cast<std::uint32_t>(p.workers.size());
-  const auto end = config_.rank + tree_reach(config_.rank, p.arity, all);
-  packet_range covered = p.ranges[config_.rank];
-  for (auto r = config_.rank + 1; r < end; ++r) {
-    covered.count += p.ranges[r].count;
-    if (tree_parent(r, p.arity) == config_.rank) below_.push_back(p.reducers[r]);
-  }
+  below_ = p.below(config_.self);
+  const auto covered = p.covered(config_.self);
   cover_ = cover(covered.first, covered.count, p.packets);
   blocks_.resize(p.blocks.size());
   keeps_ = p.nodes.size() > 1;
   for (auto& b : blocks_) b.done = config_.first_step;
 }
 
-header tree_reducer::to(role_id r) const {
+header sum_reducer::to(role_id r) const {
   header h;
   h.job = config_.job;
   h.src = config_.self;
@@ -27,7 +22,7 @@ header tree_reducer::to(role_id r) const {
   return h;
 }
 
-void tree_reducer::on(const envelope& e, time_point, effects& out) {
+void sum_reducer::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const push& p) { take_push(e.h, p, out); },
                  [&](const weights& w) { take_weights(e.h, w, out); },
@@ -46,7 +41,7 @@ void tree_reducer::on(const envelope& e, time_point, effects& out) {
              e.body);
 }
 
-void tree_reducer::take_push(const header& h, const push& p, effects& out) {
+void sum_reducer::take_push(const header& h, const push& p, effects& out) {
   if (p.block >= blocks_.size() || !well_formed({p.first, p.span}, config_.plan->packets)) return void(++dropped_);
   auto& b = blocks_[p.block];
   if (h.step < b.done) return void(++dropped_);
@@ -70,12 +65,7 @@ void tree_reducer::take_push(const header& h, const push& p, effects& out) {
   out.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, tokens_);
 }
 
-role_id tree_reducer::above(std::uint32_t block) const {
-  const auto& p = *config_.plan;
-  return config_.rank == 0 ? p.blocks[block].shard : p.reducers[tree_parent(config_.rank, p.arity)];
-}
-
-void tree_reducer::sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
+void sum_reducer::sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
   auto& b = blocks_[block];
   if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
   const sent_sum s{step, node, sum};
@@ -83,13 +73,13 @@ void tree_reducer::sum_done(std::uint32_t block, std::uint64_t step, tree_node n
   if (keeps_) b.unanswered.push_back(s);
 }
 
-void tree_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
-  auto h = to(above(block));
+void sum_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
+  auto h = to(config_.plan->above(config_.self, config_.plan->blocks[block]));
   h.step = s.step;
   out.send({h, push{block, s.node.first, s.node.span, s.sum}});
 }
 
-void tree_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
+void sum_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
                         effects& out) const {
   auto h = to(r);
   h.version = version;
@@ -97,9 +87,9 @@ void tree_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, s
   out.send({h, weights{block, value}});
 }
 
-// Weights go down to the reducer with the deepest subtree first, which is the last of `below_`. flag_join says that these weights
+// Weights go down to the last of `below_` first: in a binomial tree that is the reducer with the deepest subtree. flag_join says that these weights
 // answer our own question after a restart; it is taken off before they are passed on, since nobody below has asked.
-void tree_reducer::take_weights(const header& h, const weights& w, effects& out) {
+void sum_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size()) return void(++dropped_);
   auto& b = blocks_[w.block];
   if (b.any && h.version <= b.down) return void(++dropped_);
@@ -111,33 +101,33 @@ void tree_reducer::take_weights(const header& h, const weights& w, effects& out)
   if (keeps_) b.value = w.value;
   const auto flags = static_cast<std::uint16_t>(h.flags & ~flag_join);
   for (auto r = below_.rbegin(); r != below_.rend(); ++r) pass(*r, w.block, h.version, flags, w.value, out);
-  pass(config_.plan->workers[config_.rank], w.block, h.version, flags, w.value, out);
 }
 
 // --- restarts
 
-void tree_reducer::ask_neighbours(effects& out) const {
+void sum_reducer::ask_neighbours(effects& out) const {
   for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
-    out.send({to(above(block)), fetch{block, true}});
-    for (auto r : below_) out.send({to(r), fetch{block, true}});
+    out.send({to(config_.plan->above(config_.self, config_.plan->blocks[block])), fetch{block, true}});
+    for (auto r : below_)
+      if (reduces(r)) out.send({to(r), fetch{block, true}});
   }
 }
 
 // A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the weights that went down last (where
 // none have come yet, it gets the first ones with everybody else), the one above every sum that no weights have answered.
-void tree_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
+void sum_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
   if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
   const auto& b = blocks_[f.block];
-  if (std::find(below_.begin(), below_.end(), h.src) != below_.end()) {
+  if (std::find(below_.begin(), below_.end(), h.src) != below_.end() && reduces(h.src)) {
     if (b.any) pass(h.src, f.block, b.down, 0, b.value, out);
-  } else if (h.src == above(f.block)) {
+  } else if (h.src == config_.plan->above(config_.self, config_.plan->blocks[f.block])) {
     for (const auto& s : b.unanswered) send_up(f.block, s, out);
   } else {
     ++dropped_;
   }
 }
 
-role_status tree_reducer::status() const {
+role_status sum_reducer::status() const {
   role_status s;
   for (const auto& b : blocks_) {
     s.step = std::max(s.step, b.done);
