@@ -186,7 +186,7 @@ void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   gathered* g = nullptr;
   if (train) {
-    if (e.h.step < completed_ || e.h.packet >= config_.plan->packets) return;
+    if (e.h.step < completed_ || e.h.packet >= config_.plan->packets || written_) return;
     // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
     if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
@@ -344,7 +344,10 @@ void coordinator::take_command(const command& c, effects& out) {
     hold();
   } else if (c.name == "resume") {
     want_pause_ = false;
-    if (paused_) out.event({"resumed", completed_, {}, {}});
+    if (paused_) {
+      out.event({"resumed", completed_, {}, {}});
+      settled_at_.reset();
+    }
     paused_ = false;
     last_step_at_ = now_;
     hold_.reset();
@@ -356,7 +359,7 @@ void coordinator::take_command(const command& c, effects& out) {
     want_checkpoint_ = true;
     hold();
   } else if (c.name == "eval") {
-    want_eval_ = config_.eval_packets > 0;
+    want_eval_ = can_evaluate();
     if (config_.mode.lockstep) hold();
   } else if (c.name == "mode") {
     take_mode_command(c.key, c.options, out);
@@ -468,14 +471,19 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
 void coordinator::advance(effects& out) {
   if (!ended_) deal_again(out);
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
-    if (round_ && config_.mode.lockstep) return;
-    if (!config_.mode.lockstep && !round_ && config_.eval_packets > 0 && config_.eval_every > 0 &&
+    if (round_ && (config_.mode.lockstep || written_)) return;
+    if (written_) return write(out);
+    const bool any_done =
+        config_.any_worker_ends && config_.last_step > 0 && *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
+    const bool last_round_comes = (any_done || ends_here()) && !stopped_by_person_;
+    if (!config_.mode.lockstep && !round_ && can_evaluate() && config_.eval_every > 0 && !last_round_comes &&
         progress() / config_.eval_every > evaluated_ / config_.eval_every)
       want_eval_ = true;
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
-    const bool any_done =
-        config_.any_worker_ends && config_.last_step > 0 && *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
-    if (any_done && !config_.mode.lockstep) return begin_collect(true, out);
+    if (any_done && !config_.mode.lockstep) {
+      if (round_) return;
+      return begin_collect(true, out);
+    }
     const auto boundary = next_boundary();
     if (completed_ < boundary) return grant_steps(boundary, out);
     // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
@@ -484,13 +492,18 @@ void coordinator::advance(effects& out) {
   }
 }
 
+bool coordinator::ends_here() const {
+  return (config_.last_step > 0 && completed_ >= config_.last_step) || (want_stop_ && completed_ >= next_boundary());
+}
+
 // True: done with this boundary, go on.
 bool coordinator::at_boundary(effects& out) {
   const bool last = (config_.last_step > 0 && completed_ >= config_.last_step) || want_stop_;
   const bool due = config_.eval_every > 0 && completed_ % config_.eval_every == 0 && completed_ > config_.first_step;
-  const bool fresh = evaluated_ == completed_ && rounds_ > 0;
-  const bool evaluates =
-      config_.eval_packets > 0 && (want_eval_ || (((due && config_.mode.lockstep) || (last && !stopped_by_person_)) && !fresh));
+  const bool done =
+      evaluated_ == completed_ && rounds_ > 0;  // which is enough on the way, but not for the weights that are written
+  const bool evaluates = can_evaluate() && (want_eval_ || (due && config_.mode.lockstep && !done) ||
+                                            (last && !stopped_by_person_ && judged_ != completed_));
   const bool settled = settled_at_ && *settled_at_ == completed_;
   if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled)
     return begin_settle(out), false;

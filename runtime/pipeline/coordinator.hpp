@@ -126,6 +126,8 @@ class coordinator final : public role {
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
   void advance(effects& out);
   bool at_boundary(effects& out);
+  bool ends_here() const;
+  bool can_evaluate() const { return config_.eval_packets > 0 && (config_.mode.lockstep || config_.plan->tester != no_role); }
   void grant_steps(std::uint64_t boundary, effects& out);
   std::uint64_t next_boundary() const;
   // Steps made: in lockstep those that are complete, else the mean over the workers.
@@ -139,6 +141,8 @@ class coordinator final : public role {
 
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
   void begin_round(effects& out);
+  void begin_round_of_written(effects& out);
+  void send_written(effects& out) const;
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
   void tester_is_back(std::uint32_t incarnation, effects& out);
@@ -149,6 +153,7 @@ class coordinator final : public role {
   header adoption(role_id r) const;
   void switched(effects& out);
   void begin_collect(bool final, effects& out);
+  void write(effects& out);
   void take_state(const envelope& e, effects& out);
   void name_pieces(collecting& c) const;
   void join_pieces(collecting& c, device& d) const;
@@ -193,6 +198,9 @@ class coordinator final : public role {
   std::vector<set_value> settings_;
   time_point begun_{}, last_step_at_{}, now_{};
   double accuracy_ = -1;
+  // The step whose settled weights accuracy_ is of; none: weights have changed since then, or changed while they were evaluated.
+  std::optional<std::uint64_t> judged_, judging_;  // of the last round, and of the one under way
+  std::optional<collecting> written_;              // the last collection, kept until it has been evaluated
 };
 
 }  // namespace troupe

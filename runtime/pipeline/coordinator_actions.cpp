@@ -37,10 +37,25 @@ void coordinator::begin_round(effects& out) {
   ++rounds_;
   evaluated_ = progress();
   want_eval_ = false;
-  const auto& plan = *config_.plan;
-  if (!config_.mode.lockstep && plan.tester == no_role) return;  // actor-based layers: nobody to ask
+  const bool at_rest = config_.mode.lockstep || settled_at_ == completed_;
+  judging_ = at_rest ? std::optional(completed_) : std::nullopt;
   round_ = expect(config_.eval_packets, false);
   send_round(out);
+}
+
+// Where the first worker to make its steps ends the job, the others are still on their way when the weights are collected: what is
+// evaluated is what will be written, and it is the coordinator that has it.
+void coordinator::begin_round_of_written(effects& out) {
+  ++rounds_;
+  evaluated_ = progress();
+  judging_ = completed_;
+  round_ = expect(config_.eval_packets, false);
+  send_round(out);
+}
+
+void coordinator::send_written(effects& out) const {
+  for (const auto& b : config_.plan->blocks)
+    out.send({to(config_.plan->tester), state{rounds_, b.id, written_->blocks[b.id]->value, {}}});
 }
 
 void coordinator::send_round(effects& out) const {
@@ -50,6 +65,7 @@ void coordinator::send_round(effects& out) const {
 }
 
 void coordinator::send_round_to(role_id loader, effects& out) const {
+  if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
   h.version = config_.mode.lockstep ? evaluated_ : rounds_;
   if (config_.mode.lockstep) h.clock = lives_[(*config_.plan)[loader].worker];
@@ -81,6 +97,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
       }
     }
   }
+  judged_ = judging_;
   if (have_accuracy) e.values.insert(e.values.begin(), {"accuracy", accuracy_});
   e.values.emplace_back("loss", loss);
   out.event(std::move(e));
@@ -93,6 +110,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
 void coordinator::begin_settle(effects& out) {
   settling_.emplace();
   ++settle_round_;
+  if (!config_.mode.lockstep) judged_.reset();  // workers say what they hold, and the shards' weights change
   for (auto w : config_.plan->workers) send_settle(w, out);
 }
 
@@ -269,7 +287,14 @@ void coordinator::collected(effects& out) {
   }
   last_step_at_ = now_;
   if (!c.final) return;
-  out.store({"weights", completed_, c.weights});
+  const bool settled = config_.mode.lockstep || settled_at_ == completed_;
+  written_ = std::move(c);
+  if (!settled && can_evaluate() && !stopped_by_person_) return begin_round_of_written(out);
+  write(out);
+}
+
+void coordinator::write(effects& out) {
+  out.store({"weights", completed_, std::move(written_->weights)});
   end(out);
 }
 
@@ -356,7 +381,7 @@ void coordinator::end(effects& out) {
   event_effect e{"done", completed_, {}, stopped_by_person_ ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed_));
   e.values.emplace_back("epochs", static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch));
-  if (accuracy_ >= 0) e.values.emplace_back("test_accuracy", accuracy_);
+  if (accuracy_ >= 0 && judged_ == completed_) e.values.emplace_back("test_accuracy", accuracy_);
   e.values.emplace_back("seconds", seconds(now_ - begun_));
   e.values.emplace_back("packets", config_.plan->packets);
   out.event(std::move(e));

@@ -22,7 +22,14 @@ void tester::on(const envelope& e, time_point, effects& out) {
                    for (auto s : config_.plan->shards)
                      if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
                  },
-                 [&](const state& s) { take_state(s, out); },
+                 [&](const state& s) {
+                   // The coordinator's are what is to be evaluated as it is.
+                   if (e.h.src == config_.plan->roles.front().id && s.request > round_) {
+                     round_ = s.request;
+                     blocks_.clear();
+                   }
+                   take_state(s, out);
+                 },
                  [&](const start&) {
                    if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
                  },

@@ -1,0 +1,63 @@
+// What a job says of its weights at the end, compared with an evaluation of the weights that it has written: what `troupe test` would say.
+#pragma once
+
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+
+inline const event_effect* last_of(const run_result& r, const std::string& kind) {
+  const auto e = std::find_if(r.events.rbegin(), r.events.rend(), [&](const event_effect& x) { return x.kind == kind; });
+  return e == r.events.rend() ? nullptr : &*e;
+}
+
+inline std::optional<double> value_in(const event_effect* e, const std::string& name) {
+  if (e)
+    for (const auto& [n, v] : e->values)
+      if (n == name) return v;
+  return std::nullopt;
+}
+
+// The evaluation that a run which begins at its end is all of, as `troupe test` makes it: by one worker with every layer beside it.
+inline run_result run_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
+  auto spec = j.spec;
+  spec.train.sync = {"bsp", {}, {}};
+  spec.train.when.reset();
+  spec.train.reducer = "server";
+  spec.topology = {};
+  spec.pipeline.weights = "drain";
+  for (auto& l : spec.layers)
+    l.place.clear(), l.fraction.clear(), l.partition = layer_spec{}.partition, l.key_at.erase("partition");
+  std::vector<node_spec> nodes(1);
+  nodes[0].name = "n1";
+  auto made = prepare_job(spec, j.all, nodes, j.data);
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    ADD_FAILURE() << bad->front().to_string();
+    return {};
+  }
+  auto again = std::get<std::shared_ptr<prepared_job>>(made);
+  again->initial = r.weights;
+  again->first_step = again->last_step = 1;
+  again->spec.train.finish = {};
+  sim::world_config c;
+  c.dev = dev;
+  return run_in_world(again, c);
+}
+
+// Empty: the accuracy of `done` is that of the written weights, and so is the loss of the last evaluation. Where a job has no test data, or
+// nobody to evaluate, there is nothing to be true.
+inline std::string untrue_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
+  const auto* done = last_of(r, "done");
+  const auto said = value_in(done, "test_accuracy");
+  if (!said) return last_of(r, "eval") ? "an evaluation, but no accuracy at the end" : "";
+  const auto again = run_of_the_written(j, r, dev);
+  const auto is = value_in(last_of(again, "done"), "test_accuracy");
+  if (said != is) return "says accuracy " + std::to_string(*said) + ", the written weights have " + std::to_string(is.value_or(-1));
+  // Features that are added up in another order, or layers computed apart, round otherwise.
+  const auto loss = value_in(last_of(r, "eval"), "loss"), true_loss = value_in(last_of(again, "eval"), "loss");
+  if (!loss || !true_loss || !(std::abs(*loss - *true_loss) <= 1e-5 * std::max(1.0, std::abs(*true_loss))))
+    return "says loss " + std::to_string(loss.value_or(-1)) + ", the written weights have " +
+           std::to_string(true_loss.value_or(-1));
+  return "";
+}
+
+}  // namespace troupe::testing
