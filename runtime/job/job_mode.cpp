@@ -44,6 +44,10 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
     error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
     return std::nullopt;
   }
+  if (j.spec.train.clip.norm > 0 && !m->clips_by_norm) {
+    error = "mode " + name + " cannot clip by the norm over all parameters, and this job does (clip.norm)";
+    return std::nullopt;
+  }
   if (j.plan.rule != weight_rule::drain) {
     error = "with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed";
     return std::nullopt;

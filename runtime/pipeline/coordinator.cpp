@@ -281,8 +281,9 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
         const bool again = h.incarnation > 0 && h.incarnation == std::exchange(lives_[who.worker], h.incarnation);
         joined(who.worker, h.step, again, out);
       }
-      // It joined before the shards took the mode that all take now; what we told it was lost with it.
-      if (switching_ && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
+      // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed
+      // layers without parameters); what we told it was lost with it.
+      if (era_ > 0 && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
       return;
     case ready::what_of::portion:
@@ -295,6 +296,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
   if (config_.keeps) {  // nothing else is lost with it
     if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
+    if (settling_) send_settle(config_.plan->workers[worker], out);
     return;
   }
   if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own

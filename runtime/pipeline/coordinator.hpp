@@ -192,6 +192,7 @@ class coordinator final : public role {
   std::optional<std::set<role_id>> settling_, switching_;  // shards that have settled; workers that have adopted
   std::optional<std::uint64_t> settled_at_;
   std::uint32_t era_ = 0;
+  std::uint64_t switched_at_ = 0;  // the boundary at which this era began
   std::optional<std::set<role_id>> observing_;
   bool observed_ = false;  // at the end
   std::map<std::string, std::vector<std::uint64_t>> histograms_;

@@ -125,6 +125,7 @@ void coordinator::send_settle(role_id worker, effects& out) const {
 void coordinator::begin_switch(effects& out) {
   config_.mode = std::move(*want_mode_);
   want_mode_.reset();
+  switched_at_ = completed_;
   settled_at_.reset();
   switching_.emplace();
   ++era_;
@@ -134,7 +135,7 @@ void coordinator::begin_switch(effects& out) {
 
 header coordinator::adoption(role_id r) const {
   auto h = to(r);
-  h.step = completed_;
+  h.step = switched_at_;
   h.clock = era_;
   return h;
 }
@@ -378,6 +379,11 @@ void coordinator::send_cut(effects& out) {
 
 void coordinator::end(effects& out) {
   ended_ = true;
+  if (want_mode_)
+    out.event({"refused",
+               completed_,
+               {},
+               "the job ends at step " + std::to_string(completed_) + ", before it takes mode '" + want_mode_->name + "'"});
   event_effect e{"done", completed_, {}, stopped_by_person_ ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed_));
   e.values.emplace_back("epochs", static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch));

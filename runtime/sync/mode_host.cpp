@@ -87,6 +87,10 @@ void mode_host::hand_to_half(const envelope& e, time_point now, effects& out) {
     const auto* w = std::get_if<layer_weights>(&s->e.body);
     if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
   }
+  tell_adopted(out);
+}
+
+void mode_host::tell_adopted(effects& out) {
   if (adopting_ == 0 || !std::all_of(given_.begin(), given_.end(), [](bool g) { return g; })) return;
   auto h = header{};
   h.job = config_.job;
@@ -103,21 +107,39 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   const auto era = static_cast<std::uint8_t>(h.clock);
   const auto* next = modes_.find(a.mode);
   const auto ahead = static_cast<std::uint8_t>(era - era_);
-  if (!next || (joining_ ? ahead == 0 || ahead >= 128 : ahead != 1)) return void(++late_);
+  if (!next || ahead == 0 || ahead >= 128) return void(++late_);
   if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
+  auto given = options_from_text(a.options, next->specs);
+  const bool stays = config_.keeps && !joining_ && same_mode(next, given);
   if (!joining_) config_.incarnation = 0;
-  config_.mode = options_from_text(a.options, next->specs);
+  config_.mode = std::move(given);
   mode_ = next;
+  era_ = era;
+  if (stays) {
+    given_.clear();
+    adopting_ = shard_ ? 0 : h.step + 1;
+  } else {
+    begin_era(h, now, out);
+  }
+  tell_adopted(out);  // at once, where the half stays, or gets no blocks: placed layers without parameters
+  for (const auto& e : std::exchange(early_, {})) on(e, now, out);
+}
+
+bool mode_host::same_mode(const sync_mode* next, const options& o) const {
+  return next == mode_ && options_to_text(o) == options_to_text(config_.mode);
+}
+
+void mode_host::begin_era(const header& h, time_point now, effects& out) {
   if (shard_) {
     if (const auto* s = dynamic_cast<const shard_half*>(half_.get()))
       config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(s->contents());
   } else {
     given_.assign(config_.graph->layers.size(), true);
-    for (const auto& b : config_.plan->blocks) given_[config_.graph->params[b.param].layer] = false;
+    for (const auto& b : config_.plan->blocks)
+      if (config_.plan->takes(config_.worker, b)) given_[config_.graph->params[b.param].layer] = false;
     adopting_ = h.step + 1;
   }
-  era_ = era;
   make();
   if (shard_ || joining_) {  // fill and hand out; or ask again where to go on
     envelope go;
@@ -125,7 +147,6 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
     go.body = start{};
     hand_to_half(go, now, out);
   }
-  for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
 role_status mode_host::status() const {

@@ -8,6 +8,9 @@
 // A worker that has been restarted begins in the job's first mode and asks the shards where to go on; a shard of a later era answers with
 // the `adopt` of that era, and the worker asks again in its mode.
 //
+// Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that is made anew may still ask for versions
+// of before the boundary, which a new half would not have.
+//
 // In a later plan of a running job a shard's half is made when the coordinator has sent all its blocks.
 //
 // Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
@@ -31,9 +34,12 @@ class mode_host final : public role {
 
  private:
   void make();
+  bool same_mode(const sync_mode* next, const options& o) const;
   void take_block(const header& h, const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
+  void begin_era(const header& h, time_point now, effects& out);
   void hand_to_half(const envelope& e, time_point now, effects& out);
+  void tell_adopted(effects& out);
 
   half_config config_;
   const mode_registry& modes_;
@@ -44,7 +50,7 @@ class mode_host final : public role {
   std::map<std::uint32_t, block_content> restored_;
   std::uint8_t era_ = 0;
   std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
-  std::vector<bool> given_;     // by layer
+  std::vector<bool> given_;     // by layer; those of which our half gets nothing have it from the beginning
   std::vector<envelope> early_;
   std::uint64_t late_ = 0;
   bool joining_ = false;                // restarted, and our half has not yet joined

@@ -10,11 +10,14 @@ namespace troupe::testing {
 struct wish {
   std::uint64_t after = 0;  // said when this step is complete
   command what;
+  duration later{};  // or so much later
 };
 inline command move_word(const std::string& layer, const std::string& node) { return {"move", layer, 0, {{"node", node}}}; }
 
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // wishes, as people are told of them
+  std::vector<std::string> unheard;         // why other words were refused
+  std::uint64_t told = 0;                   // words about the mode that have reached a coordinator
   std::vector<std::uint64_t> at;            // the steps of the first
   std::uint64_t first_uneven = 0;           // a step that did not follow the one before; 0: none
 };
@@ -40,7 +43,8 @@ inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, con
       w.inject(std::move(e));
     };
     const auto look = [&](std::uint64_t step) {
-      for (; said < also.size() && also[said].after <= step; ++said) tell(also[said].what);
+      for (; said < also.size() && also[said].after <= step; ++said)
+        w.at(w.now() + also[said].later, [&tell, what = also[said].what] { tell(what); });
       while (!next && wished < wishes.size() && wishes[wished].after <= step) {
         auto a = amended(*now, words, wishes[wished].what);
         const auto* why = std::get_if<std::string>(&a);
@@ -60,11 +64,16 @@ inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, con
         ++wished;
       }
     };
+    w.on_deliver = [&](const envelope& e, time_point) {
+      if (const auto* said_now = std::get_if<command>(&e.body))
+        out.told += said_now->name == "mode" || said_now->key.starts_with("train.sync.") ? 1 : 0;
+    };
     w.on_event = [&](const event_effect& e) {
       out.events.push_back(e);
       out.done = out.done || e.kind == "done" || e.kind == "error";
       if (e.kind == "mode") set_mode(words, e.text);
-      if (e.kind == "refused") {
+      if (e.kind == "refused" && e.values.empty()) out.unheard.push_back(e.text);
+      if (e.kind == "refused" && !e.values.empty()) {  // the handover
         out.refused.push_back(e.text);
         next.reset();
         ++wished;
