@@ -32,13 +32,14 @@ int told_run::finish() {
     told_.event({"error", r.step, {}, r.error}, {{"where", r.where}});
     return exit_failed;
   }
-  if (!weights_file.empty() && !trouble_)
-    if (auto e = save_weights(*job_, r.weights, r.step, weights_file)) trouble_ = e;
-  // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
-  if (trouble_) {
-    told_.event({"error", r.step, {}, trouble_->message}, {{"where", where_of(*trouble_)}});
-    return exit_failed;
+  if (!weights_file.empty()) {
+    auto kept =
+        write_or_elsewhere(weights_file, [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
+    if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
   }
+  // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
+  for (const auto& t : troubles_) told_.event({"error", r.step, {}, t.message}, {{"where", where_of(t)}});
+  if (!troubles_.empty()) return exit_failed;
   done_.step = r.step;
   told_.event(done_, {{"weights_sha256", r.weights_sha256}});
   return exit_done;
@@ -49,15 +50,16 @@ void told_run::hear(const event_effect& e) {
   if (e.kind == "done") return void(done_ = e);
   if (e.kind != "checkpoint") return told_.event(e);
   if (checkpoint_file.empty()) return;
-  if (!checkpoint_trouble_) return told_.event(e, {{"file", checkpoint_file}});
+  if (!checkpoint_.trouble) return told_.event(e, {{"file", checkpoint_file}});
   // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves (`asked_`), the run has failed.
-  told_.event({"alert", e.step, {}, checkpoint_trouble_->to_string()});
-  if (asked_) trouble_ = checkpoint_trouble_;
+  told_.event({"alert", e.step, {}, checkpoint_.trouble->to_string()});
+  if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }
 
 void told_run::keep(const store_effect& s) {
   if (s.what != "checkpoint" || checkpoint_file.empty()) return;
-  checkpoint_trouble_ = save_checkpoint_file(*job_, s, dev_->numerics_id(), checkpoint_file);
+  checkpoint_ = write_or_elsewhere(
+      checkpoint_file, [&](const std::string& path) { return save_checkpoint_file(*job_, s, dev_->numerics_id(), path); });
 }
 
 }  // namespace troupe

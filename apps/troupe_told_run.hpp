@@ -3,12 +3,13 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/embedded.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_progress.hpp"
+#include "runtime/record/second_place.hpp"
 
 namespace troupe {
 
@@ -33,7 +34,8 @@ class told_run {
   progress told_;
   std::unique_ptr<embedded_run> run_;
   event_effect done_;
-  std::optional<record_error> trouble_, checkpoint_trouble_;
+  std::vector<record_error> troubles_;  // of files that the run ends with
+  kept_file checkpoint_;                // the newest
   std::atomic<bool> asked_{false};
 };
 

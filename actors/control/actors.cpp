@@ -101,7 +101,7 @@ class control_actor final : public compat::base_actor {
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
-  void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event); }
+  void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event, x.what.texts); }
   void perform(const log_line& x) { s_.log(x.text); }
 
   void answer_repl(const submitted& m);
@@ -212,7 +212,9 @@ void control_actor::take(const submit_in& s) {
 void control_actor::take(const tell_in& t) {
   if (!head_) return;
   const auto error = head_->tell(t.job, t.what, now_, head_out_);
-  if (!error.empty()) s_.log(t.what.name + ": " + error);
+  if (error.empty()) return;
+  s_.log(t.what.name + ": " + error);
+  s_.said.put(number_of(t.job), {not_told, 0, {}, error});  // for the REPL, where somebody may wait for the answer
 }
 
 void control_actor::take(const listening_in&) {

@@ -5,6 +5,7 @@
 #include "actors/control/client_link.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/safetensors.hpp"
+#include "runtime/record/second_place.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -70,6 +71,8 @@ struct run {
       auto* s = std::get_if<control::said>(&*m);
       if (!s || s->job != result.job) continue;
       const auto e = to_job_event(std::move(*s));
+      for (const auto& [key, text] : e.texts)
+        if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not stored where it belongs
       if (e.event.kind == "done" && !what.out.empty()) {
         // The weights are fetched before `done` is told: whoever reads of `done` finds their file.
         auto error = fetch_weights(text_of(e, "weights_sha256"));
@@ -108,8 +111,12 @@ struct run {
     if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
     if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
       return "the weights that came are not those announced";
-    const auto error = write_file_atomically(what.out, {{bytes->data(), bytes->size()}});
-    return error.empty() ? std::string() : what.out + ": " + error;
+    const auto kept = write_or_elsewhere(what.out, [&](const std::string& path) -> std::optional<record_error> {
+      auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});
+      if (error.empty()) return std::nullopt;
+      return record_error{path, {}, std::move(error)};
+    });
+    return kept.trouble ? kept.trouble->to_string() : std::string();
   }
 };
 

@@ -40,7 +40,7 @@ struct cluster_submission {
   std::string file;  // as the user named it, for messages
   std::string text;  // of the job file
   std::vector<std::string> overrides;
-  std::string out;     // write the final weights here (safetensors); empty: do not fetch them
+  std::string out;     // write the final weights here (safetensors), else in the second place; empty: do not fetch them
   bool follow = true;  // false: return once the job is accepted
   std::chrono::milliseconds reach_within{8000};
 };
@@ -54,7 +54,8 @@ struct cluster_outcome {
 };
 
 // Blocks until the job is done or has failed, or `detach` is set (the job then goes on without us). `on_event` is called on this
-// thread, for every step that was not dropped on the way, and for every other event.
+// thread, for every step that was not dropped on the way, and for every other event. A job that is done has failed all the same when its
+// weights, or the checkpoint that it stopped with, are not where they belong: `messages` say why and where else they are.
 cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
                                const std::atomic<bool>& detach);
 

@@ -268,6 +268,8 @@ void head::finish(job& j, instant now, orders& out) {
   auto& e = *j.last;
   if (e.event.kind == "done") {
     e.event.values.emplace_back("tcp_bytes", static_cast<double>(j.tcp_bytes));
+    if (!j.unsaved.empty()) e.texts.emplace_back("alert", j.unsaved);
+    if (j.stores_late) e.texts.emplace_back("alert", "the weights were not written in time");
     for (const auto& s : j.results) {
       if (s.what != "weights") continue;
       if (!s.sha256.empty()) e.texts.emplace_back("weights_sha256", s.sha256);
@@ -322,7 +324,10 @@ void head::on_tick(instant now, orders& out) {
   }
   // ending: whoever has not answered is given up; stores get longer.
   j->waiting.clear();
-  if (j->stores > 0 && now > j->deadline + store_within) j->stores = 0;
+  if (j->stores > 0 && now > j->deadline + store_within) {
+    j->stores = 0;
+    j->stores_late = true;
+  }
   finish(*j, now, out);
 }
 

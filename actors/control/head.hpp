@@ -146,6 +146,8 @@ class head {
     bool submitter_follows = false, paused = false, stopping = false;
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::uint32_t stores = 0;
+    std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
+    bool stores_late = false;    // some were not waited for
     std::deque<job_event> held;  // behind a store
     std::deque<stored> results;  // not yet announced
     std::deque<job_event> history, steps;

@@ -59,7 +59,8 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
       if (at->error.empty())
         e.texts.emplace_back("file", at->path);
       else
-        e.event = {"alert", e.event.step, {}, "the checkpoint was not saved: " + at->error};
+        e.event = {"alert", e.event.step, {}, std::string(checkpoint_not_saved) + at->error};
+      if (j.stopping) j.unsaved = at->error.empty() ? std::string() : e.event.text;
       j.results.erase(at);
       break;
     }

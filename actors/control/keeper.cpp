@@ -242,6 +242,26 @@ fs::path keeper::folder_of(const prepared_job& j) const {
   return at_.state / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
 }
 
+kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
+  const checkpoint c{j.spec.name,  what.step, j.spec.seed, j.plan.packets,
+                     at_.numerics, what.step, what.named,  convolutions_to_keep(j)};
+  if (auto bad = save_checkpoint(folder.string(), c))
+    return write_elsewhere(std::move(*bad), safe_name(j.spec.name) + ".checkpoint.safetensors",
+                           [&](const std::string& path) { return write_checkpoint(path, c); });
+  const auto files = checkpoint_files(folder.string());
+  return {files.empty() ? std::string() : files.front(), {}};
+}
+
+kept_file keeper::save_weights_in(const fs::path& folder, const store_effect& what) const {
+  return write_or_elsewhere((folder / "weights.safetensors").string(), [&](const std::string& path) -> std::optional<record_error> {
+    std::error_code ec;
+    const auto parent = fs::path(path).parent_path();
+    fs::create_directories(parent, ec);
+    if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
+    return write_safetensors(path, what.named);
+  });
+}
+
 stored keeper::save(std::uint32_t job, const store_effect& what) {
   stored s{job, what.what, {}, {}, {}};
   const auto j = job_;
@@ -251,21 +271,10 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
   }
   try {
     const auto folder = folder_of(*j);
-    fs::create_directories(folder);
-    if (what.what == "checkpoint") {
-      checkpoint c{j->spec.name, what.step, j->spec.seed, j->plan.packets,
-                   at_.numerics, what.step, what.named,   convolutions_to_keep(*j)};
-      if (const auto bad = save_checkpoint(folder.string(), c)) s.error = bad->to_string();
-      const auto files = checkpoint_files(folder.string());
-      if (s.error.empty() && !files.empty()) s.path = files.front();
-      return s;
-    }
-    s.sha256 = weights_sha256(what.named);
-    s.path = (folder / "weights.safetensors").string();
-    if (const auto bad = write_safetensors(s.path, what.named)) {
-      s.error = bad->to_string();
-      s.path.clear();
-    }
+    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(folder, *j, what) : save_weights_in(folder, what);
+    s.path = kept.path;
+    if (kept.trouble) s.error = kept.trouble->to_string();
+    if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);
   } catch (...) {
     s.error = current_exception_text();
   }

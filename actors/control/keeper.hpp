@@ -13,6 +13,7 @@
 #include "actors/shell/router.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/record/second_place.hpp"
 
 namespace troupe::control {
 
@@ -46,6 +47,8 @@ class keeper {
   plan_found plan_of(const check_move& what) const;
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
+  kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
+  kept_file save_weights_in(const std::filesystem::path& folder, const store_effect& what) const;
 
   const place at_;
   std::shared_ptr<const prepared_job> job_;       // hosted now

@@ -12,6 +12,7 @@
 #include "runtime/node/convolution_times.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/record/checkpoint.hpp"
+#include "runtime/record/second_place.hpp"
 
 namespace troupe {
 namespace {
@@ -130,7 +131,12 @@ class embedded_backend final : public repl_backend {
   }
 
   void hear(std::uint32_t id, const event_effect& e) {
-    events_.put(id, e);
+    if (e.kind != "checkpoint")
+      events_.put(id, e);
+    else if (kept_.trouble)
+      events_.put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + kept_.trouble->to_string()});
+    else
+      events_.put(id, e, {{"file", kept_.path}});
     std::lock_guard guard(lock_);
     auto& r = row(id);
     r.step = e.step;
@@ -148,8 +154,8 @@ class embedded_backend final : public repl_backend {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, convolutions_to_keep(j)};
-    const auto wrong = write_checkpoint(file, c);
-    tell_person_(wrong ? wrong->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
+    kept_ = write_or_elsewhere(file, [&](const std::string& path) { return write_checkpoint(path, c); });
+    tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
   }
 
   std::function<void(const std::string&)> tell_person_;
@@ -157,6 +163,7 @@ class embedded_backend final : public repl_backend {
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   repl_events events_;
+  kept_file kept_;  // the newest checkpoint; of the thread that runs jobs
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::deque<repl_job> rows_;  // job n is row n - 1

@@ -1,13 +1,14 @@
 #include "actors/repl/events.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
-void repl_events::put(std::uint32_t job, const event_effect& e) {
+void repl_events::put(std::uint32_t job, const event_effect& e, std::vector<std::pair<std::string, std::string>> texts) {
   std::lock_guard guard(lock_);
   auto& list = e.kind == "step" ? steps_ : others_;
-  list.push_back({++count_, job, e});
+  list.push_back({++count_, job, e, std::move(texts)});
   if (list.size() > kept) list.pop_front();
 }
 

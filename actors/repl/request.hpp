@@ -47,6 +47,8 @@ repl_reply repl_move(const repl_request& r);
 repl_reply repl_drain(const repl_request& r);
 repl_reply repl_add_node(const repl_request& r);
 repl_reply repl_set_mode_option(const repl_request& r);  // `set train.sync.KEY VALUE [JOB]`
+repl_reply repl_checkpoint(const repl_request& r);
+repl_reply repl_stop(const repl_request& r);
 repl_reply repl_staleness(const repl_request& r);
 repl_reply repl_watch(const repl_request& r);
 repl_reply repl_layer_command(const repl_request& r);

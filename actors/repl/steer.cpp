@@ -1,10 +1,12 @@
-// Commands whose answer is an event of the job (`mode`, `staleness`, `watch`), and `layer`.
+// Commands whose answer is an event of the job (`mode`, `checkpoint`, `stop`, `staleness`, `watch`), and `layer`.
 //
 // The session keeps nothing between two lines, and must not wait: a daemon's REPL answers everybody. So a reply that is not the whole
 // answer says which line to ask next: `_follow WHAT JOB EVENT LEFT` looks at what JOB has said behind event EVENT. LEFT counts the
-// askings (mode, staleness) or lines (loss; 0: all) that are left. run_line() is the loop around it.
+// askings (all but loss) or lines (loss; 0: all) that are left. run_line() is the loop around it.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "actors/repl/about.hpp"
 #include "actors/repl/request.hpp"
@@ -16,12 +18,13 @@ namespace {
 using kind = repl_reply::kind;
 
 constexpr std::uint64_t patience = std::chrono::seconds(60) / repl_ask_every;
-constexpr std::uint64_t move_patience = 3 * patience;  // nodes may have to open their data first
+constexpr std::uint64_t long_patience = 3 * patience;  // nodes may have to open their data first, disks may be slow
 const std::string sync_prefix = "train.sync.";
+constexpr std::array<std::string_view, 6> followed = {"mode", "move", "checkpoint", "stop", "staleness", "loss"};
 
-repl_reply follow(const char* what, std::uint32_t job, std::uint64_t from, std::uint64_t left, std::string text = {}) {
+repl_reply follow(const std::string& what, std::uint32_t job, std::uint64_t from, std::uint64_t left, std::string text = {}) {
   return {kind::ok, std::move(text),
-          std::string("_follow ") + what + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left)};
+          "_follow " + what + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left)};
 }
 
 // Passes command `c` on to the job's coordinator, and follows the job's events until one answers it.
@@ -30,8 +33,26 @@ repl_reply tell_and_follow(const repl_request& r, const char* what, const std::o
   if (!job) return r.fail(error);
   const auto from = r.backend.events().last();
   error = r.backend.tell(*job, c);
-  return error.empty() ? follow(what, *job, from, c.name == "move" || c.name == "add-node" ? move_patience : patience)
-                       : r.fail(error);
+  return error.empty()
+             ? follow(what, *job, from, c.name == "mode" || c.name == "set" || c.name == "staleness" ? patience : long_patience)
+             : r.fail(error);
+}
+
+// They are told at once, and answered again when it is known what came of it: files may be impossible to write.
+repl_reply tell_and_wait(const repl_request& r, const char* what) {
+  if (r.args.size() > 1) return r.usage(std::string(what) + " takes at most a job's number");
+  std::string error;
+  const auto view = r.backend.view();
+  const auto job = repl_job_of(view, r.args, 0, error);
+  if (!job) return r.fail(error);
+  const bool queued =
+      std::any_of(view.jobs.begin(), view.jobs.end(), [&](const auto& j) { return j.id == *job && j.state == "queued"; });
+  const command c{what, {}, 0, {}};
+  auto reply = tell_and_follow(r, what, job, error, c);
+  if (reply.how != kind::ok) return reply;
+  reply.text = repl_told_text(r.json, *job, c);
+  if (queued && c.name == "stop") reply.next.clear();  // it goes out of the queue, and there is nothing of it to store
+  return reply;
 }
 
 const repl_job* find_job(const repl_view& v, std::uint32_t id) {
@@ -88,14 +109,56 @@ repl_reply follow_move(const repl_request& r, const repl_event& e) {
   return r.fail(e.what.text);
 }
 
+std::string text_of(const repl_event& e, const char* name) {
+  for (const auto& [k, v] : e.texts)
+    if (k == name) return v;
+  return {};
+}
+
+bool is_unsaved_checkpoint(const event_effect& e) { return e.kind == "alert" && e.text.starts_with(checkpoint_not_saved); }
+
+repl_reply follow_checkpoint(const repl_request& r, const repl_event& e) {
+  if (e.what.kind != "checkpoint") return r.fail(e.what.text);
+  const auto file = text_of(e, "file");
+  return {kind::ok,
+          r.json ? to_json({0, e.what, e.texts})
+                 : "checkpoint of step " + std::to_string(e.what.step) + (file.empty() ? "" : " in " + file),
+          {}};
+}
+
+// The job's end, with whatever of it could not be stored. `said`: what the job has said since it was told to stop.
+repl_reply follow_stop(const repl_request& r, const std::vector<repl_event>& said, const repl_event& end) {
+  if (end.what.kind == "error") return r.fail(end.what.text);
+  std::string unsaved, file;
+  const auto add = [&](const std::string& text) {
+    if (unsaved.find(text) == std::string::npos) unsaved += (unsaved.empty() ? "" : "\n") + text;
+  };
+  for (const auto& e : said) {
+    if (is_unsaved_checkpoint(e.what)) add(e.what.text);
+    if (e.what.kind == "checkpoint") file = text_of(e, "file");
+  }
+  for (const auto& [k, v] : end.texts)
+    if (k == "alert") add(v);
+  if (!unsaved.empty()) return r.fail(unsaved);
+  if (r.json) return {kind::ok, to_json({0, end.what, end.texts}), {}};
+  return {kind::ok,
+          "job " + std::to_string(end.job) + (end.what.text == "stopped" ? " stopped" : " done") + " at step " +
+              std::to_string(end.what.step) + (file.empty() ? "" : ", checkpoint in " + file),
+          {}};
+}
+
 repl_reply follow_events(const repl_request& r, const std::string& what, std::uint32_t job, std::uint64_t from,
                          std::uint64_t left) {
   const bool over = is_over(r.backend.view(), job);  // before the events are read: then all it said is among them
   std::string lines;
-  for (const auto& e : r.backend.events().after(from, job)) {
-    from = e.number;
+  const auto events = r.backend.events().after(from, job);
+  for (const auto& e : events) {
+    if (what != "stop") from = e.number;  // how a job ended is told with what it said on the way there
     const auto& said = e.what.kind;
     const bool end = said == "done" || said == "error";
+    if (said == not_told && what != "loss") return r.fail(e.what.text);
+    if (what == "stop" && end) return follow_stop(r, events, e);
+    if (what == "checkpoint" && (said == "checkpoint" || is_unsaved_checkpoint(e.what))) return follow_checkpoint(r, e);
     if (what == "mode" && (said == "mode" || said == "refused")) return follow_mode(r, e);
     if (what == "move" && (said == "moved" || said == "refused")) return follow_move(r, e);
     if (what == "staleness" && said == "staleness") return {kind::ok, repl_staleness_text(r.json, e.what), {}};
@@ -110,7 +173,7 @@ repl_reply follow_events(const repl_request& r, const std::string& what, std::ui
   if (over) return r.fail("job " + std::to_string(job) + " does not run");
   if (what != "loss" && --left == 0)
     return r.fail("job " + std::to_string(job) + " has not come to it yet: `waits` says what it waits for");
-  return follow(what.c_str(), job, from, left, std::move(lines));
+  return follow(what, job, from, left, std::move(lines));
 }
 
 }  // namespace
@@ -143,6 +206,9 @@ repl_reply repl_set_mode_option(const repl_request& r) {
   return tell_and_follow(r, "mode", job, error, {"set", r.args[0], 0, {{r.args[0].substr(sync_prefix.size()), r.args[1]}}});
 }
 
+repl_reply repl_checkpoint(const repl_request& r) { return tell_and_wait(r, "checkpoint"); }
+repl_reply repl_stop(const repl_request& r) { return tell_and_wait(r, "stop"); }
+
 repl_reply repl_staleness(const repl_request& r) {
   if (r.args.size() > 1) return r.usage("staleness takes at most a job's number");
   std::string error;
@@ -163,8 +229,7 @@ repl_reply repl_watch(const repl_request& r) {
 repl_reply repl_follow(const repl_request& r) {
   std::uint32_t job = 0;
   std::uint64_t from = 0, left = 0;
-  const bool good = r.args.size() == 4 &&
-                    (r.args[0] == "mode" || r.args[0] == "move" || r.args[0] == "staleness" || r.args[0] == "loss") &&
+  const bool good = r.args.size() == 4 && std::find(followed.begin(), followed.end(), r.args[0]) != followed.end() &&
                     repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) &&
                     (r.args[0] == "loss" || left > 0);
   if (!good) return r.usage("_follow is for programs: WHAT JOB EVENT LEFT");

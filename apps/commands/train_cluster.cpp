@@ -39,6 +39,7 @@ std::variant<cluster_submission, diagnostics> submission_of(const train_argument
 int run_train_cluster(const train_arguments& a, const output& out) {
   for (const auto& [name, value] : {std::pair{"--weights", a.weights}, {"--resume", a.resume}, {"--checkpoint", a.checkpoint}})
     if (!value.empty()) return out.wrong(name, "not with --cluster: files of this machine mean nothing to the cluster's nodes");
+  if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
   auto made = submission_of(a);
   if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
   std::atomic<bool> detach{false};

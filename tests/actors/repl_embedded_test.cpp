@@ -1,9 +1,12 @@
 // The REPL without an address: jobs of this process, one after the other.
 #include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
 #include "actors/repl/repl.hpp"
+#include "runtime/record/checkpoint.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {
@@ -33,6 +36,22 @@ class repl_embedded : public testing::Test {
   repl_reply submit(const std::string& more) {
     const std::string text = lenet_like();
     return session_.run("submit small.toml " + more, &text);
+  }
+
+  // One that has come far enough to hear what it is told.
+  void submit_and_wait(const std::string& more) {
+    EXPECT_EQ(submit(more).how, repl_reply::kind::ok);
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  }
+  // A line and all that comes of it.
+  repl_reply whole(const std::string& line) {
+    std::string all;
+    auto r = run_line([&](const std::string& l, const std::string* text) { return session_.run(l, text); }, line, nullptr,
+                      [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; },
+                      [] { return std::this_thread::yield(), true; });
+    r.text = all;
+    return r;
   }
 
   std::mutex lock_;
@@ -70,6 +89,43 @@ TEST_F(repl_embedded, layers_and_modes_of_the_job_are_known) {
   session_.run("stop");
   EXPECT_TRUE(said("job 1 stopped"));
   std::remove("endless.checkpoint.safetensors");
+}
+
+TEST_F(repl_embedded, a_checkpoint_is_answered_when_it_is_on_disk) {
+  submit_and_wait("train.finish.steps=100000000 job.name=answered");
+  const std::string file = "answered.checkpoint.safetensors";
+  const auto saved = whole("checkpoint 1");
+  EXPECT_EQ(saved.how, repl_reply::kind::ok) << saved.text;
+  EXPECT_NE(saved.text.find(file), std::string::npos) << saved.text;
+  EXPECT_TRUE(std::filesystem::exists(file));
+  const auto stopped = whole("stop 1");
+  EXPECT_EQ(stopped.how, repl_reply::kind::ok) << stopped.text;
+  EXPECT_NE(stopped.text.find("stopped at step"), std::string::npos) << stopped.text;
+  std::filesystem::remove(file);
+}
+
+// Somebody has put a folder where the file belongs, as a stand-in for a disk that is full: root may write anywhere else.
+TEST_F(repl_embedded, a_checkpoint_that_cannot_be_written_is_said_to_who_asked_and_kept_elsewhere) {
+  const std::string file = "unwritable.checkpoint.safetensors";
+  const auto second = std::filesystem::absolute("unwritable_second_place");
+  std::filesystem::create_directories(file + "/taken");
+  std::filesystem::create_directories(second);
+  ::setenv("TMPDIR", second.c_str(), 1);
+  submit_and_wait("train.finish.steps=100000000 job.name=unwritable");
+  for (const char* line : {"checkpoint 1", "stop 1"}) {
+    const auto r = whole(line);
+    EXPECT_EQ(r.how, repl_reply::kind::failed) << line << ": " << r.text;
+    EXPECT_NE(r.text.find(file + ": cannot be replaced: "), std::string::npos) << line << ": " << r.text;
+    EXPECT_NE(r.text.find(second.string() + "/troupe-"), std::string::npos) << line << ": " << r.text;
+  }
+  EXPECT_TRUE(said("job 1 stopped"));
+  std::size_t whole_ones = 0;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(second))
+    if (e.is_regular_file()) whole_ones += std::holds_alternative<checkpoint>(load_checkpoint(e.path().string())) ? 1 : 0;
+  EXPECT_EQ(whole_ones, 2u);
+  ::unsetenv("TMPDIR");
+  std::filesystem::remove_all(file);
+  std::filesystem::remove_all(second);
 }
 
 TEST_F(repl_embedded, closing_ends_a_job_that_would_run_for_ever) {

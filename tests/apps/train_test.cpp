@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "runtime/record/checkpoint.hpp"
+#include "runtime/record/sha256.hpp"
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -171,6 +172,75 @@ TEST_F(train_command, a_file_that_could_not_be_written_is_found_before_anything_
     EXPECT_EQ(all[0]["event"], "error");
     EXPECT_EQ(all[0]["where"], path("no/such/folder/w.safetensors"));
   }
+}
+
+// A disk that fills, a folder that goes: what can be known only when the weights are there.
+class lost_place : public train_command {
+ protected:
+  lost_place() {
+    std::filesystem::create_directories(path("second"));
+    std::filesystem::create_directories(path("gone"));
+    ::setenv("TMPDIR", path("second").c_str(), 1);
+  }
+  ~lost_place() override { ::unsetenv("TMPDIR"); }
+  // Trains with these files, and takes the folder `gone` away after the first step; a signal stops it, if it is to be stopped.
+  outcome train(std::vector<std::string> words, bool stop) {
+    words.insert(words.begin(), {"train", write("job.toml", tiny_job()), "--json"});
+    if (stop) words.insert(words.end(), {"--set", "train.finish.steps=1000000"});
+    if (!stop) words.insert(words.end(), {"--set", "train.finish.steps=4000"});
+    child c(troupe_program(), words, folder_);
+    std::string line;
+    EXPECT_TRUE(c.read_line(line));
+    std::filesystem::remove_all(path("gone"));
+    if (stop) c.send(SIGINT);
+    return c.wait();
+  }
+  // The only file in the second place; empty: there is none.
+  std::string in_second_place() const {
+    std::string found;
+    if (!std::filesystem::exists(path("second"))) return found;
+    for (const auto& e : std::filesystem::recursive_directory_iterator(path("second")))
+      if (e.is_regular_file()) found = e.path().string();
+    return found;
+  }
+};
+
+TEST_F(lost_place, weights_that_cannot_be_written_where_asked_are_in_a_second_place_that_is_named) {
+  const auto o = train({"--out", path("gone/w.safetensors")}, false);
+  EXPECT_EQ(o.code, 1);
+  ASSERT_EQ(last(o)["event"], "error") << last(o);
+  EXPECT_EQ(last(o)["where"], path("gone/w.safetensors"));
+  const auto message = last(o)["message"].get<std::string>();
+  const auto file = in_second_place();
+  ASSERT_FALSE(file.empty()) << message;
+  EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
+  EXPECT_NE(message.find(file), std::string::npos) << message << ", and not " << file;
+  const auto kept = read_safetensors(file);
+  ASSERT_TRUE(std::holds_alternative<safetensors_content>(kept)) << std::get<record_error>(kept).to_string();
+  const auto unbroken = troupe({"train", path("job.toml"), "--json", "--set", "train.finish.steps=4000"});
+  EXPECT_EQ(weights_sha256(std::get<safetensors_content>(kept).named), hash_of(unbroken));
+}
+
+TEST_F(lost_place, where_the_second_place_fails_too_the_error_names_both) {
+  ::setenv("TMPDIR", path("gone").c_str(), 1);
+  const auto o = train({"--out", path("gone/w.safetensors")}, false);
+  EXPECT_EQ(o.code, 1);
+  ASSERT_EQ(last(o)["event"], "error") << last(o);
+  EXPECT_EQ(last(o)["where"], path("gone/w.safetensors"));
+  EXPECT_NE(last(o)["message"].get<std::string>().find("nor in " + path("gone")), std::string::npos) << last(o);
+}
+
+TEST_F(lost_place, a_checkpoint_of_a_stopped_run_is_in_the_second_place_and_its_weights_where_asked) {
+  const auto o = train({"--checkpoint", path("gone/c.safetensors"), "--out", path("w.safetensors")}, true);
+  EXPECT_EQ(o.code, 1);
+  ASSERT_EQ(last(o)["event"], "error") << last(o);
+  EXPECT_NE(last(o)["where"].get<std::string>().find(path("gone/c.safetensors")), std::string::npos) << last(o);
+  const auto file = in_second_place();
+  ASSERT_FALSE(file.empty()) << last(o);
+  EXPECT_NE(last(o)["message"].get<std::string>().find(file), std::string::npos) << last(o);
+  const auto kept = load_checkpoint(file);
+  EXPECT_TRUE(std::holds_alternative<checkpoint>(kept)) << std::get<record_error>(kept).to_string();
+  EXPECT_TRUE(std::filesystem::exists(path("w.safetensors"))) << "nothing was wrong with this one's place";
 }
 
 TEST_F(train_command, weights_of_a_checkpoint_come_without_its_momentum) {

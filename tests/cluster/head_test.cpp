@@ -190,6 +190,27 @@ TEST_F(control_head, a_checkpoint_is_announced_when_it_is_on_disk) {
   EXPECT_EQ(told().at(0).kind, "alert") << "and training goes on";
 }
 
+// What a job ends with and could not be stored is part of its last word, so that whoever waits for the end does not take it for done.
+TEST_F(control_head, the_last_word_of_a_stopped_job_says_what_could_not_be_stored) {
+  join_all();
+  const auto id = run_one({"n1"});
+  EXPECT_EQ(h_->tell(0, {"stop", {}, 0}, now_, out_), "");
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_stored({id, "checkpoint", "/tmp/c", {}, "/c: no space left; it is in /tmp/c instead"}, now_, out_);
+  h_->on_event({id, {"done", 4, {}, "stopped"}, {}}, now_, out_);
+  h_->on_stored({id, "weights", "/tmp/w", "abc", "/w: no space left; it is in /tmp/w instead"}, now_, out_);
+  end_all(id, {"n1"});
+  const auto last = told().back();
+  ASSERT_EQ(last.kind, "done");
+  std::string alerts;
+  for (const auto& [key, text] : last.texts) alerts += key == "alert" ? text + "\n" : "";
+  EXPECT_NE(alerts.find("/c: no space left"), std::string::npos) << alerts;
+  EXPECT_NE(alerts.find("/w: no space left"), std::string::npos) << alerts;
+  EXPECT_EQ(h_->weights_of(id), "/tmp/w") << "whoever fetches them gets them from there";
+}
+
 TEST_F(control_head, a_slow_client_misses_steps_and_nothing_else) {
   join_all();
   const auto id = run_one({"n1"});

@@ -1,5 +1,6 @@
 // The REPL of a daemon from another process: what it tells and does, how soon it answers while all cores train, and `troupe repl`.
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,54 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   EXPECT_EQ(r.outcome.exit_code(), 0);
   EXPECT_EQ(r.events.back().event.text, "stopped");
   EXPECT_EQ(asked("n1", "jobs")["jobs"][0]["state"], "stopped");
+}
+
+// A file where the coordinator keeps its folders stands in for a disk that is full: root may write anywhere else.
+TEST_F(cluster_repl, what_cannot_be_stored_is_said_to_who_asked_and_to_who_follows) {
+  const auto second = path("second");
+  std::filesystem::create_directories(second);
+  ::setenv("TMPDIR", second.c_str(), 1);
+  start_all();
+  ::unsetenv("TMPDIR");
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 10));
+  const auto saved = ask("n1", "checkpoint");
+  EXPECT_EQ(saved.how, kind::ok) << saved.text;
+  EXPECT_NE(saved.text.find(path("state/n1")), std::string::npos) << saved.text;
+  std::filesystem::remove_all(path("state/n1"));
+  write("state/n1", "full");
+  for (const char* node : {"n1", "n2"}) {
+    const auto failed = ask(node, "checkpoint");
+    EXPECT_EQ(failed.how, kind::failed) << failed.text;
+    EXPECT_NE(failed.text.find(path("state/n1")), std::string::npos) << failed.text;
+    EXPECT_NE(failed.text.find(second + "/troupe-"), std::string::npos) << failed.text;
+  }
+  const auto stopped = ask("n2", "stop");
+  EXPECT_EQ(stopped.how, kind::failed) << stopped.text;
+  EXPECT_NE(stopped.text.find("weights"), std::string::npos) << stopped.text;
+  EXPECT_NE(stopped.text.find(second + "/troupe-"), std::string::npos) << stopped.text;
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 1) << "the last word was not stored where it belongs";
+  ASSERT_FALSE(r.outcome.messages.empty());
+  EXPECT_NE(r.outcome.messages.front().find(second + "/troupe-"), std::string::npos) << r.outcome.messages.front();
+  EXPECT_EQ(r.events.back().event.text, "stopped");
+}
+
+// The client's own file: a folder has taken its place when the weights come.
+TEST_F(cluster_repl, weights_that_the_client_cannot_write_are_in_a_second_place) {
+  start_all();
+  std::filesystem::create_directories(path("w.safetensors/taken"));
+  std::filesystem::create_directories(path("second"));
+  ::setenv("TMPDIR", path("second").c_str(), 1);
+  const auto r = run(tiny_job(), workers(2, 1), path("w.safetensors"));
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(r.outcome.exit_code(), 1);
+  ASSERT_FALSE(r.outcome.messages.empty());
+  const auto& message = r.outcome.messages.front();
+  EXPECT_NE(message.find(path("w.safetensors") + ": cannot"), std::string::npos) << message;
+  const auto at = message.find(path("second/troupe-"));
+  ASSERT_NE(at, std::string::npos) << message;
+  EXPECT_TRUE(std::filesystem::exists(message.substr(at, message.find(' ', at) - at))) << message;
 }
 
 TEST_F(cluster_repl, roles_of_all_nodes_are_listed_where_the_coordinator_is) {
