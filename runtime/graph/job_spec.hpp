@@ -32,7 +32,7 @@ struct layer_spec {
   std::optional<double> loss_weight;            // of a loss layer; 1 when not given
   std::string partition = "batch";              // batch | feature | input | none
   std::vector<double> fraction;
-  std::vector<std::string> place;  // "n2" or "n2/cpu:1", one a part
+  std::vector<std::string> place;  // nodes, one a part
   std::string algorithm;           // of this layer's maths, empty = auto
   bool recompute = false;          // backward runs forward again, in place of what it would keep
   bool gather = false;             // the packets of a step are computed as one (pipeline/gather_stage.hpp)
@@ -69,7 +69,7 @@ struct finish_spec {
   std::optional<std::int64_t> patience;  // evaluations without a better accuracy
   std::optional<double> seconds;         // from time = "10min"
   std::optional<choice> custom;          // a row of the table of finish conditions
-  std::string who = "all";
+  std::string who = "all";  // all | any: which workers have to make their steps
 };
 
 // Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most `norm`. 0: not.
@@ -97,7 +97,6 @@ struct train_spec {
   std::optional<choice> when;  // sync.when: when to exchange, for the modes that leave it open
   std::string reducer = "server";
   options reducer_values;  // its own options (arity, ...)
-  std::string compress = "none";
   finish_spec finish;
   bool deterministic = true;
   source_position at;

@@ -100,15 +100,13 @@ class assigner {
                   " (there is: " + joined(names) + ")");
         continue;
       }
-      const auto at = static_cast<std::uint32_t>(node - names.begin());
-      const auto& devices = nodes_[at].devices;
-      if (slash != std::string::npos && std::find(devices.begin(), devices.end(), word.substr(slash + 1)) == devices.end()) {
+      if (slash != std::string::npos) {
         error(l, key,
-              "node " + in_quotes(*node) + " has no device " + in_quotes(word.substr(slash + 1)) + " (it has: " + joined(devices) +
-                  ")");
+              "place " + in_quotes(word) + " names a device: a layer is placed on a node, and its work goes to whichever of the node's "
+              "devices is free; write " + in_quotes(*node));
         continue;
       }
-      found.push_back(at);
+      found.push_back(static_cast<std::uint32_t>(node - names.begin()));
     }
     return found;
   }

@@ -82,6 +82,8 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
       {"no worker", 13, "roles = [\"server\"]", "5:3", "no node has the role 'worker'"},
       {"no roles", 13, "roles = []", "5:3", "no node has the role 'worker'"},
       {"bad device", 8, "devices = [\"cpu0\"]", "8:1", "bad device 'cpu0'"},
+      {"a device that no backend drives", 8, "devices = [\"cpu:0\", \"gpu:0\"]", "8:21",
+       "node 'n1': the device 'gpu:0' cannot be used: this build has no GPU backend for jobs; there is: cpu:0, cpu:1, ..."},
       {"a device twice", 8, "devices = [\"cpu:0\", \"cpu:0\"]", "8:1", "the device 'cpu:0' is there twice"},
       {"bad name", 6, "name = \"n 1\"", "6:1", "bad name 'n 1'"},
       {"bad limit", 14, "memory_limit = \"2 Gigs\"", "14:1", "'memory_limit' must be a size"},

@@ -277,7 +277,8 @@ class job_reader {
     names.emplace_back("auto");
     r.word("reducer", job_.train.reducer, names, {"ring", "sharded", "nccl"});
     if (job_.train.reducer == "auto") job_.train.reducer = "server";
-    r.word("compress", job_.train.compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
+    std::string compress;  // "none" says what is so anyway
+    r.word("compress", compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
     if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);
     r.finish();
   }
@@ -294,7 +295,7 @@ class job_reader {
     double d = 0;
     if (r.real("target_accuracy", d, 0, 1)) f.target_accuracy = d;
     if (r.time("time", d)) f.seconds = d;
-    r.word("who", f.who, {"each", "any", "all"});
+    r.word("who", f.who, {"all", "any"}, {"each"});
     if (auto c = r.table("custom", "[train.finish.custom]"))
       choose(*c, "kind", "finish condition", all_.finishes, f.custom.emplace());
     bool some = false;
