@@ -69,7 +69,10 @@ std::string plan_hash(const job_plan& p) {
 }
 
 keeper::made keeper::read(const job_text& what) const {
-  return prepare_text({what.text, what.file, what.overrides}, at_.all, at_.cluster.nodes);
+  job_limits limits{at_.cluster.plugins, {}};
+  for (const auto& n : at_.cluster.nodes)
+    if (n.name == at_.self) limits.data = n.data;
+  return prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at_.all, at_.cluster.nodes);
 }
 
 namespace {

@@ -109,16 +109,13 @@ std::ptrdiff_t label_column(const options& o, const read_table& t) {
   const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
   if (bad == std::errc{} && end == label.data() + label.size() && number >= -n && number < n)
     return number < 0 ? n + number : number;
-  throw option_error("label", t.path + ": there is no column " + in_quotes(label) + did_you_mean(label, names) + " (" +
-                                  std::to_string(n) + " columns are read)");
+  throw option_error("label",
+                     t.path + ": there is no column " + in_quotes(label) + " (" + std::to_string(n) + " columns are read)");
 }
 
 std::int32_t label_of(double v, const read_table& t, std::size_t row) {
   if (v >= 0 && v < static_cast<double>(most_classes) && v == std::floor(v)) return static_cast<std::int32_t>(v);
-  char text[40];
-  const auto end = std::to_chars(text, text + sizeof text, v).ptr;
-  throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label " + std::string(text, end) +
-                                " is no class number (0, 1, 2, ...)");
+  throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label is no class number (0, 1, 2, ...)");
 }
 
 // One number for all columns, or one for each.
@@ -197,9 +194,7 @@ std::int64_t classes_of(const options& o, const std::array<rows, 2>& parts, cons
   const auto most = [](const rows& r) { return r.labels.empty() ? -1 : *std::max_element(r.labels.begin(), r.labels.end()); };
   if (classes == 0) classes = most(parts[0]) + 1;
   for (const auto& p : parts)
-    if (most(p) >= classes)
-      throw option_error(t.key,
-                         t.path + ": the label " + std::to_string(most(p)) + " is not below classes = " + std::to_string(classes));
+    if (most(p) >= classes) throw option_error(t.key, t.path + ": a label is not below classes = " + std::to_string(classes));
   return classes;
 }
 
@@ -255,7 +250,10 @@ option_specs csv_specs() {
 }  // namespace
 
 source_type csv_source_type() {
-  return {"csv", "Rows of numbers in text files; one column may be the label. Kept in memory.", csv_specs(), open_csv};
+  const auto files = [](const options& o) {
+    return std::vector<source_file>{{"path", o.text("path")}, {"test_path", o.text("test_path")}};
+  };
+  return {"csv", "Rows of numbers in text files; one column may be the label. Kept in memory.", csv_specs(), open_csv, files};
 }
 
 }  // namespace troupe

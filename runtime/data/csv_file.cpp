@@ -74,8 +74,7 @@ class csv_parser {
     const auto out = at.substr(1, close - 1);
     at.remove_prefix(close + 1);
     const auto end = at.find(format_.separator);
-    if (!trimmed(at.substr(0, end)).empty())
-      return fail("text behind a closing quote: " + in_quotes(trimmed(at.substr(0, end)))), std::nullopt;
+    if (!trimmed(at.substr(0, end)).empty()) return fail("text behind a closing quote"), std::nullopt;
     over_ = end == std::string_view::npos;
     text_ = over_ ? std::string_view{} : at.substr(end + 1);
     return trimmed(out);
@@ -99,7 +98,8 @@ class csv_parser {
       if (at == names.end() && bad == std::errc{} && end == name.data() + name.size() && number < names.size())
         at = names.begin() + static_cast<std::ptrdiff_t>(number);
       if (at == names.end())
-        return fail("ignore names the column " + in_quotes(name) + ", which is not there" + did_you_mean(name, names));
+        return fail("ignore names the column " + in_quotes(name) + ", which is not there (" + std::to_string(names.size()) +
+                    " columns are read)");
       keep_[static_cast<std::size_t>(at - names.begin())] = false;
     }
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -115,12 +115,11 @@ class csv_parser {
     if (table_.values.size() > format_.most_values - std::min(format_.most_values, table_.names.size()))
       return fail("more values than memory_mib allows");
     over_ = false;
-    std::size_t column = 0, kept = 0;
+    std::size_t column = 0;
     for (; const auto f = field(); ++column) {
       if (column >= keep_.size()) return fail("more fields than the " + std::to_string(keep_.size()) + " of the first line");
       if (!keep_[column]) continue;
-      if (!number(*f, kept)) return false;
-      ++kept;
+      if (!number(*f, column)) return false;
     }
     if (!error_.text.empty()) return false;
     if (column < keep_.size())
@@ -134,10 +133,9 @@ class csv_parser {
     const auto digits = f.size() > 1 && f[0] == '+' && f[1] != '-' ? f.substr(1) : f;
     const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
     if (bad == std::errc::result_out_of_range || (bad == std::errc{} && !std::isfinite(v)))
-      return fail("column " + in_quotes(table_.names[column]) + ": " + in_quotes(f) + " is no finite number");
+      return fail("column " + std::to_string(column) + ": no finite number");
     if (bad != std::errc{} || end != digits.data() + digits.size())
-      return fail("column " + in_quotes(table_.names[column]) + ": " +
-                  (f.empty() ? "nothing where a number should be" : in_quotes(f) + " is no number"));
+      return fail("column " + std::to_string(column) + ": " + (f.empty() ? "nothing" : "text") + " where a number should be");
     table_.values.push_back(v);
     return true;
   }

@@ -101,16 +101,20 @@ struct opened {
   std::string key;  // the option to blame
 };
 
-opened open_file(const options& o, const file_spec& f) {
+source_file file_of(const options& o, const file_spec& f) {
   const auto& folder = o.text("path");
   const auto& named = o.text(f.option);
-  opened out;
-  out.key = named.empty() ? "path" : f.option;
-  // Before any message names the file: what() ends at a NUL.
-  if ((folder + named).find('\0') != std::string::npos) throw option_error(out.key, "option '" + out.key + "' holds a NUL byte");
   const auto base = named.empty() ? folder + "/" + f.usual_name : named.front() == '/' ? named : folder + "/" + named;
   std::error_code unreadable;  // answered by read_idx, with its reason
-  out.path = named.empty() && !std::filesystem::exists(base, unreadable) ? base + ".gz" : base;
+  return {named.empty() ? "path" : f.option, named.empty() && !std::filesystem::exists(base, unreadable) ? base + ".gz" : base};
+}
+
+opened open_file(const options& o, const file_spec& f) {
+  auto file = file_of(o, f);
+  opened out{{}, std::move(file.path), std::move(file.key)};
+  // Before any message names the file: what() ends at a NUL.
+  if ((o.text("path") + o.text(f.option)).find('\0') != std::string::npos)
+    throw option_error(out.key, "option '" + out.key + "' holds a NUL byte");
   auto r = read_idx(out.path, f.min_rank, f.max_rank);
   if (auto* e = std::get_if<std::string>(&r)) throw option_error(out.key, out.path + ": " + *e);
   out.array = std::move(std::get<idx_array>(r));
@@ -140,16 +144,17 @@ std::int64_t infer_classes(const opened& labels) {
   while (first[high] < 0) --high;
   for (auto k = low; k < high; ++k)
     if (first[k] < 0)
-      throw option_error(labels.key, labels.path + ": label " + std::to_string(high) + " at index " + std::to_string(first[high]) +
-                                         ", but no example has label " + std::to_string(k) + "; set classes if that is meant");
+      throw option_error(labels.key, labels.path + ": the label at index " + std::to_string(first[high]) + " is larger than " +
+                                         std::to_string(k) + ", but no example has label " + std::to_string(k) +
+                                         "; set classes if that is meant");
   return static_cast<std::int64_t>(high) + 1;
 }
 
 void check_labels(const opened& labels, std::int64_t classes) {
   for (std::int64_t i = 0; i < labels.array.extents[0]; ++i)
     if (labels.array.elements()[i] >= classes)
-      throw option_error(labels.key, labels.path + ": label " + std::to_string(labels.array.elements()[i]) + " at index " +
-                                         std::to_string(i) + " is not below classes = " + std::to_string(classes));
+      throw option_error(labels.key, labels.path + ": the label at index " + std::to_string(i) +
+                                         " is not below classes = " + std::to_string(classes));
 }
 
 // [n, h, w] holds grey images 1 x h x w, as every image layer takes them.
@@ -226,7 +231,10 @@ option_specs idx_specs() {
 
 source_type idx_source_type() {
   return {"idx", "Images and labels in the format of MNIST (IDX, unsigned bytes), plain or gzip. Kept in memory as bytes.",
-          idx_specs(), open_idx};
+          idx_specs(), open_idx, [](const options& o) {
+            return std::vector<source_file>{file_of(o, train_images), file_of(o, train_labels), file_of(o, test_images),
+                                            file_of(o, test_labels)};
+          }};
 }
 
 }  // namespace troupe

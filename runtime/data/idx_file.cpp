@@ -26,19 +26,14 @@ struct idx_header {
   std::size_t bytes = 0;
 };
 
-std::string hex(unsigned value) {
-  constexpr char digits[] = "0123456789abcdef";
-  return {'0', 'x', digits[(value >> 4) & 15], digits[value & 15]};
-}
-
 // Reads the header at `p`; empty message when it is sound.
 std::string parse_header(const std::uint8_t* p, std::size_t n, int min_rank, int max_rank, idx_header& out) {
   if (n < 4) return "truncated: " + std::to_string(n) + " bytes, an IDX header has at least 4";
-  if (p[0] != 0 || p[1] != 0) return "bad magic: an IDX file begins with two zero bytes, here " + hex(p[0]) + " " + hex(p[1]);
-  if (p[2] != 0x08) return "bad magic: element type " + hex(p[2]) + ", only unsigned bytes (0x08) are supported";
+  if (p[0] != 0 || p[1] != 0) return "bad magic: an IDX file begins with two zero bytes";
+  if (p[2] != 0x08) return "bad magic: the element type is not 0x08, unsigned bytes: only these are supported";
   const int rank = p[3];
   if (rank < min_rank || rank > max_rank)
-    return "bad magic: " + std::to_string(rank) + " dimensions, expected " + std::to_string(min_rank) +
+    return "bad magic: the number of dimensions is not " + std::to_string(min_rank) +
            (max_rank > min_rank ? " to " + std::to_string(max_rank) : "");
   out.bytes = 4 + 4 * static_cast<std::size_t>(rank);
   if (n < out.bytes) return "truncated: the header ends after " + std::to_string(n) + " of " + std::to_string(out.bytes) + " bytes";

@@ -224,7 +224,10 @@ source_type packed_source_type() {
   return {"packed",
           "A file that `troupe pack` has written from any other source: any example at hand at once, checksums by block.",
           {option_of("path", option_kind::text, std::nullopt, "the file")},
-          open_file};
+          open_file,
+          [](const options& o) {
+            return std::vector<source_file>{{"path", o.text("path")}};
+          }};
 }
 
 }  // namespace troupe

@@ -47,11 +47,20 @@ class source {
   }
 };
 
+// A file, or a folder with all that is below it, that a source would open; `key` names the option that says so.
+struct source_file {
+  std::string key, path;
+  bool folder = false;
+};
+
 struct source_type {
   std::string name;
   std::string doc;
   option_specs specs;
   std::function<std::shared_ptr<const source>(const options&, std::uint64_t seed)> open;
+  // Which files `open` would read, for hosts that do not let everybody read everything (empty paths: none). Without it a host must take
+  // every text among the options for a path.
+  std::function<std::vector<source_file>(const options&)> files = {};
 };
 class source_registry {
  public:

@@ -149,7 +149,10 @@ source_type text_source_type() {
            required_integer("sequence", "characters of an example: how far a recurrent net is unrolled"),
            choice_option("unit", {"character", "byte"}, "what is numbered: characters of UTF-8, or bytes of whatever file"),
            real_option("test_fraction", 0.1, "part of the file, at its end, that is the test split", 0.0, 0.9)},
-          open_text};
+          open_text,
+          [](const options& o) {
+            return std::vector<source_file>{{"path", o.text("path")}};
+          }};
 }
 
 }  // namespace troupe

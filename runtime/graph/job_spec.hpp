@@ -69,7 +69,7 @@ struct finish_spec {
   std::optional<std::int64_t> patience;  // evaluations without a better accuracy
   std::optional<double> seconds;         // from time = "10min"
   std::optional<choice> custom;          // a row of the table of finish conditions
-  std::string who = "all";  // all | any: which workers have to make their steps
+  std::string who = "all";               // all | any: which workers have to make their steps
 };
 
 // Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most `norm`. 0: not.
@@ -159,6 +159,8 @@ struct node_spec {
   std::vector<std::string> devices{"cpu:0"};
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
   std::int64_t memory_limit = 0;  // bytes, 0: none
+  std::vector<std::string> data{
+      "/usr/share/datasets"};  // folders that jobs from outside may read data in, resolved against the file's
   source_position at;
 };
 struct cluster_spec {

@@ -198,7 +198,8 @@ device& world::lane_of(hosted& h, std::uint32_t solver) {
 
 void world::run_job(role_id self, run_effect& r) {
   auto& h = roles_[index_of(self)];
-  const auto number = config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
+  const auto number =
+      config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
   auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), counts_);

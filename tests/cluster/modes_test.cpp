@@ -75,10 +75,11 @@ TEST_F(cluster_modes, singas_presets_run_on_nodes_that_do_both) {
   }
 }
 
-// The plugin is named by the job alone: daemons know nothing of it beforehand.
+// The plugin is named by the cluster file, and by the job too, which runs as it is elsewhere.
 TEST_F(cluster_modes, a_plugins_mode_trains_on_daemons) {
   const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_fading.so";
   if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  plugins_ = {plugin};
   make_cluster(2);
   start_all();
   auto set = workers(2, 2);

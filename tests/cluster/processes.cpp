@@ -163,7 +163,12 @@ void cluster_test::make_cluster_like(const std::string& file) {
 }
 
 void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
-  std::string text = "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n";
+  const auto key = [](const char* name, const std::vector<std::string>& values) {
+    std::string line;
+    for (const auto& v : values) line += (line.empty() ? "\"" : ", \"") + v + "\"";
+    return line.empty() ? line : std::string(name) + " = [" + line + "]\n";
+  };
+  auto text = key("plugins", plugins_) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
   std::vector<certificate_subject> subjects;
   for (const auto& n : nodes) {
     names_.push_back(n.name);

@@ -61,6 +61,8 @@ class cluster_test : public testing::Test {
   cluster_test();
   ~cluster_test() override;
 
+  // Of the cluster file that is made then.
+  std::vector<std::string> plugins_, data_;
   void make_cluster(int nodes);
   // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.
   void make_cluster_like(const std::string& file);

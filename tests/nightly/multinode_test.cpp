@@ -13,6 +13,7 @@ class nightly_multinode : public cluster_test {
   void SetUp() override {
     const char* folder = std::getenv("TROUPE_CIFAR10");
     if (!folder) GTEST_SKIP() << "TROUPE_CIFAR10 is not set";
+    data_ = {folder};
     make_cluster_like("multinode_caffe.toml");
     start_all();
     common_ = {std::string("data.path=\"") + folder + "\"", "pipeline.packets=4", "pipeline.fuse=\"auto\"",

@@ -98,6 +98,23 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
   }
 }
 
+TEST(cluster_file, data_is_read_in_folders_beside_the_file_or_where_data_sets_are_kept) {
+  const auto folders = [](const std::string& text) {
+    auto r = parse_cluster(text, "conf/c.toml");
+    std::vector<std::vector<std::string>> list;
+    if (const auto* c = std::get_if<cluster_spec>(&r))
+      for (const auto& n : c->nodes) list.push_back(n.data);
+    return list;
+  };
+  using lists = std::vector<std::vector<std::string>>;
+  const std::vector<std::string> usual{"/usr/share/datasets"};
+  EXPECT_EQ(folders(with(0, "")), (lists{usual, usual}));
+  EXPECT_EQ(folders(with(2, "name = \"lab\"\ndata = [\"sets\", \"/srv/x\"]")), (lists(2, {"conf/sets", "/srv/x"})));
+  EXPECT_EQ(folders(with(2, "name = \"lab\"\ndata = \"sets\"\n") + "data = []\n"), (lists{{"conf/sets"}, {}})) << "a node's own";
+  EXPECT_EQ(first_error(with(7, "address = \"127.0.0.1:7701\"\ndata = [\"\"]")),
+            "conf/c.toml:8:1: node 'n1': bad folder '': \".\" is the folder of this file");
+}
+
 TEST(cluster_file, nothing_at_all) {
   auto r = parse_cluster("", "c.toml");
   EXPECT_EQ(std::get<diagnostics>(r).size(), 2u);

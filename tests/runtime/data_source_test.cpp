@@ -209,10 +209,10 @@ TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
   const std::vector<row> rows = {
       {images, {}, "truncated: 0 bytes"},
       {images, {0, 0, 8}, "truncated: 3 bytes"},
-      {images, {0x89, 'P', 'N', 'G', 0, 0, 0, 0}, "bad magic: an IDX file begins with two zero bytes, here 0x89 0x50"},
-      {images, float_type, "bad magic: element type 0x0d"},
-      {images, make_idx({6}, ramp(6)), "bad magic: 1 dimensions, expected 2 to 4"},
-      {images, {0, 0, 8, 200, 0, 0}, "bad magic: 200 dimensions"},
+      {images, {0x89, 'P', 'N', 'G', 0, 0, 0, 0}, "bad magic: an IDX file begins with two zero bytes"},
+      {images, float_type, "bad magic: the element type is not 0x08"},
+      {images, make_idx({6}, ramp(6)), "bad magic: the number of dimensions is not 2 to 4"},
+      {images, {0, 0, 8, 200, 0, 0}, "bad magic: the number of dimensions is not 2 to 4"},
       {images, {0, 0, 8, 3, 0, 0, 0, 6, 0, 0}, "truncated: the header ends after 10 of 16 bytes"},
       {images, make_idx({6, 0, 3}, {}), "dimension 1 is 0"},
       {images, make_idx({6, 2, 3}, ramp(35)), "truncated: the header promises 36 elements, the file holds 35"},
@@ -227,8 +227,8 @@ TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
       {images, after, "trailing garbage: 3 bytes after the gzip stream"},
       {labels, make_idx({5}, ramp(5, 3)), "5 labels, but "},
       {labels, make_idx({6}, {0, 1, 2, 0, 255, 1}),
-       "label 255 at index 4, but no example has label 3; set classes if that is meant"},
-      {labels, make_idx({6, 1}, ramp(6)), "bad magic: 2 dimensions, expected 1"},
+       "the label at index 4 is larger than 3, but no example has label 3; set classes if that is meant"},
+      {labels, make_idx({6, 1}, ramp(6)), "bad magic: the number of dimensions is not 1"},
       {tests, make_idx({3, 3, 2}, ramp(18)), "examples are 3x2, but those of "},
   };
   for (const auto& r : rows) {
@@ -238,6 +238,15 @@ TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
     EXPECT_EQ(e.key, "path");
     EXPECT_THAT(e.what(), HasSubstr(f.dir.file(r.file) + ": ")) << r.message;
     EXPECT_THAT(e.what(), HasSubstr(r.message));
+  }
+}
+
+TEST(data_idx, mistakes_quote_nothing_of_the_file) {
+  for (const bytes& content : {bytes{'-', '-', '-', '-', '-', 'B'}, bytes{0, 0, 'Q', 3, 1, 2}, bytes{0, 0, 8, 'Q', 1, 2}}) {
+    small_set f;
+    test::write_bytes(f.dir.file("train-images-idx3-ubyte"), content);
+    const std::string e = idx_error(f.dir.path).what();
+    for (const char* shown : {"0x2d", "--", "0x51", "81"}) EXPECT_EQ(e.find(shown, f.dir.path.size()), std::string::npos) << e;
   }
 }
 
@@ -260,11 +269,11 @@ TEST(data_idx, labels_outside_the_stated_classes_are_refused) {
   small_set f;
   options o;
   o.values["classes"] = std::int64_t{2};
-  EXPECT_THAT(idx_error(f.dir.path, o).what(), HasSubstr("label 2 at index 2 is not below classes = 2"));
+  EXPECT_THAT(idx_error(f.dir.path, o).what(), HasSubstr("the label at index 2 is not below classes = 2"));
   o.values["classes"] = std::int64_t{5};
   EXPECT_EQ(open_idx(f.dir.path, o)->classes(), 5);
   test::write_bytes(f.dir.file("t10k-labels-idx1-ubyte"), make_idx({3}, {0, 1, 3}));
-  EXPECT_THAT(idx_error(f.dir.path).what(), HasSubstr("t10k-labels-idx1-ubyte: label 3 at index 2 is not below classes = 3"));
+  EXPECT_THAT(idx_error(f.dir.path).what(), HasSubstr("t10k-labels-idx1-ubyte: the label at index 2 is not below classes = 3"));
 }
 
 TEST(data_idx, fuzzed_files_are_answered_and_never_believed) {

@@ -80,7 +80,20 @@ class cluster_reader {
       }
       t->finish();
     }
+    read_folders(*r, data_);
     r->finish();
+  }
+
+  // Where data may lie. No NUL: what is compared later would end there.
+  void read_folders(table_reader& r, std::vector<std::string>& into) {
+    std::vector<std::string> folders;
+    if (!r.texts("data", folders)) return;
+    for (auto& f : folders) {
+      if (f.empty() || f.find('\0') != std::string::npos)
+        return r.error("data", "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
+      f = beside(spec_.file, f);
+    }
+    into = std::move(folders);
   }
 
   static void check_name(table_reader& r, const std::string& name) {
@@ -120,6 +133,8 @@ class cluster_reader {
     if (r.texts("devices", n.devices)) check_devices(r, n.devices);
     if (r.texts("roles", n.roles)) check_role_names(r, n.roles);
     r.bytes("memory_limit", n.memory_limit);
+    n.data = data_;
+    read_folders(r, n.data);
     r.finish();
   }
 
@@ -165,6 +180,7 @@ class cluster_reader {
   diagnostics errors_;
   table_reader root_;
   cluster_spec spec_;
+  std::vector<std::string> data_ = node_spec{}.data;  // of [cluster]: for every node that does not say its own
   std::map<std::string, source_position> names_, addresses_;
 };
 

@@ -20,8 +20,9 @@ void check_devices(table_reader& r, const std::vector<std::string>& devices) {
     if (!named || number.empty() || number.size() > 4 || !std::all_of(number.begin(), number.end(), digit))
       r.error("devices", "bad device " + in_quotes(d) + ": write \"cpu:0\"");
     else if (d.starts_with("gpu:"))
-      r.error_at(list && i < list->size() ? (*list)[i].at : r.at("devices"),
-                 "the device " + in_quotes(d) + " cannot be used: this build has no GPU backend for jobs; there is: cpu:0, cpu:1, ...");
+      r.error_at(
+          list && i < list->size() ? (*list)[i].at : r.at("devices"),
+          "the device " + in_quotes(d) + " cannot be used: this build has no GPU backend for jobs; there is: cpu:0, cpu:1, ...");
     else if (!seen.insert(d).second)
       r.error("devices", "the device " + in_quotes(d) + " is there twice");
   }

@@ -153,4 +153,14 @@ void apply_override(document_table& root, const std::string& override_text, diag
   }
 }
 
+std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
+                                                         const std::vector<std::string>& overrides) {
+  auto parsed = parse_document(text, file);
+  diagnostics errors;
+  if (auto* root = std::get_if<document_table>(&parsed))
+    for (const auto& o : overrides) apply_override(*root, o, errors);
+  if (!errors.empty()) return errors;
+  return parsed;
+}
+
 }  // namespace troupe

@@ -50,4 +50,8 @@ std::variant<document_table, diagnostics> parse_document(const std::string& text
 // `layer.conv1.outputs=10`. Positions of what is set name the override.
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors);
 
+// The text as a tree with all of them applied.
+std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
+                                                         const std::vector<std::string>& overrides);
+
 }  // namespace troupe

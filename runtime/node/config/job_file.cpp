@@ -22,8 +22,8 @@ constexpr std::int64_t int64_most = INT64_MAX;
 
 class job_reader {
  public:
-  job_reader(const document_table& root, const std::string& file, const tables& all)
-      : root_(root, "", {file, 1, 1}, errors_), all_(all) {
+  job_reader(const document_table& root, const std::string& file, const tables& all, const std::vector<std::string>* only_plugins)
+      : root_(root, "", {file, 1, 1}, errors_), all_(all), only_plugins_(only_plugins) {
     job_.file = file;
     job_.name = std::filesystem::path(file).stem().string();
     for (auto* at : {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.pipeline.at, &job_.topology.at})
@@ -31,7 +31,7 @@ class job_reader {
   }
 
   std::variant<job_spec, diagnostics> read() {
-    job_.plugins = take_plugins(root_, job_.file);
+    job_.plugins = take_plugins(root_, job_.file, only_plugins_);
     read_job();
     read_data();
     read_layers();
@@ -359,37 +359,30 @@ class job_reader {
   diagnostics errors_;
   table_reader root_;
   const tables& all_;
+  const std::vector<std::string>* only_plugins_;
   job_spec job_;
 };
-
-std::variant<document_table, diagnostics> open_document(const std::string& text, const std::string& file,
-                                                        const std::vector<std::string>& overrides) {
-  auto parsed = parse_document(text, file);
-  diagnostics errors;
-  if (auto* root = std::get_if<document_table>(&parsed))
-    for (const auto& o : overrides) apply_override(*root, o, errors);
-  if (!errors.empty()) return errors;
-  return parsed;
-}
 
 }  // namespace
 
 std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
-                                                                 const std::vector<std::string>& overrides) {
-  auto doc = open_document(text, file, overrides);
+                                                                 const std::vector<std::string>& overrides,
+                                                                 const std::vector<std::string>* only) {
+  auto doc = parse_document(text, file, overrides);
   if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
   diagnostics errors;
   table_reader root(std::get<document_table>(doc), "", {file, 1, 1}, errors);
-  auto found = take_plugins(root, file);
+  auto found = take_plugins(root, file, only);
   if (!errors.empty()) return errors;
   return found;
 }
 
 std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
-                                              const std::vector<std::string>& overrides) {
-  auto doc = open_document(text, file, overrides);
+                                              const std::vector<std::string>& overrides,
+                                              const std::vector<std::string>* only_plugins) {
+  auto doc = parse_document(text, file, overrides);
   if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
-  return job_reader(std::get<document_table>(doc), file, all).read();
+  return job_reader(std::get<document_table>(doc), file, all, only_plugins).read();
 }
 
 std::variant<std::string, diagnostics> read_config_text(const std::string& path) { return read_text(path); }

@@ -14,12 +14,15 @@
 namespace troupe {
 
 // Plugins that a job or cluster file names, resolved against the file's folder; it is an error when one is not there.
-// `overrides`: "key.path=value", as given to --set.
+// `overrides`: "key.path=value", as given to --set. `only`: a plugin must be one of these, by its path or by its file's name, and is
+// found there; no other is looked for.
 std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
-                                                                 const std::vector<std::string>& overrides = {});
+                                                                 const std::vector<std::string>& overrides = {},
+                                                                 const std::vector<std::string>* only = nullptr);
 
 std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
-                                              const std::vector<std::string>& overrides = {});
+                                              const std::vector<std::string>& overrides = {},
+                                              const std::vector<std::string>* only_plugins = nullptr);
 
 // The same with the text from a file (at most 1 MiB).
 std::variant<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-std::vector<std::string> take_plugins(table_reader& root, const std::string& file);
+// `only`: as in read_plugins() (job_file.hpp).
+std::vector<std::string> take_plugins(table_reader& root, const std::string& file, const std::vector<std::string>* only = nullptr);
 
 // `path`, if relative, against the folder of `file`.
 std::string beside(const std::string& file, const std::string& path);

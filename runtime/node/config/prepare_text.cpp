@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/node/config/data_folders.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 
@@ -19,15 +20,20 @@ diagnostics mistake(const std::string& file, std::string what) {
 
 outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
                 const job_adjustment& adjust) {
-  auto plugins = read_plugins(what.text, what.file, what.overrides);
+  const auto* only = what.limits ? &what.limits->plugins : nullptr;
+  auto plugins = read_plugins(what.text, what.file, what.overrides, only);
   if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
-  if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty()) {
+  if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty() && !only) {
     auto own = std::make_shared<tables>(*all);
     if (auto loaded = load_plugins(wanted, *own); !loaded) return mistake(what.file, loaded.error().message);
     all = std::move(own);
   }
-  auto spec = parse_job(what.text, what.file, *all, what.overrides);
+  auto spec = parse_job(what.text, what.file, *all, what.overrides, only);
   if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+  if (what.limits) {
+    const auto& data = std::get<job_spec>(spec).data;
+    if (auto bad = outside_of_folders(data, *all->sources.find(data.source), what.limits->data)) return diagnostics{*bad};
+  }
   if (adjust) adjust(std::get<job_spec>(spec), nodes);
   if (nodes.empty()) {
     nodes.emplace_back();

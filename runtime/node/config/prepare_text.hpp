@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,10 +14,16 @@
 
 namespace troupe {
 
+// What a host lets the jobs of others name: its plugins, which its tables have already, and folders to read data in.
+struct job_limits {
+  std::vector<std::string> plugins, data;
+};
+
 struct job_text {
   std::string text;
-  std::string file;                    // as the user named it: positions and relative paths refer to it
-  std::vector<std::string> overrides;  // "key.path=value"
+  std::string file;                       // as the user named it: positions and relative paths refer to it
+  std::vector<std::string> overrides;     // "key.path=value"
+  std::optional<job_limits> limits = {};  // none: whoever wrote it may name what this process may open
 };
 
 using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;

@@ -294,6 +294,13 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
   }
 }
 
+std::vector<source_file> folders_of(const options& o) {
+  const auto s = read_settings(o);
+  std::vector<source_file> list{{s.train.key, s.train.path, true}};
+  if (!s.test.path.empty()) list.push_back({s.test.key, s.test.path, true});
+  return list;
+}
+
 }  // namespace
 
 source_type images_source_type() {
@@ -301,7 +308,7 @@ source_type images_source_type() {
           "Labelled image folders, train/CLASS/ and test/CLASS/ (PNG, JPEG). Decoded at the start and kept in memory as bytes, or "
           "decoded on each "
           "read (cache = \"none\").",
-          option_list(), open_images};
+          option_list(), open_images, folders_of};
 }
 
 }  // namespace troupe

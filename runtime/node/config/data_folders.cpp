@@ -1,0 +1,104 @@
+#include "runtime/node/config/data_folders.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int most_entries = 100'000'000;
+
+// As the system finds it, all links followed; what is not there is taken by its name. Empty: nobody can say.
+fs::path resolved(const std::string& path) {
+  std::error_code ec;
+  if (path.find('\0') != std::string::npos) return {};
+  const auto whole = fs::absolute(path, ec);
+  if (ec) return {};
+  auto p = fs::weakly_canonical(whole, ec);
+  if (ec) return {};
+  return p.has_filename() ? p : p.parent_path();  // "sets/" that is not there
+}
+
+class fence {
+ public:
+  explicit fence(const std::vector<std::string>& folders) {
+    for (const auto& f : folders)
+      if (auto p = resolved(f); !p.empty()) folders_.push_back(std::move(p));
+  }
+
+  bool holds(const source_file& f) {
+    const auto p = resolved(f.path);
+    return within(p) && (!f.folder || links_stay(p));
+  }
+
+ private:
+  bool within(const fs::path& p) const {
+    return !p.empty() && std::any_of(folders_.begin(), folders_.end(), [&](const fs::path& f) {
+      return std::mismatch(f.begin(), f.end(), p.begin(), p.end()).first == f.end();
+    });
+  }
+
+  // Do all links below a folder stay within? One that leads to a folder is followed.
+  bool links_stay(const fs::path& folder) {
+    if (!walked_.insert(folder).second) return true;
+    std::error_code ec;
+    for (fs::recursive_directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
+      std::error_code odd;
+      if (++entries_ > most_entries) return false;
+      if (!i->is_symlink(odd)) continue;
+      const auto p = resolved(i->path().string());
+      if (!within(p) || (fs::is_directory(p, odd) && !links_stay(p))) return false;
+    }
+    return true;
+  }
+
+  std::vector<fs::path> folders_;
+  std::set<fs::path> walked_;
+  int entries_ = 0;
+};
+
+// A source that does not say what it reads: any text may be a path, but for words out of a list.
+std::vector<source_file> every_text(const options& o, const option_specs& specs) {
+  std::vector<source_file> list;
+  const auto add = [&](const std::string& key, const std::string& text) {
+    std::error_code ec;
+    if (text.find('/') != std::string::npos || fs::exists(text, ec)) list.push_back({key, text, fs::is_directory(text, ec)});
+  };
+  for (const auto& s : specs) {
+    const auto at = o.values.find(s.name);
+    if (at == o.values.end() || !s.choices.empty()) continue;
+    if (const auto* text = std::get_if<std::string>(&at->second)) add(s.name, *text);
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&at->second))
+      for (const auto& t : *texts) add(s.name, t);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders) {
+  const auto at = [&](const std::string& key) {
+    const auto i = d.key_at.find(key);
+    return i == d.key_at.end() ? d.at : i->second;
+  };
+  try {
+    fence allowed(folders);
+    for (const auto& f : type.files ? type.files(d.values) : every_text(d.values, type.specs))
+      if (!f.path.empty() && !allowed.holds(f))
+        return diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
+                                         " leads elsewhere: this node reads data only under the folders that its "
+                                         "cluster file allows (" +
+                                         (folders.empty() ? "none" : joined(folders)) + ")"};
+  } catch (const option_error& e) {
+    return diagnostic{at(e.key), "[data]: " + std::string(e.what())};
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+// What a client may make a daemon read: data under the folders of its cluster file, plugins that the cluster file names, and nothing
+// else. Whoever may submit jobs need not be one who may read the nodes' disks.
+#include <filesystem>
+
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class cluster_client_files : public cluster_test {
+ protected:
+  static std::string job_on(const std::string& data) {
+    return "[data]\n" + data +
+           "batch = 2\n[[layer]]\nname = \"ip\"\ntype = \"linear\"\ninputs = [\"data\"]\noutputs = 2\n[[layer]]\nname = \"loss\"\n"
+           "type = \"softmax_loss\"\ninputs = [\"ip\", \"label\"]\n[train]\nfinish = { steps = 2 }\n";
+  }
+  std::string csv_at(const std::string& file) const {
+    return "source = \"csv\"\npath = \"" + file + "\"\nheader = false\nlabel = \"-1\"\n";
+  }
+  static std::string renamed(std::string text, const std::string& from, const std::string& to) {
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+    return text;
+  }
+  // All that the client is told of a job that is not taken.
+  std::string refusal(const std::string& text) {
+    const auto r = run(text);
+    EXPECT_EQ(r.outcome.exit_code(), 2);
+    std::string all;
+    for (const auto& m : r.outcome.messages) all += m + "\n";
+    return all;
+  }
+};
+
+TEST_F(cluster_client_files, a_daemon_echoes_no_line_of_a_file) {
+  make_cluster(1);
+  start_all();
+  const auto secret = write("secret.key", "-----BEGIN PRIVATE KEY-----\nMHcCAQEE\n-----END PRIVATE KEY-----\n");
+  const auto said = refusal(job_on(csv_at(secret)));
+  EXPECT_EQ(said.find("PRIVATE"), std::string::npos) << said;
+  EXPECT_EQ(said.find("MHcC"), std::string::npos) << said;
+  EXPECT_EQ(said.rfind("job.toml:3:1: ", 0), 0u) << said;
+  // And not even whether it is there.
+  const auto missing = renamed(refusal(job_on(csv_at(path("nothing.key")))), "nothing.key", "secret.key");
+  EXPECT_EQ(missing, said);
+}
+
+TEST_F(cluster_client_files, data_is_read_in_the_folders_of_the_cluster_file_alone) {
+  data_ = {"sets"};
+  make_cluster(2);
+  fs::create_directories(folder_ / "sets/in");
+  const std::string rows = "1,2,0\n3,4,1\n5,6,0\n";
+  write("sets/in/rows.csv", rows);
+  write("outside.csv", rows);
+  fs::create_symlink(folder_ / "outside.csv", folder_ / "sets/link.csv");
+  fs::create_symlink(folder_ / "sets/in/rows.csv", folder_ / "sets/inner.csv");
+  start_all();
+  for (const char* good : {"sets/in/rows.csv", "sets/inner.csv", "sets/../sets/in/rows.csv"})
+    EXPECT_EQ(run(job_on(csv_at(path(good)))).outcome.exit_code(), 0) << good;
+  for (const char* bad : {"outside.csv", "sets/link.csv", "sets/../outside.csv", "sets/in/../../outside.csv"}) {
+    const auto said = refusal(job_on(csv_at(path(bad))));
+    EXPECT_NE(said.find("this node reads data only under the folders that its cluster file allows"), std::string::npos) << said;
+  }
+  // An override is as good as a line of the file.
+  const auto r = run(job_on(csv_at(path("sets/in/rows.csv"))), {"data.path=\"" + path("outside.csv") + "\""});
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+}
+
+TEST_F(cluster_client_files, plugins_are_those_of_the_cluster_file_alone) {
+  const auto plugin = fs::path(TROUPE_BIN_DIR) / "../lib/plugins/libtest_plugin_fading.so";
+  if (!fs::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  fs::copy_file(plugin, folder_ / "libmine.so");
+  fs::copy_file(plugin, folder_ / "libtheirs.so");
+  plugins_ = {"libmine.so"};
+  make_cluster(1);
+  start_all();
+  const auto with = [&](const std::string& name) { return "plugins = [\"" + name + "\"]\n" + tiny_job(); };
+  const std::vector<std::string> set{"train.sync={mode=\"fading\",tau=2}", "train.finish={steps=4}"};
+  EXPECT_EQ(run(with(path("libmine.so")), set).outcome.exit_code(), 0);
+  EXPECT_EQ(run(with("libmine.so"), set).outcome.exit_code(), 0) << "by its name alone: it lies where the cluster file says";
+  EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0) << "it need not be named";
+  const auto said = refusal(with(path("libtheirs.so")));
+  EXPECT_EQ(said.rfind("job.toml:1:12: ", 0), 0u) << said;
+  EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
+  const auto missing = renamed(refusal(with(path("libnobody.so"))), "libnobody", "libtheirs");
+  EXPECT_EQ(missing, said) << "not even whether it is there";
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,139 @@
+// Where the data of jobs from outside may lie: every path that every source takes, links, and sources that do not say what they read.
+#include "runtime/node/config/data_folders.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ops/option_specs.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/node_tables.hpp"
+#include "tests/node/net_support.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class data_folders : public testing::Test {
+ protected:
+  data_folders() : all_(node_tables()) {
+    fs::create_directories(in("set/train/cat"));
+    fs::create_directories(root() / "elsewhere");
+    std::ofstream(in("rows.csv")) << "1\n";
+    std::ofstream(root() / "elsewhere/secret") << "1\n";
+  }
+  fs::path root() const { return folder_.path(); }
+  fs::path in(const std::string& name) const { return root() / "data" / name; }
+  std::string secret() const { return (root() / "elsewhere/secret").string(); }
+
+  // The key that is blamed; empty: all is within.
+  std::string blamed(const source_type& type, const std::map<std::string, std::string>& texts) const {
+    data_spec d;
+    d.source = type.name;
+    d.at = {"job.toml", 1, 1};
+    options given;
+    for (const auto& [key, text] : texts) {
+      given.values[key] = text;
+      d.key_at[key] = {key, 2, 3};
+    }
+    for (const auto& s : type.specs)  // whatever else is needed
+      if (!s.fallback && !given.has(s.name)) {
+        if (s.kind == option_kind::text) given.values[s.name] = in("set").string();
+        if (s.kind == option_kind::integer) given.values[s.name] = std::int64_t{1};
+      }
+    d.values = check_options(given, type.specs);
+    const auto wrong = outside_of_folders(d, type, {in("").string()});
+    if (wrong) {
+      EXPECT_THAT(wrong->message, HasSubstr("this node reads data only under the folders"));
+    }
+    return wrong ? wrong->at.file : "";
+  }
+  std::string blamed(const char* source, const std::map<std::string, std::string>& texts) const {
+    return blamed(*all_.sources.find(source), texts);
+  }
+
+  net::testing::temporary_directory folder_;
+  tables all_;
+};
+
+// Of today's sources and of those to come: whoever adds one with a path is told here.
+TEST_F(data_folders, every_path_of_every_source_is_held_to_them) {
+  int paths = 0;
+  for (const auto& name : all_.sources.names()) {
+    const auto& type = *all_.sources.find(name);
+    for (const auto& s : type.specs) {
+      if (s.kind != option_kind::text || !s.choices.empty() || s.name == "label" || s.name == "separator") continue;
+      SCOPED_TRACE(name + " " + s.name);
+      ++paths;
+      EXPECT_EQ(blamed(type, {{s.name, secret()}}), s.name);
+      EXPECT_EQ(blamed(type, {{s.name, in("").string() + "../elsewhere/secret"}}), s.name);
+      EXPECT_EQ(blamed(type, {{s.name, in("rows.csv").string()}}), "");
+    }
+  }
+  EXPECT_EQ(paths, 12) << "csv 2, idx 5, images 3, packed 1, text 1";
+  EXPECT_EQ(blamed(*all_.sources.find("idx"), {{"path", in("set").string()}, {"test_labels", "../../elsewhere/secret"}}),
+            "test_labels");
+}
+
+TEST_F(data_folders, links_count_as_what_they_lead_to) {
+  fs::create_symlink(secret(), in("out.csv"));
+  fs::create_symlink(in("rows.csv"), in("back.csv"));
+  fs::create_directory_symlink(root() / "elsewhere", in("away"));
+  EXPECT_EQ(blamed("csv", {{"path", in("out.csv").string()}}), "path");
+  EXPECT_EQ(blamed("csv", {{"path", in("back.csv").string()}}), "");
+  EXPECT_EQ(blamed("csv", {{"path", in("away/secret").string()}}), "path");
+  EXPECT_EQ(blamed("csv", {{"path", in("away/not_there").string()}}), "path");
+  EXPECT_EQ(blamed("csv", {{"path", root().string() + "/data-of-others/x"}}), "path") << "a name that begins alike";
+  // idx takes its names below path.
+  fs::create_symlink(secret(), in("set/train-labels-idx1-ubyte"));
+  EXPECT_EQ(blamed("idx", {{"path", in("set").string()}}), "path");
+}
+
+TEST_F(data_folders, folders_of_images_hold_no_link_that_leads_away) {
+  const auto images = [&] { return blamed("images", {{"path", in("set").string()}}); };
+  fs::create_directories(in("more"));
+  EXPECT_EQ(images(), "");
+  fs::create_directory_symlink(in("more"), in("set/train/dog"));
+  fs::create_directory_symlink(in("set"), in("more/up"));  // in a circle
+  EXPECT_EQ(images(), "");
+  fs::create_symlink(secret(), in("more/x.png"));
+  EXPECT_EQ(images(), "path") << "behind a link that stays";
+  fs::remove(in("more/x.png"));
+  fs::create_symlink(secret(), in("set/train/cat/x.png"));
+  EXPECT_EQ(images(), "path");
+}
+
+TEST_F(data_folders, of_a_source_that_does_not_say_what_it_reads_every_text_is_a_path) {
+  source_type type;
+  type.name = "mine";
+  type.specs = {option_of("from", option_kind::text, std::nullopt, "a file"),
+                option_of("title", option_kind::text, option_value{std::string("plain words")}, "no file")};
+  EXPECT_EQ(blamed(type, {{"from", secret()}}), "from");
+  EXPECT_EQ(blamed(type, {{"from", "no/such/file"}}), "from");
+  EXPECT_EQ(blamed(type, {{"from", in("rows.csv").string()}}), "");
+}
+
+// A job without limits, as a person's own, reads what that person may read.
+TEST_F(data_folders, only_jobs_with_limits_are_held) {
+  const std::string text =
+      "[data]\nsource = \"csv\"\npath = \"" + secret() +
+      "\"\nheader = false\nbatch = 1\n[[layer]]\nname = \"ip\"\ntype = \"linear\"\ninputs = [\"data\"]\noutputs = 1\n"
+      "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"ip\", \"label\"]\n[train]\nfinish = { steps = 1 }\n";
+  const auto all = std::make_shared<const tables>(all_);
+  const auto said = [&](std::optional<job_limits> limits) {
+    const auto r = prepare_text({text, "job.toml", {}, std::move(limits)}, all);
+    const auto* bad = std::get_if<diagnostics>(&r);
+    return bad ? bad->front().to_string() : "nothing";
+  };
+  EXPECT_EQ(said(job_limits{{}, {in("").string()}}).rfind("job.toml:3:1: [data]: 'path' leads elsewhere", 0), 0u);
+  EXPECT_EQ(said(job_limits{{}, {}}).rfind("job.toml:3:1: [data]: 'path' leads elsewhere", 0), 0u);
+  EXPECT_THAT(said(std::nullopt), testing::Not(HasSubstr("leads elsewhere")));
+  EXPECT_EQ(said(job_limits{{}, {(root() / "elsewhere").string()}}), said(std::nullopt));
+}
+
+}  // namespace
+}  // namespace troupe
