@@ -50,11 +50,11 @@ const node_spec* node_named(const cluster_spec& c, const std::string& name, std:
 
 // There is no plain mode: without certificates there is no daemon.
 std::string check_tls(const cluster_spec& c, const std::string& node) {
-  const fs::path dir = c.tls_dir;
   std::error_code ec;
-  if (c.tls_dir.empty() || !fs::is_directory(dir, ec))
-    return "no certificates: " + (c.tls_dir.empty() ? "[cluster.tls] dir is not set" : dir.string() + " is not a folder") +
+  if (c.tls_dir.empty() || !fs::is_directory(c.tls_dir, ec))
+    return "no certificates: " + (c.tls_dir.empty() ? "[cluster.tls] dir is not set" : c.tls_dir + " is not a folder") +
            "; make them with `troupe init-cluster --cluster " + c.file + "`";
+  const auto dir = certificate_folder(c.tls_dir, node);
   const auto fine = check_certificate(dir / "ca.pem", dir / (node + ".pem"), dir / (node + ".key"), node);
   return fine ? std::string() : fine.error().message;
 }

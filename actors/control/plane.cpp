@@ -8,6 +8,7 @@
 #include "runtime/exchange/wire.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/transports.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
 
@@ -30,7 +31,7 @@ net::tcp_options tcp_options_of(const control_plane_options& o) {
   t.cluster = o.cluster.name;
   t.node = o.node;
   t.incarnation = o.incarnation;
-  const std::filesystem::path dir = o.cluster.tls_dir;
+  const auto dir = certificate_folder(o.cluster.tls_dir, o.node);
   t.ca = dir / "ca.pem";
   t.certificate = dir / (o.node + ".pem");
   t.key = dir / (o.node + ".key");

@@ -31,6 +31,7 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out) {
   for (const auto& n : c.nodes) nodes.push_back({n.name, {host_of(n.address)}});
   certificate_options options;
   options.overwrite = a.overwrite;
+  options.one_folder_each = true;
   if (auto made = make_cluster_certificates(c.tls_dir, c.name, nodes, options); !made) {
     const auto& e = made.error();
     const bool theirs = e.code == "exists" || e.code == "bad_name" || e.code == "directory_open";
@@ -43,9 +44,10 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out) {
     out.object({{"event", "init-cluster"}, {"cluster", c.name}, {"dir", c.tls_dir}, {"nodes", names}});
   }
   out.text("certificates of cluster " + c.name + " are in " + c.tls_dir + "\n");
-  out.text(
-      "Each node needs ca.pem and its own .pem and .key; operators need ca.pem and client.pem, client.key. ca.key signs further\n"
-      "nodes: keep it here.\n");
+  std::string which;
+  for (const auto& n : nodes) which += (which.empty() ? "" : ", ") + n.name;
+  out.text("Give each node the cluster file and, of these, its own folder alone (" + which +
+           "); operators the folder client.\nThe folder ca signs further nodes: it stays here.\n");
   return exit_done;
 }
 

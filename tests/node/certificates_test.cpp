@@ -60,6 +60,42 @@ TEST_F(certificates_test, a_cluster_gets_its_files_with_closed_modes) {
   EXPECT_TRUE(read_certificate(dir / "ca.pem")->ca);
 }
 
+TEST_F(certificates_test, a_folder_each_holds_what_its_machine_needs_and_no_key_of_another) {
+  certificate_options o;
+  o.one_folder_each = true;
+  ASSERT_TRUE(make(o));
+  for (const std::string name : {"ca", "n1", "n2", "client"}) {
+    const auto own = dir / name;
+    EXPECT_EQ(certificate_folder(dir, name), own);
+    EXPECT_EQ(mode_of(own), 0700U);
+    EXPECT_EQ(mode_of(own / (name + ".key")), 0600U);
+    EXPECT_EQ(std::distance(fs::directory_iterator(own), {}), name == "ca" ? 2 : 3);
+    if (name == "ca") continue;
+    EXPECT_EQ(text_of(own / "ca.pem"), text_of(dir / "ca/ca.pem"));
+    const auto fine = check_certificate(own / "ca.pem", own / (name + ".pem"), own / (name + ".key"), name);
+    EXPECT_TRUE(fine) << fine.error().message;
+  }
+  EXPECT_EQ(make(o).error().code, "exists");
+  ASSERT_TRUE(add_node_certificate(dir, {"n3", {}}));
+  EXPECT_TRUE(check_certificate(dir / "n3/ca.pem", dir / "n3/n3.pem", dir / "n3/n3.key", "n3"));
+  // What was given away works alone: its folder as such, or below a folder of certificates.
+  fs::rename(dir / "n1", parent.path() / "n1");
+  EXPECT_EQ(certificate_folder(parent.path() / "n1", "n1"), parent.path() / "n1");
+  EXPECT_EQ(certificate_folder(parent.path(), "n1"), parent.path() / "n1");
+}
+
+TEST_F(certificates_test, folders_do_not_come_to_lie_beside_a_cluster_that_has_all_in_one) {
+  ASSERT_TRUE(make());
+  EXPECT_EQ(certificate_folder(dir, "n1"), dir);
+  certificate_options o;
+  o.one_folder_each = true;
+  EXPECT_EQ(make(o).error().code, "exists");
+  EXPECT_FALSE(fs::exists(dir / "n1"));
+  o.overwrite = true;
+  ASSERT_TRUE(make(o));
+  EXPECT_EQ(certificate_folder(dir, "n1"), dir / "n1") << "the new ones";
+}
+
 TEST_F(certificates_test, nothing_is_overwritten_unless_asked) {
   ASSERT_TRUE(make());
   const std::string key = text_of(dir / "n1.key");

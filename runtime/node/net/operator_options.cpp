@@ -6,7 +6,8 @@
 
 namespace troupe::net {
 
-expected<tcp_options> operator_options(const std::filesystem::path& dir, std::string cluster) {
+expected<tcp_options> operator_options(const std::filesystem::path& certificates, std::string cluster) {
+  const auto dir = certificate_folder(certificates, client_name);
   tcp_options o;
   o.ca = dir / "ca.pem";
   o.certificate = dir / "client.pem";

@@ -1,7 +1,6 @@
 #include "runtime/node/pki/certificates.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -10,12 +9,9 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -23,6 +19,7 @@
 #include <utility>
 
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/pki/files.hpp"
 
 namespace troupe {
 
@@ -146,80 +143,19 @@ expected<std::string> pem_of(const identity& id, bool key) {
   return std::string(text, static_cast<std::size_t>(n));
 }
 
-error write_error(const fs::path& file, int code) {
-  return {"cannot_write", "[certificates] " + file.string() + ": " + std::generic_category().message(code)};
-}
-
-// A new file beside it, synced, then renamed: a reader sees the old file or the whole new one.
-expected<void> write_atomically(const fs::path& file, const std::string& text, mode_t mode, bool overwrite) {
-  const std::string temporary = file.string() + ".new-" + std::to_string(::getpid());
-  ::unlink(temporary.c_str());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-  if (fd < 0) return write_error(file, errno);
-  int failed = ::fchmod(fd, mode) == 0 ? 0 : errno;  // whatever the umask
-  for (std::size_t done = 0; failed == 0 && done < text.size();) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n >= 0)
-      done += static_cast<std::size_t>(n);
-    else if (errno != EINTR)
-      failed = errno;
-  }
-  if (failed == 0 && ::fsync(fd) != 0) failed = errno;
-  if (::close(fd) != 0 && failed == 0) failed = errno;
-  if (failed == 0 && ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, file.c_str(), overwrite ? 0U : RENAME_NOREPLACE) != 0)
-    failed = errno;
-  if (failed == 0) return {};
-  ::unlink(temporary.c_str());
-  if (failed == EEXIST) return error{"exists", "[certificates] " + file.string() + " exists"};
-  return write_error(file, failed);
-}
-
-struct planned_file {
-  fs::path path;
-  std::string text;
-  mode_t mode;
-};
-
-expected<void> plan(std::vector<planned_file>& files, const fs::path& dir, std::string_view name, const identity& id) {
+// The pair of `name` in `dir`; in a folder of its own below it, with the CA's certificate beside it, when `ca` is given.
+expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_view name, const identity& id, const identity* ca) {
   auto cert = pem_of(id, false), key = pem_of(id, true);
   if (!cert) return cert.error();
   if (!key) return key.error();
+  if (ca) dir /= name;
+  if (ca && ca != &id) {
+    auto root = pem_of(*ca, false);
+    if (!root) return root.error();
+    files.push_back({dir / "ca.pem", std::move(*root), 0644});
+  }
   files.push_back({dir / (std::string(name) + ".pem"), std::move(*cert), 0644});
   files.push_back({dir / (std::string(name) + ".key"), std::move(*key), 0600});
-  return {};
-}
-
-expected<void> write_all(const std::vector<planned_file>& files, const fs::path& dir, bool overwrite) {
-  for (const planned_file& f : files) {
-    std::error_code ec;
-    if (!overwrite && fs::exists(fs::symlink_status(f.path, ec)))
-      return error{"exists", "[certificates] " + f.path.string() + " exists"};
-  }
-  for (const planned_file& f : files)
-    if (auto done = write_atomically(f.path, f.text, f.mode, overwrite); !done) return done;
-  const int fd = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return write_error(dir, errno);
-  const bool synced = ::fsync(fd) == 0;
-  const int why = errno;
-  ::close(fd);
-  if (!synced) return write_error(dir, why);
-  return {};
-}
-
-expected<void> prepare_directory(const fs::path& dir) {
-  std::error_code ec;
-  if (dir.has_parent_path()) fs::create_directories(dir.parent_path(), ec);
-  if (ec) return write_error(dir, ec.value());
-  if (::mkdir(dir.c_str(), 0700) == 0) return {};
-  if (errno != EEXIST) return write_error(dir, errno);
-  struct stat s {};
-  if (::stat(dir.c_str(), &s) != 0) return write_error(dir, errno);
-  if (!S_ISDIR(s.st_mode)) return write_error(dir, ENOTDIR);
-  if ((s.st_mode & 077) == 0) return {};
-  if (!fs::is_empty(dir, ec) || ec)
-    return error{"directory_open",
-                 "[certificates] " + dir.string() + " holds other files and is open to other users: chmod 700 it first"};
-  if (::chmod(dir.c_str(), 0700) != 0) return write_error(dir, errno);
   return {};
 }
 
@@ -316,32 +252,39 @@ expected<void> make_cluster_certificates(const fs::path& dir, const std::string&
   }
   auto ca = issue(role::ca, cluster, {cluster + " CA", {}}, nullptr, options);
   if (!ca) return ca.error();
+  const identity* each = options.one_folder_each ? &*ca : nullptr;
   std::vector<planned_file> files;
-  if (auto done = plan(files, dir, "ca", *ca); !done) return done;
+  if (auto done = plan(files, dir, "ca", *ca, each); !done) return done;
   for (const certificate_subject& who : nodes) {
     auto id = issue(role::node, cluster, who, &*ca, options);
     if (!id) return id.error();
-    if (auto done = plan(files, dir, who.name, *id); !done) return done;
+    if (auto done = plan(files, dir, who.name, *id, each); !done) return done;
   }
   auto client = issue(role::client, cluster, {std::string(client_name), {}}, &*ca, options);
   if (!client) return client.error();
-  if (auto done = plan(files, dir, client_name, *client); !done) return done;
-  if (auto ready = prepare_directory(dir); !ready) return ready;
-  return write_all(files, dir, options.overwrite);
+  if (auto done = plan(files, dir, client_name, *client, each); !done) return done;
+  if (auto ready = prepare_closed_folder(dir); !ready) return ready;
+  return write_planned_files(files, dir, options.overwrite);
+}
+
+fs::path certificate_folder(const fs::path& dir, std::string_view name) {
+  std::error_code ec;
+  return fs::is_directory(dir / name, ec) ? dir / name : dir;
 }
 
 expected<void> add_node_certificate(const fs::path& dir, const certificate_subject& node, const certificate_options& options) {
   if (auto fine = check_subject(node); !fine) return fine;
-  auto cert = load_certificate(dir / "ca.pem");
+  const auto home = certificate_folder(dir, "ca");
+  auto cert = load_certificate(home / "ca.pem");
   if (!cert) return cert.error();
-  auto key = load_key(dir / "ca.key");
+  auto key = load_key(home / "ca.key");
   if (!key) return key.error();
   const identity ca{std::move(*cert), std::move(*key)};
   auto id = issue(role::node, text_of(X509_get_subject_name(ca.cert.get()), NID_organizationName), node, &ca, options);
   if (!id) return id.error();
   std::vector<planned_file> files;
-  if (auto done = plan(files, dir, node.name, *id); !done) return done;
-  return write_all(files, dir, options.overwrite);
+  if (auto done = plan(files, dir, node.name, *id, home == dir ? nullptr : &ca); !done) return done;
+  return write_planned_files(files, dir, options.overwrite);
 }
 
 expected<certificate_info> read_certificate(const fs::path& file) {

@@ -1,9 +1,12 @@
 // The cluster's certificates: one CA, one certificate and key per node, one pair for operators. EC P-256, PEM. The same files serve
 // the data plane (net/tls.cpp) and CAF's openssl module.
 //
-//   ca.pem  ca.key   the CA; ca.key signs further nodes and need not leave the machine where it was made
+//   ca.pem  ca.key   the CA; ca.key signs further nodes and does not leave the machine where it was made
 //   <node>.pem .key  common name = node name, organization = cluster, SAN = its hosts; proves the node as server and as client
 //   client.pem .key  operators: client only
+//
+// All in one folder; or (`one_folder_each`, as `troupe init-cluster` has it) in folders that can be given away as they are: <node>/ and
+// client/ with the pair and ca.pem, ca/ with the CA's pair. Whoever reads takes either: certificate_folder().
 #pragma once
 
 #include <chrono>
@@ -25,6 +28,7 @@ struct certificate_subject {
 
 struct certificate_options {
   bool overwrite = false;
+  bool one_folder_each = false;
   // Counted from now. The day in the past is for clocks that disagree.
   std::chrono::seconds from = -std::chrono::hours(24);
   std::chrono::seconds until = std::chrono::hours(24) * 3650;
@@ -36,7 +40,10 @@ net::expected<void> make_cluster_certificates(const std::filesystem::path& dir, 
                                               const std::vector<certificate_subject>& nodes,
                                               const certificate_options& options = {});
 
-// One more node for an existing cluster: needs ca.pem and ca.key in `dir`.
+// Where the files of a node, or of client_name, are: in their own folder below `dir`, where there is one, else in `dir` itself.
+std::filesystem::path certificate_folder(const std::filesystem::path& dir, std::string_view name);
+
+// One more node for an existing cluster, laid out as it is: needs ca.pem and ca.key in `dir`, or in its folder ca.
 net::expected<void> add_node_certificate(const std::filesystem::path& dir, const certificate_subject& node,
                                          const certificate_options& options = {});
 
