@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "actors/control/client.hpp"
 #include "runtime/pipeline/staleness.hpp"
@@ -55,6 +57,27 @@ int terminal_width() {
 
 }  // namespace
 
+void loss_trend::add(std::uint64_t step, double loss) {
+  constexpr std::size_t kept = 10;  // one batch may be a hard one
+  if (!first_) {
+    first_ = loss;
+    first_step_ = step;
+    return;
+  }
+  last_.push_back(loss);
+  if (last_.size() > kept) last_.pop_front();
+}
+
+std::string loss_trend::warning() const {
+  if (last_.empty()) return {};
+  const auto end = std::accumulate(last_.begin(), last_.end(), 0.0) / static_cast<double>(last_.size());
+  if (end <= *first_ + std::max(1.0, std::abs(*first_))) return {};
+  char text[128];
+  std::snprintf(text, sizeof text, "the loss did not fall: %.3g at step %llu, %.3g at the end", *first_,
+                static_cast<unsigned long long>(first_step_), end);
+  return text;
+}
+
 progress::progress(const output& out, run_extent e)
     : out_(out), extent_(e), terminal_(!out.json() && isatty(STDOUT_FILENO)), step_(e.first_step), marked_step_(e.first_step) {
   marked_ = clock::now();
@@ -84,6 +107,13 @@ void progress::json(const event_effect& e, const event_texts& texts) const {
 }
 
 void progress::event(const event_effect& e, const event_texts& texts) {
+  if (e.kind == "step") trend_.add(e.step, value_of(e, "loss"));
+  if (e.kind == "done")
+    if (auto words = trend_.warning(); !words.empty()) show({"warning", e.step, {}, std::move(words)}, {});
+  show(e, texts);
+}
+
+void progress::show(const event_effect& e, const event_texts& texts) {
   if (out_.json()) return json(e, texts);
   if (e.kind == "step") return step(e);
   if (e.kind == "eval") {
@@ -104,6 +134,9 @@ void progress::event(const event_effect& e, const event_texts& texts) {
          fixed(value_of(e, "epochs"), 2) + " epochs" + (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " +
          fixed(value_of(e, "seconds"), 1) + " s");
     line("weights sha256 " + text_of(texts, "weights_sha256"));
+  } else if (e.kind == "warning") {
+    erase();
+    out_.remark(e.text);
   } else if (e.kind == "error") {
     erase();
     const auto where = text_of(texts, "where");

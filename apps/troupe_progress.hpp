@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,20 @@ struct run_extent {
 
 using event_texts = std::vector<std::pair<std::string, std::string>>;
 
+// Where the loss began, and where it ends. A rate that is far too high leaves finite losses and weights that know nothing, and a run that
+// ends like any other.
+class loss_trend {
+ public:
+  void add(std::uint64_t step, double loss);
+  // What there is to say at the end: the mean of the last steps is far above the first step's loss. Empty: nothing.
+  std::string warning() const;
+
+ private:
+  std::uint64_t first_step_ = 0;
+  std::optional<double> first_;
+  std::deque<double> last_;  // without the first
+};
+
 class progress {
  public:
   progress(const output& out, run_extent e);
@@ -37,6 +53,7 @@ class progress {
   using clock = std::chrono::steady_clock;
 
   void json(const event_effect& e, const event_texts& texts) const;
+  void show(const event_effect& e, const event_texts& texts);
   void step(const event_effect& e);
   void measure(const event_effect& e, clock::time_point now);
   void line(const std::string& text);
@@ -51,6 +68,7 @@ class progress {
   bool drawn_ = false;
   bool settled_ = false;  // rate_ is of a whole window, and not of the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
+  loss_trend trend_;
   double loss_ = 0, rate_ = 0;  // examples a second, over the last second or so
   clock::time_point shown_{}, marked_{};
 };

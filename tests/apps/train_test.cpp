@@ -161,6 +161,30 @@ TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
   EXPECT_NE(last(o)["message"].get<std::string>().find("not finite"), std::string::npos) << o.out;
 }
 
+// Training that went wrong ends like any other, with exit code 0 and weights: then at least it is said.
+TEST_F(train_command, a_loss_that_did_not_fall_is_told_before_the_last_word) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> set{"--set", "train.dynamics={rule=\"adam\",lr=100}"};
+  std::vector<std::string> words{"train", job, "--json"};
+  words.insert(words.end(), set.begin(), set.end());
+  const auto o = troupe(words);
+  ASSERT_EQ(o.code, 0) << o.out;
+  const auto all = objects(o.out);
+  const auto warnings = of_kind(all, "warning");
+  ASSERT_EQ(warnings.size(), 1u) << o.out;
+  EXPECT_EQ(warnings[0]["step"], 40);
+  const auto message = warnings[0]["message"].get<std::string>();
+  EXPECT_EQ(message.rfind("the loss did not fall: ", 0), 0u) << message;
+  EXPECT_NE(message.find(" at step 1, "), std::string::npos) << message;
+  EXPECT_EQ(all[all.size() - 2]["event"], "warning");
+  EXPECT_EQ(all.back()["event"], "done");
+  words.erase(words.begin() + 2);
+  const auto plain = troupe(words);
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_NE(plain.err.find("the loss did not fall: "), std::string::npos) << plain.err;
+  EXPECT_EQ(plain.out.find("the loss did not fall"), std::string::npos) << "stdout has the result";
+}
+
 // Before hours of training, and not after them.
 TEST_F(train_command, a_file_that_could_not_be_written_is_found_before_anything_starts) {
   const auto job = write("job.toml", tiny_job());
