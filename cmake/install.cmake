@@ -48,7 +48,8 @@ if(TARGET troupe_exchange)
 endif()
 install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
   FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "runtime/exchange" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
-install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
+install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 
 set(_troupe_package ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 configure_package_config_file(cmake/troupeConfig.cmake.in ${CMAKE_BINARY_DIR}/troupeConfig.cmake INSTALL_DESTINATION ${_troupe_package}

@@ -1,5 +1,6 @@
 // Is a layer right? For whoever writes one: gradients against central differences, the contract of layer.hpp, purity, and f32
-// against f64. Used by the tests on every row and case of a registry, and meant for the tests of layers outside this tree:
+// against f64. Used by the tests on every row and case of a registry, by `troupe check-layer` on a plugin's, and meant for the tests of layers
+// outside this tree:
 //
 //   for (const auto& c : type.cases)
 //     for (const auto& finding : check_layer(type, c, *make_cpu_device())) std::cerr << finding << '\n';
@@ -37,7 +38,9 @@ struct layer_check {
 //     both phases run.
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {});
 
-// Checks of the row itself (doc, cases, number of inputs), then of every case; each finding names its case.
+// Of the row itself: doc, cases, number of inputs.
+std::vector<std::string> check_layer_row(const layer_type& type);
+// The row, then every case; each finding names its case.
 std::vector<std::string> check_layer_type(const layer_type& type, device& dev, const layer_check& how = {});
 
 }  // namespace troupe

@@ -15,6 +15,7 @@ cli_command unroll_command();
 cli_command plan_command();
 cli_command sim_command();
 cli_command check_command();
+cli_command check_layer_command();
 cli_command init_cluster_command();
 cli_command layers_command();
 cli_command modes_command();

@@ -24,18 +24,31 @@ run_ctest() {
     sed -u '/^ *Start  *[0-9]*: /d'
 }
 
-# The examples are what a user's own tree looks like: each is built against the installed package, and tested.
+# The examples are what a user's own tree looks like: each is taken from the installed package, built against it, and tested.
 examples() {
   local prefix=$top/build/package list dir name
-  list=$(ls examples/*/CMakeLists.txt 2>/dev/null || true)
-  [[ -n $list ]] || return 0
   rm -rf "$prefix"
   if ! phase "install package" cmake --install build/release --prefix "$prefix" >/dev/null; then also+=("install=fail"); return 0; fi
+  if whole_package "$prefix"; then also+=("package=pass"); else also+=("package=fail"); fi
+  list=$(ls "$prefix"/share/troupe/examples/*/CMakeLists.txt 2>/dev/null || true)
   for dir in $list; do
     dir=$(dirname "$dir") name=example_$(basename "$dir")
     if phase "$name" example "$dir" "build/$name" "$prefix"; then also+=("$name=pass"); else also+=("$name=fail"); fi
     while read -r skipped; do also+=("$name.$skipped=skip"); done < <(skipped_in "build/$name/ctest.log")
   done
+}
+# What a package must have beside programs and libraries: every page, picture, configuration and example of the tree.
+whole_package() {
+  local file missing=0
+  while read -r file; do
+    case $file in
+      docs/*.md | docs/*.svg) file=doc/troupe/${file#docs/} ;;
+      examples/* | configs/*) file=troupe/$file ;;
+      *) continue ;;
+    esac
+    if [[ ! -f $1/share/$file ]]; then echo "the package lacks share/$file" >&2; missing=1; fi
+  done < <(git ls-files docs examples configs)
+  return $missing
 }
 skipped_in() { sed -n 's/.*Test *#[0-9]*: \([^ ]*\) \.*\*\*\*Skipped.*/\1/p' "$1" 2>/dev/null; }  # names of a ctest log
 example() {

@@ -1,0 +1,83 @@
+// `troupe check-layer PLUGIN NAME`: is a layer from outside right? Runs ops/check_layer over the layer's own cases and says what failed.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "ops/check_layer.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/job/tables.hpp"
+#include "runtime/node/config/plugin.hpp"
+
+namespace troupe {
+namespace {
+
+struct check_layer_arguments {
+  std::string plugin, name;
+};
+
+using findings = std::vector<std::string>;
+
+findings of_case(const layer_type& type, const layer_case& c, device& dev) {
+  try {
+    return check_layer(type, c, dev);
+  } catch (const std::exception& e) {
+    return {std::string("it threw: ") + e.what()};
+  }
+}
+
+// One line for people, or one event, for the row itself (`of` is empty) or one of its cases. True: nothing was found.
+bool tell(const output& out, const layer_type& type, const std::string& of, std::size_t wide, const findings& found) {
+  if (out.json()) {
+    nlohmann::ordered_json o{{"event", of.empty() ? "row" : "case"}, {"layer", type.name}};
+    if (!of.empty()) o["case"] = of;
+    o["ok"] = found.empty();
+    o["findings"] = found;
+    out.object(o);
+  }
+  const std::string what = of.empty() ? "(the row)" : of;
+  std::string s = "  " + left(what, wide + 2) + (found.empty() ? "ok" : "wrong") + "\n";
+  for (const auto& f : found) s += "    " + f + "\n";
+  out.text(s);
+  return found.empty();
+}
+
+int run_check_layer(const check_layer_arguments& a, const output& out) {
+  tables own;  // the plugin's rows and nobody else's
+  if (auto r = load_plugin(a.plugin, own); !r) return out.wrong("PLUGIN", r.error().message);
+  const auto* type = own.layers.find(a.name);
+  if (!type) {
+    const auto names = own.layers.names();
+    return out.wrong("NAME", "this plugin has no layer type " + in_quotes(a.name) + did_you_mean(a.name, names) +
+                                 (names.empty() ? "; it brings no layers" : " (there is: " + joined(names) + ")"));
+  }
+  out.text(type->name + " of " + a.plugin + "\n");
+  std::size_t wide = 9, wrong = 0;
+  for (const auto& c : type->cases) wide = std::max(wide, c.name.size());
+  const auto dev = make_cpu_device();
+  const bool row = tell(out, *type, {}, wide, check_layer_row(*type));
+  for (const auto& c : type->cases)
+    if (!tell(out, *type, c.name, wide, of_case(*type, c, *dev))) ++wrong;
+  if (out.json())
+    out.object(
+        {{"event", "done"}, {"layer", type->name}, {"ok", row && wrong == 0}, {"cases", type->cases.size()}, {"wrong", wrong}});
+  out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases wrong\n");
+  return row && wrong == 0 ? exit_done : exit_failed;
+}
+
+void add_options(CLI::App& c, check_layer_arguments& a) {
+  c.add_option("PLUGIN", a.plugin, "The layer's plugin, a shared library")->required()->option_text("FILE");
+  c.add_option("NAME", a.name, "Layer type of that plugin")->required()->option_text(" ");
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command check_layer_command() {
+  return make_command<check_layer_arguments>(
+      "check-layer", "Check a plugin's layer over its own cases: gradients, contract, purity, f32 and bf16",
+      "  troupe check-layer build/libswish.so swish\n"
+      "Exit code 0: nothing was found; 1: it is wrong, and every finding is told; 2: there is no such layer or plugin.",
+      add_options, run_check_layer);
+}
+
+}  // namespace troupe

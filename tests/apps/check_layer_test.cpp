@@ -1,0 +1,64 @@
+// `troupe check-layer`: a right layer from outside, and wrong ones.
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class check_layer_command : public command_test {
+ protected:
+  outcome check(const std::string& plugin, const std::vector<std::string>& words) const {
+    std::vector<std::string> all{"check-layer", std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_" + plugin + ".so"};
+    all.insert(all.end(), words.begin(), words.end());
+    return troupe(all);
+  }
+};
+
+TEST_F(check_layer_command, the_example_is_right) {
+  const auto o = check("swish", {"swish"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_NE(o.out.find("swish: 0 of 5 cases wrong"), std::string::npos) << o.out;
+  const auto j = check("swish", {"swish", "--json"});
+  EXPECT_EQ(j.code, 0);
+  EXPECT_EQ(j.err, "");
+  const auto all = objects(j.out);
+  ASSERT_EQ(all.size(), 7u) << j.out;
+  EXPECT_EQ(of_kind(all, "case").size(), 5u);
+  EXPECT_EQ(all.back()["event"], "done");
+  EXPECT_EQ(all.back()["ok"], true);
+}
+
+TEST_F(check_layer_command, a_wrong_gradient_is_found_in_the_cases_that_have_it) {
+  const auto o = check("crooked", {"crooked"});
+  EXPECT_EQ(o.code, 1) << o.out << o.err;
+  EXPECT_NE(o.out.find("gradient"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("crooked: 2 of 6 cases wrong"), std::string::npos) << o.out;
+  const auto all = objects(check("crooked", {"crooked", "--json"}).out);
+  for (const auto& e : of_kind(all, "case")) {
+    const bool planted = e["case"].get<std::string>().rfind("steep", 0) == 0;
+    EXPECT_EQ(e["ok"].get<bool>(), !planted) << e;
+    EXPECT_EQ(e["findings"].empty(), !planted) << e;
+  }
+  EXPECT_EQ(all.back()["wrong"], 2);
+}
+
+TEST_F(check_layer_command, what_throws_and_what_lacks_cases_is_told) {
+  const auto o = check("crooked", {"thrower"});
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.out.find("it threw: not today"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("fewer than five cases"), std::string::npos) << o.out;
+}
+
+TEST_F(check_layer_command, what_is_not_there_is_exit_2) {
+  const auto name = check("swish", {"swich"});
+  EXPECT_EQ(name.code, 2);
+  EXPECT_NE(name.err.find("did you mean 'swish'?"), std::string::npos) << name.err;
+  EXPECT_EQ(check("swish", {"relu"}).code, 2) << "a layer of the house is no layer of the plugin";
+  EXPECT_EQ(check("not_one", {"swish"}).code, 2);
+  EXPECT_EQ(check("swish", {}).code, 2);
+  EXPECT_NE(check("fading", {"any"}).err.find("it brings no layers"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe
