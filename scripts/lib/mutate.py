@@ -19,8 +19,8 @@ NEAR = ("test_runtime", "test_sim")
 ENOUGH = 0.9
 
 
-def git(*words, cwd=tree.TOP):
-    return subprocess.run(["git", *words], cwd=cwd, check=True, text=True, capture_output=True).stdout.strip()
+def git(*words, cwd=None):
+    return subprocess.run(["git", *words], cwd=cwd or tree.TOP, check=True, text=True, capture_output=True).stdout.strip()
 
 
 def prepare():
@@ -163,9 +163,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     head = prepare()
-    if git("status", "--porcelain", "--", *mutations.FOLDERS):
-        print("mutate: these folders have changes that are not committed; mistakes are made in HEAD", file=sys.stderr)
-        return 2
+    tree.TOP = COPY  # whatever is read from here on is HEAD's
     if not tests_pass_without(head, args):
         return 2
     log = []
