@@ -36,7 +36,8 @@ def prepare():
 
 def build(*targets):
     words = ["scripts/build", "release"] + [w for t in targets for w in ("--target", t)]
-    return subprocess.run(words, cwd=COPY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    with open(os.path.join(HOME, "build.log"), "w") as f:
+        return subprocess.run(words, cwd=COPY, stdout=f, stderr=subprocess.STDOUT).returncode == 0
 
 
 def end(processes):
@@ -128,7 +129,7 @@ def tests_pass_without(head, args):
         return True
     outcome, by = judge(args)
     if outcome != "survived":
-        print(f"mutate: without a mistake: {outcome} {by}")
+        print(f"mutate: without a mistake: {outcome} {by} (build/mutate/*.log)")
         return False
     with open(mark, "w") as f:
         f.write(what)
