@@ -193,13 +193,15 @@ class cross_batch_norm_stage final : public stage {
   void begin_forward(slot& s, effects& out) override {
     if (!training(s))
       return run_own(
-          s, normalise, [this, &s](job_context& c) { run_normalise(s, running_, c.dev); }, {}, out);
+          s, normalise,
+          [m = maths_of_stage(), mine = s.shared_from_this(), n = running_](job_context& c) { run_normalise(*m, *mine, n, c.dev); },
+          {}, out);
     auto sum = begin_sum(s);
     run_own(
         s, sums,
-        [this, &s, sum](job_context& c) {
-          gather(s, 0);
-          *sum = pack(add_up_channels(s.passes[0].in[0], {}), c.dev);
+        [m = maths_of_stage(), mine = s.shared_from_this(), sum](job_context& c) {
+          m->gather(*mine, 0);
+          *sum = pack(add_up_channels(mine->passes[0].in[0], {}), c.dev);
         },
         {}, out);
   }
@@ -208,13 +210,13 @@ class cross_batch_norm_stage final : public stage {
     auto sum = begin_sum(s);
     run_own(
         s, grad_sums,
-        [this, &s, sum](job_context& c) {
-          fill_grad_out(s, 0, c.dev);
-          auto& pass = s.passes[0];
-          const auto m = add_up_channels(pass.grad_out[0], pass.kept.extra[0]);
-          if (pass.grad_params[0]) assign(m.b, pass.grad_params[0], c.dev, false);
-          if (pass.grad_params[1]) assign(m.a, pass.grad_params[1], c.dev, false);
-          *sum = pack(m, c.dev);
+        [m = maths_of_stage(), mine = s.shared_from_this(), sum](job_context& c) {
+          m->fill_grad_out(*mine, 0, c.dev);
+          auto& pass = mine->passes[0];
+          const auto added = add_up_channels(pass.grad_out[0], pass.kept.extra[0]);
+          if (pass.grad_params[0]) assign(added.b, pass.grad_params[0], c.dev, false);
+          if (pass.grad_params[1]) assign(added.a, pass.grad_params[1], c.dev, false);
+          *sum = pack(added, c.dev);
         },
         {}, out);
   }
@@ -244,12 +246,16 @@ class cross_batch_norm_stage final : public stage {
     for (std::uint32_t i = 0; i < config().slots; ++i) {
       auto& s = slot_at(i);
       if (s.at == slot::stage_of::free || !training(s) || s.h.step != e.h.step) continue;
+      const auto m = maths_of_stage();
+      const auto mine = s.shared_from_this();
       if (u.type == forward_sums)
         run_own(
-            s, normalise, [this, &s, n = now_](job_context& c) { run_normalise(s, n, c.dev); }, {}, out);
+            s, normalise, [m, mine, n = now_](job_context& c) { run_normalise(*m, *mine, n, c.dev); }, {}, out);
       else
         run_own(
-            s, grads, [this, &s, n = now_, all](job_context& c) { run_grads(s, n, *all, c.dev); }, {}, out);
+            s, grads,
+            [m, mine, n = now_, all, count = total_count_](job_context& c) { run_grads(*m, *mine, n, *all, count, c.dev); }, {},
+            out);
     }
     steps_.erase({e.h.step, u.type});
   }
@@ -295,22 +301,22 @@ class cross_batch_norm_stage final : public stage {
     }
   }
 
-  void run_normalise(slot& s, const normalisation& n, device& d) const {
+  static void run_normalise(const stage_maths& m, slot& s, const normalisation& n, device& d) {
     auto& pass = s.passes[0];
-    gather(s, 0);
+    m.gather(s, 0);
     pass.kept.extra = {tensor::allocate(d, pass.in[0].dims(), pass.in[0].type())};
     n.standardise(pass.in[0], pass.kept.extra[0]);
     pass.out[0].back(d);
     affine(pass.kept.extra[0], {}, values_of(pass.params[0]), {}, values_of(pass.params[1]), pass.out[0]);
   }
 
-  void run_grads(slot& s, const normalisation& n, const moments& all, device& d) const {
+  static void run_grads(const stage_maths& m, slot& s, const normalisation& n, const moments& all, double count, device& d) {
     auto& pass = s.passes[0];
     if (pass.grad_in[0]) {
       pass.grad_in[0].back(d);
-      n.dx(pass.grad_out[0], pass.kept.extra[0], values_of(pass.params[0]), all, total_count_, pass.grad_in[0]);
+      n.dx(pass.grad_out[0], pass.kept.extra[0], values_of(pass.params[0]), all, count, pass.grad_in[0]);
     }
-    hand_back(s, d);
+    m.hand_back(s, d);
   }
 
   double eps_, total_count_ = 1;

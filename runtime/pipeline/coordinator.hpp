@@ -156,11 +156,11 @@ class coordinator final : public role {
   void write(effects& out);
   void take_state(const envelope& e, effects& out);
   void name_pieces(collecting& c) const;
-  void join_pieces(collecting& c, device& d) const;
-  job_work join_blocks();
+  static void join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d);
+  job_work join_blocks() const;
   void collected(effects& out);
   void restore(effects& out);
-  job_work cut_blocks();
+  job_work cut_blocks() const;
   void send_cut(effects& out);
   void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);
@@ -179,9 +179,9 @@ class coordinator final : public role {
   std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
   std::map<std::uint64_t, gathered> steps_;
   std::optional<gathered> round_;
-  std::uint32_t tester_life_ = 0;  // incarnation of the tester that we have heard of
-  std::optional<collecting> collect_;
-  std::vector<cut_block> cutting_;
+  std::uint32_t tester_life_ = 0;                         // incarnation of the tester that we have heard of
+  std::shared_ptr<collecting> collect_;                   // shared with the task that joins
+  std::shared_ptr<std::vector<cut_block>> cutting_;       // shared with the task that cuts
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
   std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined

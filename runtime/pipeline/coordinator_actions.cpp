@@ -179,7 +179,7 @@ void coordinator::take_observation(const header& h, const observation& o, effect
 // --- collecting
 
 void coordinator::begin_collect(bool final, effects& out) {
-  collect_.emplace();
+  collect_ = std::make_shared<collecting>();
   collect_->handover = !final && !want_checkpoint_;
   want_checkpoint_ = false;
   collect_->request = ++requests_;
@@ -229,33 +229,33 @@ void coordinator::name_pieces(collecting& c) const {
     for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
 }
 
-void coordinator::join_pieces(collecting& c, device& d) const {
+void coordinator::join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d) {
   std::size_t index = 0;
-  for (const auto& l : config_.graph->layers)
+  for (const auto& l : g.layers)
     for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) {
       auto& whole = c.carried[index++].second;
       for (const auto& piece : c.pieces) {
         if (piece.layer != l.index) continue;
         const auto& got = *c.blocks[piece.block];
         const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
-        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, config_.plan->packets), from.type());
+        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, plan.packets), from.type());
         auto part = carried_lanes(whole, l.carries[k].dims, piece.packet);
         d.copy(from, part);
       }
     }
 }
 
-job_work coordinator::join_blocks() {
-  return [this](job_context& ctx) {
-    auto& at = *collect_;
-    join_pieces(at, ctx.dev);
+job_work coordinator::join_blocks() const {
+  return [graph = config_.graph, plan = config_.plan, all_blocks = collect_](job_context& ctx) {
+    auto& at = *all_blocks;
+    join_pieces(*graph, *plan, at, ctx.dev);
     std::size_t rule_index = 0;
-    for (std::size_t p = 0; p < config_.graph->params.size(); ++p) {
-      const auto& spec = config_.graph->params[p].spec;
+    for (std::size_t p = 0; p < graph->params.size(); ++p) {
+      const auto& spec = graph->params[p].spec;
       std::vector<tensor*> into{&at.weights[p].second};
       while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
         into.push_back(&at.rule[rule_index++].second);
-      for (const auto& b : config_.plan->blocks) {
+      for (const auto& b : plan->blocks) {
         if (b.param != p) continue;
         const auto& got = *at.blocks[b.id];
         for (std::size_t k = 0; k < into.size(); ++k) {
@@ -334,6 +334,7 @@ void coordinator::restore(effects& out) {
   }
   const std::map<std::string, tensor> named(b.named.begin(), b.named.end());
   b.named.clear();
+  cutting_ = std::make_shared<std::vector<cut_block>>();
   for (const auto& block : config_.plan->blocks) {
     const auto& name = config_.graph->params[block.param].full_name;
     cut_block cut{to(block.shard), {block.id, {}, {}}, &block, {named.at(name)}};
@@ -352,9 +353,9 @@ void coordinator::restore(effects& out) {
     if (block.run == 0)
       out.send({cut.h, std::move(cut.s)});
     else
-      cutting_.push_back(std::move(cut));
+      cutting_->push_back(std::move(cut));
   }
-  if (!cutting_.empty()) out.run(cut_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
+  if (!cutting_->empty()) out.run(cut_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
   for (const auto& s : settings_) {
     for (auto r : config_.plan->shards) out.send({to(r), s});
     for (auto r : config_.plan->workers) out.send({to(r), s});
@@ -362,9 +363,9 @@ void coordinator::restore(effects& out) {
 }
 
 // Columns of a parameter have to be picked out of it.
-job_work coordinator::cut_blocks() {
-  return [this](job_context& c) {
-    for (auto& cut : cutting_)
+job_work coordinator::cut_blocks() const {
+  return [cuts = cutting_](job_context& c) {
+    for (auto& cut : *cuts)
       for (std::size_t k = 0; k < cut.whole.size(); ++k) {
         auto& part = k == 0 ? cut.s.value : cut.s.rule[k - 1];
         part.back(c.dev);
@@ -374,7 +375,8 @@ job_work coordinator::cut_blocks() {
 }
 
 void coordinator::send_cut(effects& out) {
-  for (auto& cut : std::exchange(cutting_, {})) out.send({cut.h, std::move(cut.s)});
+  const auto cuts = std::exchange(cutting_, nullptr);
+  for (auto& cut : *cuts) out.send({cut.h, std::move(cut.s)});
 }
 
 void coordinator::end(effects& out) {

@@ -30,15 +30,10 @@ class gather_stage final : public stage {
 
  private:
   enum job_of : std::uint32_t { ahead, back };
-  using packets = std::vector<slot*>;  // of a step, in their order
+  using packets = std::vector<std::shared_ptr<slot>>;  // of a step, in their order
 
   void wait(slot& s, slot::stage_of waiting, slot::stage_of running, job_of job, effects& out);
   packets led_by(const slot& s);
-  bool at_once(const maths_step& step) const;
-  void forward_all(const packets& all, device& d) const;
-  void backward_all(const packets& all, device& d) const;
-  void step_forward_all(const packets& all, const maths_step& step, device& d) const;
-  void step_backward_all(const packets& all, const maths_step& step, device& d) const;
 
   std::map<std::uint32_t, packets> led_;  // by slot: the packets that its job computes, itself among them
 };

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }
+
+}  // namespace
 
 joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().slots) {}
 
@@ -17,18 +22,19 @@ std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
 }
 
 std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {
-  return mine_[s.index] = std::make_shared<tensor>(tensor::declare(maths().measured(hosted(0).in), wide_of(config().type)));
+  return mine_[s.index] =
+             std::make_shared<tensor>(tensor::declare(joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type)));
 }
 
 void joint_stage::begin_forward(slot& s, effects& out) {
   if (!training(s)) return stage::begin_forward(s, out);
   run_own(
       s, measure,
-      [this, &s, to = begin_measure(s)](job_context& c) {
-        join_inputs(s, c.dev);
-        gather(s, 0);
-        auto with = context_of(s, 0, c.dev);
-        *to = maths().measure(with, s.passes[0].in);
+      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](job_context& c) {
+        m->join_inputs(*mine, c.dev);
+        m->gather(*mine, 0);
+        auto with = m->context_of(*mine, 0, c.dev);
+        *to = joint_of(*m).measure(with, mine->passes[0].in);
       },
       {0, 0, "measure"}, out);
 }
@@ -36,11 +42,11 @@ void joint_stage::begin_forward(slot& s, effects& out) {
 void joint_stage::begin_backward(slot& s, effects& out) {
   run_own(
       s, measure_back,
-      [this, &s, to = begin_measure(s)](job_context& c) {
-        fill_grad_out(s, 0, c.dev);
-        auto& pass = s.passes[0];
-        auto with = context_of(s, 0, c.dev);
-        *to = maths().measure_back(with, pass.kept, pass.params, pass.grad_out, pass.grad_params);
+      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](job_context& c) {
+        m->fill_grad_out(*mine, 0, c.dev);
+        auto& pass = mine->passes[0];
+        auto with = m->context_of(*mine, 0, c.dev);
+        *to = joint_of(*m).measure_back(with, pass.kept, pass.params, pass.grad_out, pass.grad_params);
       },
       {0, 0, "measure"}, out);
 }
@@ -76,17 +82,17 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
   const bool ahead = kind == forward_part;
   run_own(
       s, ahead ? make : make_back,
-      [this, &s, all, ahead](job_context& c) {
-        auto& pass = s.passes[0];
-        auto with = context_of(s, 0, c.dev);
+      [m = maths_of_stage(), mine = s.shared_from_this(), all, ahead](job_context& c) {
+        auto& pass = mine->passes[0];
+        auto with = m->context_of(*mine, 0, c.dev);
         if (ahead) {
-          maths().forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
-          keep(s, steps()[0]);
-          cut_outputs(s, c.dev);
+          joint_of(*m).forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
+          m->keep(*mine, m->steps()[0]);
+          m->cut_outputs(*mine, c.dev);
         } else {
-          maths().backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);
-          forget(pass.kept);
-          hand_back(s, c.dev);
+          joint_of(*m).backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);
+          stage_maths::forget(pass.kept);
+          m->hand_back(*mine, c.dev);
         }
       },
       {0, 0, ahead ? "forward" : "backward"}, out);

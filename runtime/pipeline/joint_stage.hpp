@@ -38,7 +38,6 @@ class joint_stage final : public stage {
   };
 
   void use(slot& s, std::uint32_t kind, const std::shared_ptr<const tensors>& all, effects& out);
-  const joint_maths& maths() const { return *hosted(0).maths->joint(); }
   std::shared_ptr<tensor> begin_measure(const slot& s);
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;  // by step, message

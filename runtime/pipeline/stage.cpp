@@ -4,8 +4,6 @@
 #include <cassert>
 #include <set>
 
-#include "runtime/pipeline/wire_cast.hpp"
-
 namespace troupe {
 namespace {
 
@@ -14,11 +12,10 @@ std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_
 
 }  // namespace
 
-stage::stage(stage_config c) : config_(std::move(c)) {
+stage::stage(stage_config c)
+    : config_(std::move(c)),
+      maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)) {
   const auto& me = self();
-  std::vector<const graph_layer*> here;
-  for (std::size_t p = 0; p < me.layers.size(); ++p) here.push_back(&hosted(p));
-  steps_ = maths_steps(*config_.graph, here, config_.plan->fuse_layers);
   for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
   floor_ = config_.first_step;
   lives_ = config_.incarnation;
@@ -26,43 +23,17 @@ stage::stage(stage_config c) : config_(std::move(c)) {
   for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
   params_.resize(me.layers.size());
   version_.assign(me.layers.size(), 0);
-  has_weights_.assign(me.layers.size(), false);
-  find_needs();
-  find_readers();
-  out_grads_.resize(me.layers.size());
-  double made_again = 0;
-  for (std::size_t p = 0; p < me.layers.size(); ++p) {
-    const auto& l = hosted(p);
-    has_weights_[p] = l.params.empty();
-    const bool scalar = l.maths->is_loss() || l.maths->is_metric();
-    reports_[0] = reports_[0] || (scalar && l.in_train);
-    reports_[1] = reports_[1] || (scalar && l.in_test);
-    wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
-    forward_cost_.flops += l.maths->flops(l.in);
-    if (l.recompute) made_again += l.maths->flops(l.in);
-    for (std::size_t o = 0; o < l.out.size(); ++o)
-      out_grads_[p].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
-  }
-  for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
+  for (std::size_t p = 0; p < me.layers.size(); ++p) has_weights_.push_back(hosted(p).params.empty());
   begin_lanes();
-  forward_cost_.kind = "forward";
-  backward_cost_ = {2 * forward_cost_.flops + made_again, 0, "backward"};
 }
 
 stage::~stage() = default;
 
 void stage::add_slot() {
-  auto s = std::make_unique<slot>();
+  auto s = std::make_shared<slot>();
   s->index = static_cast<std::uint32_t>(slots_.size());
   s->passes.resize(self().layers.size());
   slots_.push_back(std::move(s));
-}
-
-int stage::position_of(std::int32_t layer) const {
-  const auto& mine = self().layers;
-  for (std::size_t p = 0; p < mine.size(); ++p)
-    if (static_cast<std::int32_t>(mine[p]) == layer) return static_cast<int>(p);
-  return -1;
 }
 
 header stage::reply(const header& of, role_id to) const {
@@ -76,13 +47,6 @@ header stage::reply(const header& of, role_id to) const {
     h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
   }
   return h;
-}
-
-// Packets of an evaluation take the way that its loader's first packet takes in training.
-bool stage::edge_used(const plan_edge& e, const header& h) const {
-  if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
-  if (!e.in_test) return false;
-  return e.packets.has(config_.plan->way_of(h.id));
 }
 
 std::uint32_t stage::backwards_of(const header& h) const {
@@ -263,12 +227,6 @@ void stage::pump(effects& out) {
   }
 }
 
-shape stage::sized(const shape& s, std::int64_t examples) const {
-  shape r = s;
-  if (r.rank() > 0 && r[0] == config_.graph->packet_examples) r.set(0, examples);
-  return r;
-}
-
 void stage::bind(slot& s, pending&& p) {
   s.at = slot::stage_of::forward;
   s.h = p.h;
@@ -289,58 +247,17 @@ void stage::bind(slot& s, pending&& p) {
   enter_lanes(s);
 }
 
-// Every tensor of the pass by shape only; the maths, where there is any, gives them memory.
+// The weights that the packet meets, and every tensor of its pass.
 void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
-    const auto& l = hosted(p);
     auto& pass = s.passes[p];
-    if (const auto* w = weights_for(s.h, p); w && !l.params.empty()) {
-      pass.params = w->second;
-      pass.version = w->first;
-      pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
-    }
-    pass.out.clear();
-    for (std::size_t o = 0; o < l.out.size(); ++o)
-      pass.out.push_back(tensor::declare(sized(l.out[o], s.examples), output_type(*l.maths, o, config_.type)));
-    pass.grad_in.assign(l.in.size(), tensor{});
-    pass.grad_out.assign(l.out.size(), tensor{});
-    pass.grad_params.assign(l.params.size(), tensor{});
-    pass.stats.clear();
-    pass.gradient_of = 1;
-    pass.again = false;
-    if (!training(s) || !l.wants_backward) continue;
-    for (auto q : l.params)
-      if (const auto& spec = config_.graph->params[q].spec; !spec.trainable)
-        pass.stats.push_back(tensor::declare(spec.dims, wide_of(config_.type)));
-    for (std::size_t i = 0; i < l.in.size(); ++i)
-      if (l.grad_in_wanted[i])
-        pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), config_.graph->type_of(l.inputs[i], config_.type));
-    for (std::size_t i = 0; i < l.params.size(); ++i) {
-      const auto& spec = config_.graph->params[l.params[i]].spec;
-      if (!spec.trainable) continue;
-      pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, wide_of(config_.type));
-    }
+    const auto* w = weights_for(s.h, p);
+    if (!w || hosted(p).params.empty()) continue;
+    pass.params = w->second;
+    pass.version = w->first;
+    pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
   }
-  s.wholes.assign(needs_.size(), tensor{});
-  for (std::size_t n = 0; n < needs_.size(); ++n) {
-    const tensor* only = nullptr;
-    std::size_t came = 0;
-    for (auto e : needs_[n].edges) {
-      if (!s.inputs[e]) continue;
-      ++came;
-      const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
-      only = as_it_is ? &s.inputs[e] : nullptr;
-    }
-    if (came == 0) continue;
-    const auto type = config_.graph->type_of(needs_[n].what, config_.type);
-    s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), type);
-  }
-  s.outgoing.assign(cuts_.size(), tensor{});
-  for (std::size_t e = 0; e < cuts_.size(); ++e)
-    if (remade(e) && edge_used(out_edge(e), s.h)) {
-      const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
-      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
-    }
+  maths_->declare(s);
 }
 
 void stage::run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out) {
@@ -348,16 +265,18 @@ void stage::run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, e
 }
 
 void stage::begin_forward(slot& s, effects& out) {
-  out.run([this, &s](job_context& c) { run_forward(s, c.dev); }, forward_cost_, token_of(s.index, kind_forward), s.index);
+  out.run([maths = maths_, mine = s.shared_from_this()](job_context& c) { maths->run_forward(*mine, c.dev); },
+          maths_->cost_forward(), token_of(s.index, kind_forward), s.index);
 }
 
 void stage::begin_backward(slot& s, effects& out) {
-  out.run([this, &s](job_context& c) { run_backward(s, c.dev); }, backward_cost_, token_of(s.index, kind_backward), s.index);
+  out.run([maths = maths_, mine = s.shared_from_this()](job_context& c) { maths->run_backward(*mine, c.dev); },
+          maths_->cost_backward(), token_of(s.index, kind_backward), s.index);
 }
 
 void stage::forward_done(slot& s, effects& out) {
   leave_lanes(s);
-  if (reports_[s.h.phase]) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
+  if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   if (config_.plan->rule == weight_rule::latest && training(s))
     for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
   s.at = slot::stage_of::sending;
@@ -378,13 +297,13 @@ bool stage::send_outputs(slot& s, effects& out) {
     s.sent[e] = true;
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
-    auto value = leaving(s, e);
+    auto value = maths_->leaving(s, e);
     if (config_.keeps) kept_of(s).forwards[e] = value;
     out.send({h, forward{std::move(value), s.valid, s.first_example}});
   }
   if (!all) return false;
-  let_go_sent(s);
-  if (!training(s) || !wants_backward_) {
+  maths_->let_go_sent(s);
+  if (!training(s) || !maths_->wants_backward()) {
     release(s, out);
   } else {
     s.at = slot::stage_of::waiting;
@@ -463,7 +382,7 @@ void stage::clear(slot& s) {
   for (auto& pass : s.passes) {
     pass.in.clear(), pass.out.clear(), pass.params.clear();
     pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
-    forget(pass.kept);
+    stage_maths::forget(pass.kept);
   }
 }
 

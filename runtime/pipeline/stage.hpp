@@ -38,11 +38,10 @@
 #include <utility>
 #include <vector>
 
-#include "ops/layer.hpp"
 #include "runtime/graph/graph.hpp"
-#include "runtime/graph/maths_steps.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
+#include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -78,40 +77,7 @@ class stage : public role {
   std::size_t kept() const { return kept_.size(); }
 
  protected:
-  // What one hosted layer holds of one packet.
-  struct layer_pass {
-    tensors in, out, params;
-    tensors grad_out, grad_in, grad_params;
-    std::uint32_t gradient_of = 1;  // packets that grad_params is the sum of; 0: another slot has this packet's
-    tensors stats;
-    tensors carried_in, carried_out;
-    saved kept;
-    std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
-    std::int64_t planned_examples[2] = {0, 0};
-    bool again = false;         // recompute: forward has run again for this backward
-    std::uint64_t version = 0;  // of `params`
-    std::uint64_t lag = 0;      // stash: steps that it lacked; latest: versions that came between forward and backward
-  };
-  // A sub-solver.
-  struct slot {
-    // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has given up its packet, and its job still
-    // runs.
-    enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward, lost } at = stage_of::free;
-    std::uint32_t index = 0;
-    header h;  // of the packet's forward
-    std::uint32_t valid = 0, first_example = 0;
-    std::vector<layer_pass> passes;  // by position in role_plan::layers
-    bool is_void = false;            // nobody needs it any more
-    bool keeps_lanes = false;        // state is carried on from this packet
-    std::int64_t examples = 0;
-    tensors inputs;             // by in-edge
-    tensors wholes;             // by need: put together from the inputs
-    tensors outgoing;           // by out-edge, where something else than the whole output as it is leaves: a part, or fewer bytes
-    tensors arriving;           // gradients, by out-edge
-    std::uint32_t missing = 0;  // gradients still to come
-    std::vector<bool> sent;     // by out-edge
-    std::vector<std::pair<std::string, double>> scalars;
-  };
+  using slot = stage_slot;
 
   virtual void begin_forward(slot& s, effects& out);
   virtual void begin_backward(slot& s, effects& out);
@@ -127,49 +93,19 @@ class stage : public role {
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // The maths of hosted layers that are computed as one; for jobs only (they touch nothing but the slot). What they hold of the packet is
-  // with the first of them, but for the result, which is the last one's.
-  void step_forward(slot& s, const maths_step& step, device& d) const;
-  void step_backward(slot& s, const maths_step& step, device& d) const;
-  // Their parts, for layers that put something between them: inputs in place, gradients of the outputs in place, and (last) the
-  // gradients of the stage's inputs where backward_done finds them.
-  void gather(slot& s, std::size_t position) const;
-  static tensors of_all(const slot& s, const maths_step& step, tensors layer_pass::*which);
-  void fill_grad_out(slot& s, std::size_t position, device& d) const;
-  void hand_back(slot& s, device& d) const;
-  void join_inputs(slot& s, device& d) const;
-  void cut_outputs(slot& s, device& d) const;
-  context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
-  std::int64_t examples_of(const slot& s, const graph_layer& l) const;
-  void prepare(slot& s, const maths_step& step, std::int64_t examples,
-               device& d) const;  // its plan, for inputs like s.passes[..].in
-  void let_go_read(slot& s, const maths_step& step) const;
-  void let_go_done(slot& s, const maths_step& step) const;
-  // The lists keep their own memory for the next packet.
-  static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
-  void run_forward(slot& s, device& d) const;
-  void run_backward(slot& s, device& d) const;
-  void unpack_arriving(slot& s, device& d) const;
-  const job_cost& cost_forward() const { return forward_cost_; }
-  const job_cost& cost_backward() const { return backward_cost_; }
+  // For tasks, which take it and their slots (slot::shared_from_this()), never the stage: docs/ARCHITECTURE.md, "Tasks".
+  const std::shared_ptr<const stage_maths>& maths_of_stage() const { return maths_; }
 
   slot* slot_of(msg_id id);
   slot& slot_at(std::uint32_t index) { return *slots_[index]; }
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
   header reply(const slot& s, role_id to) const { return reply(s.h, to); }
   header reply(const header& of, role_id to) const;
-  bool training(const slot& s) const { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
+  static bool training(const slot& s) { return stage_maths::training(s); }
 
   const stage_config& config() const { return config_; }
   const role_plan& self() const { return (*config_.plan)[config_.self]; }
-  // The layer, or that part of it which is here.
-  const graph_layer& hosted(std::size_t position) const {
-    const auto* part = part_at(position);
-    return part ? part->as : config_.graph->layers[self().layers[position]];
-  }
-  const std::vector<maths_step>& steps() const { return steps_; }
-  const part_layer* part_at(std::size_t position) const { return self().parts.empty() ? nullptr : self().parts[position].get(); }
+  const graph_layer& hosted(std::size_t position) const { return maths_->hosted(position); }
 
  private:
   struct pending {
@@ -231,58 +167,16 @@ class stage : public role {
   void take_early(slot& s);
   void give_credit(const header& of, std::size_t edge, effects& out);
   std::uint64_t oldest_version(std::size_t position) const;
-  bool edge_used(const plan_edge& e, const header& h) const;
-  void find_needs();  // stage_layout.cpp, like contributions_of()
   std::uint32_t backwards_of(const header& h) const;
-  void add_inputs(slot& s, std::size_t need, device& d) const;
-  // --- stage_memory.cpp
-  void find_readers();
-  void find_held();
-  void take_in_place(slot& s, const maths_step& step) const;
-  tensor leaving(slot& s, std::size_t edge) const;
-  void let_go_sent(slot& s) const;
-  void restore(slot& s, const maths_step& step, device& d) const;
-  void make_again(slot& s, const maths_step& step, device& d) const;
-  std::size_t index_of_step(const maths_step& step) const { return static_cast<std::size_t>(&step - steps_.data()); }
-  const maths_step& step_at(int position) const { return steps_[step_of_[static_cast<std::size_t>(position)]]; }
-  // The position whose output is input `i` of the layer at `position`; -1: it comes from elsewhere.
-  int maker_of(std::size_t position, std::size_t i) const {
-    return need_at_[position][i] >= 0 ? -1 : position_of(hosted(position).inputs[i].layer);
-  }
-  bool recomputes(std::size_t position) const { return hosted(position).recompute; }
-  tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
-  tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
-  // Does anything else than the layer's whole output leave along an out-edge?
-  bool remade(std::size_t e) const { return !cuts_[e].whole() || out_edge(e).wire != wire_format::as_is; }
-  const plan_edge& in_edge(std::size_t port) const { return config_.plan->edges[self().in_edges[port]]; }
-  const plan_edge& out_edge(std::size_t port) const { return config_.plan->edges[self().out_edges[port]]; }
-  int position_of(std::int32_t layer) const;
-  shape sized(const shape& s, std::int64_t examples) const;
-
-  // A tensor from elsewhere, or the features of it that hosted layers read.
-  struct need_of {
-    tensor_ref what;
-    feature_range features;
-    std::vector<std::size_t> edges;  // that bring it
-    shape dims;                      // of a training packet
-    bool sum = false;                // each edge brings an addend of all of it
-  };
-
-  // Who adds to the gradient of a tensor, in the consumers' fixed order (reader_sum.hpp): a hosted layer's inputs, an out-edge, or several
-  // that together are one consumer's (it is split by feature, and each part has its features of the gradient).
-  struct contribution {
-    bool hosted = true;
-    std::size_t at = 0;               // position, or out-edge
-    std::vector<std::size_t> ports;   // the hosted layer's inputs
-    std::vector<std::size_t> pieces;  // out-edges
-  };
-  using contributions = std::vector<contribution>;
-  contributions contributions_of(tensor_ref t, feature_range features) const;
-  tensor add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
+  const part_layer* part_at(std::size_t position) const { return maths_->part_at(position); }
+  int position_of(std::int32_t layer) const { return maths_->position_of(layer); }
+  const plan_edge& in_edge(std::size_t port) const { return maths_->in_edge(port); }
+  const plan_edge& out_edge(std::size_t port) const { return maths_->out_edge(port); }
+  bool edge_used(const plan_edge& e, const header& h) const { return maths_->edge_used(e, h); }
 
   stage_config config_;
-  std::vector<maths_step> steps_;
-  std::vector<std::unique_ptr<slot>> slots_;
+  std::shared_ptr<const stage_maths> maths_;
+  std::vector<std::shared_ptr<slot>> slots_;  // shared with the tasks that run
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
   std::deque<msg_id> past_;  // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
@@ -297,27 +191,6 @@ class stage : public role {
   bool grows_ = false;                     // somebody here was restarted: more sub-solvers rather than waiting for one
   std::uint32_t most_versions_ = 0;
   std::uint64_t dropped_ = 0;
-  std::vector<std::vector<contributions>> out_grads_;  // by position, output
-  std::vector<need_of> needs_;
-  std::vector<contributions> in_grads_;             // by need
-  std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
-  std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
-  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of last_[phase][k] any more.
-  struct readings {
-    std::vector<std::pair<std::size_t, std::size_t>> outputs;  // position, output
-    std::vector<std::size_t> needs;
-    bool input_0 = false;  // one of them is what the step has as its input 0
-  };
-  std::vector<readings> last_[2];
-  std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: along an out-edge, as it is or remade
-  std::vector<std::vector<bool>> held_;       // by position, output: what a layer of ours that is made again will read
-  std::vector<bool> held_need_;               // by need
-  struct backward_wants {
-    bool inputs, outputs;
-  };
-  std::vector<backward_wants> wants_of_;  // by step: backward_needs()
-  backward_wants wants_of(const maths_step& step) const { return wants_of_[index_of_step(step)]; }
-  std::vector<std::size_t> step_of_;  // by position
   // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
   struct lane {
     std::uint64_t next = 0, round = 0;
@@ -326,9 +199,6 @@ class stage : public role {
   bool carries_ = false;
   std::set<std::uint32_t> restored_;        // pieces that have come back
   std::map<std::uint32_t, lane> lanes_[2];  // by phase, packet (modulo the plan's packets)
-  bool wants_backward_ = false;
-  bool reports_[2] = {false, false};  // by phase: does it host a loss or a metric?
-  job_cost forward_cost_, backward_cost_;
 };
 
 }  // namespace troupe

@@ -1,14 +1,14 @@
-// The jobs of a stage. They run wherever the host likes, touch nothing but their slot, and read the graph and the plan.
+// Forward and backward of a packet through the hosted layers.
 #include <algorithm>
 
 #include "ops/device.hpp"
-#include "runtime/pipeline/stage.hpp"
+#include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/pipeline/wire_cast.hpp"
 #include "runtime/reduce/reader_sum.hpp"
 
 namespace troupe {
 
-void stage::gather(slot& s, std::size_t position) const {
+void stage_maths::gather(slot& s, std::size_t position) const {
   const auto& l = hosted(position);
   auto& in = s.passes[position].in;
   in.assign(l.inputs.size(), tensor{});
@@ -22,13 +22,13 @@ void stage::gather(slot& s, std::size_t position) const {
   }
 }
 
-context stage::context_of(slot& s, std::size_t position, device& d) const {
+context stage_maths::context_of(slot& s, std::size_t position, device& d) const {
   const auto& h = s.h;
-  return {d,         static_cast<phase>(h.phase), config_.seed, hosted(position).index, h.step, s.first_example, h.packet,
+  return {d,         static_cast<phase>(h.phase), seed_, hosted(position).index, h.step, s.first_example, h.packet,
           h.packets, &s.passes[position].stats};
 }
 
-void stage::keep(slot& s, const maths_step& step) const {
+void stage_maths::keep(slot& s, const maths_step& step) const {
   const auto& l = hosted(step.first());
   auto& pass = s.passes[step.first()];
   if (!training(s) || !l.wants_backward || l.recompute) return;
@@ -72,12 +72,12 @@ tensor filled_up(device& d, const tensor& t, const tensor& like) {
 
 // Examples that `l` is given. What only fills up an evaluation's last packet is none, so a layer that counts examples, a loss or metric, does
 // not see it and need not know of it; others go through all.
-std::int64_t stage::examples_of(const slot& s, const graph_layer& l) const {
+std::int64_t stage_maths::examples_of(const slot& s, const graph_layer& l) const {
   const bool fewer = !training(s) && counts(l) && s.valid > 0 && s.valid < s.examples;
   return fewer ? s.valid : s.examples;
 }
 
-void stage::step_forward(slot& s, const maths_step& step, device& d) const {
+void stage_maths::step_forward(slot& s, const maths_step& step, device& d) const {
   const auto at = step.first();
   const auto& l = hosted(at);
   auto& pass = s.passes[at];
@@ -106,23 +106,23 @@ void stage::step_forward(slot& s, const maths_step& step, device& d) const {
   keep(s, step);
   if (counts(l)) {
     s.scalars.emplace_back(l.name, 0.0);
-    d.later(pass.out[0], [&s, i = s.scalars.size() - 1](double v) { s.scalars[i].second = v; });
+    d.later(pass.out[0], [mine = s.shared_from_this(), i = s.scalars.size() - 1](double v) { mine->scalars[i].second = v; });
   }
   let_go_done(s, step);
 }
 
-void stage::prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const {
+void stage_maths::prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const {
   auto& pass = s.passes[step.first()];
   const auto ph = s.h.phase;
   if (pass.plans[ph] && pass.planned_examples[ph] == examples) return;
   shapes in;
   for (const auto& t : pass.in) in.push_back(t.dims());
-  pass.plans[ph] = step.maths->prepare(d, in, static_cast<phase>(ph), config_.type);
+  pass.plans[ph] = step.maths->prepare(d, in, static_cast<phase>(ph), type_);
   pass.planned_examples[ph] = examples;
 }
 
 // The tensors of all layers of a step, one layer after the other.
-tensors stage::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
+tensors stage_maths::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
   tensors all;
   all.reserve(8);
   for (auto p : step.at) all.insert(all.end(), (s.passes[p].*which).begin(), (s.passes[p].*which).end());
@@ -146,7 +146,7 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 }  // namespace
 
 // What an in-edge has brought, as it was before it travelled.
-tensor stage::arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const {
+tensor stage_maths::arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const {
   const auto& e = in_edge(edge);
   if (e.wire == wire_format::as_is) return s.inputs[edge];
   const auto& dims = s.wholes[need].dims();
@@ -155,7 +155,7 @@ tensor stage::arrived(const slot& s, std::size_t need, std::size_t edge, device&
 }
 
 // In the order of the edges, which is that of the producer's parts: whoever came first changes nothing.
-void stage::add_inputs(slot& s, std::size_t need, device& d) const {
+void stage_maths::add_inputs(slot& s, std::size_t need, device& d) const {
   bool first = true;
   for (auto e : needs_[need].edges) {
     if (!s.inputs[e]) continue;
@@ -166,7 +166,7 @@ void stage::add_inputs(slot& s, std::size_t need, device& d) const {
 }
 
 // What came in pieces, or with more features than are wanted (from a loader).
-void stage::join_inputs(slot& s, device& d) const {
+void stage_maths::join_inputs(slot& s, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     auto& whole = s.wholes[n];
     if (whole.backed() && whole.space() != d.space()) whole = brought(d, whole);
@@ -184,7 +184,7 @@ void stage::join_inputs(slot& s, device& d) const {
   }
 }
 
-void stage::cut_outputs(slot& s, device& d) const {
+void stage_maths::cut_outputs(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.outgoing.size(); ++e) {
     if (!s.outgoing[e]) continue;
     const auto& edge = out_edge(e);
@@ -198,7 +198,7 @@ void stage::cut_outputs(slot& s, device& d) const {
   }
 }
 
-void stage::run_forward(slot& s, device& d) const {
+void stage_maths::run_forward(slot& s, device& d) const {
   join_inputs(s, d);
   for (const auto& step : steps_) {
     const auto& l = hosted(step.first());
@@ -208,8 +208,8 @@ void stage::run_forward(slot& s, device& d) const {
 }
 
 // The gradient that a consumer's parts have between them. Features that nobody has are zero.
-tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
-                              device& d) const {
+tensor stage_maths::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+                                    device& d) const {
   tensor all;
   std::int64_t covered = 0;
   for (auto e : edges)
@@ -228,7 +228,7 @@ tensor stage::joined_gradient(slot& s, const std::vector<std::size_t>& edges, st
 }
 
 // Every addend is taken from where it is.
-tensor stage::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
+tensor stage_maths::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   reader_sum sum;
   for (const auto& c : from) {
     if (c.hosted) {
@@ -242,7 +242,7 @@ tensor stage::add_up(slot& s, const contributions& from, std::size_t position, s
   return sum.take();
 }
 
-void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
+void stage_maths::fill_grad_out(slot& s, std::size_t position, device& d) const {
   const auto& l = hosted(position);
   auto& pass = s.passes[position];
   for (std::size_t o = 0; o < l.out.size(); ++o) {
@@ -255,7 +255,7 @@ void stage::fill_grad_out(slot& s, std::size_t position, device& d) const {
   }
 }
 
-void stage::step_backward(slot& s, const maths_step& step, device& d) const {
+void stage_maths::step_backward(slot& s, const maths_step& step, device& d) const {
   auto& pass = s.passes[step.first()];
   auto& result = s.passes[step.last()];
   fill_grad_out(s, step.last(), d);
@@ -281,7 +281,7 @@ void stage::step_backward(slot& s, const maths_step& step, device& d) const {
 }
 
 // What has travelled in fewer bytes, as it was.
-void stage::unpack_arriving(slot& s, device& d) const {
+void stage_maths::unpack_arriving(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.arriving.size(); ++e) {
     const auto& edge = out_edge(e);
     if (edge.wire == wire_format::as_is || !s.arriving[e]) continue;
@@ -290,14 +290,14 @@ void stage::unpack_arriving(slot& s, device& d) const {
   }
 }
 
-void stage::run_backward(slot& s, device& d) const {
+void stage_maths::run_backward(slot& s, device& d) const {
   unpack_arriving(s, d);
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
     if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(s, *step, d);
   hand_back(s, d);
 }
 
-void stage::hand_back(slot& s, device& d) const {
+void stage_maths::hand_back(slot& s, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     tensor sum;
     for (auto e : needs_[n].edges) {
@@ -312,6 +312,54 @@ void stage::hand_back(slot& s, device& d) const {
       s.inputs[e] = to_wire(d, piece, in_edge(e).wire);
     }
   }
+}
+
+// Every tensor of the pass by shape only; the maths, where there is any, gives them memory.
+void stage_maths::declare(slot& s) const {
+  for (std::size_t p = 0; p < s.passes.size(); ++p) {
+    const auto& l = hosted(p);
+    auto& pass = s.passes[p];
+    pass.out.clear();
+    for (std::size_t o = 0; o < l.out.size(); ++o)
+      pass.out.push_back(tensor::declare(sized(l.out[o], s.examples), output_type(*l.maths, o, type_)));
+    pass.grad_in.assign(l.in.size(), tensor{});
+    pass.grad_out.assign(l.out.size(), tensor{});
+    pass.grad_params.assign(l.params.size(), tensor{});
+    pass.stats.clear();
+    pass.gradient_of = 1;
+    pass.again = false;
+    if (!training(s) || !l.wants_backward) continue;
+    for (auto q : l.params)
+      if (const auto& spec = graph_->params[q].spec; !spec.trainable)
+        pass.stats.push_back(tensor::declare(spec.dims, wide_of(type_)));
+    for (std::size_t i = 0; i < l.in.size(); ++i)
+      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), graph_->type_of(l.inputs[i], type_));
+    for (std::size_t i = 0; i < l.params.size(); ++i) {
+      const auto& spec = graph_->params[l.params[i]].spec;
+      if (!spec.trainable) continue;
+      pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, wide_of(type_));
+    }
+  }
+  s.wholes.assign(needs_.size(), tensor{});
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    const tensor* only = nullptr;
+    std::size_t came = 0;
+    for (auto e : needs_[n].edges) {
+      if (!s.inputs[e]) continue;
+      ++came;
+      const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
+      only = as_it_is ? &s.inputs[e] : nullptr;
+    }
+    if (came == 0) continue;
+    const auto type = graph_->type_of(needs_[n].what, type_);
+    s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), type);
+  }
+  s.outgoing.assign(cuts_.size(), tensor{});
+  for (std::size_t e = 0; e < cuts_.size(); ++e)
+    if (remade(e) && edge_used(out_edge(e), s.h)) {
+      const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
+      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
+    }
 }
 
 }  // namespace troupe

@@ -9,76 +9,12 @@
 // somebody else still has, on whatever thread, only costs memory.
 #include <algorithm>
 
-#include "runtime/pipeline/stage.hpp"
+#include "runtime/pipeline/stage_maths.hpp"
 
 namespace troupe {
 
-// What layers that are made again read: it is there until their backward.
-void stage::find_held() {
-  const auto count = self().layers.size();
-  held_.resize(count);
-  held_need_.assign(needs_.size(), false);
-  for (std::size_t p = 0; p < count; ++p) held_[p].assign(hosted(p).out.size(), false);
-  for (const auto& step : steps_) {
-    const auto& l = hosted(step.first());
-    for (std::size_t i = 0; i < l.inputs.size() && l.in_train && l.recompute; ++i) {
-      const int q = maker_of(step.first(), i);
-      if (q < 0)
-        held_need_[static_cast<std::size_t>(need_at_[step.first()][i])] = true;
-      else if (!recomputes(static_cast<std::size_t>(q)))
-        held_[static_cast<std::size_t>(q)][l.inputs[i].output] = true;
-    }
-  }
-}
-
-void stage::find_readers() {
-  const auto& me = self();
-  find_held();
-  step_of_.resize(me.layers.size());
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    for (auto p : steps_[k].at) step_of_[p] = k;
-    const auto wants = steps_[k].maths->backward_needs(hosted(steps_[k].first()).in);
-    wants_of_.push_back({wants.inputs, wants.outputs});
-  }
-  for (const std::size_t ph : {0, 1}) {
-    auto& leaves = leaves_[ph];
-    leaves.resize(me.layers.size());
-    for (std::size_t p = 0; p < leaves.size(); ++p) leaves[p].assign(hosted(p).out.size(), false);
-    for (std::size_t e = 0; e < me.out_edges.size(); ++e)
-      if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
-        leaves[static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // of a position's output: the last step
-    std::map<std::size_t, std::size_t> need_reader;
-    for (std::size_t k = 0; k < steps_.size(); ++k) {
-      const auto p = steps_[k].first();
-      const auto& l = hosted(p);
-      for (std::size_t o = 0; o < hosted(steps_[k].last()).out.size(); ++o) reader[{steps_[k].last(), o}] = k;
-      for (std::size_t i = 0; i < l.inputs.size() && (ph == 0 ? l.in_train : l.in_test); ++i) {
-        if (const int q = maker_of(p, i); q >= 0)
-          reader[{static_cast<std::size_t>(q), l.inputs[i].output}] = k;
-        else
-          need_reader[static_cast<std::size_t>(need_at_[p][i])] = k;
-      }
-    }
-    auto& last = last_[ph];
-    last.resize(steps_.size());
-    for (const auto& [what, k] : reader) {
-      if (leaves[what.first][what.second] || (ph == 0 && held_[what.first][what.second])) continue;
-      last[k].outputs.push_back(what);
-      const auto& from = hosted(steps_[k].first()).inputs;
-      last[k].input_0 |=
-          !from.empty() && maker_of(steps_[k].first(), 0) == static_cast<int>(what.first) && from[0].output == what.second;
-    }
-    for (const auto& [n, k] : need_reader) {
-      if (ph == 0 && held_need_[n]) continue;
-      last[k].needs.push_back(n);
-      last[k].input_0 |= need_at_[steps_[k].first()][0] == static_cast<std::int32_t>(n);
-    }
-  }
-}
-
 // `step` has gathered its inputs.
-void stage::let_go_read(slot& s, const maths_step& step) const {
+void stage_maths::let_go_read(slot& s, const maths_step& step) const {
   const auto& last = last_[s.h.phase][index_of_step(step)];
   for (const auto& [p, o] : last.outputs)
     if (p != step.last()) s.passes[p].out[o].let_go();
@@ -89,7 +25,7 @@ void stage::let_go_read(slot& s, const maths_step& step) const {
 }
 
 // `step` has run forward.
-void stage::let_go_done(slot& s, const maths_step& step) const {
+void stage_maths::let_go_done(slot& s, const maths_step& step) const {
   auto& pass = s.passes[step.first()];
   pass.in.clear();
   for (const auto& [p, o] : last_[s.h.phase][index_of_step(step)].outputs)
@@ -98,7 +34,7 @@ void stage::let_go_done(slot& s, const maths_step& step) const {
   if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
 }
 
-void stage::take_in_place(slot& s, const maths_step& step) const {
+void stage_maths::take_in_place(slot& s, const maths_step& step) const {
   if (!step.maths->in_place() || !last_[s.h.phase][index_of_step(step)].input_0) return;
   if (training(s) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
   auto& x = s.passes[step.first()].in[0];
@@ -107,7 +43,7 @@ void stage::take_in_place(slot& s, const maths_step& step) const {
 }
 
 // What is sent along an out-edge; the last message takes our handle with it.
-tensor stage::leaving(slot& s, std::size_t edge) const {
+tensor stage_maths::leaving(slot& s, std::size_t edge) const {
   if (remade(edge)) return std::move(s.outgoing[edge]);
   const auto what = out_edge(edge).what;
   const auto p = static_cast<std::size_t>(position_of(what.layer));
@@ -121,14 +57,14 @@ tensor stage::leaving(slot& s, std::size_t edge) const {
 }
 
 // All has been sent.
-void stage::let_go_sent(slot& s) const {
+void stage_maths::let_go_sent(slot& s) const {
   for (std::size_t p = 0; p < s.passes.size(); ++p)
     for (std::size_t o = 0; o < s.passes[p].out.size(); ++o)
       if (leaves_[s.h.phase][p][o] && !(training(s) && held_[p][o])) s.passes[p].out[o].let_go();
 }
 
 // What backward of `step` wants and forward has not kept.
-void stage::restore(slot& s, const maths_step& step, device& d) const {
+void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();
   if (recomputes(p)) return make_again(s, step, d);
   if (!wants_of(step).inputs) return;
@@ -142,7 +78,7 @@ void stage::restore(slot& s, const maths_step& step, device& d) const {
 
 // A run of such layers is made again as a whole, by whoever asks for its end. Statistics and carried state have left with the packet's
 // first forward, and leave once.
-void stage::make_again(slot& s, const maths_step& step, device& d) const {
+void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();
   const auto& l = hosted(p);
   auto& pass = s.passes[p];

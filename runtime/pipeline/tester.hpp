@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <memory>
 #include <vector>
 
 #include "runtime/graph/graph.hpp"
@@ -41,8 +40,8 @@ class tester final : public role {
   header to(role_id r) const;
 
   tester_config config_;
-  std::uint64_t round_ = 0, given_ = 0;       // the round we are at; the last whose weights have been handed on
-  std::map<std::uint32_t, tensor> blocks_;    // of this round
+  std::uint64_t round_ = 0, given_ = 0;         // the round we are at; the last whose weights have been handed on
+  std::map<std::uint32_t, tensor> blocks_;      // of this round
   std::shared_ptr<std::vector<tensors>> made_;  // by layer, while the task runs
 };
 
