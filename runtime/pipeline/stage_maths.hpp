@@ -20,6 +20,7 @@
 
 namespace troupe {
 
+// size: its members are tables read from the plan once; every function reads most of them
 class stage_maths {
  public:
   using slot = stage_slot;

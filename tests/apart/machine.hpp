@@ -64,6 +64,7 @@ struct block final : storage {
   bool blind = false;  // planted: whoever writes first does not wait for these
 };
 
+// size: memory, queues and clocks are one machine: each operation reads and moves all three
 class machine : public std::enable_shared_from_this<machine> {
  public:
   explicit machine(std::uint64_t seed);
