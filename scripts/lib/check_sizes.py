@@ -123,7 +123,7 @@ def kind_of(words):
     while i >= 0 and (not name or name[0] == "::" or outside[i] in ("::", "~")) and re.fullmatch(r"\w+|::|~", outside[i]):
         name.insert(0, outside[i])
         i -= 1
-    text = "".join(name)
+    text = "".join(name).lstrip(":")
     if text in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST"):
         begin = words.index("(")
         text += "(" + "".join(words[begin + 1:words.index(")")]) + ")"

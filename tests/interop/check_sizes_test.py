@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""scripts/lib/check_sizes.py: what it measures, what excuses it, and that its list of old offenders only shrinks. usage: check_sizes_test.py scripts/lib"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def said(files, allowed=()):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text)
+        lib = os.path.join(folder, "scripts/lib")
+        os.makedirs(lib)
+        shutil.copy(os.path.join(sys.argv[1], "tree.py"), lib)
+        with open(os.path.join(sys.argv[1], "check_sizes.py")) as f:
+            program, n = re.subn(r'ALLOWED = """\n.*?"""', lambda _: 'ALLOWED = """\n' + "".join(a + "\n" for a in allowed) + '"""', f.read(), flags=re.S)
+        assert n == 1
+        with open(os.path.join(lib, "check_sizes.py"), "w") as f:
+            f.write(program)
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        r = subprocess.run([sys.executable, os.path.join(lib, "check_sizes.py")], capture_output=True, text=True)
+        assert (r.returncode == 0) == (", 0 mistakes" in r.stdout), r
+        return r.stdout + r.stderr
+
+
+def expect(files, *wanted, allowed=()):
+    made = said(files, allowed)
+    for w in wanted:
+        assert w in made, f"{made!r} lacks {w!r}"
+
+
+def function(lines, head="void f(int a = {}) {", above=""):
+    return above + head + "\n" + "  g();\n" * (lines - 2) + "}\n"
+
+
+def members(n, above=""):
+    return above + "template <class T>\nclass box : public base<T> {\n public:\n  box() : m0_{1}, m1_(2) {}\n  void f(int x_) { int y_; }\n" + \
+        "".join(f"  std::map<int, int> m{i}_{{}}, n{i}_ = 1;\n" for i in range(n // 2)) + "  int odd_;\n" * (n % 2) + "  int limit;\n};\n"
+
+
+ONE = "runtime/a.cpp"
+reason = "// size: it is made for this test\n"
+expect({ONE: function(60)}, "60 lines  runtime/a.cpp:1: f", "0 mistakes")
+expect({ONE: function(61)}, "runtime/a.cpp:1: f: 61 lines, over 60, and no `size:` comment says why", "1 mistakes")
+expect({ONE: function(61, above=reason)}, "0 mistakes")
+expect({ONE: function(61, above="// size: no\n")}, "1 mistakes")  # which is no reason
+expect({ONE: reason + "\nint n;\n" + function(61)}, "runtime/a.cpp:4: f: 61 lines")  # the reason is not beside it
+expect({ONE: function(61, "box<T>::box() noexcept : m_{1}, n_(2) {")}, "runtime/a.cpp:1: box: 61 lines")
+expect({ONE: function(61, "TEST(suite, name) {")}, "runtime/a.cpp:1: TEST(suite,name): 61 lines")
+expect({ONE: "namespace x {\nstruct s {\n" + function(61, "bool operator==(const s&) const {") + "};\n}\n"}, "runtime/a.cpp:3: s::operator==: 61 lines")
+expect({ONE: "MACRO(one, 2)\n" + function(61)}, "runtime/a.cpp:2: f: 61 lines")
+expect({ONE: "struct answer f() {\n" + "  g();\n" * 60 + "}\n"}, "runtime/a.cpp:1: f: 62 lines")
+expect({ONE: "#define OPEN {\nconst char* s = \"{{{\";  // {\nconst char* r = R\"x({)x\";\n" + function(60)}, "0 mistakes")
+expect({ONE: "void f() {\n"}, "runtime/a.cpp: braces that do not meet")
+expect({ONE: members(15)}, "15 members  runtime/a.cpp:2: box", "0 mistakes")
+expect({ONE: members(16)}, "runtime/a.cpp:2: box: 16 members, over 15")
+expect({ONE: members(16, reason)}, "0 mistakes")
+expect({ONE: "int n;\n" * 400}, "0 mistakes")
+expect({ONE: "int n;\n" * 401}, "runtime/a.cpp: 401 lines, over 400")
+expect({ONE: reason + "int n;\n" * 700}, "0 mistakes")
+expect({ONE: "int n;\n" + reason + "int n;\n" * 400}, "runtime/a.cpp: 402 lines")  # not in the file's first comment
+expect({"configs/a.toml": "n = 1\n" * 2000, "docs/FILE.md": "a\n" * 2000}, "0 mistakes")
+expect({"bench/a.py": "def main():\n" + "    pass\n" * 61}, "bench/a.py:1: main: 62 lines")
+expect({ONE: "int n;\n" * 401}, "1 too big as ever, 0 mistakes", allowed=[ONE])
+expect({ONE: "int n;\n" * 601}, "runtime/a.cpp: 601 lines, over 600", allowed=[ONE])
+expect({ONE: "int n;\n" * 400}, "ALLOWED no longer needs runtime/a.cpp", allowed=[ONE])
+expect({ONE: function(61)}, "0 mistakes", allowed=[ONE + ":f"])
