@@ -23,7 +23,6 @@ REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
 
 ALLOWED = """
 actors/control/actors.cpp
-ops/cpu/cpu_device.cpp
 runtime/graph/graph.cpp
 runtime/messages/wire.cpp
 runtime/node/net/tcp_transport.cpp
