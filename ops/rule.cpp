@@ -10,6 +10,23 @@
 
 namespace troupe {
 
+// The stock rules: one line each. NAME_type() is defined in a file of ops/rules.
+// clang-format off
+#define TROUPE_STOCK_RULES(RULE) \
+  RULE(sgd) \
+  RULE(momentum) \
+  RULE(nesterov) \
+  RULE(adagrad) \
+  RULE(rmsprop) \
+  RULE(adadelta) \
+  RULE(adam) \
+  RULE(adamax)
+// clang-format on
+
+#define TROUPE_DECLARE(name) rule_type name##_type();
+TROUPE_STOCK_RULES(TROUPE_DECLARE)
+#undef TROUPE_DECLARE
+
 namespace {
 
 struct adaptive_update_rule final : rule {
@@ -49,8 +66,9 @@ option_spec share_option(std::string name, double fallback, std::string doc) {
 }
 
 void add_stock_rules(rule_registry& r) {
-  for (auto* make : {sgd_type, momentum_type, nesterov_type, adagrad_type, rmsprop_type, adadelta_type, adam_type, adamax_type})
-    r.add(make());
+#define TROUPE_ADD(name) r.add(name##_type());
+  TROUPE_STOCK_RULES(TROUPE_ADD)
+#undef TROUPE_ADD
 }
 
 }  // namespace troupe

@@ -6,15 +6,6 @@
 
 namespace troupe {
 
-rule_type sgd_type();
-rule_type momentum_type();
-rule_type nesterov_type();
-rule_type adagrad_type();
-rule_type rmsprop_type();
-rule_type adadelta_type();
-rule_type adam_type();
-rule_type adamax_type();
-
 // What every rule makes of its gradient before anything else.
 gradient_spec counted_gradient(const rule_step& now);
 

@@ -80,7 +80,7 @@ void sum_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) 
 }
 
 void sum_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
-                        effects& out) const {
+                       effects& out) const {
   auto h = to(r);
   h.version = version;
   h.flags = flags;

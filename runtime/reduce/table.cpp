@@ -2,8 +2,21 @@
 
 namespace troupe {
 
+// The stock reducers: one line each. NAME_reducer() is defined in NAME.cpp.
+// clang-format off
+#define TROUPE_STOCK_REDUCERS(REDUCER) \
+  REDUCER(server) \
+  REDUCER(tree)
+// clang-format on
+
+#define TROUPE_DECLARE(name) reducer_row name##_reducer();
+TROUPE_STOCK_REDUCERS(TROUPE_DECLARE)
+#undef TROUPE_DECLARE
+
 void add_stock_reducers(reducer_registry& r) {
-  for (auto make : {server_reducer, tree_reducer}) r.add(make());
+#define TROUPE_ADD(name) r.add(name##_reducer());
+  TROUPE_STOCK_REDUCERS(TROUPE_ADD)
+#undef TROUPE_ADD
 }
 
 }  // namespace troupe

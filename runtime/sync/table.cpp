@@ -2,6 +2,24 @@
 
 namespace troupe {
 
+// The stock modes: one line each. NAME_mode() is defined in NAME.cpp (eamsgd's in easgd.cpp).
+// clang-format off
+#define TROUPE_STOCK_MODES(MODE) \
+  MODE(bsp) \
+  MODE(ssp) \
+  MODE(downpour) \
+  MODE(hogwild) \
+  MODE(easgd) \
+  MODE(eamsgd) \
+  MODE(group_sync) \
+  MODE(sandblaster) \
+  MODE(gossip)
+// clang-format on
+
+#define TROUPE_DECLARE(name) sync_mode name##_mode();
+TROUPE_STOCK_MODES(TROUPE_DECLARE)
+#undef TROUPE_DECLARE
+
 void mode_registry::add(sync_mode m) {
   auto name = m.name;
   rows_[std::move(name)] = std::move(m);
@@ -19,9 +37,9 @@ std::vector<std::string> mode_registry::names() const {
 }
 
 void add_stock_modes(mode_registry& r) {
-  for (auto make :
-       {bsp_mode, ssp_mode, downpour_mode, hogwild_mode, easgd_mode, eamsgd_mode, group_sync_mode, sandblaster_mode, gossip_mode})
-    r.add(make());
+#define TROUPE_ADD(name) r.add(name##_mode());
+  TROUPE_STOCK_MODES(TROUPE_ADD)
+#undef TROUPE_ADD
 }
 
 void one_group(const job_plan& p, const char* mode) {
