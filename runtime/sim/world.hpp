@@ -38,11 +38,11 @@ struct world_config {
   network_model network;
   compute_model compute;
   device* dev = nullptr;  // null: maths none
-  // Runs a task away from here, behind those of the same seat (a number), and returns what waits for it; the world does when the task's
-  // `finished` is due, and before it ends. So a role goes on while its task runs, as in a cluster. None: tasks run at once.
-  std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere;
   fault_model faults;
   std::vector<std::string> node_names;  // for peer_down; missing ones are "n<index + 1>"
+  // Runs a task away from here, behind those of the same seat (a number), and returns what waits for it; the world does when the task's
+  // `finished` is due, and before it ends. So a role goes on while its task runs, as in a cluster. None: tasks run at once.
+  std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere = {};
 };
 
 class world {
