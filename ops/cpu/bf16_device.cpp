@@ -183,6 +183,11 @@ class bf16_device final : public widened {
     any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, in_planes(g), x, dy, dw, add)
                     : d_->conv_backward_weights(g, x, dy, dw, add);
   }
+  // By the primitives of this device, so that sums of bf16 are those of bf16.
+  void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
+                                bool add) override {
+    device::conv_backward_parameters(g, x, dy, dw, db, add);
+  }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override { return d_->algorithm_on(g, pass); }
   // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.

@@ -91,7 +91,7 @@ TEST(graph_types, values_are_no_labels_and_no_ids) {
   // A label of each place, so that values of a label's shape are easily made.
   const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
   const auto net = [](const char* type, const char* label) {
-    return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"outputs", std::int64_t{10}}}}),
+    return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
                        linear("four", "steps", 4), stock("good", "softmax_loss", {"steps", "label"}),
                        stock("bad", type, {"steps", label})};
   };
@@ -116,7 +116,7 @@ TEST(graph_types, values_are_no_labels_and_no_ids) {
 TEST(graph_types, labels_and_ids_are_no_values) {
   const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
   const auto net = [](layer_spec bad) {
-    return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"outputs", std::int64_t{10}}}}),
+    return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
                        stock("good", "softmax_loss", {"steps", "label"}), std::move(bad)};
   };
   EXPECT_THAT(
