@@ -27,6 +27,7 @@ class cluster_data : public cluster_test {
 };
 
 TEST_F(cluster_data, a_packed_file_that_is_cut_short_ends_the_job_and_no_daemon) {
+  data_ = {folder_.string()};
   make_cluster(2);
   start_all();
   const auto b = begin(packed_job(), endless(workers(2, 1)));

@@ -51,6 +51,7 @@ TEST(edge_types, words_take_numbers_and_nothing_else) {
   lines[12] = "outputs = 3";
   lines[13] = "vocabulary = 2";
   lines[17] = "type = \"lstm\"";
+  lines[19] = "units = 10";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
   lines[13] = "vocabulary = 1";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))),
