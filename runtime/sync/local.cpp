@@ -240,8 +240,8 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
 }
 
 // Parameters from the blocks (`ids`, `values`) that they are cut into.
-static void join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params, const std::vector<std::uint32_t>& ids,
-                        const tensors& values, tensors& wholes) {
+void local_worker::join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params,
+                               const std::vector<std::uint32_t>& ids, const tensors& values, tensors& wholes) {
   for (std::size_t k = 0; k < ids.size(); ++k) {
     const auto& b = plan.blocks[ids[k]];
     auto& whole = wholes[static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin())];
@@ -268,11 +268,9 @@ void local_worker::take_blocks(std::uint32_t layer, std::uint64_t version, tenso
     cost.bytes += 2.0 * static_cast<double>(next->back().bytes());
   }
   busy_[layer] = true;
-  jobs_.run(
-      [plan = config_.plan, params, all = layers_[layer].blocks, blocks = std::move(blocks), next](job_context& c) {
-        join_blocks(c.dev, *plan, params, all, blocks, *next);
-      },
-      cost, [next, use](effects& more) { use(*next, more); }, out);
+  jobs_.run([plan = config_.plan, params, all = layers_[layer].blocks, blocks = std::move(blocks),
+             next](job_context& c) { join_blocks(c.dev, *plan, params, all, blocks, *next); },
+            cost, [next, use](effects& more) { use(*next, more); }, out);
 }
 
 void local_worker::push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out) {

@@ -49,6 +49,9 @@ class local_worker : public worker_half {
   void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
   // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
   void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
+  // For tasks: the parameters `params` from the blocks `ids`, with these values, that they are cut into; `wholes` are declared.
+  static void join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params,
+                          const std::vector<std::uint32_t>& ids, const tensors& values, tensors& wholes);
   tensors values_of(std::uint32_t layer) const;
 
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;

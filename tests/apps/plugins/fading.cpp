@@ -42,16 +42,16 @@ class fading_worker final : public local_worker {
     }
     busy_[layer] = true;
     jobs_.run(
-        [this, layer, pull, centre = std::move(centre), next, moved](job_context& c) {
-          const auto& of_layer = layer_at(layer).params;
-          for (std::size_t i = 0; i < of_layer.size(); ++i) {
-            const auto& w = replicas_[of_layer[i]].value;
+        [plan = config_.plan, params, blocks = layers_[layer].blocks, mine = values_of(layer), pull, centre = std::move(centre),
+         next, moved](job_context& c) {
+          join_blocks(c.dev, *plan, params, blocks, centre, *moved);
+          for (std::size_t i = 0; i < mine.size(); ++i) {
             auto& d = (*moved)[i];
-            d.back(c.dev);
             (*next)[i].back(c.dev);
-            c.dev.apply(binary::subtract, w, joined(of_layer[i], centre, layer, c.dev), d);
+            c.dev.apply(binary::subtract, mine[i], d, (*next)[i]);
+            c.dev.copy((*next)[i], d);
             c.dev.scale(pull, d);
-            c.dev.apply(binary::subtract, w, d, (*next)[i]);
+            c.dev.apply(binary::subtract, mine[i], d, (*next)[i]);
           }
         },
         {0, 0, "fading"},
