@@ -56,7 +56,7 @@ void check_placed(plan_draft& draft) {
                 "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));
   if (draft.lays_out)
     draft.error(position_of(draft.job.train.key_at, "exchange.reducer", draft.job.train.at),
-                "reducer " + in_quotes(draft.job.train.reducer) + " needs every layer beside every worker; use \"server\" with placed layers");
+                "reducer \"" + draft.job.train.reducer + "\" needs every layer beside every worker; use \"server\" with placed layers");
 }
 
 // Actor-based layers do their own maths, on whole tensors.

@@ -146,14 +146,17 @@ void plain_loop::impl::fill_parameters() {
 void plain_loop::impl::load(std::uint32_t packet) {
   const auto n = j->graph.packet_examples;
   const auto indices = order->indices(at, packet * n, n);
-  data = tensor::allocate(*dev, j->graph.data, j->graph.ids ? dtype::i32 : j->spec.type());
-  label = tensor::allocate(*dev, j->graph.label, dtype::i32);
+  auto& host = dev->host();
+  data = tensor::allocate(host, j->graph.data, j->graph.ids ? dtype::i32 : j->spec.type());
+  label = tensor::allocate(host, j->graph.label, dtype::i32);
   header h;
   h.step = at;
   h.packet = packet;
   h.phase = static_cast<std::uint8_t>(phase::train);
-  read_examples(*j->data, j->augment.get(), split::train, h, indices, *dev, data, label);
+  read_examples(*j->data, j->augment.get(), split::train, h, indices, host, data, label);
   check_ids(j->graph, split::train, indices, data, label);
+  data = brought(*dev, data);
+  label = brought(*dev, label);
 }
 
 // What the layer has carried in this packet's lanes; empty: zeros.
@@ -402,7 +405,8 @@ std::uint64_t plain_loop::steps() const { return impl_->at; }
 std::vector<std::pair<std::string, tensor>> plain_loop::weights() const {
   std::vector<std::pair<std::string, tensor>> list;
   for (std::size_t i = 0; i < impl_->parameters.size(); ++i)
-    list.emplace_back(impl_->j->graph.params[i].full_name, impl_->parameters[i].value);
+    list.emplace_back(impl_->j->graph.params[i].full_name, brought_home(*impl_->dev, impl_->parameters[i].value));
+  impl_->dev->wait_over();
   return list;
 }
 

@@ -12,7 +12,7 @@ class crooked final : public layer {
  public:
   explicit crooked(double slope) : slope_(slope) {}
   shapes infer(const shapes& in) const override { return in; }
-  signatures supported() const override { return {}; }
+  signatures supported() const override { return {{{distribution::split_0}, {}, {distribution::split_0}}}; }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     out[0].back(c.dev);
     c.dev.copy(in[0], out[0]);
@@ -33,7 +33,7 @@ class crooked final : public layer {
 class thrower final : public layer {
  public:
   shapes infer(const shapes& in) const override { return in; }
-  signatures supported() const override { return {}; }
+  signatures supported() const override { return {{{distribution::split_0}, {}, {distribution::split_0}}}; }
   void forward(context&, plan&, const tensors&, const tensors&, tensors&, saved&) const override {
     throw std::runtime_error("not today");
   }
