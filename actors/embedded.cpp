@@ -105,6 +105,7 @@ struct embedded_run::impl {
   note_queue notes;
   stall_watch watch;
   mutable std::mutex lock;  // of `host`, `early` and `moving`
+  std::mutex looking;  // held by who looks at `host` without `lock`, and by who makes it and lets it go
   std::shared_ptr<node_host> host;
   std::vector<troupe::command> early;  // said before the job started, or while layers move
   bool moving = false;
@@ -140,7 +141,7 @@ void embedded_run::impl::start() {
   made->spawn(j->id, j, 0);
   running = j;
   {
-    std::lock_guard guard(lock);
+    std::scoped_lock guard(looking, lock);
     host = std::move(made);
   }
   begin();
@@ -269,10 +270,10 @@ embedded_result embedded_run::run() {
   me.notes.close();
   std::shared_ptr<node_host> last;
   {
-    std::lock_guard guard(me.lock);
+    std::scoped_lock guard(me.looking, me.lock);
     last = std::move(me.host);
   }
-  last.reset();  // joins, unless somebody looks inside at this moment
+  last.reset();  // joins
   return std::move(me.result);
 }
 
@@ -293,6 +294,13 @@ void embedded_run::stop() { command({"stop", {}, 0}); }
 std::shared_ptr<node_host> embedded_run::host() const {
   std::lock_guard guard(impl_->lock);
   return impl_->host;
+}
+
+bool embedded_run::look(const std::function<void(const node_host&)>& look) const {
+  std::lock_guard guard(impl_->looking);
+  if (!impl_->host) return false;
+  look(*impl_->host);
+  return true;
 }
 
 }  // namespace troupe

@@ -60,7 +60,10 @@ class embedded_run {
   void stop();
   // A person's word: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by events. While layers move, others wait.
   void command(troupe::command c);
-  // The host of the job's roles while run() runs, for those who want to look inside; null before and after.
+  // Shows the host of the job's roles to `look`, for those who want to look inside; false before run() and after. run() ends behind it: the
+  // host dies on the thread that made it (CAF's logger waits for that thread), so nobody else may hold it.
+  bool look(const std::function<void(const node_host&)>& look) const;
+  // The same, for who knows that run() goes on until it has been let go of.
   std::shared_ptr<node_host> host() const;
 
  private:

@@ -38,15 +38,17 @@ class embedded_backend final : public repl_backend {
     repl_view v;
     v.node = "local";
     v.up_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-    std::shared_ptr<node_host> host;
+    std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);
       v.jobs.assign(rows_.begin(), rows_.end());
-      if (running_) host = running_->host();
+      running = running_;
     }
-    if (!host) return v;
-    for (auto& r : host->published()) v.roles.push_back({v.node, std::move(r)});
-    v.dropped = host->counts();
+    if (!running) return v;
+    running->look([&](const node_host& host) {
+      for (auto& r : host.published()) v.roles.push_back({v.node, std::move(r)});
+      v.dropped = host.counts();
+    });
     return v;
   }
 
@@ -106,7 +108,7 @@ class embedded_backend final : public repl_backend {
         o.dev = dev_;
         o.on_event = [this, id = j->id](const event_effect& e) { hear(id, e); };
         o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
-        running_ = std::make_unique<embedded_run>(j, std::move(o));
+        running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
         row(j->id).state = "running";
       }
@@ -168,7 +170,7 @@ class embedded_backend final : public repl_backend {
   std::condition_variable changed_;
   std::deque<repl_job> rows_;  // job n is row n - 1
   std::deque<std::shared_ptr<prepared_job>> waiting_;
-  std::unique_ptr<embedded_run> running_;
+  std::shared_ptr<embedded_run> running_;
   std::uint32_t running_id_ = 0;
   bool closing_ = false;
   std::thread runner_;  // last: it uses everything above
