@@ -6,6 +6,7 @@
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/device.hpp"
 #include "runtime/exchange/wire.hpp"
+#include "runtime/messages/wire.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/transports.hpp"
 #include "runtime/node/pki/certificates.hpp"
@@ -75,7 +76,12 @@ host_config host_config_of(shared& s, const node_spec& me) {
   c.threads = cpu_threads(me);
   c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) { s.control.post(control_note{event_in{{job, e, {}}}}); };
   c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
-  c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) { s.route.send(node, std::move(e)); };
+  c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) {
+    const auto job = e.h.job;
+    const auto step = e.h.step;
+    if (auto why = s.route.send(node, std::move(e)); !why.empty())
+      s.control.post(control_note{event_in{{job, {"error", step, {}, std::move(why)}, {}}}});
+  };
   return c;
 }
 
@@ -86,6 +92,7 @@ struct control_plane::impl {
 
   net::expected<void> make_transports() {
     auto data = tcp_options_of(s.options);
+    data.max_frame = wire_max_message;
     auto control = data;
     control.operators = true;
     control.max_frame = max_message;

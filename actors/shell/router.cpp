@@ -1,7 +1,5 @@
 #include "actors/shell/router.hpp"
 
-#include "runtime/messages/wire.hpp"
-
 namespace troupe {
 namespace {
 
@@ -31,20 +29,27 @@ std::shared_ptr<const router::table> router::find(std::uint32_t job) const {
   return at == jobs_.end() ? nullptr : at->second;
 }
 
-void router::send(std::uint32_t node, envelope e) {
+std::string router::send(std::uint32_t node, envelope e) {
   auto* t = transport_.load();
   const auto job = find(e.h.job);
   if (!t || !job || node >= job->nodes.size()) {
     unknown_job_.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return {};
+  }
+  const auto parts = encode(e);
+  if (const auto bytes = total_bytes(parts); bytes > most_) {
+    unsent_.fetch_add(1, std::memory_order_relaxed);
+    return "role " + std::to_string(index_of(e.h.src)) + ": its message '" + name_of(e.body) + "' to node " + job->nodes[node] +
+           " has " + std::to_string(bytes) + " bytes, one may have " + std::to_string(most_);
   }
   net::outgoing_frame f;
   f.type = envelope_type;
   f.destination = index_of(e.h.dst);
   f.id = static_cast<std::uint64_t>(e.h.id);
-  for (auto& p : encode(e)) f.parts.push_back({p.data, p.bytes, std::move(p.owner)});
+  for (const auto& p : parts) f.parts.push_back({p.data, p.bytes, p.owner});
   const bool gone = f.parts.empty() || !t->send(job->nodes[node], std::move(f));
   (gone ? unsent_ : sent_).fetch_add(1, std::memory_order_relaxed);
+  return {};
 }
 
 void router::receive(const std::string& peer, net::frame&& f) {

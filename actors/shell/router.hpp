@@ -18,13 +18,14 @@
 #include <vector>
 
 #include "actors/shell/node_host.hpp"
+#include "runtime/messages/wire.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe {
 
 struct router_counts {
   std::uint64_t sent = 0, received = 0;  // messages
-  std::uint64_t unsent = 0;              // the peer was not up
+  std::uint64_t unsent = 0;              // the peer was not up, or it was too large
   std::uint64_t unreadable = 0;          // not a message
   std::uint64_t unknown_job = 0;         // a job that is not open here (any more)
   std::uint64_t wrong_source = 0;        // a role that does not live where the frame came from
@@ -32,13 +33,17 @@ struct router_counts {
 
 class router {
  public:
+  // Of one message, in bytes.
+  explicit router(std::size_t most = wire_max_message) : most_(most) {}
   // `nodes`: of the plan, by index; `node_of`: by role.
   void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of);
   void close(std::uint32_t job);
   // Both must outlive what they carry: set before the first job, cleared when nobody sends any more.
   void attach(net::transport* t, node_host* h);
 
-  void send(std::uint32_t node, envelope e);
+  // Why it can never be sent, in the words of an event `error`: what a job has lost must end it. A peer that is gone is no error here, others
+  // know of it; nothing then.
+  std::string send(std::uint32_t node, envelope e);
   void receive(const std::string& peer, net::frame&& f);
   router_counts counts() const;
 
@@ -49,6 +54,7 @@ class router {
   };
   std::shared_ptr<const table> find(std::uint32_t job) const;
 
+  const std::size_t most_;
   std::atomic<net::transport*> transport_{nullptr};
   std::atomic<node_host*> host_{nullptr};
   mutable std::shared_mutex lock_;

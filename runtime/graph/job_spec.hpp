@@ -128,6 +128,7 @@ struct topology_spec {
   std::int64_t server_groups = 1;
   std::int64_t servers_per_group = 1;
   bool colocated = true;
+  std::int64_t max_block = std::int64_t{256} << 20;  // bytes of a parameter that one block may have
   source_position at;
   std::map<std::string, source_position> key_at;
 };

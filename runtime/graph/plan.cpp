@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/graph/message_sizes.hpp"
 #include "runtime/graph/plan_draft.hpp"
 #include "runtime/graph/reducer_row.hpp"
 #include "runtime/graph/stage_groups.hpp"
@@ -27,7 +28,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   add_shards(draft);
   add_data_server(draft);
   add_readers(draft, options.readers);
-  cut_parameters(draft);
+  cut_parameters(draft, options.max_message);
   if (options.lay_out_reducers) {
     reducer_layout layout(draft.plan);
     options.lay_out_reducers(layout);
@@ -67,6 +68,7 @@ std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_g
   for (auto& wrong : cannot_gather(graph, plan.rule)) errors.push_back(std::move(wrong));
   add_everything(draft, options);
   check_memory(draft);
+  for (auto& wrong : too_large_to_send(plan, graph, job, options.max_message)) errors.push_back(std::move(wrong));
   if (!errors.empty()) return std::move(errors);
   return std::move(plan);
 }

@@ -17,6 +17,7 @@
 #include "runtime/graph/warm_up.hpp"
 #include "runtime/graph/wire_format.hpp"
 #include "runtime/messages/ids.hpp"
+#include "runtime/messages/limits.hpp"
 
 namespace troupe {
 
@@ -39,8 +40,9 @@ struct plan_edge {
   wire_format wire = wire_format::as_is;  // both ways; only between nodes
 };
 
-// The slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter cut along axis 1, runs of `run` elements
-// that begin `stride` apart (graph/block_copy.hpp).
+// A slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter cut along axis 1, runs of `run` elements
+// that begin `stride` apart (graph/block_copy.hpp). A shard may own several of one parameter: a block has at most job_plan::block_elements
+// (or one run), so that what is said about a block at once fits into a message.
 struct param_block {
   std::uint32_t id = 0;
   std::uint32_t param = 0;  // index in model_graph::params
@@ -48,6 +50,8 @@ struct param_block {
   role_id shard = no_role;            // in server group 0; the others: job_plan::shard_of
   std::vector<std::uint32_t> takers;  // indices into job_plan::workers; empty: every worker of the group
   std::int64_t run = 0, stride = 0;   // 0: without a gap
+  // Where it lies in a part of the parameter that begins with element `first` and has its rows as long as `run`, where it has runs.
+  std::int64_t within(std::int64_t first) const { return run == 0 ? begin - first : begin / stride * run; }
 };
 
 // SINGA's worker group: workers that take one step together. Groups know nothing of each other but what their servers hold.
@@ -105,7 +109,8 @@ struct job_plan {
   std::uint32_t warm_up = 0;         // the most of them
   // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are the same worker's.
   bool eval_lanes = false;
-  std::uint32_t rule_states = 1;  // tensors of a parameter's size that the update rule has, for memory_of
+  std::uint32_t rule_states = 1;                         // tensors of a parameter's size that the update rule has, for memory_of
+  std::int64_t block_elements = std::int64_t{64} << 20;  // the most that a block has
   std::uint32_t eval_worker(std::uint32_t packet) const {
     if (!eval_lanes) return packet % static_cast<std::uint32_t>(ranges.size());
     std::uint32_t w = 0;
@@ -162,12 +167,15 @@ struct job_plan {
 // over nodes with role "server"; layers go where the job file places them (partition.hpp), and parameters that only one node needs are
 // owned by a shard there, so that they never travel. `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
 // `own_stage` (actor-based layers): those always have a stage to themselves. `tester`: with the roles that evaluate beside training.
+// Blocks of more than [topology] max_block bytes are cut, and smaller where value and states of the rule together would not fit into a message.
+// What cannot be cut and does not fit (a packet between two stages on different nodes) is an error.
 struct plan_options {
   std::set<std::string> own_stage;
   bool tester = false;
   std::uint32_t readers = 1;  // packets that a loader or data server reads at once
   std::uint32_t rule_states = 1;
-  std::function<void(class reducer_layout&)> lay_out_reducers = {};  // of the job's reducer; none: it adds nothing
+  std::function<void(class reducer_layout&)> lay_out_reducers = {};        // of the job's reducer; none: it adds nothing
+  std::int64_t max_message = static_cast<std::int64_t>(wire_max_message);  // bytes, between nodes
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});

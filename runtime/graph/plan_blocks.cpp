@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t cut_multiple = 16;  // elements: a cut inside a parameter falls on a cache line of f32
+// Elements: a cut inside a parameter falls on a cache line of f32, and between the groups that norms are summed by (reduce/norm.hpp).
+constexpr std::int64_t cut_multiple = 16;
 
 // The elements of parameter `p` that each half of a placed layer has.
 struct own_elements {
@@ -57,10 +58,34 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft
   return ends;
 }
 
+// As [topology] max_block has it, or fewer where a block's value and all states of the rule, which are collected and restored together, would
+// be more than a message of `most` bytes.
+std::int64_t block_elements(const plan_draft& draft, std::int64_t most) {
+  const auto each = static_cast<std::int64_t>(size_of(draft.job.parameter_type()));
+  const auto fits = (most - static_cast<std::int64_t>(wire_overhead)) / (each * (1 + std::int64_t{draft.plan.rule_states}));
+  return std::max(std::min(draft.job.topology.max_block / each, fits) / cut_multiple * cut_multiple, cut_multiple);
+}
+
+// Larger ones in pieces: those without a gap anywhere, those of columns between rows.
+std::vector<param_block> in_pieces(const std::vector<param_block>& whole, std::int64_t most) {
+  std::vector<param_block> pieces;
+  for (const auto& b : whole) {
+    const auto step = b.run > 0 ? std::max<std::int64_t>(most / b.run, 1) * b.run : most;
+    for (std::int64_t done = 0; done < b.count; done += step) {
+      auto piece = b;
+      piece.begin += b.run > 0 ? done / b.run * b.stride : done;
+      piece.count = std::min(step, b.count - done);
+      pieces.push_back(std::move(piece));
+    }
+  }
+  return pieces;
+}
+
 }  // namespace
 
-void cut_parameters(plan_draft& draft) {
+void cut_parameters(plan_draft& draft, std::int64_t max_message) {
   auto& plan = draft.plan;
+  plan.block_elements = block_elements(draft, max_message);
   const auto ends = cuts(draft);
   std::size_t s = 0;
   std::map<std::uint32_t, role_id> first_of_layer;
@@ -92,6 +117,7 @@ void cut_parameters(plan_draft& draft) {
     if (auto i = first_of_layer.find(draft.graph.params[b.param].layer); i != first_of_layer.end()) b.shard = i->second;
     plan.blocks.push_back(b);
   }
+  plan.blocks = in_pieces(plan.blocks, plan.block_elements);
   std::sort(plan.blocks.begin(), plan.blocks.end(),
             [](const param_block& a, const param_block& b) { return std::pair(a.param, a.begin) < std::pair(b.param, b.begin); });
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) plan.blocks[i].id = static_cast<std::uint32_t>(i);

@@ -34,12 +34,23 @@ class parameter_checker {
       if (p_.blocks[b].run > 0) return g_.params[q].spec.dims.rank() > 0 ? g_.params[q].spec.dims.count_from(1) : 0;
     return 0;
   }
-  // Elements from `begin` on as the interval that has to be covered once: of all elements, or of a row, when the runs fill every row.
-  static std::optional<span_of> along(const element_range& e, std::int64_t row, std::int64_t all) {
-    if (row == 0) return e.run == 0 ? std::optional(span_of{e.begin, e.begin + e.count}) : std::nullopt;
-    if (e.run == 0) return e.begin == 0 && e.count == all ? std::optional(span_of{0, row}) : std::nullopt;
-    if (e.stride != row || e.begin < 0 || e.begin + e.run > row || e.count != all / row * e.run) return std::nullopt;
-    return span_of{e.begin, e.begin + e.run};
+  // Elements from `begin` on as what has to be covered once: an interval of all elements, or rows and columns of them.
+  struct area {
+    span_of rows, columns;
+  };
+  static std::optional<area> along(const element_range& e, std::int64_t row, std::int64_t all) {
+    if (row == 0) return e.run == 0 ? std::optional(area{{0, 1}, {e.begin, e.begin + e.count}}) : std::nullopt;
+    if (e.run == 0) return e.begin == 0 && e.count == all ? std::optional(area{{0, all / row}, {0, row}}) : std::nullopt;
+    if (e.stride != row || e.begin < 0 || e.begin % row + e.run > row || e.count % e.run != 0) return std::nullopt;
+    const auto first = e.begin / row, column = e.begin % row;
+    if (first + e.count / e.run > all / row) return std::nullopt;
+    return area{{first, first + e.count / e.run}, {column, column + e.run}};
+  }
+  // What a part of a layer works with: of columns, all rows.
+  static std::optional<span_of> columns_of(const element_range& e, std::int64_t row, std::int64_t all) {
+    const auto here = along(e, row, all);
+    if (!here || (row > 0 && !(here->rows == span_of{0, all / row}))) return std::nullopt;
+    return here->columns;
   }
 
   void check_parameter(std::uint32_t q) {
@@ -56,10 +67,10 @@ class parameter_checker {
       if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not of server group 0");
       const auto here = along({block.begin, block.count, block.run, block.stride}, row, all);
       if (!here) return fault(l, which + " is neither elements without a gap nor columns");
-      claims.push_back({{0, 1}, *here, b});
+      claims.push_back({here->rows, here->columns, b});
     }
     const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
-    if (const auto f = exact_cover(claims, {0, 1}, {0, row > 0 ? row : all})) {
+    if (const auto f = exact_cover(claims, {0, row > 0 ? all / row : 1}, {0, row > 0 ? row : all})) {
       const auto some = name + ", " + counted("element", "elements", f->features) + (row > 0 ? " of each row" : "");
       if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
       if (f->kind == cover_fault::what::twice)
@@ -77,7 +88,7 @@ class parameter_checker {
     std::set<std::uint32_t> idle;           // halves that have a part of the layer and nothing of this parameter
     for (const auto& at : parts_[param.layer]) {
       const auto elements = elements_of(g_, q, at.part());
-      const auto here = along(elements, row, all);
+      const auto here = columns_of(elements, row, all);
       if (elements.count > 0 && !here)
         return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
       if (elements.count > 0)
@@ -92,7 +103,8 @@ class parameter_checker {
         std::all_of(blocks_[q].begin(), blocks_[q].end(), dealt))
       return;
     for (auto b : blocks_[q])
-      if (!check_block(q, b, *along({p_.blocks[b].begin, p_.blocks[b].count, p_.blocks[b].run, p_.blocks[b].stride}, row, all),
+      if (!check_block(q, b,
+                       along({p_.blocks[b].begin, p_.blocks[b].count, p_.blocks[b].run, p_.blocks[b].stride}, row, all)->columns,
                        uses, idle))
         return;
   }

@@ -57,7 +57,7 @@ void add_all_edges(plan_draft& draft);
 void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, const graph_layer& taker, std::size_t input,
               packet_range packets, feature_range region, feature_range need, bool addend = false);
 
-void cut_parameters(plan_draft& draft);  // into blocks (plan_blocks.cpp)
-void add_tester(plan_draft& draft);      // what evaluates beside training (plan_tester.cpp)
+void cut_parameters(plan_draft& draft, std::int64_t max_message);  // into blocks (plan_blocks.cpp)
+void add_tester(plan_draft& draft);                                // what evaluates beside training (plan_tester.cpp)
 
 }  // namespace troupe

@@ -1,13 +1,14 @@
 #include "runtime/job/job_mode.hpp"
 
+#include "runtime/graph/message_sizes.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/position.hpp"
 
 namespace troupe {
 namespace {
 
-// What layers that keep statistics, or whose packets compute together, want of a mode (with these options); empty: it does.
-std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, const options& o) {
+// What layers that keep statistics, whose packets compute together, or that are large want of a mode (with these options); empty: it does.
+std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
     if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.portions))
       return "mode '" + m.name +
@@ -17,6 +18,9 @@ std::string wrong_for_statistics(const prepared_job& j, const sync_mode& m, cons
     if (auto why = p.spec.trainable || !m.no_statistics ? "" : m.no_statistics(o, j.plan); !why.empty())
       return "mode '" + m.name + "' cannot keep the running statistics of layer '" + j.graph.layers[p.layer].name + "' ('" +
              p.spec.name + "'): " + why;
+  const auto most = static_cast<std::int64_t>(wire_max_message);
+  if (auto why = m.sends_layers ? layers_too_large_to_send(j.plan, j.graph, j.spec, most) : std::string(); !why.empty())
+    return "mode '" + m.name + "' " + why;
   return {};
 }
 
@@ -55,7 +59,7 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
-    error = wrong_for_statistics(j, *m, o);
+    error = wrong_for_layers(j, *m, o);
     if (!error.empty()) return std::nullopt;
     return facts_of(*m, o);
   } catch (const option_error& e) {
@@ -87,7 +91,7 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
     return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
                           "' has its own idea of which weights a step may use"};
-  if (auto wrong = wrong_for_statistics(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
+  if (auto wrong = wrong_for_layers(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
   if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +

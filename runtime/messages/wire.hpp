@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/messages/limits.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe {

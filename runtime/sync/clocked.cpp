@@ -208,11 +208,11 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
       if (b.count == dims.count() && !lacks)
         values->back() = c.value.reshaped(dims);
       else
-        copies.push_back({p, b.begin - before, c.value});
+        copies.push_back({p, b.within(before), c.value});
       for (const auto& o : own_[layer])
         if (steps && o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
           own.push_back(
-              {p, b.begin - before, b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
+              {p, b.within(before), b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
     }
   }
   std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });

@@ -262,6 +262,7 @@ sync_mode gossip_mode() {
               "2016.",
           .specs = {integer_option("every", 1, "steps between two messages of a worker", 1)},
           .takes_when = true,
+          .sends_layers = true,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
           .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
           .make_shard = [](half_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};

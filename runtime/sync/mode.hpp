@@ -78,6 +78,7 @@ struct sync_mode {
   bool takes_when = false;     // a sync condition (half_config::when)
   bool clips_by_norm = false;  // half_config::clip_norm
   bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
+  bool sends_layers = false;   // workers send each other all parameters of a layer in one message
   bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)
   // Why layers that keep running statistics (batch_norm) cannot be trained this way; empty, or no function: they can.
   std::function<std::string(const options&, const job_plan&)> no_statistics = {};

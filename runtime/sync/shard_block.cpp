@@ -69,8 +69,8 @@ job_work shard_blocks::fill() {
     }
   struct wish {
     const param_block* block;
-    tensor whole;   // empty: the filler
-    tensors rule;   // whole states; missing ones begin with zeros
+    tensor whole;  // empty: the filler
+    tensors rule;  // whole states; missing ones begin with zeros
   };
   std::vector<wish> wishes;
   filling_ = std::make_shared<std::vector<block_update>>();
@@ -83,11 +83,12 @@ job_work shard_blocks::fill() {
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
           made = filling_](job_context& c) {
+    tensor whole;  // of the parameter below: its blocks follow each other
     for (std::size_t i = 0; i < made->size(); ++i) {
       const auto& [block, given, rule] = wishes[i];
       auto& to = (*made)[i];
       const auto& p = graph->params[block->param];
-      auto whole = given;
+      if (i == 0 || wishes[i - 1].block->param != block->param) whole = given;
       if (!whole) {
         whole = tensor::allocate(c.dev, p.spec.dims, type);
         fill_param(c.dev, p.spec, seed, p.layer, p.index_in_layer, whole);

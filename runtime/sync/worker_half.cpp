@@ -41,8 +41,9 @@ worker_half::worker_half(half_config c, sums s) : config_(std::move(c)), sums_(s
     if (l.stage == no_role) continue;
     const auto here = std::find_if(l.params.begin(), l.params.end(), [&](const part_of& p) { return p.param == b.param; });
     if (here == l.params.end()) continue;
-    // Columns of a parameter are one block each.
-    const bool mine = b.run > 0 ? b.begin == here->begin : b.begin >= here->begin && b.begin < here->begin + here->dims.count();
+    // Columns of a parameter are one half's each, whatever rows they are cut into.
+    const bool mine =
+        b.run > 0 ? b.begin % b.stride == here->begin : b.begin >= here->begin && b.begin < here->begin + here->dims.count();
     if (!mine) continue;
     blocks_of_[b.param].push_back(b.id);
     l.blocks.push_back(b.id);
@@ -181,7 +182,7 @@ void worker_half::push_sum(std::uint32_t layer, std::uint64_t step, tree_node no
       const auto& b = block_at(id);
       auto h = to(config_.plan->push_to(config_.worker, b));
       h.step = step;
-      out.send({h, push{id, node.first, node.span, sum[i].slice(b.begin - params[i].begin, {b.count})}});
+      out.send({h, push{id, node.first, node.span, sum[i].slice(b.within(params[i].begin), {b.count})}});
     }
   }
 }

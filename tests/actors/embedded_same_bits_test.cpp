@@ -46,6 +46,55 @@ INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](co
   return s.str();
 });
 
+// Blocks of 64 elements: nearly every parameter is cut, with one shard and with two, and so is what the coordinator collects.
+TEST(embedded_same_bits, blocks_of_any_size) {
+  for (const char* rule : {"momentum", "adam"}) {
+    const overrides base{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}"};
+    const auto expected = plain_hash(job_of(lenet_like(), base), 20);
+    for (const auto& c : {company{1, 1, 1, "none"}, company{3, 2, 2, "auto"}}) {
+      auto set = c.set();
+      set.insert(set.end(), base.begin(), base.end());
+      set.emplace_back("topology.max_block=256");
+      const auto j = job_of(lenet_like(), set);
+      ASSERT_GT(j->plan.blocks.size(), 20u);
+      EXPECT_EQ(embedded(j).weights_sha256, expected) << rule << " " << c;
+    }
+  }
+}
+
+// Stopped, gone on with, switched and moved in small blocks; against a run in large ones that nobody touched.
+TEST(embedded_same_bits, blocks_of_any_size_through_checkpoint_switch_and_move) {
+  const overrides base{"train.dynamics={rule=\"adam\",lr=0.01}", "train.finish.steps=400", "topology.workers_per_group=2"};
+  const auto unbroken = embedded(job_of(lenet_like(), base)).weights_sha256;
+  auto set = base;
+  set.emplace_back("topology.max_block=256");
+  store_effect kept;
+  embedded_options o;
+  embedded_run* self = nullptr;
+  o.threads = 2;
+  std::size_t switched = 0, moved = 0;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind == "step" && e.step == 3) self->command({"mode", "ssp", 0, {{"staleness", "0"}}});
+    if (e.kind == "mode" && ++switched == 1) self->command({"mode", "bsp", 0, {}});
+    if (e.kind == "mode" && switched == 2) self->command({"move", "ip1", 0, {{"node", "local"}}});
+    if (e.kind == "moved" && ++moved == 1) self->stop();
+  };
+  o.on_store = [&](const store_effect& s) {
+    if (s.what == "checkpoint") kept = s;
+  };
+  embedded_run first(job_of(lenet_like(), set), std::move(o));
+  self = &first;
+  const auto broken = first.run();
+  ASSERT_TRUE(broken.ok && broken.stopped) << broken.error;
+  ASSERT_EQ(switched, 2u);
+  ASSERT_EQ(moved, 1u);
+  ASSERT_LT(broken.step, 400u);
+  const auto j = job_of(lenet_like(), set);
+  j->initial = kept.named;
+  j->first_step = kept.step;
+  EXPECT_EQ(embedded(j).weights_sha256, unbroken) << "stopped at step " << kept.step;
+}
+
 // Packet counts that are no power of two have a tree with a missing branch.
 TEST(embedded_same_bits, packets_that_are_no_power_of_two) {
   for (const char* packets : {"pipeline.packets=3", "pipeline.packets=6"}) {

@@ -37,6 +37,17 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
   }
 }
 
+// Blocks of 32 elements over three nodes, with adam: a message about parameters has at most three times their bytes.
+TEST_F(cluster_run, small_blocks_train_to_the_bits_of_the_embedded_run) {
+  const std::string adam = "train.dynamics={rule=\"adam\",lr=0.01}";
+  const auto alone = embedded_hash(tiny_job(), {adam});
+  auto set = workers(3, 2);
+  set.insert(set.end(), {adam, "topology.max_block=128"});
+  const auto r = run(tiny_job(), set, path("w.safetensors"));
+  ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  EXPECT_EQ(r.text("weights_sha256"), alone);
+}
+
 // Gradients of parameters cross nodes in four bytes; placed_test.cpp has activations, in two.
 TEST_F(cluster_run, a_bf16_job_trains_to_the_bits_of_the_embedded_run) {
   const std::string bf16 = "job.precision=\"bf16\"";

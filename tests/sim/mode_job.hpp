@@ -220,6 +220,7 @@ struct mode_shape {
   std::string precision = "f64";
   bool together = false;                  // everything on node 0
   bool apart = false;                     // every shard on a node of its own
+  std::int64_t max_block = 0;             // bytes; 0: as a job that says nothing
   std::int64_t test = 0, eval_every = 0;  // examples; steps
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
 };
@@ -264,6 +265,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.topology.server_groups = s.server_groups;
   j.topology.servers_per_group = s.shards;
   j.topology.colocated = s.server_groups > 1;
+  if (s.max_block > 0) j.topology.max_block = s.max_block;
   return j;
 }
 

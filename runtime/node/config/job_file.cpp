@@ -339,6 +339,7 @@ class job_reader {
     r->integer("server_groups", t.server_groups, 1, many);
     r->integer("servers_per_group", t.servers_per_group, 1, many);
     r->flag("colocated", t.colocated);
+    r->integer("max_block", t.max_block, 64, std::int64_t{1} << 40);
     r->finish();
   }
 
