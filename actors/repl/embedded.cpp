@@ -19,8 +19,9 @@ namespace {
 
 class embedded_backend final : public repl_backend {
  public:
-  explicit embedded_backend(std::function<void(const std::string&)> tell_person)
+  embedded_backend(std::function<void(const std::string&)> tell_person, std::function<void()> unsaved)
       : tell_person_(std::move(tell_person)),
+        unsaved_(std::move(unsaved)),
         all_(std::make_shared<const tables>(node_tables())),
         runner_([this] { run_jobs(); }) {}
 
@@ -158,9 +159,12 @@ class embedded_backend final : public repl_backend {
     checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, convolutions_to_keep(j)};
     kept_ = write_or_elsewhere(file, [&](const std::string& path) { return write_checkpoint(path, c); });
     tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
+    std::lock_guard guard(lock_);
+    if (kept_.trouble && closing_ && unsaved_) unsaved_();
   }
 
   std::function<void(const std::string&)> tell_person_;
+  std::function<void()> unsaved_;
   std::shared_ptr<const tables> all_;
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -178,8 +182,9 @@ class embedded_backend final : public repl_backend {
 
 }  // namespace
 
-std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person) {
-  return std::make_unique<embedded_backend>(std::move(tell_person));
+std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
+                                                    std::function<void()> unsaved) {
+  return std::make_unique<embedded_backend>(std::move(tell_person), std::move(unsaved));
 }
 
 }  // namespace troupe

@@ -67,9 +67,13 @@ int repl_main(const std::vector<std::string>& given) {
     return code;
   };
   if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
-    const auto here = make_embedded_backend([&](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+    bool unsaved = false;  // written by the thread that runs jobs, which has ended when it is read
+    auto here =
+        make_embedded_backend([](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, [&] { unsaved = true; });
     repl_session session(*here, a.repl.json);
-    return run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl);
+    const int code = run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl);
+    here.reset();  // ends the job that runs
+    return unsaved ? std::max(code, 1) : code;
   }
   const auto where = target_of(a, error);
   if (!error.empty()) return fail(2);

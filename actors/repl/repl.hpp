@@ -115,8 +115,10 @@ std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<
                                                  std::shared_ptr<const repl_events> events);
 
 // Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
-// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends; any thread.
-std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person);
+// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends, and of each checkpoint; `unsaved`
+// is called when that last checkpoint is not where it belongs: nobody is there any more who has asked. Any thread.
+std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
+                                                    std::function<void()> unsaved = {});
 
 // The REPL actor of a daemon. An empty function and `error` when it cannot be reached.
 repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error);

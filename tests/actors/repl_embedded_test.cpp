@@ -128,6 +128,29 @@ TEST_F(repl_embedded, a_checkpoint_that_cannot_be_written_is_said_to_who_asked_a
   std::filesystem::remove_all(second);
 }
 
+// Nobody asks any more when the REPL is left: its exit code has to say it.
+TEST_F(repl_embedded, the_checkpoint_of_a_job_that_is_left_behind_is_missed) {
+  const std::string file = "left.checkpoint.safetensors";
+  const auto second = std::filesystem::absolute("left_second_place");
+  std::filesystem::create_directories(second);
+  ::setenv("TMPDIR", second.c_str(), 1);
+  for (const bool taken : {true, false}) {
+    if (taken) std::filesystem::create_directories(file + "/taken");
+    bool unsaved = false;
+    backend_ = make_embedded_backend([](const std::string&) {}, [&] { unsaved = true; });
+    repl_session session(*backend_, false);
+    const std::string text = lenet_like();
+    EXPECT_EQ(session.run("submit small.toml train.finish.steps=100000000 job.name=left", &text).how, repl_reply::kind::ok);
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    backend_.reset();
+    EXPECT_EQ(unsaved, taken);
+    std::filesystem::remove_all(file);
+  }
+  ::unsetenv("TMPDIR");
+  std::filesystem::remove_all(second);
+}
+
 TEST_F(repl_embedded, closing_ends_a_job_that_would_run_for_ever) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;
