@@ -19,5 +19,6 @@ cli_command check_layer_command();
 cli_command init_cluster_command();
 cli_command layers_command();
 cli_command modes_command();
+cli_command reference_command();
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/graph/wording.hpp"
+#include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/plugin_list.hpp"
@@ -68,13 +69,13 @@ class cluster_reader {
     auto r = root_.table("cluster", "[cluster]");
     if (!r) return;
     if (!r->take("name")) r->error("name", "it needs a name");
-    if (r->text("name", spec_.name)) check_name(*r, spec_.name);
+    if (cluster_keys().read(*r, spec_, "name")) check_name(*r, spec_.name);
     if (!r->take("tls")) {
       r->error("tls", "there is no [cluster.tls] table; nodes talk over TLS only: `troupe init-cluster` makes the certificates");
     } else if (auto t = r->table("tls", "[cluster.tls]")) {
       std::string dir;
       if (!t->take("dir")) t->error("dir", "it needs dir, the folder of the certificates");
-      if (t->text("dir", dir)) {
+      if (tls_keys().read_into(*t, "dir", dir)) {
         if (dir.empty()) t->error("dir", "an empty folder name");
         spec_.tls_dir = beside(spec_.file, dir);
       }
@@ -87,7 +88,7 @@ class cluster_reader {
   // Where data may lie. No NUL: what is compared later would end there.
   void read_folders(table_reader& r, std::vector<std::string>& into) {
     std::vector<std::string> folders;
-    if (!r.texts("data", folders)) return;
+    if (!node_keys().read_into(r, "data", folders)) return;
     for (auto& f : folders) {
       if (f.empty() || f.find('\0') != std::string::npos)
         return r.error("data", "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
@@ -121,18 +122,18 @@ class cluster_reader {
   void read_node(table_reader& r, node_spec& n) {
     if (!r.take("name")) {
       r.error("name", "it needs a name");
-    } else if (r.text("name", n.name)) {
+    } else if (node_keys().read(r, n, "name")) {
       r.rename("node " + in_quotes(n.name));
       check_name(r, n.name);
       once(r, "name", n.name, names_);
     }
     if (!r.take("address"))
       r.error("address", "it needs an address, as in address = \"127.0.0.1:7701\"");
-    else if (r.text("address", n.address))
+    else if (node_keys().read(r, n, "address"))
       check_address(r, n.address);
-    if (r.texts("devices", n.devices)) check_devices(r, n.devices);
-    if (r.texts("roles", n.roles)) check_role_names(r, n.roles);
-    r.bytes("memory_limit", n.memory_limit);
+    if (node_keys().read(r, n, "devices")) check_devices(r, n.devices);
+    if (node_keys().read(r, n, "roles")) check_role_names(r, n.roles);
+    node_keys().read(r, n, "memory_limit");
     n.data = data_;
     read_folders(r, n.data);
     r.finish();

@@ -8,17 +8,12 @@
 #include "runtime/data/augment.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/device_names.hpp"
+#include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr double no_limit = 1e300;
-constexpr std::int64_t many = 65535;  // packets, workers, shards: they travel as 16 bits
-constexpr std::int64_t most_readers = 64;
-constexpr std::int64_t int32_most = 2147483647;
-constexpr std::int64_t int64_most = INT64_MAX;
 
 class job_reader {
  public:
@@ -94,24 +89,22 @@ class job_reader {
   void read_job() {
     auto r = section("job", job_.at, nullptr, false);
     if (!r) return;
-    if (r->text("name", job_.name)) {
+    const auto& k = job_keys();
+    if (k.read(*r, job_, "name")) {
       const auto odd = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; };
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name " + in_quotes(job_.name));
     }
-    std::int64_t seed = 0;
-    if (r->integer("seed", seed, 0, int64_most)) job_.seed = static_cast<std::uint64_t>(seed);
-    if (r->texts("devices", job_.devices)) check_devices(*r, job_.devices);
-    r->word("precision", job_.precision, {"fp32", "f64", "bf16"});
-    r->word("convolution", job_.convolution, {"rule", "measured"});
+    k.read(*r, job_, "seed");
+    if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
+    k.read_each(*r, job_, {"precision", "convolution"});
     r->finish();
   }
 
   void read_data() {
     auto r = section("data", job_.data.at, &job_.data.key_at, true);
     if (!r) return;
-    r->integer("batch", job_.data.batch, 1, int32_most);
-    r->integer("readers", job_.data.readers, 1, most_readers);
+    data_keys().read_all(*r, job_.data);
     if (auto a = r->table("augment", "[data.augment]")) job_.data.augment = a->rest(augmentation::specs());
     choice source;
     choose(*r, "source", "source", all_.sources, source);
@@ -136,22 +129,18 @@ class job_reader {
   }
 
   void read_layer(table_reader& r, layer_spec& s) {
+    const auto& k = layer_keys();
     if (!r.take("name"))
       r.error("name", "it needs a name");
-    else if (r.text("name", s.name))
+    else if (k.read(r, s, "name"))
       r.rename("layer " + in_quotes(s.name));
-    r.texts("inputs", s.inputs);
-    r.word("partition", s.partition, {"batch", "feature", "input", "none"});
-    r.word("phase", s.phase, {"train", "test"});
-    r.word("wire", s.wire, {"fp32", "bf16", "int8"});
-    r.real_or_list("lr_scale", s.lr_scale, s.lr_scales, 0, no_limit);
-    if (double w = 0; r.real("loss_weight", w, 0, no_limit)) s.loss_weight = w;
-    if (double all = 1; r.real_or_list("decay_scale", all, s.decay_scales, 0, no_limit) && s.decay_scales.empty())
-      s.decay_scale = all;
-    r.texts("place", s.place);
-    if (double one = 0; r.real_or_list("fraction", one, s.fraction, 0, 1) && s.fraction.empty()) s.fraction = {one};
-    r.flag("recompute", s.recompute);
-    r.flag("gather", s.gather);
+    k.read_each(r, s, {"inputs", "partition", "phase", "wire"});
+    k.read_into(r, "lr_scale", s.lr_scale, s.lr_scales);
+    k.read(r, s, "loss_weight");
+    if (double all = 1; k.read_into(r, "decay_scale", all, s.decay_scales) && s.decay_scales.empty()) s.decay_scale = all;
+    k.read(r, s, "place");
+    if (double one = 0; k.read_into(r, "fraction", one, s.fraction) && s.fraction.empty()) s.fraction = {one};
+    k.read_each(r, s, {"recompute", "gather"});
     choice type;
     if (!r.take("type")) {
       r.error("type", "it needs a type, as in type = \"convolution\"");
@@ -173,7 +162,7 @@ class job_reader {
   // sense.
   void read_algorithm(table_reader& r, const layer_type& row, layer_spec& s) {
     if (std::any_of(row.specs.begin(), row.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
-    if (r.word("algorithm", s.algorithm, {"auto"}) && s.algorithm == "auto") s.algorithm.clear();
+    if (layer_keys().read_into(r, "algorithm", s.algorithm) && s.algorithm == "auto") s.algorithm.clear();
   }
 
   // What the declaration cannot say (a filler's own options, options that exclude each other) is checked by the code that will use
@@ -205,7 +194,7 @@ class job_reader {
     if (auto d = r->table("dynamics", "[train.dynamics]")) read_dynamics(*d);
     check_default("rule", t.rule, all_.rules);
     check_default("schedule", t.schedule, all_.schedules);
-    r->word("algorithm", t.algorithm, {"bp", "bptt", "cd"});
+    train_keys().read(*r, t, "algorithm");
     if (auto s = r->table("sync", "[train.sync]")) {
       if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
       choose(*s, "mode", "mode", all_.modes, t.sync);
@@ -216,7 +205,7 @@ class job_reader {
       read_finish(*f);
     else if (!r->take("finish"))
       r->error("finish", "it needs finish = { ... }: say when to stop (epochs, steps, target_accuracy, patience, time)");
-    r->flag("deterministic", t.deterministic);
+    train_keys().read(*r, t, "deterministic");
     r->finish();
   }
 
@@ -236,15 +225,13 @@ class job_reader {
 
   void read_dynamics(table_reader& r) {
     auto& t = job_.train;
-    r.real("lr", t.lr, 0, no_limit);
-    r.real("decay", t.decay, 0, no_limit);
+    dynamics_keys().read_each(r, t, {"lr", "decay"});
     if (auto s = r.table("schedule", "[train.dynamics.schedule]")) {
       if (auto w = s->table("warmup", "[train.dynamics.schedule.warmup]")) read_warmup(*w);
       choose(*s, "kind", "schedule", all_.schedules, t.schedule);
     }
     if (auto c = r.table("clip", "[train.dynamics.clip]")) read_clip(*c);
-    r.word("lr_scale", t.lr_scale, {"none", "linear", "sqrt"});
-    r.integer("base_batch", t.base_batch, 1, int32_most);
+    dynamics_keys().read_each(r, t, {"lr_scale", "base_batch"});
     const bool base = r.take("base_batch"), scale = r.take("lr_scale");
     if (!base && t.lr_scale != "none") r.error("lr_scale", "it needs base_batch: the batch that lr was chosen for");
     if (base && !scale) r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
@@ -254,15 +241,14 @@ class job_reader {
   void read_warmup(table_reader& r) {
     auto& w = job_.train.warmup;
     if (!r.take("steps")) r.error("", "it needs steps: how many until the schedule's own rate is reached");
-    r.integer("steps", w.steps, 1, int64_most);
-    r.real("from", w.from, 0, 1);
+    warmup_keys().read_all(r, w);
     r.finish();
   }
 
   void read_clip(table_reader& r) {
     auto& c = job_.train.clip;
-    const auto limit = [&](const char* key, double& into) {
-      if (r.real(key, into, 0, no_limit) && into == 0) r.error(key, in_quotes(key) + " must be more than 0");
+    const auto limit = [&](const char* key, const double& read) {
+      if (clip_keys().read(r, c, key) && read == 0) r.error(key, in_quotes(key) + " must be more than 0");
     };
     limit("value", c.value);
     limit("norm", c.norm);
@@ -278,24 +264,14 @@ class job_reader {
     r.word("reducer", job_.train.reducer, names, {"ring", "sharded", "nccl"});
     if (job_.train.reducer == "auto") job_.train.reducer = "server";
     std::string compress;  // "none" says what is so anyway
-    r.word("compress", compress, {"none"}, {"fp16", "bf16", "onebit", "threshold", "topk", "int8"});
+    exchange_keys().read_into(r, "compress", compress);
     if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);
     r.finish();
   }
 
   void read_finish(table_reader& r) {
     auto& f = job_.train.finish;
-    const auto whole = [&](const char* key, std::optional<std::int64_t>& into) {
-      std::int64_t n = 0;
-      if (r.integer(key, n, 1, int64_most)) into = n;
-    };
-    whole("epochs", f.epochs);
-    whole("steps", f.steps);
-    whole("patience", f.patience);
-    double d = 0;
-    if (r.real("target_accuracy", d, 0, 1)) f.target_accuracy = d;
-    if (r.time("time", d)) f.seconds = d;
-    r.word("who", f.who, {"all", "any"}, {"each"});
+    finish_keys().read_all(r, f);
     if (auto c = r.table("custom", "[train.finish.custom]"))
       choose(*c, "kind", "finish condition", all_.finishes, f.custom.emplace());
     bool some = false;
@@ -307,13 +283,12 @@ class job_reader {
   void read_eval() {
     auto r = section("eval", job_.eval.at, &job_.eval.key_at, false);
     if (!r) return check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
-    r->integer("every", job_.eval.every, 0, int64_most);
-    r->integer("batch", job_.eval.batch, 1, int32_most);
+    eval_keys().read_each(*r, job_.eval, {"every", "batch"});
     if (auto s = r->table("sampler", "[eval.sampler]"))
       choose(*s, "kind", "evaluation sampler", all_.eval_samplers, job_.eval.sampler);
     check_default("evaluation sampler", job_.eval.sampler, all_.eval_samplers);
     std::string split = "test";
-    r->word("split", split, {"test", "train"});
+    eval_keys().read_into(*r, "split", split);
     job_.eval.on_training = split == "train";
     r->finish();
   }
@@ -322,11 +297,7 @@ class job_reader {
     auto& p = job_.pipeline;
     auto r = section("pipeline", p.at, &p.key_at, false);
     if (!r) return;
-    r->integer("packets", p.packets, 1, many);
-    r->integer("sub_solvers", p.sub_solvers, 1, many);
-    r->word("fuse", p.fuse, {"none", "auto"});
-    r->flag("fuse_layers", p.fuse_layers);
-    r->word("weights", p.weights, {"drain", "latest", "stash"});
+    pipeline_keys().read_all(*r, p);
     r->finish();
   }
 
@@ -334,12 +305,7 @@ class job_reader {
     auto& t = job_.topology;
     auto r = section("topology", t.at, &t.key_at, false);
     if (!r) return;
-    r->integer("worker_groups", t.worker_groups, 1, many);
-    r->integer("workers_per_group", t.workers_per_group, 1, many);
-    r->integer("server_groups", t.server_groups, 1, many);
-    r->integer("servers_per_group", t.servers_per_group, 1, many);
-    r->flag("colocated", t.colocated);
-    r->integer("max_block", t.max_block, 64, std::int64_t{1} << 40);
+    topology_keys().read_all(*r, t);
     r->finish();
   }
 

@@ -1,0 +1,48 @@
+// `troupe reference job|cluster`: every key of a file, as markdown, from the tables that its reader reads by.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/plugin.hpp"
+#include "runtime/node/config/reference.hpp"
+#include "runtime/node/node_tables.hpp"
+
+namespace troupe {
+namespace {
+
+struct reference_arguments {
+  std::string what;
+  std::vector<std::string> plugins;
+};
+
+int run_reference(const reference_arguments& a, const output& out) {
+  const std::vector<std::string> files{"job", "cluster"};
+  if (std::find(files.begin(), files.end(), a.what) == files.end())
+    return out.wrong("command line", "there is no reference of " + in_quotes(a.what) + did_you_mean(a.what, files) +
+                                         " (there is: " + joined(files) + ")");
+  auto all = node_tables();
+  if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
+  const auto page = a.what == "job" ? job_reference(all) : cluster_reference();
+  if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {"markdown", page}});
+  out.text(page);
+  return exit_done;
+}
+
+void add_options(CLI::App& c, reference_arguments& a) {
+  c.add_option("FILE", a.what, "job or cluster")->required()->option_text("job|cluster");
+  c.add_option("--plugin", a.plugins, "Also what this plugin brings; may be repeated")
+      ->option_text("FILE")
+      ->allow_extra_args(false);
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command reference_command() {
+  return make_command<reference_arguments>("reference", "Print every key of a job file or of a cluster file, as markdown",
+                                           "  troupe reference job\n  troupe reference job --plugin libswish.so > FILE.md",
+                                           add_options, run_reference);
+}
+
+}  // namespace troupe

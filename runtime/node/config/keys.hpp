@@ -1,0 +1,200 @@
+// The keys of a configuration file's tables, one row a key: name, kind, range or words, default, one line of documentation. The readers of
+// job and cluster files read by these rows, and `troupe reference` prints them (reference.hpp), so that no page can say other than what is read.
+// A row is bound to a member of the struct that the table becomes, where that is a plain value: the default is then the member's own. Rows of
+// other keys (tables, names of registries' rows, values that are put elsewhere) are read one by one, by name.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/node/config/table_reader.hpp"
+
+namespace troupe {
+
+enum class key_kind : std::uint8_t { text, texts, whole, real, reals, flag, word, time, bytes, table, tables, row };
+
+struct key_row {
+  std::string name;
+  key_kind kind = key_kind::text;
+  double min = 0, max = 0;  // of whole and real
+  std::vector<std::string> words, planned;
+  std::string fallback;  // as it would be written; empty: there is none
+  std::string doc;
+  bool required = false;
+};
+
+constexpr double no_upper = 1e300;
+
+bool read_key(table_reader& r, const key_row& k, std::string& into);  // text, word
+bool read_key(table_reader& r, const key_row& k, std::vector<std::string>& into);
+bool read_key(table_reader& r, const key_row& k, std::int64_t& into);  // whole, bytes
+bool read_key(table_reader& r, const key_row& k, double& into);        // real, time
+bool read_key(table_reader& r, const key_row& k, bool& into);
+bool read_key(table_reader& r, const key_row& k, double& into, std::vector<double>& list);  // reals
+
+// What stands in a page: the value as the file would say it.
+std::string written(const std::string& v);
+std::string written(const std::vector<std::string>& v);
+std::string written(std::int64_t v);
+std::string written(double v);
+std::string written(bool v);
+
+// A table of keys as the reference has it.
+struct key_table {
+  std::string name, doc;
+  std::vector<key_row> rows;
+};
+
+template <class S>
+struct bound_key {
+  using member =
+      std::variant<std::monostate, std::string S::*, std::vector<std::string> S::*, std::int64_t S::*, std::uint64_t S::*,
+                   double S::*, bool S::*, std::optional<std::int64_t> S::*, std::optional<double> S::*>;
+  key_row row;
+  member to = {};
+
+  // A default that the member's own value does not say.
+  bound_key otherwise(std::string fallback) && {
+    row.fallback = std::move(fallback);
+    return std::move(*this);
+  }
+  bound_key required() && {
+    row.required = true;
+    return std::move(*this);
+  }
+};
+
+template <class S>
+class keys {
+ public:
+  keys(std::string name, std::string doc, std::vector<bound_key<S>> rows)
+      : name_(std::move(name)), doc_(std::move(doc)), rows_(std::move(rows)) {}
+
+  const std::string& name() const { return name_; }
+  const key_row& row(std::string_view key) const { return at(key).row; }
+
+  // Reads keys that are bound. True when `key` is there and right.
+  bool read(table_reader& r, S& into, std::string_view key) const { return read_bound(r, into, at(key)); }
+  void read_each(table_reader& r, S& into, std::initializer_list<std::string_view> list) const {
+    for (const auto key : list) read(r, into, key);
+  }
+  void read_all(table_reader& r, S& into) const {
+    for (const auto& k : rows_) read_bound(r, into, k);
+  }
+  // Reads a key whose value goes elsewhere.
+  template <class... Into>
+  bool read_into(table_reader& r, std::string_view key, Into&... into) const {
+    return read_key(r, at(key).row, into...);
+  }
+
+  key_table described() const {
+    key_table t{name_, doc_, {}};
+    for (const auto& k : rows_) {
+      t.rows.push_back(k.row);
+      if (k.row.fallback.empty() && !k.row.required) t.rows.back().fallback = default_of(k.to);
+    }
+    return t;
+  }
+
+ private:
+  const bound_key<S>& at(std::string_view key) const {
+    const auto i = std::find_if(rows_.begin(), rows_.end(), [&](const auto& k) { return k.row.name == key; });
+    if (i == rows_.end()) throw std::logic_error(name_ + " has no row for " + std::string(key));
+    return *i;
+  }
+
+  static bool read_bound(table_reader& r, S& into, const bound_key<S>& k) {
+    return std::visit(
+        [&](auto to) {
+          using to_type = decltype(to);
+          if constexpr (std::is_same_v<to_type, std::monostate>) {
+            return false;
+          } else if constexpr (std::is_same_v<to_type, std::uint64_t S::*>) {
+            std::int64_t v = 0;
+            const bool good = read_key(r, k.row, v);
+            if (good) into.*to = static_cast<std::uint64_t>(v);
+            return good;
+          } else if constexpr (std::is_same_v<to_type, std::optional<std::int64_t> S::*>) {
+            std::int64_t v = 0;
+            const bool good = read_key(r, k.row, v);
+            if (good) into.*to = v;
+            return good;
+          } else if constexpr (std::is_same_v<to_type, std::optional<double> S::*>) {
+            double v = 0;
+            const bool good = read_key(r, k.row, v);
+            if (good) into.*to = v;
+            return good;
+          } else {
+            return read_key(r, k.row, into.*to);
+          }
+        },
+        k.to);
+  }
+
+  static std::string default_of(const typename bound_key<S>::member& m) {
+    const S fresh{};
+    return std::visit(
+        [&](auto to) -> std::string {
+          using to_type = decltype(to);
+          if constexpr (std::is_same_v<to_type, std::monostate>)
+            return {};
+          else if constexpr (std::is_same_v<to_type, std::uint64_t S::*>)
+            return written(static_cast<std::int64_t>(fresh.*to));
+          else if constexpr (std::is_same_v<to_type, std::optional<std::int64_t> S::*> ||
+                             std::is_same_v<to_type, std::optional<double> S::*>)
+            return fresh.*to ? written(*(fresh.*to)) : std::string();
+          else
+            return written(fresh.*to);
+        },
+        m);
+  }
+
+  std::string name_, doc_;
+  std::vector<bound_key<S>> rows_;
+};
+
+// Short ways to write rows. The member comes last: `{}` for a value that goes elsewhere.
+template <class S>
+bound_key<S> text_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::text, 0, 0, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> texts_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::texts, 0, 0, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> whole_key(std::string name, double min, double max, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::whole, min, max, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> real_key(std::string name, double min, double max, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::real, min, max, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> reals_key(std::string name, double min, double max, std::string doc) {
+  return {{std::move(name), key_kind::reals, min, max, {}, {}, {}, std::move(doc)}, {}};
+}
+template <class S>
+bound_key<S> flag_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::flag, 0, 0, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> word_key(std::string name, std::vector<std::string> words, std::string doc, typename bound_key<S>::member to = {},
+                      std::vector<std::string> planned = {}) {
+  return {{std::move(name), key_kind::word, 0, 0, std::move(words), std::move(planned), {}, std::move(doc)}, to};
+}
+// Of the other kinds: read by hand.
+template <class S>
+bound_key<S> other_key(key_kind kind, std::string name, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), kind, 0, 0, {}, {}, {}, std::move(doc)}, to};
+}
+
+}  // namespace troupe

@@ -1,0 +1,179 @@
+#include "runtime/node/config/reference.hpp"
+
+#include "ops/filler.hpp"
+#include "runtime/data/augment.hpp"
+#include "runtime/node/config/cluster_keys.hpp"
+#include "runtime/node/config/job_keys.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr double huge = 1e299, beyond_counts = 9e8;  // bounds that nobody means
+
+std::string code(const std::string& s) { return s.empty() ? s : "`" + s + "`"; }
+
+std::string code_list(const std::vector<std::string>& words) {
+  std::string s;
+  for (const auto& w : words) s += (s.empty() ? "" : ", ") + code("\"" + w + "\"");
+  return s;
+}
+
+std::string number(double v) { return v >= 9.2e18 ? "" : written(v); }
+
+std::string range(double min, double max, bool bounded_above) {
+  if (min <= -huge && !bounded_above) return {};
+  if (!bounded_above) return ", at least " + number(min);
+  return min <= -huge ? ", at most " + number(max) : ", " + number(min) + " to " + number(max);
+}
+
+std::string takes(const key_row& k) {
+  switch (k.kind) {
+    case key_kind::text: return "text";
+    case key_kind::texts: return "list of texts, or one";
+    case key_kind::whole: return "integer" + range(k.min, k.max, k.max < 2e9);
+    case key_kind::real: return "number" + range(k.min, k.max, k.max < huge);
+    case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < huge);
+    case key_kind::flag: return "true or false";
+    case key_kind::word: return code_list(k.words);
+    case key_kind::time: return "time, `\"10min\"` (ns, us, ms, s, min, h, d)";
+    case key_kind::bytes: return "size, `\"512MiB\"`, or a number of bytes";
+    case key_kind::table: return "table";
+    case key_kind::tables: return "tables";
+    case key_kind::row: return "name";
+  }
+  return {};
+}
+
+std::string takes(const option_spec& s) {
+  const auto above = s.max < beyond_counts;
+  switch (s.kind) {
+    case option_kind::boolean: return "true or false";
+    case option_kind::integer:
+      return "integer" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
+    case option_kind::real:
+      return "number" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
+    case option_kind::text: return s.choices.empty() ? "text" : code_list(s.choices);
+    case option_kind::integers: return "list of integers" + range(s.min, s.max, above);
+    case option_kind::reals: return "list of numbers" + range(s.min, s.max, above);
+    case option_kind::texts: return "list of texts";
+    case option_kind::table: return "table";
+  }
+  return {};
+}
+
+std::string written_option(const option_value& v) {
+  return std::visit(
+      [](const auto& x) -> std::string {
+        using type = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<type, std::shared_ptr<options>>) {
+          std::string s;
+          if (x)
+            for (const auto& [key, inner] : x->values) s += (s.empty() ? "{ " : ", ") + key + " = " + written_option(inner);
+          return s.empty() ? s : s + " }";
+        } else if constexpr (std::is_same_v<type, std::vector<std::int64_t>> || std::is_same_v<type, std::vector<double>>) {
+          std::string s;
+          for (const auto e : x) s += (s.empty() ? "[" : ", ") + written(e);
+          return s.empty() ? "[]" : s + "]";
+        } else if constexpr (std::is_same_v<type, std::string>) {
+          return x.empty() ? "\"\"" : written(x);
+        } else {
+          return written(x);
+        }
+      },
+      v);
+}
+
+// What stands in a cell of a page: no bar, no new line.
+std::string cell(const std::string& s) {
+  std::string out;
+  for (const char c : s) out += c == '\n' ? std::string(" ") : c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+std::string line(const std::string& name, const std::string& what, const std::string& fallback, const std::string& doc) {
+  return "| `" + name + "` | " + cell(what) + " | " + cell(fallback) + " | " + cell(doc) + " |\n";
+}
+constexpr const char* head = "| key | takes | default | |\n|---|---|---|---|\n";
+
+std::string page_of(const key_table& t) {
+  std::string s = "\n## " + t.name + "\n\n" + (t.doc.empty() ? "" : t.doc + "\n\n") + head;
+  for (const auto& k : t.rows) {
+    // A word for people stands as it is, a value as the file would have it.
+    const bool value = !k.fallback.empty() && (std::string("\"{[0123456789").find(k.fallback[0]) != std::string::npos ||
+                                               k.fallback == "true" || k.fallback == "false");
+    s += line(k.name, takes(k), k.required ? "required" : value ? code(k.fallback) : k.fallback, k.doc);
+  }
+  return s;
+}
+
+std::string options_page(const option_specs& specs) {
+  if (specs.empty()) return {};
+  std::string s = std::string("\n") + head;
+  for (const auto& o : specs) s += line(o.name, takes(o), o.fallback ? code(written_option(*o.fallback)) : "required", o.doc);
+  return s;
+}
+
+template <class Registry>
+std::string rows_page(const std::string& title, const std::string& doc, const Registry& rows) {
+  std::string s = "\n# " + title + "\n\n" + doc + "\n";
+  for (const auto& name : rows.names()) {
+    const auto& row = *rows.find(name);
+    s += "\n### " + name + "\n\n```\n" + row.doc + (row.doc.ends_with('\n') ? "" : "\n") + "```\n" + options_page(row.specs);
+  }
+  return s;
+}
+
+std::string fillers_page() {
+  std::string s =
+      "\n# Fillers\n\nFirst values of parameters: the table `weight_filler` (and others of the name) of a layer, with `kind` and "
+      "the options of that kind, as in\n"
+      "`weight_filler = { kind = \"gaussian\", std = 0.01 }`.\n";
+  for (const auto& kind : filler_kinds()) s += "\n### " + kind + "\n" + options_page(filler_options(kind));
+  return s;
+}
+
+}  // namespace
+
+std::string job_reference(const tables& all) {
+  std::string s =
+      "# The job file\n\n"
+      "Every key of a job file, as the program that reads it has it: this page is what `troupe reference job` prints, and a test "
+      "compares the two.\n"
+      "A job is one TOML file; `configs/jobs/` has complete ones, and `troupe check FILE` says all that is wrong with one, by line "
+      "and column.\n"
+      "`--set key.path=value` overrides any key: `--set train.finish.epochs=1`, `--set layer.conv1.outputs=10`. An unknown key is "
+      "an error.\n"
+      "`docs/` names a page beside this one.\n";
+  for (const auto& t : job_tables()) s += page_of(t);
+  s += "\n## [data.augment]\n" + options_page(augmentation::specs());
+  s += rows_page("Sources", "`source` of `[data]`; their options stand in the same table.", all.sources);
+  s += rows_page("Samplers", "`kind` of `[train.sampler]`.", all.samplers);
+  s += rows_page("Evaluation samplers", "`kind` of `[eval.sampler]`.", all.eval_samplers);
+  s +=
+      rows_page("Layers", "`type` of a `[[layer]]`; their options stand in the same table. `troupe layers NAME` also shows shapes.",
+                all.layers);
+  s += fillers_page();
+  s += rows_page("Update rules", "`rule` of `[train.dynamics]`; their options stand in the same table.", all.rules);
+  s += rows_page("Schedules", "`kind` of `[train.dynamics.schedule]`.", all.schedules);
+  s += rows_page("Synchronisation modes",
+                 "`mode` of `[train.sync]`; their options stand in the same table. What they are: docs/protocols.md.", all.modes);
+  s += rows_page("Sync conditions", "`kind` of `[train.sync.when]`.", all.conditions);
+  s += rows_page("Reducers", "`reducer` of `[train.exchange]`; their options stand in the same table.", all.reducers);
+  s += rows_page("Finish conditions", "`kind` of `[train.finish.custom]`; the keys of `[train.finish]` are rows of the same table.",
+                 all.finishes);
+  return s;
+}
+
+std::string cluster_reference() {
+  std::string s =
+      "# The cluster file\n\n"
+      "Every key of a cluster file, as the program that reads it has it: this page is what `troupe reference cluster` prints, and "
+      "a test compares\n"
+      "the two. Daemons (`trouped --cluster FILE --node NAME`), `troupe train --cluster FILE` and `troupe plan --cluster FILE` "
+      "read it;\n"
+      "`configs/clusters/` has some, and `troupe check FILE` says all that is wrong with one, by line and column.\n";
+  for (const auto& t : cluster_tables()) s += page_of(t);
+  return s;
+}
+
+}  // namespace troupe
