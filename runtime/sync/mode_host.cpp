@@ -144,6 +144,7 @@ void mode_host::begin_era(const header& h, time_point now, effects& out) {
   if (shard_ || joining_) {  // fill and hand out; or ask again where to go on
     envelope go;
     go.h = h;
+    go.h.src = no_role;  // as from the host: a half that hears `start` from a role takes it for a stage that is new
     go.body = start{};
     hand_to_half(go, now, out);
   }
