@@ -19,6 +19,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "runtime/messages/fits.hpp"
 #include "runtime/pipeline/stage.hpp"
 
 namespace {
@@ -233,9 +234,12 @@ class cross_batch_norm_stage final : public stage {
   // Sums of one packet, from this worker or another.
   void on_user(const envelope& e, effects& out) override {
     const auto& u = std::get<user>(e.body);
+    if ((u.type != forward_sums && u.type != backward_sums) || e.h.packet >= config().plan->packets || u.values.size() != 1 ||
+        !holds(u.values[0], 2 * hosted(0).in[0][1], dtype::f64))
+      return;  // a peer may say anything
     auto& step = steps_[{e.h.step, u.type}];
     step.by_packet.resize(config().plan->packets);
-    if (e.h.packet >= step.by_packet.size() || u.values.size() != 1 || step.by_packet[e.h.packet]) return;  // a duplicate
+    if (step.by_packet[e.h.packet]) return;  // a duplicate
     step.by_packet[e.h.packet] = u.values[0];
     if (++step.arrived < config().plan->packets) return;
     auto all = std::make_shared<moments>(total(step.by_packet));

@@ -37,6 +37,7 @@ struct reducer_config {
   std::shared_ptr<const job_plan> plan;
   std::uint64_t first_step = 0;
   std::uint32_t incarnation = 0;  // > 0: this node has been restarted
+  dtype type = dtype::f32;        // of parameters
 };
 
 struct reducer_row {

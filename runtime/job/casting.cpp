@@ -55,6 +55,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   c.window = j->plan.window();
   c.keeps = j->keeps();
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
+  c.type = j->spec.parameter_type();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
   c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
@@ -112,6 +113,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.await_carried = j->continued;
   set_carried(*j, me, c);
   c.type = j->spec.type();
+  c.eval_examples = eval_examples(*j);
   c.seed = j->spec.seed;
   c.keeps = j->keeps() && !me.tester;
   c.incarnation = incarnation;
@@ -130,7 +132,7 @@ std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t inc
 }
 
 std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  reducer_config c{j->id, r, plan_of(j), j->first_step, incarnation};
+  reducer_config c{j->id, r, plan_of(j), j->first_step, incarnation, j->spec.parameter_type()};
   const auto& row = *j->all->reducers.find(j->spec.train.reducer);
   return row.make ? row.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
 }

@@ -12,7 +12,8 @@ namespace troupe {
 
 struct start {};  // every role is in place: begin
 
-// Coordinator -> loaders: steps [.., until) may be loaded. Never shrinks.
+// Coordinator -> loaders: steps [.., until) may be loaded. Never shrinks. Coordinator -> workers of modes that rest, word header.id: steps
+// end at `until` for now; 0: they go on.
 struct grant {
   std::uint64_t until = 0;
 };

@@ -21,6 +21,7 @@ coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
   const auto workers = config_.plan->ranges.size();
   done_.assign(workers, completed_);
   granted_.assign(workers, completed_);
+  told_.assign(workers, 0);
   joined_at_.assign(workers, completed_);
   lives_.assign(config_.plan->workers.size(), 0);  // those of placed layers too
   if (!config_.before) return;
@@ -186,7 +187,8 @@ void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   gathered* g = nullptr;
   if (train) {
-    if (e.h.step < completed_ || e.h.packet >= config_.plan->packets || written_) return;
+    const auto granted = *std::max_element(granted_.begin(), granted_.end());
+    if (e.h.step < completed_ || e.h.step >= granted || e.h.packet >= config_.plan->packets || written_) return;
     // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
     if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
     g = &step_of(e.h.step);
@@ -197,7 +199,11 @@ void coordinator::take_report(const envelope& e, effects& out) {
   if (!g || e.h.packet >= g->by_packet.size() || index_of(e.h.src) >= config_.plan->roles.size()) return;
   auto& packet = g->by_packet[e.h.packet];
   const auto& stage = (*config_.plan)[e.h.src];
-  if (stage.layers.empty() || packet.given_up) return;
+  const auto told = [&](std::uint32_t l) {
+    const auto& layer = config_.graph->layers[l];
+    return reports(layer) && (train ? layer.in_train : layer.in_test);
+  };
+  if (packet.given_up || std::none_of(stage.layers.begin(), stage.layers.end(), told)) return;
   for (const auto& [first, r] : packet.by_stage)
     if (first == stage.layers.front()) return;  // twice, or of a copy of the portion
   packet.by_stage.emplace_back(stage.layers.front(), std::get<report>(e.body));
@@ -300,6 +306,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
     return;
   }
   if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
+  told_[worker] = 0;
   joined_at_[worker] = std::max(joined_at_[worker], step);
   for (auto& [s, g] : steps_)
     if (s < step) give_up(g, worker);
@@ -466,6 +473,21 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
     if (until <= granted_[w]) continue;
     granted_[w] = until;
     out.send({to(config_.plan->loaders[w]), grant{until}});
+  }
+  tell_boundary(boundary, out);
+}
+
+// For workers that rest: which of the steps they were granted are the last for now; 0: more will be granted. Where the first one to make its
+// steps ends the job, nobody rests there: what it has must not be under way at the end.
+void coordinator::tell_boundary(std::uint64_t boundary, effects& out) {
+  if (!config_.mode.rests || (config_.any_worker_ends && boundary == config_.last_step)) return;
+  for (std::uint32_t w = 0; w < granted_.size(); ++w) {
+    const auto until = granted_[w] >= boundary ? boundary : 0;
+    if (std::exchange(told_[w], until) == until) continue;
+    auto h = to(config_.plan->workers[w]);
+    h.id = msg_id{++words_};
+    h.flags = static_cast<std::uint16_t>((era_ & 0xff) << 8);
+    out.send({h, grant{until}});
   }
 }
 

@@ -3,7 +3,7 @@
 //
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
-// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe (workers), set_value, collect, adopt, restore_state (shards);
+// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
 //               collect, restore_state (stages that carry state)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
@@ -45,6 +45,7 @@ struct mode_facts {
   std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
   bool lockstep = true;
   std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
+  bool rests = false;         // its workers are told of boundaries
 };
 
 struct coordinator_config {
@@ -63,6 +64,7 @@ struct coordinator_config {
   std::uint32_t window = 3;
   bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
+  dtype type = dtype::f32;               // of parameters
   mode_facts mode;
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
@@ -129,6 +131,7 @@ class coordinator final : public role {
   bool ends_here() const;
   bool can_evaluate() const { return config_.eval_packets > 0 && (config_.mode.lockstep || config_.plan->tester != no_role); }
   void grant_steps(std::uint64_t boundary, effects& out);
+  void tell_boundary(std::uint64_t boundary, effects& out);
   std::uint64_t next_boundary() const;
   // Steps made: in lockstep those that are complete, else the mean over the workers.
   std::uint64_t progress() const;
@@ -175,6 +178,8 @@ class coordinator final : public role {
   bool stopped_by_person_ = false;
   std::uint64_t completed_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
   std::vector<std::uint64_t> done_, granted_;  // by worker
+  std::vector<std::uint64_t> told_;            // by worker: the boundary it has been told, 0: none
+  std::uint64_t words_ = 0;                    // about boundaries
   std::vector<std::uint64_t> joined_at_;       // by worker: reports of earlier steps do not come any more
   std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
   std::map<std::uint64_t, gathered> steps_;

@@ -3,6 +3,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/graph/block_copy.hpp"
+#include "runtime/messages/fits.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
@@ -128,6 +129,7 @@ void coordinator::begin_switch(effects& out) {
   switched_at_ = completed_;
   settled_at_.reset();
   switching_.emplace();
+  told_.assign(told_.size(), 0);
   ++era_;
   for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
     for (auto r : *roles) out.send({adoption(r), adopt{config_.mode.name, config_.mode.options}});
@@ -205,6 +207,11 @@ void coordinator::begin_collect(bool final, effects& out) {
 void coordinator::take_state(const envelope& e, effects& out) {
   const auto& s = std::get<state>(e.body);
   if (!collect_ || s.request != collect_->request || s.block >= collect_->blocks.size() || collect_->blocks[s.block]) return;
+  const auto& blocks = config_.plan->blocks;
+  if (s.block < blocks.size() &&
+      (!holds(s.value, blocks[s.block].count, config_.type) || s.rule.size() != config_.rule_states.size() ||
+       !all_hold(s.rule, blocks[s.block].count, config_.type)))
+    return;
   collect_->blocks[s.block] = s;
   collect_->updates[s.block] = e.h.step;
   if (--collect_->missing > 0) return;

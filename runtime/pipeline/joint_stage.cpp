@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include "runtime/messages/fits.hpp"
+
 namespace troupe {
 namespace {
+
+// That peers may have said something of, while one is under way here: it and the next, each twice (forward, backward); and some more.
+constexpr std::size_t most_steps = 8;
 
 const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }
 
 }  // namespace
 
-joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().slots) {}
+joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().slots), waits_(config().slots, 0) {}
 
 std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.maths->joint()) return {};
@@ -22,6 +27,7 @@ std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
 }
 
 std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {
+  waits_[s.index] = 0;
   return mine_[s.index] =
              std::make_shared<tensor>(tensor::declare(joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type)));
 }
@@ -54,16 +60,25 @@ void joint_stage::begin_backward(slot& s, effects& out) {
 void joint_stage::on_job(slot& s, std::uint32_t job, effects& out) {
   if (job == make) return forward_done(s, out);
   if (job == make_back) return backward_done(s, out);
+  waits_[s.index] = job == measure ? forward_part : backward_part;
   for (auto peer : config().peers)
     out.send({reply(s, peer), user{job == measure ? forward_part : backward_part, {}, {*mine_[s.index]}}});
+}
+
+// All of a step are used once all have come, ours among them: nobody may tell ours before us.
+bool joint_stage::owns(role_id peer, std::uint32_t packet) const {
+  const auto& all = config().peers;
+  return std::find(all.begin(), all.end(), peer) != all.end() && (*config().plan)[peer].packets.has(packet);
 }
 
 void joint_stage::on_user(const envelope& e, effects& out) {
   const auto& u = std::get<user>(e.body);
   const auto packets = config().plan->packets;
   if ((u.type != forward_part && u.type != backward_part) || u.values.size() != 1 || e.h.packet >= packets ||
-      e.h.step < done_[u.type])
+      e.h.step < done_[u.type] || !owns(e.h.src, e.h.packet))
     return;
+  if (!fits(u.values[0], joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type))) return;
+  if (steps_.size() >= most_steps && !steps_.count({e.h.step, u.type})) return;
   auto& step = steps_[{e.h.step, u.type}];
   if (step.by_packet.empty()) step.by_packet.resize(packets), step.missing = packets;
   if (step.by_packet[e.h.packet]) return;
@@ -74,12 +89,13 @@ void joint_stage::on_user(const envelope& e, effects& out) {
   done_[u.type] = e.h.step + 1;
   for (std::uint32_t i = 0; i < config().slots; ++i) {
     auto& s = slot_at(i);
-    if (s.at != slot::stage_of::free && training(s) && s.h.step == e.h.step) use(s, u.type, all, out);
+    if (s.at != slot::stage_of::free && training(s) && s.h.step == e.h.step && waits_[i] == u.type) use(s, u.type, all, out);
   }
 }
 
 void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const tensors>& all, effects& out) {
   const bool ahead = kind == forward_part;
+  waits_[s.index] = 0;
   run_own(
       s, ahead ? make : make_back,
       [m = maths_of_stage(), mine = s.shared_from_this(), all, ahead](job_context& c) {

@@ -37,12 +37,14 @@ class joint_stage final : public stage {
     std::uint32_t missing = 0;
   };
 
+  bool owns(role_id peer, std::uint32_t packet) const;
   void use(slot& s, std::uint32_t kind, const std::shared_ptr<const tensors>& all, effects& out);
   std::shared_ptr<tensor> begin_measure(const slot& s);
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;  // by step, message
   std::map<std::uint32_t, std::uint64_t> done_;                        // by message: steps below are over
   std::vector<std::shared_ptr<tensor>> mine_;                          // by slot: what its job measures
+  std::vector<std::uint32_t> waits_;                                   // by slot: for which message of all packets; 0: none
 };
 
 }  // namespace troupe

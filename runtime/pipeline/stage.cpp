@@ -8,6 +8,10 @@ namespace troupe {
 namespace {
 
 constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;
+// What comes of one packet is of the same packet in every way.
+bool same_packet(const header& a, const header& b) {
+  return a.phase == b.phase && a.step == b.step && a.version == b.version && a.packet == b.packet && a.packets == b.packets;
+}
 std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
 
 }  // namespace
@@ -56,13 +60,14 @@ std::uint32_t stage::backwards_of(const header& h) const {
 }
 
 void stage::on(const envelope& e, time_point, effects& out) {
+  if (!acceptable(e)) return void(++dropped_);
   if (config_.keeps) learn(e, out);
   std::visit(overloaded{
                  [&](const forward&) { take_forward(e, out); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
                  [&](const credit&) {
-                   if (e.h.port >= credit_.size() || !credit_[e.h.port].give_back(e.h.id)) ++dropped_;
+                   if (!credit_[e.h.port].give_back(e.h.id)) ++dropped_;
                  },
                  [&](const user&) { on_user(e, out); },
                  [&](const start&) { take_start(e.h, out); },
@@ -92,12 +97,14 @@ void stage::take_finished(const finished& f, effects& out) {
 void stage::take_forward(const envelope& e, effects& out) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
-  if (port >= self().in_edges.size() || slot_of(e.h.id)) return void(++dropped_);
+  if (slot_of(e.h.id)) return void(++dropped_);
   if (is_past(e.h)) {
     ++dropped_;
     if (config_.keeps) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
     return;
   }
+  const auto known = pending_.find(e.h.id);
+  if (known == pending_.end() ? beyond_credit(port) : !same_packet(known->second.h, e.h)) return void(++dropped_);
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
@@ -115,15 +122,15 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.keeps && e.h.port < self().out_edges.size() &&
-      !is_past(e.h)) {  // we have been restarted since, and will make it again
+  if (!s && config_.keeps && !is_past(e.h)) {  // we have been restarted since, and will make it again
     auto& [h, grads] = early_[e.h.id];
     h = e.h;
     grads.resize(self().out_edges.size());
     grads[e.h.port] = std::get<backward>(e.body).grad;
     return;
   }
-  if (!s || e.h.port >= s->arriving.size() || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
+  if (!s || !training(*s) || s->h.packet != e.h.packet || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
+  if (!config_.keeps && !s->sent[e.h.port]) return void(++dropped_);  // an answer to nothing
   s->arriving[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;

@@ -18,6 +18,8 @@
 //   * with layers that carry state (carried.hpp), packet k of step t + 1 runs its forward after packet k of step t; in an evaluation
 //     with lanes packet p + packets after packet p. Training and tests have states of their own;
 //   * forward, backward and credit may come twice: the second changes nothing;
+//   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along an edge that the packet does not take, of
+//     another packet than the rest of it, or in another shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
 //   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
 //     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
 //   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or input after its last reader here and its
@@ -57,8 +59,9 @@ struct stage_config {
   std::uint32_t slots = 1;
   dtype type = dtype::f32;  // of activations; parameters and statistics: wide_of(it)
   std::uint64_t seed = 1;
-  std::uint64_t first_step = 0;  // versions begin here
-  bool keeps = false;            // roles around it, and it itself, may be restarted while packets are under way
+  std::uint64_t first_step = 0;    // versions begin here
+  std::int64_t eval_examples = 0;  // of a packet of an evaluation; 0: as many as in training
+  bool keeps = false;              // roles around it, and it itself, may be restarted while packets are under way
   std::uint32_t incarnation = 0;
   // Of a stage whose layers carry state: it begins with `carried` (by packet and position; missing: zeros), or waits for restore_state.
   std::map<std::uint32_t, std::vector<tensors>> carried;
@@ -126,6 +129,14 @@ class stage : public role {
   void take_forward(const envelope& e, effects& out);
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
+  // --- stage_checks.cpp
+  bool acceptable(const envelope& e) const;
+  bool acceptable(const header& h, const forward& f) const;
+  bool acceptable(const header& h, const backward& b) const;
+  bool acceptable(const header& h, const layer_weights& w) const;
+  std::int64_t examples_of(const header& h) const;
+  bool beyond_credit(std::size_t port) const;
+  shape dims_along(const plan_edge& e, std::int64_t examples) const;
   // --- stage_lanes.cpp
   void begin_lanes();
   bool lanes_ready(const header& h) const;

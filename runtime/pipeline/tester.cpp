@@ -2,6 +2,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/graph/block_copy.hpp"
+#include "runtime/messages/fits.hpp"
 
 namespace troupe {
 
@@ -44,6 +45,7 @@ void tester::on(const envelope& e, time_point, effects& out) {
 
 void tester::take_state(const state& s, effects& out) {
   if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_ || given_ == round_) return;
+  if (!holds(s.value, config_.plan->blocks[s.block].count, config_.type)) return;
   blocks_[s.block] = s.value;
   if (blocks_.size() < config_.plan->blocks.size()) return;
   made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());

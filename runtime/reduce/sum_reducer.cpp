@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime/messages/fits.hpp"
+
 namespace troupe {
+namespace {
+
+constexpr std::size_t most_open = 64;  // steps of one block: many more than are ever granted at once
+
+}  // namespace
 
 sum_reducer::sum_reducer(reducer_config c) : config_(std::move(c)) {
   const auto& p = *config_.plan;
@@ -41,10 +48,19 @@ void sum_reducer::on(const envelope& e, time_point, effects& out) {
              e.body);
 }
 
+bool sum_reducer::covered(tree_node n) const {
+  n = normal(n, config_.plan->packets);
+  return std::any_of(cover_.begin(), cover_.end(),
+                     [&](const tree_node& c) { return c.first <= n.first && n.first + n.span <= c.first + c.span; });
+}
+
 void sum_reducer::take_push(const header& h, const push& p, effects& out) {
-  if (p.block >= blocks_.size() || !well_formed({p.first, p.span}, config_.plan->packets)) return void(++dropped_);
+  if (p.block >= blocks_.size() || !well_formed({p.first, p.span}, config_.plan->packets) ||
+      !holds(p.sum, config_.plan->blocks[p.block].count, config_.type) || !covered({p.first, p.span}) ||
+      std::find(below_.begin(), below_.end(), h.src) == below_.end())
+    return void(++dropped_);
   auto& b = blocks_[p.block];
-  if (h.step < b.done) return void(++dropped_);
+  if (h.step < b.done || (b.open.size() >= most_open && !b.open.count(h.step))) return void(++dropped_);
   auto& g = b.open.try_emplace(h.step, gathering{packet_tree<sum_ptr>(config_.plan->packets), 0}).first->second;
   additions due;
   const auto [node, fresh] = g.tree.add({p.first, p.span}, std::make_shared<tensors>(1, p.sum), cover_,
@@ -90,7 +106,9 @@ void sum_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, st
 // Weights go down to the last of `below_` first: in a binomial tree that is the reducer with the deepest subtree. flag_join says that these weights
 // answer our own question after a restart; it is taken off before they are passed on, since nobody below has asked.
 void sum_reducer::take_weights(const header& h, const weights& w, effects& out) {
-  if (w.block >= blocks_.size()) return void(++dropped_);
+  if (w.block >= blocks_.size() || h.src != config_.plan->above(config_.self, config_.plan->blocks[w.block]) ||
+      !holds(w.value, config_.plan->blocks[w.block].count, config_.type))
+    return void(++dropped_);
   auto& b = blocks_[w.block];
   if (b.any && h.version <= b.down) return void(++dropped_);
   b.any = true;

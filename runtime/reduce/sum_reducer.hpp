@@ -63,6 +63,7 @@ class sum_reducer final : public role {
   void sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out);
   void send_up(std::uint32_t block, const sent_sum& s, effects& out) const;
   void pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value, effects& out) const;
+  bool covered(tree_node n) const;  // of packets at and below us?
   header to(role_id r) const;
   bool reduces(role_id r) const { return (*config_.plan)[r].kind == role_kind::reducer; }
 

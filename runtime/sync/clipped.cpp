@@ -73,7 +73,9 @@ class clipped_shard final : public clocked_shard {
 
   void on_other(const envelope& e, effects& out) override {
     const auto* s = std::get_if<squares>(&e.body);
-    if (!s || s->block >= config_.plan->blocks.size() || e.h.step < next_) return void(++dropped_);
+    if (!s || s->block >= config_.plan->blocks.size() || e.h.step < next_ || !counts(config_.plan->blocks[s->block]) ||
+        e.h.src != config_.plan->shard_of(config_.plan->blocks[s->block], group()))
+      return void(++dropped_);
     std::vector<square_sum> parts;
     for (const auto& [node, bits] : s->parts)
       parts.push_back({{static_cast<std::uint32_t>(node >> 32), static_cast<std::uint32_t>(node)}, std::bit_cast<double>(bits)});

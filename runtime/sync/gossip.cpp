@@ -4,23 +4,34 @@
 // its mass and sends (w, m) to one other worker, drawn from (seed, worker, step). Who receives (w', m') takes
 // w = (m w + m' w') / (m + m'), m = m + m'. Nobody waits for anybody.
 //
+// Who has made all steps up to the boundary that the coordinator told it rests: it tells all others, gives its whole mass to one that still
+// trains, and passes on what reaches it. So mass is where steps are made, however unlike the workers' speeds are: a mean with weights
+// that stopped early would never come to where the others go. When all rest, what is under way stays where it arrives. A worker that
+// trains on behind the boundary first gives every other an equal part of what it has.
+//
 // Shard half. Gives the first weights; else it is only asked for the mean: on a collection it asks all workers for their copies, and
 // when training settles they send them.
 //
-// Messages every `every` steps, per worker: one per layer, to another worker. Bytes: the layer.
+// Messages every `every` steps, per worker: one per layer, to another worker. Bytes: the layer. At a boundary: a word to every other worker,
+// and per layer a message for the mass and for each that comes later.
 //
 // Invariants:
 //   * the masses, those under way included, sum to 1, and so the sum of m w changes by gradient steps only;
-//   * a message is merged once: a second one of the same worker, layer and step is ignored;
-//   * settling ends with nothing under way: each worker tells every other that it has said all.
+//   * when all others rest and nothing is under way, the steps of the one that trains are made with mass 1;
+//   * a message is merged or passed on once: a second one of the same worker, layer, step and count is ignored;
+//   * nothing is passed on for ever: who passes on knows of nobody that it rests to whom it gives, and all who rest say so;
+//   * settling ends with nothing under way: each worker tells every other that it has said all, and passes on nothing behind that.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <set>
 
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
+#include "runtime/messages/fits.hpp"
 #include "runtime/sync/local.hpp"
 #include "runtime/sync/shard_half.hpp"
 #include "runtime/sync/stock.hpp"
@@ -28,8 +39,11 @@
 namespace troupe {
 namespace {
 
-// Types of `user` messages. `share` has (layer, mass) in its bytes; `all_said` nothing; `want_copy` asks a worker for what it has.
-enum gossip_type : std::uint32_t { share = 1, all_said = 2, want_copy = 3 };
+// Types of `user` messages. `share` has (layer, mass) in its bytes; `all_said` nothing; `want_copy` asks a worker for what it has; `rests`
+// tells that all steps before header.step are made.
+enum gossip_type : std::uint32_t { share = 1, all_said = 2, want_copy = 3, rests = 4 };
+
+constexpr double least_mass = std::numeric_limits<double>::min();  // halves of it would become 0
 
 std::string packed(std::uint32_t layer, double mass) {
   std::string s(12, '\0');
@@ -50,15 +64,28 @@ class gossip_worker final : public local_worker {
   explicit gossip_worker(half_config c)
       : local_worker(std::move(c)),
         every_(static_cast<std::uint64_t>(config_.mode.integer("every"))),
-        mass_(layers_.size(), 1.0 / static_cast<double>(config_.plan->workers.size())),
+        mass_(layers_.size(), 1.0 / workers()),
         arrived_(layers_.size()),
-        waiting_(layers_.size(), 0) {}
+        waiting_(layers_.size(), 0),
+        peers_(config_.plan->workers.size()) {
+    for (auto& p : peers_) p.last.resize(layers_.size());
+  }
 
  private:
   struct arrival {
     double mass;
     tensors values;
   };
+  // What is known of another worker.
+  struct peer {
+    std::uint32_t incarnation = 0;
+    std::uint64_t rested = 0;                                   // the last boundary at which it said that it rests
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> last;  // by layer: step and count of its latest share
+  };
+
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(config_.plan->workers.size()); }
+
+  // --- sending
 
   void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, every_, out); }
 
@@ -68,42 +95,154 @@ class gossip_worker final : public local_worker {
       waiting_[layer] = done;
       return;
     }
-    const auto n = static_cast<std::uint32_t>(config_.plan->workers.size());
-    if (due && n > 1) {
-      const auto draw = mixed(mixed(config_.seed * 0x9e37 + config_.worker) + done);
-      const auto other = (config_.worker + 1 + static_cast<std::uint32_t>(draw % (n - 1))) % n;
-      mass_[layer] /= 2;
-      auto h = to(config_.plan->workers[other]);
-      h.step = done;
-      out.send({h, user{share, packed(layer, mass_[layer]), values_of(layer)}});
-    }
+    if (due && done != boundary_ && mass_[layer] / 2 >= least_mass)
+      if (const auto other = drawn(done, 0)) {
+        mass_[layer] /= 2;
+        send_share(*other, layer, {done, 0}, {mass_[layer], values_of(layer)}, out);
+      }
     if (due) exchanged(layer);
     go_on(layer, done, out);
+    rest(out);
   }
 
+  // One of those that do not rest, for who has made `done` steps; nobody: all do.
+  std::optional<std::uint32_t> drawn(std::uint64_t done, std::uint32_t count) const {
+    std::vector<std::uint32_t> awake;
+    for (std::uint32_t k = 1; k < workers(); ++k)
+      if (const auto w = (config_.worker + k) % workers(); peers_[w].rested < done) awake.push_back(w);
+    if (awake.empty()) return std::nullopt;
+    auto draw = mixed(mixed(config_.seed * 0x9e37 + config_.worker) + done);
+    if (count > 0) draw = mixed(draw + count);
+    return awake[draw % awake.size()];
+  }
+
+  void send_share(std::uint32_t worker, std::uint32_t layer, std::pair<std::uint64_t, std::uint32_t> which, arrival a,
+                  effects& out) const {
+    auto h = to(config_.plan->workers[worker]);
+    h.step = which.first;
+    h.clock = which.second;
+    out.send({h, user{share, packed(layer, a.mass), std::move(a.values)}});
+  }
+
+  // --- resting
+
+  bool resting() const {
+    return boundary_ > 0 && std::all_of(layers_.begin(), layers_.end(),
+                                        [&](const auto& l) { return l.blocks.empty() || (l.begun && l.handed == boundary_); });
+  }
+
+  // The coordinator's words about boundaries are numbered: the latest counts.
+  void take_boundary(const header& h, const grant& g, effects& out) {
+    if (h.src != config_.coordinator || static_cast<std::uint64_t>(h.id) <= word_) return void(++dropped_);
+    word_ = static_cast<std::uint64_t>(h.id);
+    const bool rested = resting();
+    const auto before = std::exchange(boundary_, g.until);
+    if (rested && boundary_ != before)
+      part_equally(before, out);
+    else
+      rest(out);
+  }
+
+  void rest(effects& out) {
+    if (!resting()) return;
+    if (std::exchange(said_rest_, boundary_) != boundary_)
+      for (std::uint32_t w = 0; w < workers(); ++w)
+        if (w != config_.worker) say_rest(w, out);
+    for (std::uint32_t l = 0; l < layers_.size(); ++l)
+      if (!layers_[l].blocks.empty()) give_away(l, out);
+  }
+
+  void say_rest(std::uint32_t worker, effects& out) const {
+    auto h = to(config_.plan->workers[worker]);
+    h.step = boundary_;
+    out.send({h, user{rests, {}, {}}});
+  }
+
+  // What has arrived goes on as it is.
+  void give_away(std::uint32_t layer, effects& out) {
+    if (settled_at_ == boundary_) return;  // we have said all
+    while (!busy_[layer] && (!arrived_[layer].empty() || mass_[layer] > 0)) {
+      const auto other = drawn(boundary_, passed_ + 1);
+      if (!other) return;
+      auto a = arrived_[layer].empty() ? arrival{std::exchange(mass_[layer], 0.0), values_of(layer)}
+                                       : std::move(arrived_[layer].front());
+      if (!arrived_[layer].empty()) arrived_[layer].pop_front();
+      send_share(*other, layer, {boundary_, ++passed_}, std::move(a), out);
+    }
+  }
+
+  // Training goes on behind the boundary: those that gave all away have nothing to step with.
+  void part_equally(std::uint64_t boundary, effects& out) {
+    ++passed_;
+    for (std::uint32_t l = 0; l < layers_.size(); ++l) {
+      const double part = mass_[l] / workers();
+      if (layers_[l].blocks.empty() || busy_[l] || part < least_mass) continue;
+      for (std::uint32_t w = 0; w < workers(); ++w) {
+        if (w == config_.worker) continue;
+        mass_[l] -= part;
+        send_share(w, l, {boundary, passed_}, {part, values_of(l)}, out);
+      }
+    }
+  }
+
+  // --- what comes
+
   void on_other(const envelope& e, effects& out) override {
+    if (const auto* g = std::get_if<grant>(&e.body)) return take_boundary(e.h, *g, out);
     const auto* u = std::get_if<user>(&e.body);
     if (!u) return void(++dropped_);
     if (u->type == want_copy) {
       const auto begun = [](const auto& l) { return l.blocks.empty() || l.begun; };
-      std::all_of(layers_.begin(), layers_.end(), begun) ? contribute_to(e.h, out) : asked_.push_back(e.h);
-    } else if (u->type == all_said) {
-      const auto round = static_cast<std::uint64_t>(e.h.id);
-      said_all_.insert({e.h.src, round});
-      // One that has been restarted has not heard what we said to its former self.
-      if (e.h.incarnation > 0 && e.h.clock == 0 && said_ == round) say_all(e.h.src, 1, out);
-    } else if (u->type == share && u->bytes.size() == 12) {
-      std::uint32_t layer = 0;
-      double mass = 0;
-      std::memcpy(&layer, u->bytes.data(), 4);
-      std::memcpy(&mass, u->bytes.data() + 4, 8);
-      if (layer >= layers_.size() || u->values.size() != layer_at(layer).params.size()) return void(++dropped_);
-      auto& last = last_from_[{e.h.src, layer}];
-      if (e.h.step <= last) return void(++dropped_);
-      last = e.h.step;
-      arrived_[layer].push_back({mass, u->values});
-      if (!busy_[layer] && layers_[layer].begun) on_idle(layer, out);
+      return std::all_of(layers_.begin(), layers_.end(), begun) ? contribute_to(e.h, out) : asked_.push_back(e.h);
     }
+    const auto& all = config_.plan->workers;
+    const auto from = static_cast<std::uint32_t>(std::find(all.begin(), all.end(), e.h.src) - all.begin());
+    if (from >= workers() || from == config_.worker || e.h.incarnation < peers_[from].incarnation) return void(++dropped_);
+    if (e.h.incarnation > peers_[from].incarnation) meet_again(from, e.h.incarnation, out);
+    if (u->type == all_said)
+      take_all_said(e.h, out);
+    else if (u->type == rests)
+      peers_[from].rested = std::max(peers_[from].rested, e.h.step);
+    else if (u->type == share)
+      take_share(from, e.h, *u, out);
+    else
+      ++dropped_;
+  }
+
+  // It has been restarted: it trains, whatever it said before, and has not heard what its former self was told.
+  void meet_again(std::uint32_t worker, std::uint32_t incarnation, effects& out) {
+    auto& p = peers_[worker];
+    p.incarnation = incarnation;
+    p.rested = 0;
+    p.last.assign(layers_.size(), {});
+    if (!resting()) return;
+    say_rest(worker, out);
+    rest(out);
+  }
+
+  void take_all_said(const header& h, effects& out) {
+    const auto round = static_cast<std::uint64_t>(h.id);
+    said_all_.insert({h.src, round});
+    // One that has been restarted has not heard what we said to its former self.
+    if (h.incarnation > 0 && h.clock == 0 && said_ == round) say_all(h.src, 1, out);
+  }
+
+  void take_share(std::uint32_t from, const header& h, const user& u, effects& out) {
+    std::uint32_t layer = 0;
+    double mass = 0;
+    if (u.bytes.size() != 12) return void(++dropped_);
+    std::memcpy(&layer, u.bytes.data(), 4);
+    std::memcpy(&mass, u.bytes.data() + 4, 8);
+    const bool right = layer < layers_.size() && !layers_[layer].blocks.empty() && mass > 0 && std::isfinite(mass) &&
+                       u.values.size() == layer_at(layer).params.size();
+    if (!right) return void(++dropped_);
+    for (std::size_t i = 0; i < u.values.size(); ++i)
+      if (!fits(u.values[i], config_.graph->params[layer_at(layer).params[i]].spec.dims, config_.type)) return void(++dropped_);
+    auto& last = peers_[from].last[layer];
+    if (std::pair(h.step, h.clock) <= last) return void(++dropped_);
+    last = {h.step, h.clock};
+    arrived_[layer].push_back({mass, u.values});
+    if (!busy_[layer] && layers_[layer].begun) on_idle(layer, out);
   }
 
   void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) override {
@@ -115,6 +254,7 @@ class gossip_worker final : public local_worker {
 
   // Merges what has arrived, one message after the other.
   void on_idle(std::uint32_t layer, effects& out) override {
+    if (resting()) give_away(layer, out);
     if (arrived_[layer].empty()) return;
     auto a = std::move(arrived_[layer].front());
     arrived_[layer].pop_front();
@@ -127,11 +267,11 @@ class gossip_worker final : public local_worker {
     }
     busy_[layer] = true;
     jobs_.run(
-        [this, layer, next, mine, theirs, values = std::move(a.values)](job_context& c) {
+        [was = values_of(layer), next, mine, theirs, values = std::move(a.values)](job_context& c) {
           for (std::size_t i = 0; i < next->size(); ++i) {
             auto& t = (*next)[i];
             t.back(c.dev);
-            c.dev.copy(replicas_[layer_at(layer).params[i]].value, t);
+            c.dev.copy(was[i], t);
             c.dev.scale(mine, t);
             c.dev.axpy(theirs, values[i], t);
           }
@@ -148,8 +288,11 @@ class gossip_worker final : public local_worker {
         out);
   }
 
-  void on_settling(std::uint64_t, effects& out) override {
+  // --- settling and collections
+
+  void on_settling(std::uint64_t step, effects& out) override {
     said_ = settling_;
+    settled_at_ = step;
     for (auto w : config_.plan->workers)
       if (w != config_.self) say_all(w, 0, out);
   }
@@ -201,7 +344,11 @@ class gossip_worker final : public local_worker {
   std::vector<std::uint64_t> waiting_;        // by layer: steps done when it wanted to send, 0: it does not
   std::vector<header> asked_;                 // for copies, before we had any
   std::uint64_t said_ = 0;                    // the round of settling in which we have said all
-  std::map<std::pair<role_id, std::uint32_t>, std::uint64_t> last_from_;
+  std::uint64_t settled_at_ = ~0ull;          // and its boundary
+  std::vector<peer> peers_;                   // by worker
+  std::uint64_t word_ = 0, boundary_ = 0;     // the coordinator's latest word: its number, and the step (0: none is near)
+  std::uint64_t said_rest_ = 0;               // the boundary at which we said that we rest
+  std::uint32_t passed_ = 0;                  // counts what we gave away
   std::set<std::pair<role_id, std::uint64_t>> said_all_;  // by worker, round of settling
 };
 
@@ -263,6 +410,7 @@ sync_mode gossip_mode() {
           .specs = {integer_option("every", 1, "steps between two messages of a worker", 1)},
           .takes_when = true,
           .sends_layers = true,
+          .rests = true,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
           .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
           .make_shard = [](half_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};

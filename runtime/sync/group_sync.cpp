@@ -14,6 +14,7 @@
 //   * one group is bsp.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
+#include "runtime/messages/fits.hpp"
 #include "runtime/sync/clocked.hpp"
 #include "runtime/sync/stock.hpp"
 
@@ -74,7 +75,7 @@ class group_shard final : public clocked_shard {
   void on_other(const envelope& e, effects& out) override {
     const auto* w = std::get_if<weights>(&e.body);
     auto* b = w ? blocks_.find(w->block) : nullptr;
-    if (!b) return void(++dropped_);
+    if (!b || !holds(w->value, b->plan->count, config_.type)) return void(++dropped_);
     auto& s = blocks_state_[w->block];
     if (!s.waiting || e.h.step != s.number || s.answer) return void(++dropped_);
     s.answer = w->value;

@@ -16,6 +16,7 @@
 //   * one worker is plain training with the job's rule (to rounding: the weights are read + difference).
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
+#include "runtime/messages/fits.hpp"
 #include "runtime/sync/local.hpp"
 #include "runtime/sync/shard_half.hpp"
 #include "runtime/sync/stock.hpp"
@@ -237,7 +238,9 @@ class hogwild_shard final : public shard_half {
 
   void take_answer(const header& h, const weights& w, effects& out) {
     auto* b = blocks_.find(w.block);
-    if (!b || !syncs_[w.block].waiting || syncs_[w.block].number != h.step || !syncs_[w.block].sent) return void(++dropped_);
+    if (!b || !holds(w.value, b->plan->count, config_.type) || !syncs_[w.block].waiting || syncs_[w.block].number != h.step ||
+        !syncs_[w.block].sent)
+      return void(++dropped_);
     auto& s = syncs_[w.block];
     s.last = w.value;
     subtract(

@@ -80,6 +80,8 @@ struct sync_mode {
   bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
   bool sends_layers = false;   // workers send each other all parameters of a layer in one message
   bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)
+  // Its workers do something when they have made all steps for now: they are told (grant) at which boundary the steps end.
+  bool rests = false;
   // Why layers that keep running statistics (batch_norm) cannot be trained this way; empty, or no function: they can.
   std::function<std::string(const options&, const job_plan&)> no_statistics = {};
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).

@@ -49,8 +49,9 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
     return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
   }
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
-  // A `settle` that comes again after the switch is about the mode that has gone.
-  if ((of_an_era(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<settle>(e.body)) {
+  // A `settle` or `grant` that comes again after the switch is about the mode that has gone.
+  if ((of_an_era(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<settle>(e.body) ||
+      std::holds_alternative<grant>(e.body)) {
     const auto era = static_cast<std::uint8_t>(e.h.flags >> 8);
     if (era != era_) {
       const auto ahead = static_cast<std::uint8_t>(era - era_);

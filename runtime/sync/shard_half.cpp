@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "ops/device.hpp"
+#include "runtime/messages/fits.hpp"
 
 namespace troupe {
 
@@ -57,7 +59,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const push& p) {
                    auto* b = blocks_.find(p.block);
-                   if (b && p.sum.count() == b->plan->count) return on_push(e.h, p, *b, out);
+                   if (b && holds(p.sum, b->plan->count, config_.type)) return on_push(e.h, p, *b, out);
                    ++dropped_;
                  },
                  [&](const fetch& f) { take_fetch(e.h, f, out); },
@@ -178,12 +180,15 @@ void shard_half::check_settled(effects& out) {
 void shard_half::take_contribution(const header& h, const state& s, effects& out) {
   const auto worker = worker_of(h.src);
   const auto* b = blocks_.find(s.block);
-  if (worker >= workers() || !b || s.value.count() != b->plan->count) return void(++dropped_);
+  const auto mass = std::bit_cast<double>(h.version);
+  if (worker >= workers() || !b || !holds(s.value, b->plan->count, config_.type) || s.rule.size() != b->rule.size() ||
+      !all_hold(s.rule, b->plan->count, config_.type) || !std::isfinite(mass) || mass < 0)
+    return void(++dropped_);
   if (on_copy(h, s, out)) return;
   auto& round = contributed_at_[{s.block, worker}];
   if (static_cast<std::uint64_t>(h.id) < std::max(settling_, round)) return void(++dropped_);
   round = static_cast<std::uint64_t>(h.id);
-  contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};
+  contributed_[s.block][worker] = {mass, s};
 }
 
 // Means are taken in the workers' order, so the order of arrival changes nothing.
@@ -198,6 +203,10 @@ void shard_half::fold(const contributions& all, bool mean_states, bool mean_valu
       b.updates = std::max(b.updates, c.second.request);
     }
     const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
+    if (total == 0) {  // all mass is on its way from one to another: any copy is as good
+      for (auto& [worker, c] : *copies) c.first = 1;
+      total = static_cast<double>(copies->size());
+    }
     // In tensors of its own: an update of the block may still be running.
     const auto value = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     const auto states = std::make_shared<tensors>(b.rule.size(), tensor::declare({b.plan->count}, config_.type));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/messages/fits.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
@@ -57,13 +58,15 @@ role_id worker_half::shard_of(std::uint32_t block) const {
 
 void worker_half::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const gradient& g) { take_gradient(e.h, g, out); },
+                 [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : void(++dropped_); },
                  [&](const weights& w) {
-                   if (w.block >= config_.plan->blocks.size()) return void(++dropped_);
+                   if (!block_fits(e.h.src, w.block, w.value)) return void(++dropped_);
                    joining_ ? take_join(e, w.block, out) : on_weights(e.h, w, out);
                  },
                  [&](const state& s) {
-                   if (s.block >= config_.plan->blocks.size()) return void(++dropped_);
+                   if (!block_fits(e.h.src, s.block, s.value) || s.rule.size() != config_.update->states().size() ||
+                       !all_hold(s.rule, block_at(s.block).count, config_.type))
+                     return void(++dropped_);
                    joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
                  },
                  [&](const finished& f) {
@@ -89,6 +92,40 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
              },
              e.body);
   if (settle_at_ > 0) check_settled(out);
+}
+
+// --- what peers say is believed as far as it fits the plan
+
+// Of a block that is ours, its values, told by its shard or the reducer beside us.
+bool worker_half::block_fits(role_id src, std::uint32_t block, const tensor& value) const {
+  if (block >= config_.plan->blocks.size()) return false;
+  const auto& reducers = config_.plan->reducers;
+  if (src != shard_of(block) && (reducers.empty() || src != reducers[config_.worker])) return false;
+  const auto& b = block_at(block);
+  const auto& mine = blocks_of_[b.param];
+  return std::find(mine.begin(), mine.end(), block) != mine.end() && holds(value, b.count, config_.type);
+}
+
+// Of our stage, for packets that are summed here, of a step that it has weights for; a tensor for every parameter that is trained, and for
+// every other one a statistic.
+bool worker_half::gradient_fits(const header& h, const gradient& g) const {
+  if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
+  const auto& l = layers_[g.layer];
+  if (!config_.keeps && h.step > l.handed + l.delay) return false;
+  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+  if (h.packet < all.first || !well_formed({h.packet - all.first, g.span}, all.count)) return false;
+  const auto leaf = normal({h.packet - all.first, g.span}, all.count);
+  const auto inside = [&](const tree_node& n) { return n.first <= leaf.first && leaf.first + leaf.span <= n.first + n.span; };
+  if (std::none_of(cover_.begin(), cover_.end(), inside) || g.grads.size() != l.params.size()) return false;
+  std::size_t statistics = 0;
+  for (std::size_t i = 0; i < l.params.size(); ++i) {
+    const auto& spec = config_.graph->params[l.params[i].param].spec;
+    if (spec.trainable ? !fits(g.grads[i], l.params[i].dims, config_.type) : static_cast<bool>(g.grads[i])) return false;
+    if (spec.trainable) continue;
+    if (statistics >= g.stats.size() || !fits(g.stats[statistics], spec.dims, config_.type)) return false;
+    ++statistics;
+  }
+  return statistics == g.stats.size();
 }
 
 // --- sums of gradients

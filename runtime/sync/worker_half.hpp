@@ -107,6 +107,8 @@ class worker_half : public role {
     std::vector<envelope> answers;
   };
 
+  bool block_fits(role_id src, std::uint32_t block, const tensor& value) const;
+  bool gradient_fits(const header& h, const gradient& g) const;
   void take_gradient(const header& h, const gradient& g, effects& out);
   void weigh(const header& h, const gradient& g, effects& out);
   void step_left(std::uint32_t layer, std::uint64_t step, effects& out);

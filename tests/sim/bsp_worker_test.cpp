@@ -29,6 +29,7 @@ TEST(bsp_worker, a_sum_that_is_still_running_is_not_given_up) {
   };
   for (std::uint32_t packet = 0; packet < 3; ++packet) {
     header h;
+    h.src = stage_of(*j, layer);
     h.packet = packet;
     tensors grads;
     for (auto p : j->graph.layers[layer].params) {

@@ -139,6 +139,10 @@ struct driven {
     e.h.packet = packet;
     e.h.packets = 4;
     e.h.version = version;
+    const auto& me = j->plan[self];
+    if (std::holds_alternative<forward>(m)) e.h.src = j->plan.edges[me.in_edges[0]].from;
+    if (std::holds_alternative<backward>(m)) e.h.src = j->plan.edges[me.out_edges[0]].to;
+    if (std::holds_alternative<layer_weights>(m)) e.h.src = j->plan.workers[0];
     e.body = std::move(m);
     effects out;
     stage->on(e, {}, out);

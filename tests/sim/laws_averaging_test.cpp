@@ -125,6 +125,129 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
   sums.expect_all(wish);
 }
 
+// The ledger of a job with one packet a worker: the gradient of step t of worker p counts with the mass that worker had when it stepped.
+std::string off_steps(const mode_result& r, const mass_checker& masses, const prepared_job& j, std::uint64_t steps) {
+  if (r.weights.size() != 1) return "no weights";
+  const auto* w = r.weights[0].second.data<double>();
+  for (const auto& [at, mass] : masses.stepped) {
+    const auto [worker, step] = at;
+    const auto i = j.plan.range_of(j.plan[worker].worker).first * steps + step;
+    if (std::abs(w[i] - mass) > 1e-9)
+      return j.plan[worker].name + " made step " + std::to_string(step) + " with mass " + std::to_string(mass) +
+             ", and it counts " + std::to_string(w[i]);
+  }
+  return masses.stepped.size() == j.plan.workers.size() * steps ? "" : "not all steps were made";
+}
+
+TEST(laws_gossip, the_final_mean_has_every_step_whatever_the_speeds) {
+  const auto dev = make_cpu_device();
+  std::uint64_t passed_on = 0, given_away = 0;
+  for (const auto seed : law_seeds()) {
+    auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
+    shape.layers = 1;
+    auto config = draw_world(seed, shape.workers, dev.get(), {.crash = false});
+    draw_speeds(config, seed, shape.workers, 64);
+    mass_checker masses;
+    const auto job = prepare_mode(shape);
+    const auto got = run({.job = job, .config = config, .checkers = {&masses}});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    ASSERT_EQ(off_steps(got, masses, *job, shape.steps), "") << "seed " << seed;
+    passed_on += masses.passed_on;
+    given_away += masses.given_away;
+  }
+  EXPECT_GT(passed_on, seeds() / 10);
+  EXPECT_GT(given_away, seeds());
+}
+
+// One is so slow that the others have made all their steps when it is half way, and what they send has arrived.
+TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
+  const auto dev = make_cpu_device();
+  for (const auto seed : law_seeds()) {
+    auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
+    shape.layers = 1;
+    auto config = draw_world(seed, shape.workers, dev.get(), {.faults = false});
+    config.compute.floor = duration(100'000);
+    const auto slowest = static_cast<std::uint32_t>(seed % shape.workers);
+    config.compute.slow = {{1 + slowest, 200.0}};
+    mass_checker masses;
+    const auto job = prepare_mode(shape);
+    const auto got = run({.job = job, .config = config, .checkers = {&masses}});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    ASSERT_EQ(off_steps(got, masses, *job, shape.steps), "") << "seed " << seed;
+    const auto* w = got.weights[0].second.data<double>() + slowest * shape.steps;
+    for (auto step = shape.steps / 2; step < shape.steps; ++step)
+      ASSERT_NEAR(w[step], 1, 1e-9) << "seed " << seed << ", worker " << slowest << " of " << shape.workers << ", step " << step;
+  }
+}
+
+// Boundaries in the middle: workers rest there, and go on.
+TEST(laws_gossip, pauses_and_checkpoints_lose_no_mass) {
+  const auto dev = make_cpu_device();
+  std::uint64_t parted = 0, given_away = 0;
+  for (const auto seed : law_seeds()) {
+    auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
+    shape.layers = 1;
+    auto config = draw_world(seed, shape.workers, dev.get(), {.crash = false});
+    draw_speeds(config, seed, shape.workers, 16);
+    mass_checker masses;
+    const auto job = prepare_mode(shape);
+    mode_run r{.job = job, .config = config, .checkers = {&masses}};
+    r.prepare = [&](sim::world& w) {
+      std::mt19937_64 g(seed);
+      for (int k = 0; k < 3; ++k) {
+        const auto at = duration(static_cast<std::int64_t>(g() % 20'000) * 1000);
+        if (g() % 2) {
+          w.at(at, [&w] { say(w, {"checkpoint", {}, 0}); });
+        } else {
+          w.at(at, [&w] { say(w, {"pause", {}, 0}); });
+          w.at(at + duration(static_cast<std::int64_t>(g() % 40'000) * 1000), [&w] { say(w, {"resume", {}, 0}); });
+        }
+      }
+      w.at(duration(100'000'000), [&w] { say(w, {"resume", {}, 0}); });
+    };
+    const auto got = run(r);
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    ASSERT_EQ(off_steps(got, masses, *job, shape.steps), "") << "seed " << seed;
+    parted += masses.parted;
+    given_away += masses.given_away;
+  }
+  EXPECT_GT(parted, seeds() / 10);
+  EXPECT_GT(given_away, seeds());
+}
+
+// The first to make its steps ends the job: the mean is of what all have at that moment.
+TEST(laws_gossip, the_first_one_may_end_the_job_whatever_the_speeds) {
+  const auto dev = make_cpu_device();
+  for (const auto seed : law_seeds()) {
+    auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
+    shape.who = "any";
+    auto config = draw_world(seed, shape.workers, dev.get());
+    draw_speeds(config, seed, shape.workers, 64);
+    const auto got = run({.job = prepare_mode(shape), .config = config});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    ASSERT_FALSE(got.weights.empty()) << "seed " << seed;
+    for (const auto& [name, w] : got.weights)
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        ASSERT_TRUE(w.data<double>()[i] >= 0 && w.data<double>()[i] <= 1 + 1e-9) << name << " " << i << ", seed " << seed;
+  }
+}
+
+TEST(laws_gossip, restarts_come_to_an_end_whatever_the_speeds) {
+  const auto dev = make_cpu_device();
+  fault_sums sums;
+  for (const auto seed : law_seeds()) {
+    const auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
+    auto config = draw_world(seed, shape.workers, dev.get());
+    draw_speeds(config, seed, shape.workers, 64);
+    const auto got = run({.job = prepare_mode(shape), .config = config});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    for (const auto& [name, w] : got.weights)
+      for (std::int64_t i = 0; i < w.count(); ++i) ASSERT_TRUE(w.data<double>()[i] >= 0) << name << " " << i << ", seed " << seed;
+    sums.add(got.counts);
+  }
+  sums.expect_all();
+}
+
 // A restarted worker begins anew, from the weights that the shards have and with the mass of one who begins: sums are others then, but
 // nobody waits for what was lost, and the end is reached with several layers.
 TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {

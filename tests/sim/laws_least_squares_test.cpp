@@ -106,5 +106,29 @@ TEST(laws_least_squares, every_mode_with_every_rule_comes_to_the_minimiser) {
     }
 }
 
+// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must count.
+TEST(laws_least_squares, gossip_comes_to_the_minimiser_whatever_the_speeds) {
+  const auto dev = make_cpu_device();
+  const regression_source data(examples, columns, 3);
+  const auto want = minimiser(data);
+  const std::vector<rule_case> rules = {{"sgd", 0.2, 0.9, 1e-6},
+                                        {"momentum", 0.03, 0.9, 1e-6},
+                                        {"nesterov", 0.03, 0.9, 1e-6},
+                                        {"adagrad", 1, 0.99, 1e-6},
+                                        {"adam", 0.1, 0.7, 1e-2}};
+  for (const auto seed : law_seeds(10)) {
+    const auto& r = rules[seed % rules.size()];
+    auto shape = least_squares("gossip", {{"every", std::to_string(1 + seed % 3)}}, r, 1500);
+    shape.workers = 2 + static_cast<std::uint32_t>(seed / 3 % 4);
+    shape.examples = shape.workers * examples;
+    auto config = draw_world(seed, shape.workers, dev.get(), {.crash = false});
+    draw_speeds(config, seed, shape.workers, 64);
+    if (seed % 2) config.compute.slow[seed % shape.workers].second = 512;
+    const auto got = run({.job = prepare_mode(shape), .config = config});
+    ASSERT_EQ(got.violation, "") << "seed " << seed;
+    EXPECT_LT(distance(got, want), r.bound) << "seed " << seed << " " << r.rule << ", " << shape.workers << " workers";
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

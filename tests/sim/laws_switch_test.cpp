@@ -136,13 +136,6 @@ class mode_of_the_day final : public checker {
   std::set<role_id> told_;
 };
 
-void say(sim::world& w, command c) {
-  envelope e;
-  e.h.dst = role_id{0};
-  e.body = std::move(c);
-  w.inject(e);
-}
-
 // After each switch the next one is asked for, a random time later.
 mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_step, draw_of_mode draw = draw_mode) {
   auto g = std::make_shared<std::mt19937_64>(seed * 31 + 7);

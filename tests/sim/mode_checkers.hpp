@@ -180,10 +180,12 @@ class elastic_checker final : public checker {
 
 // gossip: masses. Per layer, the masses of the workers and of what is under way sum to 1 at every moment.
 // A worker's mass is followed from outside: 1/N at first; halved when it sends; grows by a message's when the job that merges it ends
-// (messages of a layer are merged in the order they came; a second copy is none).
+// (messages of a layer are merged in the order they came; a second copy is none). What is sent with a count (header.clock) comes of a
+// boundary: the message that came first, unchanged; or all that the worker has; or the N-th part of it, to each other.
 class mass_checker final : public checker {
  public:
-  std::uint64_t merges = 0;
+  std::uint64_t merges = 0, passed_on = 0, given_away = 0, parted = 0;
+  std::map<std::pair<role_id, std::uint64_t>, double> stepped;  // of layer 0, by worker, step: the mass it was made with
 
  private:
   struct parcel {
@@ -195,13 +197,13 @@ class mass_checker final : public checker {
     if (!is(j.plan, s.self, role_kind::worker)) return;
     if (const auto* u = std::get_if<user>(&s.in.body); u && u->type == 1) {
       const auto [layer, mass] = unpack(*u);
-      if (different_.insert({s.self, s.in.h.src, layer, s.in.h.step}).second) arrived_[{s.self, layer}].push_back(mass);
+      if (different_.insert({s.self, s.in.h.src, layer, s.in.h.step, s.in.h.clock}).second)
+        arrived_[{s.self, layer}].push_back(mass);
     }
     if (const auto* f = std::get_if<finished>(&s.in.body)) {
       const auto at = merging_.find({s.self, f->token});
       if (at != merging_.end()) {
-        auto& m = mass_.try_emplace({s.self, at->second.first}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
-        m += at->second.second;
+        mass_of(s.self, at->second.first, j) += at->second.second;
         under_way_[at->second.first] -= at->second.second;
         merging_.erase(at);
         ++merges;
@@ -209,16 +211,10 @@ class mass_checker final : public checker {
     }
     for (const auto& e : s.out) {
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "merge") == 0) begin_merge(s, r->token);
-      const auto* u = sent<user>(e);
-      if (!u || u->type != 1) continue;
-      const auto [layer, mass] = unpack(*u);
-      auto& m = mass_.try_emplace({s.self, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
-      must(std::abs(mass - m / 2) < 1e-12, [&] {
-        return j.plan[s.self].name + " sends mass " + std::to_string(mass) + " of layer " + std::to_string(layer) + ", it has " +
-               std::to_string(m);
-      });
-      m -= mass;
-      under_way_[layer] += mass;
+      if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "update") == 0)
+        stepped[{s.self, steps_[s.self]++}] = mass_of(s.self, 0, j);
+      header h;
+      if (const auto* u = sent<user>(e, &h); u && u->type == 1) watch_share(s, h, *u, j);
     }
     // What they say they have, when they settle or are asked.
     for (const auto& e : s.out) {
@@ -227,11 +223,36 @@ class mass_checker final : public checker {
       if (!st) continue;
       const auto layer = j.graph.params[j.plan.blocks[st->block].param].layer;
       const double says = std::bit_cast<double>(h.version);
-      const double m = mass_.try_emplace({s.self, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
+      const double m = mass_of(s.self, layer, j);
       must(std::abs(says - m) < 1e-12,
            [&] { return j.plan[s.self].name + " says that its mass is " + std::to_string(says) + ", it is " + std::to_string(m); });
-      if (!(h.flags & flag_join)) settled_[st->block] += says;
+      if (!(h.flags & flag_join)) settled_[{static_cast<std::uint64_t>(h.id), st->block}] += says;
     }
+  }
+  double& mass_of(role_id worker, std::uint32_t layer, const prepared_job& j) {
+    return mass_.try_emplace({worker, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
+  }
+  void watch_share(const seen_event& s, const header& h, const user& u, const prepared_job& j) {
+    const auto [layer, mass] = unpack(u);
+    auto& m = mass_of(s.self, layer, j);
+    const auto near = [mass = mass](double x) { return std::abs(mass - x) < 1e-12; };
+    auto& line = arrived_[{s.self, layer}];
+    if (h.clock > 0 && !line.empty() && mass == line.front()) {
+      line.erase(line.begin());
+      ++passed_on;
+      return;
+    }
+    const auto workers = static_cast<double>(j.plan.workers.size());
+    auto& whole = wholes_.try_emplace({s.self, layer, h.clock}, m).first->second;
+    const bool all = h.clock > 0 && near(m), part = h.clock > 0 && near(whole / workers);
+    must(h.clock == 0 ? near(m / 2) : all || part, [&] {
+      return j.plan[s.self].name + " sends mass " + std::to_string(mass) + " of layer " + std::to_string(layer) + ", it has " +
+             std::to_string(m);
+    });
+    given_away += all ? 1 : 0;
+    parted += part && !all ? 1 : 0;
+    m = all ? 0 : m - mass;
+    under_way_[layer] += mass;
   }
   void begin_merge(const seen_event& s, std::uint64_t token) {
     for (auto& [k, line] : arrived_) {
@@ -248,8 +269,11 @@ class mass_checker final : public checker {
     return false;
   }
   void close(const prepared_job&) override {
-    for (const auto& [block, sum] : settled_)
-      must(std::abs(sum - 1) < 1e-9, [&] { return "masses of block " + std::to_string(block) + " sum to " + std::to_string(sum); });
+    for (const auto& [at, sum] : settled_)
+      must(std::abs(sum - 1) < 1e-9, [&] {
+        return "masses of block " + std::to_string(at.second) + " sum to " + std::to_string(sum) + " in round " +
+               std::to_string(at.first);
+      });
   }
   static std::pair<std::uint32_t, double> unpack(const user& u) {
     std::pair<std::uint32_t, double> p{};
@@ -261,8 +285,10 @@ class mass_checker final : public checker {
   std::map<std::uint32_t, double> under_way_;  // by layer
   std::map<key, std::vector<double>> arrived_;
   std::map<std::pair<role_id, std::uint64_t>, std::pair<std::uint32_t, double>> merging_;  // by worker, token: layer, mass
-  std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t>> different_;
-  std::map<std::uint32_t, double> settled_;
+  std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t, std::uint32_t>> different_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, double> settled_;           // by round, block
+  std::map<std::tuple<role_id, std::uint32_t, std::uint32_t>, double> wholes_;  // by worker, layer, count: what it had before
+  std::map<role_id, std::uint64_t> steps_;
 };
 
 // --- jobs

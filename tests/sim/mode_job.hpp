@@ -213,6 +213,7 @@ struct mode_shape {
   std::uint64_t steps = 20;
   std::string net = "squares", rule = "sgd", fuse = "none", reducer = "server", sampler = "shuffle";
   std::uint32_t arity = 2;
+  std::string who = "all";  // finish.who
   double lr = 0.05, decay = 0, noise = 3;
   std::string schedule = "fixed";
   text_options schedule_options = {};
@@ -255,6 +256,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.train.reducer = s.reducer;
   if (s.reducer == "tree") j.train.reducer_values.values["arity"] = std::int64_t{s.arity};
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);
+  j.train.finish.who = s.who;
   j.eval.every = s.eval_every;
   j.pipeline.packets = s.all_packets();
   j.pipeline.sub_solvers = s.sub_solvers;

@@ -248,6 +248,21 @@ inline sim::world_config draw_world(std::uint64_t seed, std::uint32_t worker_nod
   return c;
 }
 
+// Every worker (they have nodes of their own) is up to `most` times as slow as the fastest may be.
+inline void draw_speeds(sim::world_config& c, std::uint64_t seed, std::uint32_t workers, double most) {
+  std::mt19937_64 g(seed * 15485863 + 11);
+  for (std::uint32_t w = 0; w < workers; ++w)
+    c.compute.slow.emplace_back(1 + w, std::pow(most, static_cast<double>(g() % 1001) / 1000));
+}
+
+// A person's word, heard by the coordinator.
+inline void say(sim::world& w, command c) {
+  envelope e;
+  e.h.dst = role_id{0};
+  e.body = std::move(c);
+  w.inject(e);
+}
+
 // What happened over all seeds of a test.
 struct fault_sums {
   sim::fault_counts all;

@@ -112,6 +112,13 @@ inline std::shared_ptr<prepared_job> prepare(const shape_of_job& s, std::uint32_
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
+// The stage of worker 0 that hosts a layer.
+inline role_id stage_of(const prepared_job& j, std::uint32_t layer) {
+  for (auto s : j.plan.stages[0])
+    if (std::count(j.plan[s].layers.begin(), j.plan[s].layers.end(), layer) > 0) return s;
+  return no_role;
+}
+
 struct run_result {
   std::vector<std::pair<std::string, tensor>> weights;
   std::vector<event_effect> events;

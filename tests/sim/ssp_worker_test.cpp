@@ -47,6 +47,7 @@ class lone_worker {
   }
   std::vector<envelope> gradient_of(std::uint32_t layer, std::uint64_t step) {
     header h;
+    h.src = stage_of(*job_, layer);
     h.step = step;
     tensors grads;
     for (auto p : job_->graph.layers[layer].params)

@@ -1,0 +1,17 @@
+// Is what a peer has sent what is expected of it? Roles that put tensors of others into jobs ask first: a job does not look.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/tensor.hpp"
+
+namespace troupe {
+
+inline bool fits(const tensor& t, const shape& dims, dtype type) { return t && t.type() == type && t.dims() == dims; }
+// So many elements, in whatever shape: blocks of parameters.
+inline bool holds(const tensor& t, std::int64_t count, dtype type) { return t && t.type() == type && t.count() == count; }
+inline bool all_hold(const tensors& all, std::int64_t count, dtype type) {
+  return std::all_of(all.begin(), all.end(), [&](const tensor& t) { return holds(t, count, type); });
+}
+
+}  // namespace troupe
