@@ -1,4 +1,5 @@
 // What the coordinator does at a boundary (settle, collect, switch the mode, end), and evaluation.
+// size: what happens at one boundary, step by step; it becomes values of its own with the block collector
 #include <algorithm>
 
 #include "ops/device.hpp"

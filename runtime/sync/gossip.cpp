@@ -21,6 +21,7 @@
 //   * a message is merged or passed on once: a second one of the same worker, layer, step and count is ignored;
 //   * nothing is passed on for ever: who passes on knows of nobody that it rests to whom it gives, and all who rest say so;
 //   * settling ends with nothing under way: each worker tells every other that it has said all, and passes on nothing behind that.
+// size: both halves of one protocol; what a worker sends is what the other half counts
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -67,6 +67,7 @@ void spoil_header(header& h, dice& g, const job_plan& p, bool ported) {
   }
 }
 
+// size: one case for each kind of message
 // False: messages of this kind are left alone.
 bool spoil(envelope& e, dice& g, const prepared_job& j) {
   const bool by_header = g() % 3 == 0;
