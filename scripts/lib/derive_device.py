@@ -12,6 +12,7 @@ import tree
 
 HEAD = """// Every primitive of ops/device.hpp, for devices that stand before another one: TROUPE_PRIMITIVE(name, (parameters), (names), adds), where `adds`
 // says that what was in the output counts. Written by scripts/lib/derive_device.py; check.sh says when it is stale.
+// clang-format off
 """
 
 
