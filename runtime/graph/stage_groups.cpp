@@ -72,7 +72,7 @@ class fuser {
     return true;
   }
 
-  // Gradients of a tensor's consumers are added in layer order (reduce/reader_sum.hpp). A stage adds its own consumers first, so with three or
+  // Gradients of a tensor's consumers are added in layer order (ops/reader_sum.hpp). A stage adds its own consumers first, so with three or
   // more of them it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
   bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "ops/device.hpp"
+#include "ops/reader_sum.hpp"
 #include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/pipeline/wire_cast.hpp"
-#include "runtime/reduce/reader_sum.hpp"
 
 namespace troupe {
 

@@ -87,7 +87,7 @@ class stage_maths {
     bool sum = false;                // each edge brings an addend of all of it
   };
 
-  // Who adds to the gradient of a tensor, in the consumers' fixed order (reader_sum.hpp): a hosted layer's inputs, an out-edge, or several
+  // Who adds to the gradient of a tensor, in the consumers' fixed order (ops/reader_sum.hpp): a hosted layer's inputs, an out-edge, or several
   // that together are one consumer's (it is split by feature, and each part has its features of the gradient).
   struct contribution {
     bool hosted = true;

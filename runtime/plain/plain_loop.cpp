@@ -7,12 +7,12 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "ops/reader_sum.hpp"
 #include "runtime/graph/maths_steps.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "runtime/reduce/packet_tree.hpp"
-#include "runtime/reduce/reader_sum.hpp"
 
 namespace troupe {
 namespace {
@@ -240,6 +240,7 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   sum.second += valid;
 }
 
+// The gradient of an output, summed over its consumers. Those of one layer's inputs are summed before they are added to the others'.
 tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
   reader_sum sum;
   const auto& takers = p.takers[output];
