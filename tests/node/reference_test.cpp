@@ -77,10 +77,10 @@ address = "127.0.0.1:7701"
 
 constexpr const char* stranger = "zzzzzzzzzzzz";
 
-// `text` with an unknown key in the table `name` ("the file": before everything).
+// `text` with an unknown key in the table `name` ("The file": before everything).
 std::string with_stranger(const std::string& text, const std::string& name) {
   const std::string line = std::string(stranger) + " = 1\n";
-  if (name == "the file") return line + text;
+  if (name == "The file") return line + text;
   const auto at = text.find(name + "\n");
   EXPECT_NE(at, std::string::npos) << name;
   return at == std::string::npos ? text : text.substr(0, at + name.size() + 1) + line + text.substr(at + name.size() + 1);

@@ -4,7 +4,7 @@ namespace troupe {
 
 const keys<cluster_spec>& cluster_file_keys() {
   static const keys<cluster_spec> k(
-      "the file", "",
+      "The file", "",
       {other_key<cluster_spec>(key_kind::texts, "plugins",
                                "shared libraries that daemons load; a relative path begins at this file"),
        other_key<cluster_spec>(key_kind::table, "cluster", "the cluster as such").required(),

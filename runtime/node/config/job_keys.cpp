@@ -12,7 +12,7 @@ constexpr double int64_most = 9223372036854775807.0;
 
 const keys<job_spec>& file_keys() {
   static const keys<job_spec> k(
-      "the file", "",
+      "The file", "",
       {other_key<job_spec>(key_kind::texts, "plugins",
                            "shared libraries that add layers, modes, samplers, ...; a relative path begins at this file"),
        other_key<job_spec>(key_kind::table, "job", "the job as such"),
@@ -199,7 +199,7 @@ const keys<eval_spec>& eval_keys() {
       "[eval]", "",
       {whole_key<eval_spec>("every", 0, int64_most, "steps between two evaluations; 0: at the end alone", &eval_spec::every),
        whole_key<eval_spec>("batch", 1, int32_most, "examples of an evaluation's step", &eval_spec::batch)
-           .otherwise("[data] batch"),
+           .otherwise("the training batch"),
        other_key<eval_spec>(key_kind::table, "sampler", "which examples an evaluation takes").otherwise("{ kind = \"all\" }"),
        word_key<eval_spec>("split", {"test", "train"}, "of the data").otherwise("\"test\"")});
   return k;

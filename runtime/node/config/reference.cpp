@@ -1,5 +1,7 @@
 #include "runtime/node/config/reference.hpp"
 
+#include <cmath>
+
 #include "ops/filler.hpp"
 #include "runtime/data/augment.hpp"
 #include "runtime/node/config/cluster_keys.hpp"
@@ -8,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr double huge = 1e299, beyond_counts = 9e8;  // bounds that nobody means
+constexpr double huge = 1e299, beyond_integers = 9e18;  // bounds that nobody means
 
 std::string code(const std::string& s) { return s.empty() ? s : "`" + s + "`"; }
 
@@ -18,7 +20,10 @@ std::string code_list(const std::vector<std::string>& words) {
   return s;
 }
 
-std::string number(double v) { return v >= 9.2e18 ? "" : written(v); }
+std::string number(double v) {
+  const auto whole = static_cast<std::int64_t>(std::abs(v) < beyond_integers ? v : 0);
+  return static_cast<double>(whole) == v ? written(whole) : written(v);
+}
 
 std::string range(double min, double max, bool bounded_above) {
   if (min <= -huge && !bounded_above) return {};
@@ -30,7 +35,7 @@ std::string takes(const key_row& k) {
   switch (k.kind) {
     case key_kind::text: return "text";
     case key_kind::texts: return "list of texts, or one";
-    case key_kind::whole: return "integer" + range(k.min, k.max, k.max < 2e9);
+    case key_kind::whole: return "integer" + range(k.min, k.max, k.max < beyond_integers);
     case key_kind::real: return "number" + range(k.min, k.max, k.max < huge);
     case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < huge);
     case key_kind::flag: return "true or false";
@@ -45,7 +50,7 @@ std::string takes(const key_row& k) {
 }
 
 std::string takes(const option_spec& s) {
-  const auto above = s.max < beyond_counts;
+  const auto above = s.max < huge;
   switch (s.kind) {
     case option_kind::boolean: return "true or false";
     case option_kind::integer:
@@ -76,6 +81,8 @@ std::string written_option(const option_value& v) {
           return s.empty() ? "[]" : s + "]";
         } else if constexpr (std::is_same_v<type, std::string>) {
           return x.empty() ? "\"\"" : written(x);
+        } else if constexpr (std::is_same_v<type, std::vector<std::string>>) {
+          return x.empty() ? "[]" : written(x);
         } else {
           return written(x);
         }
@@ -83,8 +90,24 @@ std::string written_option(const option_value& v) {
       v);
 }
 
+// "docs/data.md" as the link that it is in a page beside it.
+std::string linked(std::string s) {
+  const std::string folder = "docs/", ending = ".md";
+  for (std::size_t at = 0; (at = s.find(folder, at)) != std::string::npos;) {
+    const auto end = s.find(ending, at);
+    const auto name =
+        end == std::string::npos ? std::string() : s.substr(at + folder.size(), end + ending.size() - at - folder.size());
+    if (name.empty() || name.find(' ') != std::string::npos) break;
+    const auto link = "[" + name + "](" + name + ")";
+    s.replace(at, folder.size() + name.size(), link);
+    at += link.size();
+  }
+  return s;
+}
+
 // What stands in a cell of a page: no bar, no new line.
-std::string cell(const std::string& s) {
+std::string cell(const std::string& text) {
+  const auto s = linked(text);
   std::string out;
   for (const char c : s) out += c == '\n' ? std::string(" ") : c == '|' ? std::string("\\|") : std::string(1, c);
   return out;
@@ -115,7 +138,7 @@ std::string options_page(const option_specs& specs) {
 
 template <class Registry>
 std::string rows_page(const std::string& title, const std::string& doc, const Registry& rows) {
-  std::string s = "\n# " + title + "\n\n" + doc + "\n";
+  std::string s = "\n# " + title + "\n\n" + linked(doc) + "\n";
   for (const auto& name : rows.names()) {
     const auto& row = *rows.find(name);
     s += "\n### " + name + "\n\n```\n" + row.doc + (row.doc.ends_with('\n') ? "" : "\n") + "```\n" + options_page(row.specs);
@@ -143,7 +166,7 @@ std::string job_reference(const tables& all) {
       "and column.\n"
       "`--set key.path=value` overrides any key: `--set train.finish.epochs=1`, `--set layer.conv1.outputs=10`. An unknown key is "
       "an error.\n"
-      "`docs/` names a page beside this one.\n";
+      "";
   for (const auto& t : job_tables()) s += page_of(t);
   s += "\n## [data.augment]\n" + options_page(augmentation::specs());
   s += rows_page("Sources", "`source` of `[data]`; their options stand in the same table.", all.sources);
