@@ -49,7 +49,11 @@ class repl_embedded : public testing::Test {
     std::string all;
     auto r = run_line([&](const std::string& l, const std::string* text) { return session_.run(l, text); }, line, nullptr,
                       [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; },
-                      [] { return std::this_thread::yield(), true; });
+                      [this] {  // as a terminal does: an asking is repeated when something has been said, or after a while
+                        std::unique_lock guard(lock_);
+                        changed_.wait_for(guard, 100ms);
+                        return true;
+                      });
     r.text = all;
     return r;
   }
