@@ -105,7 +105,7 @@ struct embedded_run::impl {
   note_queue notes;
   stall_watch watch;
   mutable std::mutex lock;  // of `host`, `early` and `moving`
-  std::mutex looking;  // held by who looks at `host` without `lock`, and by who makes it and lets it go
+  std::mutex looking;       // held by who looks at `host` without `lock`, and by who makes it and lets it go
   std::shared_ptr<node_host> host;
   std::vector<troupe::command> early;  // said before the job started, or while layers move
   bool moving = false;

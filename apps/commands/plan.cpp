@@ -44,9 +44,7 @@ std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
 std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return j.plan.group_index(worker); }
 
 // To whom a reducer sends its sums; no_role: it is the root, and talks to the shards.
-role_id parent_of(const prepared_job& j, const role_plan& r) {
-  return (void)j, r.above;
-}
+role_id parent_of(const prepared_job& j, const role_plan& r) { return (void)j, r.above; }
 
 // How far a stage's weights may lag behind its packets (graph/warm_up.hpp), and how many versions of them it holds for that.
 struct stage_delay {

@@ -102,8 +102,10 @@ class assigner {
       }
       if (slash != std::string::npos) {
         error(l, key,
-              "place " + in_quotes(word) + " names a device: a layer is placed on a node, and its work goes to whichever of the node's "
-              "devices is free; write " + in_quotes(*node));
+              "place " + in_quotes(word) +
+                  " names a device: a layer is placed on a node, and its work goes to whichever of the node's "
+                  "devices is free; write " +
+                  in_quotes(*node));
         continue;
       }
       found.push_back(static_cast<std::uint32_t>(node - names.begin()));

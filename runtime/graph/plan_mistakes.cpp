@@ -55,8 +55,9 @@ void check_placed(plan_draft& draft) {
     draft.error(position_of(t.key_at, "worker_groups", t.at),
                 "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));
   if (draft.lays_out)
-    draft.error(position_of(draft.job.train.key_at, "exchange.reducer", draft.job.train.at),
-                "reducer \"" + draft.job.train.reducer + "\" needs every layer beside every worker; use \"server\" with placed layers");
+    draft.error(
+        position_of(draft.job.train.key_at, "exchange.reducer", draft.job.train.at),
+        "reducer \"" + draft.job.train.reducer + "\" needs every layer beside every worker; use \"server\" with placed layers");
 }
 
 // Actor-based layers do their own maths, on whole tensors.

@@ -12,7 +12,8 @@ role_id reducer_layout::add(std::uint32_t rank) {
   r.name = w.name + "/reducer";
   r.node = w.node;
   r.worker = w.worker;
-  const auto same = std::count_if(plan_.reducers.begin(), plan_.reducers.end(), [&](role_id o) { return plan_[o].worker == r.worker; });
+  const auto same =
+      std::count_if(plan_.reducers.begin(), plan_.reducers.end(), [&](role_id o) { return plan_[o].worker == r.worker; });
   if (same > 0) r.name += std::to_string(same + 1);
   plan_.reducers.push_back(r.id);
   plan_.roles.push_back(std::move(r));

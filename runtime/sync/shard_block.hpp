@@ -30,10 +30,10 @@ struct block_update {
 
 struct shard_block {
   const param_block* plan = nullptr;
-  std::uint64_t version = 0;  // updates so far, from the job's beginning
-  std::uint64_t updates = 0;  // that the rule's states have seen
-  tensor value;               // immutable once sent; an update makes a new one
-  tensors rule;               // state tensors of the update rule
+  std::uint64_t version = 0;                  // updates so far, from the job's beginning
+  std::uint64_t updates = 0;                  // that the rule's states have seen
+  tensor value;                               // immutable once sent; an update makes a new one
+  tensors rule;                               // state tensors of the update rule
   std::shared_ptr<struct block_update> next;  // being made by the task that runs
   tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
