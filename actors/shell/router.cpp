@@ -1,32 +1,11 @@
 #include "actors/shell/router.hpp"
 
-#include <algorithm>
+#include "runtime/messages/fits.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::uint16_t envelope_type = 1;
-
-// Here jobs run, so what travels has its values. Only packets that nobody computes have none (flag_void).
-bool complete(const envelope& e) {
-  const auto lacks = [](const tensor& t) { return t && !t.backed(); };
-  const auto some = [&](const tensors& all) { return std::any_of(all.begin(), all.end(), lacks); };
-  const bool is_void = (e.h.flags & flag_void) != 0;
-  return !std::visit(overloaded{
-                         [&](const forward& f) { return lacks(f.value) && !is_void; },
-                         [&](const backward& b) { return lacks(b.grad) && !is_void; },
-                         [&](const gradient& g) { return some(g.grads) || some(g.stats); },
-                         [&](const push& p) { return lacks(p.sum); },
-                         [&](const weights& w) { return lacks(w.value); },
-                         [&](const layer_weights& w) { return some(w.values); },
-                         [&](const state& s) { return lacks(s.value) || some(s.rule); },
-                         [&](const restore_state& s) { return lacks(s.value) || some(s.rule); },
-                         [&](const examples& x) { return lacks(x.data) || lacks(x.label); },
-                         [&](const user& u) { return some(u.values); },
-                         [](const auto&) { return false; },
-                     },
-                     e.body);
-}
 
 }  // namespace
 
@@ -79,7 +58,7 @@ void router::receive(const std::string& peer, net::frame&& f) {
   auto* h = host_.load();
   envelope e;
   std::string error;
-  if (!h || f.type != envelope_type || !decode(f.payload.get(), f.bytes, f.payload, e, error) || !complete(e)) {
+  if (!h || f.type != envelope_type || !decode(f.payload.get(), f.bytes, f.payload, e, error) || !has_values(e)) {
     unreadable_.fetch_add(1, std::memory_order_relaxed);
     return;
   }

@@ -31,6 +31,7 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   f.name = m.name;
   f.options = options_to_text(o);
   f.lockstep = m.lockstep;
+  f.rests = m.rests;
   if (m.portions) f.portion = static_cast<std::uint32_t>(o.integer("portion"));
   return f;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/tensor.hpp"
+#include "runtime/messages/message.hpp"
 
 namespace troupe {
 
@@ -13,5 +14,8 @@ inline bool holds(const tensor& t, std::int64_t count, dtype type) { return t &&
 inline bool all_hold(const tensors& all, std::int64_t count, dtype type) {
   return std::all_of(all.begin(), all.end(), [&](const tensor& t) { return holds(t, count, type); });
 }
+
+// Have its tensors values? For hosts whose jobs run; without maths none has. Of packets that nobody computes (flag_void) they need none.
+bool has_values(const envelope& e);
 
 }  // namespace troupe

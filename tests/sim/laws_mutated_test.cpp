@@ -1,6 +1,7 @@
 // What daemons of other builds, other jobs or bad will may say: real messages of a run, changed so that they do not fit, told to each role just
 // before the real one. They must change nothing: no effect, no crash, and the job with the honest messages ends with the same bits.
 // And anything at all, with any field replaced: a job may then stand still or end with an error, and no role falls over.
+#include "runtime/messages/fits.hpp"
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -265,11 +266,13 @@ TEST(laws_mutated, what_does_not_fit_changes_nothing_in_any_mode) {
 
 // --- anything at all
 
-// Any field of a header and of a body becomes anything; some say it twice, some instead of the real message.
+// Any field of a header and of a body becomes anything; some say it twice, some instead of the real message. But for tensors without values, which
+// no host passes on.
 struct babbler final : mistake {
   dice g;
   std::uint64_t told = 0;
-  explicit babbler(std::uint64_t seed) : g(seed) {}
+  std::uint64_t rare;  // one message in so many: where there are few, the job comes far before it stands still
+  explicit babbler(std::uint64_t seed) : g(seed), rare(3ull << seed % 6) {}
 
   std::uint64_t number() {
     switch (g() % 4) {
@@ -336,12 +339,14 @@ struct babbler final : mistake {
                          std::holds_alternative<gradient>(in.body) || std::holds_alternative<layer_weights>(in.body) ||
                          std::holds_alternative<weights>(in.body) || std::holds_alternative<push>(in.body) ||
                          std::holds_alternative<credit>(in.body) || std::holds_alternative<user>(in.body);
-    if (travels && g() % 3 == 0) {
+    if (travels && g() % rare == 0) {
       auto e = in;
       for (auto n = 1 + g() % 2; n > 0; --n) g() % 2 ? change(e.h, j.plan) : change_body(e.body, j);
-      ++told;
-      inner.on(e, now, out);
-      if (g() % 8 == 0) return;
+      if (has_values(e)) {
+        ++told;
+        inner.on(e, now, out);
+      }
+      if (g() % 64 == 0) return;
     }
     inner.on(in, now, out);
   }
