@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/job/job_mode.hpp"
+
 namespace troupe {
 namespace {
 
@@ -99,6 +101,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
                                                                       const std::vector<node_spec>& nodes) {
   plan_options options;
   options.own_stage = c->all->stages.types();
+  options.lay_out_reducers = reducers_of(*c);
   auto plan = make_plan(c->spec, c->graph, nodes, options);
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   c->plan = std::move(std::get<job_plan>(plan));

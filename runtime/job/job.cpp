@@ -29,11 +29,7 @@ plan_options options_of_plan(const prepared_job& j) {
     o.tester = false;  // check_samplers says what is wrong
   }
   for (const auto& l : j.graph.layers) o.tester = o.tester && !o.own_stage.count(l.type);
-  const auto& train = j.spec.train;
-  if (const auto* row = j.all->reducers.find(train.reducer); row && row->lay_out)
-    o.lay_out_reducers = [row, values = check_options(train.reducer_values, row->specs)](reducer_layout& l) {
-      row->lay_out(values, l);
-    };
+  o.lay_out_reducers = reducers_of(j);
   return o;
 }
 

@@ -26,6 +26,13 @@ std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const op
 
 }  // namespace
 
+std::function<void(reducer_layout&)> reducers_of(const prepared_job& j) {
+  const auto& train = j.spec.train;
+  const auto* row = j.all->reducers.find(train.reducer);
+  if (!row || !row->lay_out) return {};
+  return [row, values = check_options(train.reducer_values, row->specs)](reducer_layout& l) { row->lay_out(values, l); };
+}
+
 mode_facts facts_of(const sync_mode& m, const options& o) {
   mode_facts f;
   f.name = m.name;

@@ -96,12 +96,11 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
 
 // --- what peers say is believed as far as it fits the plan
 
-// Of a block that is ours, its values, told by its shard or the reducer beside us.
+// Of a block that is ours, its values, told by its shard or the reducer that takes our sums.
 bool worker_half::block_fits(role_id src, std::uint32_t block, const tensor& value) const {
   if (block >= config_.plan->blocks.size()) return false;
-  const auto& reducers = config_.plan->reducers;
-  if (src != shard_of(block) && (reducers.empty() || src != reducers[config_.worker])) return false;
   const auto& b = block_at(block);
+  if (src != shard_of(block) && src != config_.plan->push_to(config_.worker, b)) return false;
   const auto& mine = blocks_of_[b.param];
   return std::find(mine.begin(), mine.end(), block) != mine.end() && holds(value, b.count, config_.type);
 }
