@@ -49,7 +49,9 @@ endif()
 install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
   FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "runtime/exchange" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
 install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe PATTERN "__pycache__" EXCLUDE)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+# Pages lie to each other, to the examples and to the configurations as they do in the tree, so that their links hold.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
 
 set(_troupe_package ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 configure_package_config_file(cmake/troupeConfig.cmake.in ${CMAKE_BINARY_DIR}/troupeConfig.cmake INSTALL_DESTINATION ${_troupe_package}

@@ -57,6 +57,14 @@ function(troupe_tests name)
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
   target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TROUPE_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  # Only whoever names a folder is told of it: the others compile alike in every checkout, so that ccache serves them all. (A file that begins
+  # to name one needs CMake to run again.)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} named REGEX "TROUPE_(SOURCE|BIN)_DIR" LIMIT_COUNT 1)
+    if(named)
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_DEFINITIONS "TROUPE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";TROUPE_BIN_DIR=\"${CMAKE_BINARY_DIR}/bin\"")
+    endif()
+  endforeach()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${T_ALONE})
 endfunction()

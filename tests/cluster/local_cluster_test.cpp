@@ -68,5 +68,20 @@ TEST_F(local_cluster, the_others_go_on_when_a_daemon_dies) {
   EXPECT_EQ(daemon_of(file, "n1") + daemon_of(file, "n3"), 0);
 }
 
+// Whoever ends while the script waits for somebody else.
+TEST_F(local_cluster, a_daemon_that_ends_before_all_are_up_is_missed_too) {
+  fs::create_directories(path("bin"));
+  fs::create_symlink(std::string(TROUPE_BIN_DIR) + "/troupe", path("bin/troupe"));
+  fs::create_symlink(std::string(TROUPE_SOURCE_DIR) + "/tests/cluster/brief_daemon.py", path("bin/trouped"));
+  const auto script = std::string(TROUPE_SOURCE_DIR) + "/scripts/local_cluster";
+  process run(
+      {"/usr/bin/env", "PORT=" + std::to_string(ports_in_a_row(3)), "BIN=" + path("bin"), "/bin/bash", script, "3", path("three")},
+      folder_);
+  ASSERT_TRUE(run.wait_out("3 nodes are up", 60s)) << run.log();
+  EXPECT_TRUE(run.wait_log("n2 has ended (137), 2 of 3 go on", 20s)) << run.log();
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.wait(), 143) << run.log();
+}
+
 }  // namespace
 }  // namespace troupe::testing_cluster

@@ -233,6 +233,7 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_cost_only_
   ASSERT_TRUE(a.wait_down("b", 3s));
   a.net->connect("b", {"127.0.0.1", b.port}, 10s);
   EXPECT_TRUE(b.wait_up("a", 2)) << "the I/O thread lives on";
+  EXPECT_TRUE(a.wait_frames(2)) << "the answer of the second time, before anybody leaves";
 }
 
 TEST_P(transport_conformance, disconnect_ends_one_connection) {
