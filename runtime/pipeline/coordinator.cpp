@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "runtime/graph/plan_check.hpp"
@@ -10,20 +9,15 @@
 namespace troupe {
 namespace {
 
-bool reports(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); }
-
 double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
-coordinator::coordinator(coordinator_config c) : config_(std::move(c)) {
-  completed_ = evaluated_ = config_.first_step;
-  const auto workers = config_.plan->ranges.size();
-  done_.assign(workers, completed_);
-  granted_.assign(workers, completed_);
-  told_.assign(workers, 0);
-  joined_at_.assign(workers, completed_);
-  lives_.assign(config_.plan->workers.size(), 0);  // those of placed layers too
+coordinator::coordinator(coordinator_config c)
+    : config_(std::move(c)),
+      ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step) {
+  evaluated_ = config_.first_step;
+  told_.assign(ledger_.workers(), 0);
   if (!config_.before) return;
   const auto& b = *config_.before;
   evaluated_ = b.evaluated;
@@ -55,7 +49,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const finished& f) { f.token == cut_token ? send_cut(out) : collected(out); },
                  [&](const peer_down& p) {
                    ended_ = true;
-                   out.event({"error", completed_, {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
+                   out.event({"error", completed(), {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
                  },
                  [&](const auto&) {},
              },
@@ -81,7 +75,7 @@ void coordinator::begin(time_point now, effects& out) {
   begun_ = last_step_at_ = now;
   if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
     ended_ = true;
-    return out.event({"error", completed_, {}, "the plan is refused: " + faults.front().text});
+    return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
   }
   if (config_.before) restore(out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
@@ -89,54 +83,9 @@ void coordinator::begin(time_point now, effects& out) {
 
 // --- losses
 
-std::uint32_t coordinator::worker_of_packet(std::uint32_t packet) const {
-  const auto& ranges = config_.plan->ranges;
-  const auto next =
-      std::upper_bound(ranges.begin(), ranges.end(), packet, [](std::uint32_t p, const packet_range& r) { return p < r.first; });
-  return static_cast<std::uint32_t>(next - ranges.begin()) - 1;
-}
-
-// How many reports complete a step or a round: one per packet and stage that hosts a loss or a metric of that phase.
-coordinator::gathered coordinator::expect(std::uint32_t packets, bool train) const {
-  const auto counts = [&](role_id r) {
-    for (auto l : (*config_.plan)[r].layers) {
-      const auto& layer = config_.graph->layers[l];
-      if (reports(layer) && (train ? layer.in_train : layer.in_test)) return 1u;
-    }
-    return 0u;
-  };
-  gathered g;
-  if (!train && !config_.mode.lockstep)
-    g.stages = counts(config_.plan->tester_stage);
-  else
-    for (const auto& l : config_.graph->layers) {  // each packet meets one part of it
-      const auto at = std::find_if(config_.plan->roles.begin(), config_.plan->roles.end(), [&](const role_plan& r) {
-        return r.kind == role_kind::stage && !r.tester && !r.layers.empty() && r.layers.front() == l.index;
-      });
-      if (at != config_.plan->roles.end()) g.stages += counts(at->id);
-    }
-  g.by_packet.resize(packets);
-  g.missing = packets * g.stages;
-  if (train)
-    for (const auto& r : config_.plan->ranges) g.left.push_back(r.count * g.stages);
-  return g;
-}
-
-coordinator::gathered& coordinator::step_of(std::uint64_t step) {
-  auto at = steps_.find(step);
-  if (at != steps_.end()) return at->second;
-  auto& g = steps_.emplace(step, expect(config_.plan->packets, true)).first->second;
-  for (std::uint32_t w = 0; w < joined_at_.size(); ++w)
-    if (step < joined_at_[w]) give_up(g, w);
-  return g;
-}
-
-// Reports of this worker's packets were lost with it: the step is complete without them.
-void coordinator::give_up(gathered& g, std::uint32_t worker) {
-  const auto range = config_.plan->ranges[worker];
-  for (auto p = range.first; p < range.first + range.count; ++p) g.by_packet[p].given_up = true;
-  g.missing -= g.left[worker];
-  g.left[worker] = 0;
+// In lockstep all workers evaluate, else the tester does.
+report_sheet coordinator::new_round() const {
+  return {config_.eval_packets, reporting_stages(*config_.graph, *config_.plan, false, !config_.mode.lockstep)};
 }
 
 void coordinator::take_portion_done(std::uint32_t worker, const header& h, effects& out) {
@@ -154,7 +103,7 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
 
 void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
   auto h = to(config_.plan->loaders[worker]);
-  h.clock = lives_[worker];
+  h.clock = ledger_.life(worker);
   out.send({h, p});
 }
 
@@ -170,88 +119,54 @@ void coordinator::deal_again(effects& out) {
 
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
 void coordinator::give_up_done_portions() {
-  for (auto& [step, g] : steps_)
-    for (std::uint32_t p = 0; p < g.by_packet.size(); ++p) {
-      auto& packet = g.by_packet[p];
-      const bool done = step < portions_->step() || (step == portions_->step() && portions_->has_done(p));
-      if (!done || packet.given_up) continue;
-      const auto lacking = g.stages - static_cast<std::uint32_t>(packet.by_stage.size());
-      if (lacking == 0) continue;
-      packet.given_up = true;
-      g.missing -= lacking;
-      g.left[worker_of_packet(p)] -= lacking;
-    }
+  ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) {
+    return step < portions_->step() || (step == portions_->step() && portions_->has_done(packet));
+  });
 }
 
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
-  gathered* g = nullptr;
-  if (train) {
-    const auto granted = *std::max_element(granted_.begin(), granted_.end());
-    if (e.h.step < completed_ || e.h.step >= granted || e.h.packet >= config_.plan->packets || written_) return;
-    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
-    if (config_.mode.portion > 0 && std::get<report>(e.body).valid == 0) return;
-    g = &step_of(e.h.step);
-  } else if (round_ && e.h.step == rounds_) {
-    if (!config_.mode.lockstep) tester_is_back(e.h.incarnation, out);
-    g = &*round_;
-  }
-  if (!g || e.h.packet >= g->by_packet.size() || index_of(e.h.src) >= config_.plan->roles.size()) return;
-  auto& packet = g->by_packet[e.h.packet];
+  const bool of_round = !train && round_ && e.h.step == rounds_;
+  if (of_round && !config_.mode.lockstep) tester_is_back(e.h.incarnation, out);
+  if (index_of(e.h.src) >= config_.plan->roles.size()) return;
   const auto& stage = (*config_.plan)[e.h.src];
-  const auto told = [&](std::uint32_t l) {
-    const auto& layer = config_.graph->layers[l];
-    return reports(layer) && (train ? layer.in_train : layer.in_test);
-  };
-  if (packet.given_up || std::none_of(stage.layers.begin(), stage.layers.end(), told)) return;
-  for (const auto& [first, r] : packet.by_stage)
-    if (first == stage.layers.front()) return;  // twice, or of a copy of the portion
-  packet.by_stage.emplace_back(stage.layers.front(), std::get<report>(e.body));
-  --g->missing;
+  if (!reports_in(*config_.graph, stage, train)) return;
+  const auto& told = std::get<report>(e.body);
   if (train) {
-    --g->left[worker_of_packet(e.h.packet)];
-    return complete_steps(out);
+    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
+    if (written_ || (config_.mode.portion > 0 && told.valid == 0)) return;
+    if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), told)) complete_steps(out);
+    return;
   }
-  if (g->missing > 0) return;
+  if (!of_round || !round_->take(e.h.packet, stage.layers.front(), told) || !round_->complete()) return;
   const auto done = std::move(*round_);
   round_.reset();
   round_complete(done, out);
 }
 
 void coordinator::complete_steps(effects& out) {
-  for (auto first = steps_.begin(); first != steps_.end() && first->first == completed_ && first->second.missing == 0;) {
-    step_complete(first->first, first->second, out);
-    first = steps_.erase(first);
-  }
-  for (std::uint32_t w = 0; w < done_.size(); ++w) {
-    done_[w] = std::max(done_[w], completed_);
-    for (auto at = steps_.find(done_[w]); at != steps_.end() && at->second.left[w] == 0; at = steps_.find(done_[w])) ++done_[w];
-  }
+  for (const auto& s : ledger_.take_complete()) step_complete(s.step, s.reports, out);
 }
 
-void coordinator::step_complete(std::uint64_t step, const gathered& g, effects& out) {
-  const auto means = mean_of(g);
-  double loss = 0;
-  event_effect e{"step", step + 1, {}, {}};
-  for (const auto& l : config_.graph->layers)
-    for (const auto& [name, value] : means)
-      if (name == l.name && l.maths->is_loss()) loss += l.loss_weight * value;
+void coordinator::step_complete(std::uint64_t step, const report_sheet& reports, effects& out) {
+  const auto loss = loss_of(*config_.graph, reports.means(*config_.graph));
+  const auto steps = step + 1;
+  event_effect e{"step", steps, {}, {}};
   const double took = seconds(now_ - last_step_at_);
   last_step_at_ = now_;
   e.values.emplace_back("loss", loss);
   e.values.emplace_back("examples_per_s", took > 0 ? static_cast<double>(config_.batch) / took : 0.0);
   out.event(std::move(e));
-  completed_ = step + 1;
   if (!std::isfinite(loss)) {
-    out.event({"error", completed_, {}, "the loss is not finite at step " + std::to_string(completed_)});
+    out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
     ended_ = true;
   }
-  if (after_step(config_.finish, facts(loss, -1))) want_stop_ = true;
+  if (after_step(config_.finish, facts(steps, loss, -1))) want_stop_ = true;
 }
 
-finish_facts coordinator::facts(double loss, double accuracy) const {
-  const auto epochs = static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch);
-  return {completed_, epochs, seconds(now_ - begun_), loss, accuracy};
+finish_facts coordinator::facts(std::uint64_t steps, double loss, double accuracy) const {
+  const auto epochs = static_cast<double>(steps) / static_cast<double>(config_.steps_per_epoch);
+  return {steps, epochs, seconds(now_ - begun_), loss, accuracy};
 }
 
 // --- workers that have been restarted
@@ -265,7 +180,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       settling_->insert(h.src);
       if (settling_->size() < config_.plan->shards.size()) return;
       settling_.reset();
-      settled_at_ = completed_;
+      settled_at_ = completed();
       return;
     case ready::what_of::adopted:
       if (!switching_ || h.clock != era_ || who.kind != role_kind::worker) return;
@@ -277,14 +192,14 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (who.kind == role_kind::worker && config_.plan->rule != weight_rule::drain && !config_.keeps) {
         ended_ = true;
         return out.event({"error",
-                          completed_,
+                          completed(),
                           {},
                           "node " + config_.plan->nodes[who.node].name +
                               " was restarted: the versions of weights that packets under way have met are gone with it"});
       }
       if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
       if (who.kind == role_kind::worker) {
-        const bool again = h.incarnation > 0 && h.incarnation == std::exchange(lives_[who.worker], h.incarnation);
+        const bool again = ledger_.meet(who.worker, h.incarnation);
         joined(who.worker, h.step, again, out);
       }
       // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed
@@ -305,11 +220,9 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
     if (settling_) send_settle(config_.plan->workers[worker], out);
     return;
   }
-  if (worker >= joined_at_.size()) return;  // the half of a placed layer: no loader, no packets of its own
+  if (worker >= ledger_.workers()) return;  // the half of a placed layer: no loader, no packets of its own
   told_[worker] = 0;
-  joined_at_[worker] = std::max(joined_at_[worker], step);
-  for (auto& [s, g] : steps_)
-    if (s < step) give_up(g, worker);
+  ledger_.give_up_before(worker, step);
   if (portions_ && !again) {
     // The shards may still want the step before: what it was the first to do of that, it does again.
     if (last_portions_ && last_portions_->step() >= step)
@@ -318,8 +231,8 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
     lost_portions_of_ = portions_->step();
     give_up_done_portions();
   }
-  if (granted_[worker] > config_.first_step && config_.mode.portion == 0)
-    out.send({to(config_.plan->loaders[worker]), grant{granted_[worker]}});
+  if (ledger_.granted(worker) > config_.first_step && config_.mode.portion == 0)
+    out.send({to(config_.plan->loaders[worker]), grant{ledger_.granted(worker)}});
   evaluate_later_.erase(worker);
   if (round_ && config_.mode.lockstep) {
     if (portions_ && !portions_->complete())
@@ -327,8 +240,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
     else
       send_round_to(config_.plan->loaders[worker], out);
   }
-  // Steps of which nobody has reported yet, and that it will not report.
-  for (auto s = completed_; s < step; ++s) step_of(s);
+  ledger_.open_below(step);  // steps of which nobody has reported yet, and that it will not report
   complete_steps(out);
   if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
   if (settling_) send_settle(config_.plan->workers[worker], out);  // its word may have been lost with it
@@ -337,24 +249,24 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
 // It begins with the oldest step of which anybody may want a packet: who has them takes them for what they are, packets that come twice.
 void coordinator::loader_is_back(role_id loader, effects& out) {
   const auto worker = (*config_.plan)[loader].worker;
-  out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed_))}});
-  if (granted_[worker] > config_.first_step) out.send({to(loader), grant{granted_[worker]}});
+  out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
+  if (ledger_.granted(worker) > config_.first_step) out.send({to(loader), grant{ledger_.granted(worker)}});
   if (round_) send_round_to(loader, out);
 }
 
 // --- a person
 
-void coordinator::hold() { hold_ = std::max(*std::max_element(granted_.begin(), granted_.end()), completed_); }
+void coordinator::hold() { hold_ = std::max(ledger_.most_granted(), completed()); }
 
 void coordinator::take_command(const command& c, effects& out) {
-  const auto refuse = [&](std::string why) { out.event({"refused", completed_, {}, std::move(why)}); };
+  const auto refuse = [&](std::string why) { out.event({"refused", completed(), {}, std::move(why)}); };
   if (c.name == "pause") {
     want_pause_ = true;
     hold();
   } else if (c.name == "resume") {
     want_pause_ = false;
     if (paused_) {
-      out.event({"resumed", completed_, {}, {}});
+      out.event({"resumed", completed(), {}, {}});
       settled_at_.reset();
     }
     paused_ = false;
@@ -384,7 +296,7 @@ void coordinator::take_command(const command& c, effects& out) {
     if (c.options.empty()) return refuse("no value for " + c.key);
     take_mode_command(config_.mode.name, std::move(options), out);
   } else if (c.name == "set") {
-    const auto from = *std::max_element(granted_.begin(), granted_.end());
+    const auto from = ledger_.most_granted();
     settings_.push_back({c.key, c.value, from});
     for (auto s : config_.plan->shards) out.send({to(s), settings_.back()});
     for (auto w : config_.plan->workers) out.send({to(w), settings_.back()});
@@ -396,7 +308,7 @@ void coordinator::take_command(const command& c, effects& out) {
 
 // From the host: the next plan of this job is ready everywhere, made for mode `key`.
 void coordinator::take_handover_command(const command& c, effects& out) {
-  const auto refuse = [&](std::string why) { out.event({"refused", completed_, {{"handover", 1}}, std::move(why)}); };
+  const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
   if (want_mode_ || switching_ || c.key != mode_text())
     return refuse("the mode has changed meanwhile (it is " + mode_text() + "): say it again");
   if (config_.plan->server_groups > 1) return refuse("with several server groups the placement is fixed");
@@ -430,7 +342,7 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
     found.reset();
     why = "portions are dealt from the first step on: a job cannot switch to or from sandblaster";
   }
-  if (!found) return out.event({"refused", completed_, {}, why});
+  if (!found) return out.event({"refused", completed(), {}, why});
   want_mode_ = std::move(found);
   hold();
 }
@@ -444,34 +356,33 @@ std::uint64_t coordinator::next_boundary() const {
     at = std::min(at, due);
   }
   if (hold_) at = std::min(at, *hold_);
-  if (want_stop_) at = std::min(at, *std::max_element(granted_.begin(), granted_.end()));
+  if (want_stop_) at = std::min(at, ledger_.most_granted());
   return at;
 }
 
 std::uint64_t coordinator::progress() const {
-  if (config_.mode.lockstep) return completed_;
-  return std::accumulate(done_.begin(), done_.end(), std::uint64_t{0}) / done_.size();
+  if (config_.mode.lockstep) return completed();
+  return ledger_.mean_done();
 }
 
 void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
   if (paused_) return;
   if (config_.mode.portion > 0) {
     const bool more = !portions_ || portions_->complete();
-    const auto next = portions_ ? portions_->step() + 1 : completed_;
+    const auto next = portions_ ? portions_->step() + 1 : completed();
     if (more && next < boundary) {
       last_portions_ = std::move(portions_);
       portions_.emplace(next, config_.plan->packets, config_.mode.portion,
                         static_cast<std::uint32_t>(config_.plan->workers.size()));
-      granted_.assign(granted_.size(), next + 1);
+      for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, next + 1);
     }
     if (portions_)
       for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
     return;
   }
-  for (std::uint32_t w = 0; w < granted_.size(); ++w) {
-    const auto until = std::min((config_.mode.lockstep ? completed_ : done_[w]) + config_.window, boundary);
-    if (until <= granted_[w]) continue;
-    granted_[w] = until;
+  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
+    const auto until = std::min((config_.mode.lockstep ? completed() : ledger_.done(w)) + config_.window, boundary);
+    if (!ledger_.grant(w, until)) continue;
     out.send({to(config_.plan->loaders[w]), grant{until}});
   }
   tell_boundary(boundary, out);
@@ -481,8 +392,8 @@ void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
 // steps ends the job, nobody rests there: what it has must not be under way at the end.
 void coordinator::tell_boundary(std::uint64_t boundary, effects& out) {
   if (!config_.mode.rests || (config_.any_worker_ends && boundary == config_.last_step)) return;
-  for (std::uint32_t w = 0; w < granted_.size(); ++w) {
-    const auto until = granted_[w] >= boundary ? boundary : 0;
+  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
+    const auto until = ledger_.granted(w) >= boundary ? boundary : 0;
     if (std::exchange(told_[w], until) == until) continue;
     auto h = to(config_.plan->workers[w]);
     h.id = msg_id{++words_};
@@ -497,8 +408,7 @@ void coordinator::advance(effects& out) {
   while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
     if (round_ && (config_.mode.lockstep || written_)) return;
     if (written_) return write(out);
-    const bool any_done =
-        config_.any_worker_ends && config_.last_step > 0 && *std::max_element(done_.begin(), done_.end()) >= config_.last_step;
+    const bool any_done = config_.any_worker_ends && config_.last_step > 0 && ledger_.most_done() >= config_.last_step;
     const bool last_round_comes = (any_done || ends_here()) && !stopped_by_person_;
     if (!config_.mode.lockstep && !round_ && can_evaluate() && config_.eval_every > 0 && !last_round_comes &&
         progress() / config_.eval_every > evaluated_ / config_.eval_every)
@@ -509,7 +419,7 @@ void coordinator::advance(effects& out) {
       return begin_collect(true, out);
     }
     const auto boundary = next_boundary();
-    if (completed_ < boundary) return grant_steps(boundary, out);
+    if (completed() < boundary) return grant_steps(boundary, out);
     // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
     if (portions_ && lost_portions_of_ == portions_->step() && !portions_->complete()) return;
     if (!at_boundary(out)) return;
@@ -517,18 +427,18 @@ void coordinator::advance(effects& out) {
 }
 
 bool coordinator::ends_here() const {
-  return (config_.last_step > 0 && completed_ >= config_.last_step) || (want_stop_ && completed_ >= next_boundary());
+  return (config_.last_step > 0 && completed() >= config_.last_step) || (want_stop_ && completed() >= next_boundary());
 }
 
 // True: done with this boundary, go on.
 bool coordinator::at_boundary(effects& out) {
-  const bool last = (config_.last_step > 0 && completed_ >= config_.last_step) || want_stop_;
-  const bool due = config_.eval_every > 0 && completed_ % config_.eval_every == 0 && completed_ > config_.first_step;
+  const bool last = (config_.last_step > 0 && completed() >= config_.last_step) || want_stop_;
+  const bool due = config_.eval_every > 0 && completed() % config_.eval_every == 0 && completed() > config_.first_step;
   const bool done =
-      evaluated_ == completed_ && rounds_ > 0;  // which is enough on the way, but not for the weights that are written
+      evaluated_ == completed() && rounds_ > 0;  // which is enough on the way, but not for the weights that are written
   const bool evaluates = can_evaluate() && (want_eval_ || (due && config_.mode.lockstep && !done) ||
-                                            (last && !stopped_by_person_ && judged_ != completed_));
-  const bool settled = settled_at_ && *settled_at_ == completed_;
+                                            (last && !stopped_by_person_ && judged_ != completed()));
+  const bool settled = settled_at_ && *settled_at_ == completed();
   if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled)
     return begin_settle(out), false;
   if (evaluates && !round_) return begin_round(out), false;
@@ -543,20 +453,20 @@ bool coordinator::at_boundary(effects& out) {
   if (want_handover_ && observing_) return false;
   if (want_handover_) return begin_collect(false, out), false;
   if (want_pause_) {
-    if (!paused_) out.event({"paused", completed_, {}, {}});
+    if (!paused_) out.event({"paused", completed(), {}, {}});
     paused_ = true;
     return false;
   }
   hold_.reset();
   settled_at_.reset();
-  evaluated_ = std::max(evaluated_, due ? completed_ : evaluated_);
-  return next_boundary() > completed_;
+  evaluated_ = std::max(evaluated_, due ? completed() : evaluated_);
+  return next_boundary() > completed();
 }
 
 role_status coordinator::status() const {
   role_status s;
-  s.step = completed_;
-  s.version = *std::max_element(granted_.begin(), granted_.end());
+  s.step = completed();
+  s.version = ledger_.most_granted();
   if (paused_)
     s.waits_for = "resume";
   else if (settling_)
@@ -566,9 +476,9 @@ role_status coordinator::status() const {
   else if (collect_)
     s.waits_for = std::to_string(collect_->missing) + " blocks of parameters";
   else if (round_)
-    s.waits_for = std::to_string(round_->missing) + " reports of the evaluation";
+    s.waits_for = std::to_string(round_->missing()) + " reports of the evaluation";
   else if (started_ && !ended_)
-    s.waits_for = "losses of step " + std::to_string(completed_);
+    s.waits_for = "losses of step " + std::to_string(completed());
   return s;
 }
 

@@ -35,6 +35,8 @@
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/pipeline/portions.hpp"
+#include "runtime/pipeline/report_sheet.hpp"
+#include "runtime/pipeline/step_ledger.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -80,16 +82,6 @@ class coordinator final : public role {
   role_status status() const override;
 
  private:
-  using scalars = std::vector<std::pair<std::string, double>>;
-  struct packet_reports {
-    std::vector<std::pair<std::uint32_t, report>> by_stage;  // first layer of the stage that reported
-    bool given_up = false;                                   // its worker was restarted behind it
-  };
-  struct gathered {
-    std::vector<packet_reports> by_packet;
-    std::vector<std::uint32_t> left;  // by worker: reports of its packets still to come
-    std::uint32_t stages = 0, missing = 0;
-  };
   struct collecting {
     std::uint64_t request = 0;
     bool final = false, handover = false;
@@ -117,11 +109,10 @@ class coordinator final : public role {
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
-  void step_complete(std::uint64_t step, const gathered& g, effects& out);
+  void step_complete(std::uint64_t step, const report_sheet& reports, effects& out);
   void complete_steps(effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
   void loader_is_back(role_id loader, effects& out);
-  void give_up(gathered& g, std::uint32_t worker);
   void give_up_done_portions();
   void deal_again(effects& out);
   void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
@@ -136,9 +127,8 @@ class coordinator final : public role {
   // Steps made: in lockstep those that are complete, else the mean over the workers.
   std::uint64_t progress() const;
   void hold();
-  gathered expect(std::uint32_t packets, bool train) const;
-  gathered& step_of(std::uint64_t step);
-  std::uint32_t worker_of_packet(std::uint32_t packet) const;
+  std::uint64_t completed() const { return ledger_.completed(); }
+  report_sheet new_round() const;
   header to(role_id r) const;
   std::string mode_text() const;  // "ssp staleness=3"
 
@@ -149,7 +139,7 @@ class coordinator final : public role {
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
   void tester_is_back(std::uint32_t incarnation, effects& out);
-  void round_complete(const gathered& g, effects& out);
+  void round_complete(const report_sheet& reports, effects& out);
   void begin_settle(effects& out);
   void send_settle(role_id worker, effects& out) const;
   void begin_switch(effects& out);
@@ -169,27 +159,23 @@ class coordinator final : public role {
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);
   void end(effects& out);
-  finish_facts facts(double loss, double accuracy) const;
-  scalars mean_of(const gathered& g) const;
+  finish_facts facts(std::uint64_t steps, double loss, double accuracy) const;
 
   coordinator_config config_;
+  step_ledger ledger_;
   bool started_ = false, paused_ = false, ended_ = false;
   bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false, want_handover_ = false;
   bool stopped_by_person_ = false;
-  std::uint64_t completed_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
-  std::vector<std::uint64_t> done_, granted_;  // by worker
-  std::vector<std::uint64_t> told_;            // by worker: the boundary it has been told, 0: none
-  std::uint64_t words_ = 0;                    // about boundaries
-  std::vector<std::uint64_t> joined_at_;       // by worker: reports of earlier steps do not come any more
-  std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
-  std::map<std::uint64_t, gathered> steps_;
-  std::optional<gathered> round_;
+  std::uint64_t evaluated_ = 0, rounds_ = 0, requests_ = 0;
+  std::vector<std::uint64_t> told_;    // by worker: the boundary it has been told, 0: none
+  std::uint64_t words_ = 0;            // about boundaries
+  std::optional<std::uint64_t> hold_;  // a person asked: no grant beyond this step
+  std::optional<report_sheet> round_;
   std::uint32_t tester_life_ = 0;                         // incarnation of the tester that we have heard of
   std::shared_ptr<collecting> collect_;                   // shared with the task that joins
   std::shared_ptr<std::vector<cut_block>> cutting_;       // shared with the task that cuts
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
-  std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined
   std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
   // Settling and switching.
   std::optional<mode_facts> want_mode_;

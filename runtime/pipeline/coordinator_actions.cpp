@@ -17,31 +17,14 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 // --- evaluation
 
-// Means over the examples, taken in packet order; scalars of a packet in the order of their names' layers.
-coordinator::scalars coordinator::mean_of(const gathered& g) const {
-  scalars means;
-  for (const auto& l : config_.graph->layers) {
-    double sum = 0, weight = 0;
-    for (const auto& packet : g.by_packet)
-      for (const auto& [stage, r] : packet.by_stage)
-        for (const auto& [name, value] : r.values)
-          if (name == l.name) {
-            sum += value * r.valid;
-            weight += r.valid;
-          }
-    if (weight > 0) means.emplace_back(l.name, sum / weight);
-  }
-  return means;
-}
-
 // In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops.
 void coordinator::begin_round(effects& out) {
   ++rounds_;
   evaluated_ = progress();
   want_eval_ = false;
-  const bool at_rest = config_.mode.lockstep || settled_at_ == completed_;
-  judging_ = at_rest ? std::optional(completed_) : std::nullopt;
-  round_ = expect(config_.eval_packets, false);
+  const bool at_rest = config_.mode.lockstep || settled_at_ == completed();
+  judging_ = at_rest ? std::optional(completed()) : std::nullopt;
+  round_ = new_round();
   send_round(out);
 }
 
@@ -50,8 +33,8 @@ void coordinator::begin_round(effects& out) {
 void coordinator::begin_round_of_written(effects& out) {
   ++rounds_;
   evaluated_ = progress();
-  judging_ = completed_;
-  round_ = expect(config_.eval_packets, false);
+  judging_ = completed();
+  round_ = new_round();
   send_round(out);
 }
 
@@ -70,7 +53,7 @@ void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
   h.version = config_.mode.lockstep ? evaluated_ : rounds_;
-  if (config_.mode.lockstep) h.clock = lives_[(*config_.plan)[loader].worker];
+  if (config_.mode.lockstep) h.clock = ledger_.life((*config_.plan)[loader].worker);
   out.send({h, evaluate{rounds_}});
 }
 
@@ -79,15 +62,15 @@ void coordinator::tester_is_back(std::uint32_t incarnation, effects& out) {
   if (incarnation <= tester_life_) return;
   tester_life_ = incarnation;
   if (!round_ || config_.mode.lockstep) return;
-  round_ = expect(config_.eval_packets, false);
+  round_ = new_round();
   send_round(out);  // ignored where it had been heard
 }
 
-void coordinator::round_complete(const gathered& g, effects& out) {
+void coordinator::round_complete(const report_sheet& reports, effects& out) {
   event_effect e{"eval", evaluated_, {}, {}};
   double loss = 0;
   bool have_accuracy = false;
-  for (const auto& [name, value] : mean_of(g)) {
+  for (const auto& [name, value] : reports.means(*config_.graph)) {
     for (const auto& l : config_.graph->layers) {
       if (l.name != name) continue;
       if (l.maths->is_loss()) loss += l.loss_weight * value;
@@ -104,7 +87,7 @@ void coordinator::round_complete(const gathered& g, effects& out) {
   e.values.emplace_back("loss", loss);
   out.event(std::move(e));
   if (config_.mode.lockstep) last_step_at_ = now_;
-  if (after_evaluation(config_.finish, facts(loss, accuracy_))) want_stop_ = true;
+  if (after_evaluation(config_.finish, facts(completed(), loss, accuracy_))) want_stop_ = true;
 }
 
 // --- settling and switching
@@ -119,7 +102,7 @@ void coordinator::begin_settle(effects& out) {
 void coordinator::send_settle(role_id worker, effects& out) const {
   auto h = to(worker);
   h.id = msg_id{settle_round_};
-  h.step = completed_;
+  h.step = completed();
   h.flags = static_cast<std::uint16_t>((era_ & 0xff) << 8);
   out.send({h, settle{}});
 }
@@ -127,7 +110,7 @@ void coordinator::send_settle(role_id worker, effects& out) const {
 void coordinator::begin_switch(effects& out) {
   config_.mode = std::move(*want_mode_);
   want_mode_.reset();
-  switched_at_ = completed_;
+  switched_at_ = completed();
   settled_at_.reset();
   switching_.emplace();
   told_.assign(told_.size(), 0);
@@ -145,9 +128,9 @@ header coordinator::adoption(role_id r) const {
 
 void coordinator::switched(effects& out) {
   switching_.reset();
-  out.event({"mode", completed_, {}, mode_text()});
+  out.event({"mode", completed(), {}, mode_text()});
   last_step_at_ = now_;
-  evaluated_ = std::max(evaluated_, completed_);
+  evaluated_ = std::max(evaluated_, completed());
 }
 
 // --- how old the weights were
@@ -169,7 +152,7 @@ void coordinator::take_observation(const header& h, const observation& o, effect
   if (observing_->size() < config_.plan->workers.size()) return;
   observing_.reset();
   observed_ = true;
-  event_effect e{"staleness", completed_, {}, {}};
+  event_effect e{"staleness", completed(), {}, {}};
   for (const auto& p : config_.graph->params) {
     const auto at = histograms_.find(p.full_name);
     if (at == histograms_.end()) continue;
@@ -199,7 +182,7 @@ void coordinator::begin_collect(bool final, effects& out) {
   for (auto s : config_.plan->shards) {
     if ((*config_.plan)[s].group != 0) continue;  // the first server group is the master of the others
     auto h = to(s);
-    h.version = config_.mode.lockstep ? completed_ : 0;
+    h.version = config_.mode.lockstep ? completed() : 0;
     out.send({h, collect{requests_, true}});
   }
   if (collect_->missing == 0) out.run([](job_context&) {}, {}, requests_);
@@ -291,19 +274,19 @@ void coordinator::collected(effects& out) {
   both.insert(both.end(), c.carried.begin(), c.carried.end());
   if (c.handover) return hand_over(std::move(c), out);
   if (!c.final || stopped_by_person_) {
-    out.store({"checkpoint", completed_, both});
-    out.event({"checkpoint", completed_, {}, {}});
+    out.store({"checkpoint", completed(), both});
+    out.event({"checkpoint", completed(), {}, {}});
   }
   last_step_at_ = now_;
   if (!c.final) return;
-  const bool settled = config_.mode.lockstep || settled_at_ == completed_;
+  const bool settled = config_.mode.lockstep || settled_at_ == completed();
   written_ = std::move(c);
   if (!settled && can_evaluate() && !stopped_by_person_) return begin_round_of_written(out);
   write(out);
 }
 
 void coordinator::write(effects& out) {
-  out.store({"weights", completed_, std::move(written_->weights)});
+  out.store({"weights", completed(), std::move(written_->weights)});
   end(out);
 }
 
@@ -311,7 +294,7 @@ void coordinator::write(effects& out) {
 
 void coordinator::hand_over(collecting c, effects& out) {
   auto h = std::make_shared<handover>();
-  h->step = completed_;
+  h->step = completed();
   h->evaluated = evaluated_;
   h->rounds = rounds_;
   h->accuracy = accuracy_;
@@ -326,7 +309,7 @@ void coordinator::hand_over(collecting c, effects& out) {
   auto named = std::move(c.weights);
   for (auto* more : {&c.rule, &c.carried})
     for (auto& r : *more) named.push_back(std::move(r));
-  out.store({"handover", completed_, std::move(named), std::move(h)});
+  out.store({"handover", completed(), std::move(named), std::move(h)});
   ended_ = true;
 }
 
@@ -391,13 +374,13 @@ void coordinator::end(effects& out) {
   ended_ = true;
   if (want_mode_)
     out.event({"refused",
-               completed_,
+               completed(),
                {},
-               "the job ends at step " + std::to_string(completed_) + ", before it takes mode '" + want_mode_->name + "'"});
-  event_effect e{"done", completed_, {}, stopped_by_person_ ? "stopped" : "finished"};
-  e.values.emplace_back("steps", static_cast<double>(completed_));
-  e.values.emplace_back("epochs", static_cast<double>(completed_) / static_cast<double>(config_.steps_per_epoch));
-  if (accuracy_ >= 0 && judged_ == completed_) e.values.emplace_back("test_accuracy", accuracy_);
+               "the job ends at step " + std::to_string(completed()) + ", before it takes mode '" + want_mode_->name + "'"});
+  event_effect e{"done", completed(), {}, stopped_by_person_ ? "stopped" : "finished"};
+  e.values.emplace_back("steps", static_cast<double>(completed()));
+  e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
+  if (accuracy_ >= 0 && judged_ == completed()) e.values.emplace_back("test_accuracy", accuracy_);
   e.values.emplace_back("seconds", seconds(now_ - begun_));
   e.values.emplace_back("packets", config_.plan->packets);
   out.event(std::move(e));
