@@ -15,7 +15,8 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 coordinator::coordinator(coordinator_config c)
     : config_(std::move(c)),
-      ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step) {
+      ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step),
+      collector_(config_.graph, config_.plan, config_.rule_states, config_.type) {
   evaluated_ = config_.first_step;
   told_.assign(ledger_.workers(), 0);
   if (!config_.before) return;
@@ -405,7 +406,7 @@ void coordinator::tell_boundary(std::uint64_t boundary, effects& out) {
 // Grants what may run; at a boundary does what is due there, one thing at a time.
 void coordinator::advance(effects& out) {
   if (!ended_) deal_again(out);
-  while (started_ && !ended_ && !collect_ && !settling_ && !switching_) {
+  while (started_ && !ended_ && !collector_.under_way() && !settling_ && !switching_) {
     if (round_ && (config_.mode.lockstep || written_)) return;
     if (written_) return write(out);
     const bool any_done = config_.any_worker_ends && config_.last_step > 0 && ledger_.most_done() >= config_.last_step;
@@ -416,7 +417,7 @@ void coordinator::advance(effects& out) {
     if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
     if (any_done && !config_.mode.lockstep) {
       if (round_) return;
-      return begin_collect(true, out);
+      return begin_collect(purpose::end, out);
     }
     const auto boundary = next_boundary();
     if (completed() < boundary) return grant_steps(boundary, out);
@@ -447,11 +448,11 @@ bool coordinator::at_boundary(effects& out) {
   const bool may_lag = !config_.mode.lockstep || config_.plan->rule != weight_rule::drain;
   if (last && may_lag && !observed_) return begin_observe(out), false;
   if (last && observing_) return false;
-  if (last) return begin_collect(true, out), false;
-  if (want_checkpoint_) return begin_collect(false, out), false;
+  if (last) return begin_collect(purpose::end, out), false;
+  if (want_checkpoint_) return begin_collect(purpose::checkpoint, out), false;
   if (want_mode_) return begin_switch(out), false;
   if (want_handover_ && observing_) return false;
-  if (want_handover_) return begin_collect(false, out), false;
+  if (want_handover_) return begin_collect(purpose::handover, out), false;
   if (want_pause_) {
     if (!paused_) out.event({"paused", completed(), {}, {}});
     paused_ = true;
@@ -473,8 +474,8 @@ role_status coordinator::status() const {
     s.waits_for = std::to_string(config_.plan->shards.size() - settling_->size()) + " shards to settle";
   else if (switching_)
     s.waits_for = std::to_string(config_.plan->workers.size() - switching_->size()) + " workers to take mode " + config_.mode.name;
-  else if (collect_)
-    s.waits_for = std::to_string(collect_->missing) + " blocks of parameters";
+  else if (collector_.under_way())
+    s.waits_for = std::to_string(collector_.missing()) + " blocks of parameters";
   else if (round_)
     s.waits_for = std::to_string(round_->missing()) + " reports of the evaluation";
   else if (started_ && !ended_)

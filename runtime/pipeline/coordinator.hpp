@@ -31,7 +31,8 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
-#include "runtime/pipeline/carried.hpp"
+#include "runtime/pipeline/block_collector.hpp"
+#include "runtime/pipeline/block_cutter.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/pipeline/portions.hpp"
@@ -82,24 +83,8 @@ class coordinator final : public role {
   role_status status() const override;
 
  private:
-  struct collecting {
-    std::uint64_t request = 0;
-    bool final = false, handover = false;
-    std::uint32_t missing = 0;
-    std::vector<std::optional<state>> blocks;
-    std::vector<std::uint64_t> updates;  // by block: that its rule states have seen
-    std::vector<std::pair<std::string, tensor>> weights, rule;
-    std::vector<carried_piece> pieces;  // of carried state: their `blocks` follow those of the plan
-    std::vector<std::pair<std::string, tensor>> carried;
-  };
-  // A block for its shard that a job picks out of the whole parameter (and its states).
-  struct cut_block {
-    header h;
-    restore_state s;
-    const param_block* block = nullptr;
-    tensors whole;
-  };
-  static constexpr std::uint64_t cut_token = 0;  // collections are counted from 1
+  enum class purpose { checkpoint, end, handover };  // of a collection
+  static constexpr std::uint64_t cut_token = 0;      // collections are counted from 1
 
   // --- coordinator.cpp: steps, grants, boundaries
   void begin(time_point now, effects& out);
@@ -145,17 +130,14 @@ class coordinator final : public role {
   void begin_switch(effects& out);
   header adoption(role_id r) const;
   void switched(effects& out);
-  void begin_collect(bool final, effects& out);
+  void begin_collect(purpose why, effects& out);
   void write(effects& out);
   void take_state(const envelope& e, effects& out);
-  void name_pieces(collecting& c) const;
-  static void join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d);
-  job_work join_blocks() const;
   void collected(effects& out);
   void restore(effects& out);
-  job_work cut_blocks() const;
+  void send_restored(std::vector<restored_block> list, effects& out) const;
   void send_cut(effects& out);
-  void hand_over(collecting c, effects& out);
+  void hand_over(collection c, effects& out);
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);
   void end(effects& out);
@@ -163,17 +145,18 @@ class coordinator final : public role {
 
   coordinator_config config_;
   step_ledger ledger_;
+  block_collector collector_;
+  purpose collecting_ = purpose::checkpoint;
+  std::optional<block_cutter> cutter_;
   bool started_ = false, paused_ = false, ended_ = false;
   bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false, want_handover_ = false;
   bool stopped_by_person_ = false;
-  std::uint64_t evaluated_ = 0, rounds_ = 0, requests_ = 0;
+  std::uint64_t evaluated_ = 0, rounds_ = 0;
   std::vector<std::uint64_t> told_;    // by worker: the boundary it has been told, 0: none
   std::uint64_t words_ = 0;            // about boundaries
   std::optional<std::uint64_t> hold_;  // a person asked: no grant beyond this step
   std::optional<report_sheet> round_;
   std::uint32_t tester_life_ = 0;                         // incarnation of the tester that we have heard of
-  std::shared_ptr<collecting> collect_;                   // shared with the task that joins
-  std::shared_ptr<std::vector<cut_block>> cutting_;       // shared with the task that cuts
   std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
   std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
   std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
@@ -192,7 +175,7 @@ class coordinator final : public role {
   double accuracy_ = -1;
   // The step whose settled weights accuracy_ is of; none: weights have changed since then, or changed while they were evaluated.
   std::optional<std::uint64_t> judged_, judging_;  // of the last round, and of the one under way
-  std::optional<collecting> written_;              // the last collection, kept until it has been evaluated
+  std::optional<collection> written_;              // the last collection, kept until it has been evaluated
 };
 
 }  // namespace troupe

@@ -2,9 +2,6 @@
 // size: what happens at one boundary, step by step; it becomes values of its own with the block collector
 #include <algorithm>
 
-#include "ops/device.hpp"
-#include "runtime/graph/block_copy.hpp"
-#include "runtime/messages/fits.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
@@ -164,121 +161,35 @@ void coordinator::take_observation(const header& h, const observation& o, effect
 
 // --- collecting
 
-void coordinator::begin_collect(bool final, effects& out) {
-  collect_ = std::make_shared<collecting>();
-  collect_->handover = !final && !want_checkpoint_;
+void coordinator::begin_collect(purpose why, effects& out) {
+  collecting_ = why;
   want_checkpoint_ = false;
-  collect_->request = ++requests_;
-  collect_->final = final;
-  // What is carried is of use to who goes on.
-  if (!final || stopped_by_person_) collect_->pieces = carried_pieces(*config_.graph, *config_.plan);
-  const auto all = config_.plan->blocks.size() + collect_->pieces.size();
-  collect_->blocks.resize(all);
-  collect_->updates.resize(all);
-  collect_->missing = static_cast<std::uint32_t>(all);
-  std::set<role_id> asked;
-  for (const auto& piece : collect_->pieces)
-    if (asked.insert(piece.stage).second) out.send({to(piece.stage), collect{requests_, true}});
-  for (auto s : config_.plan->shards) {
-    if ((*config_.plan)[s].group != 0) continue;  // the first server group is the master of the others
+  collector_.begin(why != purpose::end || stopped_by_person_);  // what is carried is of use to who goes on
+  const collect question{collector_.request(), true};
+  for (auto s : collector_.asked_stages()) out.send({to(s), question});
+  for (auto s : collector_.asked_shards()) {
     auto h = to(s);
     h.version = config_.mode.lockstep ? completed() : 0;
-    out.send({h, collect{requests_, true}});
+    out.send({h, question});
   }
-  if (collect_->missing == 0) out.run([](job_context&) {}, {}, requests_);
+  if (collector_.missing() == 0) out.run([](job_context&) {}, {}, collector_.request());
 }
 
 void coordinator::take_state(const envelope& e, effects& out) {
-  const auto& s = std::get<state>(e.body);
-  if (!collect_ || s.request != collect_->request || s.block >= collect_->blocks.size() || collect_->blocks[s.block]) return;
-  const auto& blocks = config_.plan->blocks;
-  if (s.block < blocks.size() &&
-      (!holds(s.value, blocks[s.block].count, config_.type) || s.rule.size() != config_.rule_states.size() ||
-       !all_hold(s.rule, blocks[s.block].count, config_.type)))
-    return;
-  collect_->blocks[s.block] = s;
-  collect_->updates[s.block] = e.h.step;
-  if (--collect_->missing > 0) return;
-  // Every block is here: put parameters together again, in layer order.
-  auto& c = *collect_;
-  for (const auto& p : config_.graph->params) {
-    c.weights.emplace_back(p.full_name, tensor{});
-    for (const auto& b : config_.plan->blocks)
-      if (&config_.graph->params[b.param] == &p && b.begin == 0)
-        for (std::size_t k = 0; k < c.blocks[b.id]->rule.size(); ++k)
-          c.rule.emplace_back(p.full_name + "@" + config_.rule_states.at(k), tensor{});
-  }
-  name_pieces(c);
-  out.run(join_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, requests_);
-}
-
-// Nothing when some lanes have carried nothing yet.
-void coordinator::name_pieces(collecting& c) const {
-  for (const auto& piece : c.pieces)
-    if (!c.blocks[piece.block]->value) return c.pieces.clear();
-  for (const auto& l : config_.graph->layers)
-    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
-}
-
-void coordinator::join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d) {
-  std::size_t index = 0;
-  for (const auto& l : g.layers)
-    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) {
-      auto& whole = c.carried[index++].second;
-      for (const auto& piece : c.pieces) {
-        if (piece.layer != l.index) continue;
-        const auto& got = *c.blocks[piece.block];
-        const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
-        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, plan.packets), from.type());
-        auto part = carried_lanes(whole, l.carries[k].dims, piece.packet);
-        d.copy(from, part);
-      }
-    }
-}
-
-job_work coordinator::join_blocks() const {
-  return [graph = config_.graph, plan = config_.plan, all_blocks = collect_](job_context& ctx) {
-    auto& at = *all_blocks;
-    join_pieces(*graph, *plan, at, ctx.dev);
-    std::size_t rule_index = 0;
-    for (std::size_t p = 0; p < graph->params.size(); ++p) {
-      const auto& spec = graph->params[p].spec;
-      std::vector<tensor*> into{&at.weights[p].second};
-      while (rule_index < at.rule.size() && at.rule[rule_index].first.starts_with(at.weights[p].first + "@"))
-        into.push_back(&at.rule[rule_index++].second);
-      for (const auto& b : plan->blocks) {
-        if (b.param != p) continue;
-        const auto& got = *at.blocks[b.id];
-        for (std::size_t k = 0; k < into.size(); ++k) {
-          const auto& from = k == 0 ? got.value : got.rule[k - 1];
-          if (b.count == spec.dims.count() && b.run == 0) {  // as the shard has it: no second copy of everything
-            *into[k] = from.reshaped(spec.dims);
-            continue;
-          }
-          if (!*into[k]) *into[k] = tensor::allocate(ctx.dev, spec.dims, from.type());
-          copy_block_in(ctx.dev, from, b, *into[k]);
-        }
-      }
-    }
-    for (auto* all : {&at.weights, &at.rule, &at.carried})
-      for (auto& [name, value] : *all) value = brought_home(ctx.dev, value);
-  };
+  if (!collector_.take(std::get<state>(e.body), e.h.step)) return;
+  out.run(collector_.join(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, collector_.request());
 }
 
 void coordinator::collected(effects& out) {
-  if (!collect_) return;
-  auto c = std::move(*collect_);
-  collect_.reset();
-  auto both = c.weights;
-  both.insert(both.end(), c.rule.begin(), c.rule.end());
-  both.insert(both.end(), c.carried.begin(), c.carried.end());
-  if (c.handover) return hand_over(std::move(c), out);
-  if (!c.final || stopped_by_person_) {
-    out.store({"checkpoint", completed(), both});
+  if (!collector_.under_way()) return;
+  auto c = collector_.joined();
+  if (collecting_ == purpose::handover) return hand_over(std::move(c), out);
+  if (collecting_ == purpose::checkpoint || stopped_by_person_) {
+    out.store({"checkpoint", completed(), c.all()});
     out.event({"checkpoint", completed(), {}, {}});
   }
   last_step_at_ = now_;
-  if (!c.final) return;
+  if (collecting_ != purpose::end) return;
   const bool settled = config_.mode.lockstep || settled_at_ == completed();
   written_ = std::move(c);
   if (!settled && can_evaluate() && !stopped_by_person_) return begin_round_of_written(out);
@@ -292,7 +203,7 @@ void coordinator::write(effects& out) {
 
 // --- from one plan to the next
 
-void coordinator::hand_over(collecting c, effects& out) {
+void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>();
   h->step = completed();
   h->evaluated = evaluated_;
@@ -301,15 +212,9 @@ void coordinator::hand_over(collecting c, effects& out) {
   h->seconds = seconds(now_ - begun_);
   h->paused = paused_ || want_pause_;
   h->settings = settings_;
-  for (const auto& b : config_.plan->blocks) {
-    auto& u = h->updates[config_.graph->params[b.param].full_name];
-    u = std::max(u, c.updates[b.id]);
-  }
+  h->updates = c.updates_by_param(*config_.graph, *config_.plan);
   h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
-  auto named = std::move(c.weights);
-  for (auto* more : {&c.rule, &c.carried})
-    for (auto& r : *more) named.push_back(std::move(r));
-  out.store({"handover", completed(), std::move(named), std::move(h)});
+  out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }
 
@@ -317,57 +222,25 @@ void coordinator::hand_over(collecting c, effects& out) {
 void coordinator::restore(effects& out) {
   auto& b = *config_.before;
   begun_ -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
-  for (const auto& piece : carried_pieces(*config_.graph, *config_.plan)) {
-    auto have = carried_from(b.named, config_.graph->layers[piece.layer], piece.packet);
-    restore_state s{piece.block, have.empty() ? tensor{} : have[0], {}};
-    if (have.size() > 1) s.rule.assign(have.begin() + 1, have.end());
-    out.send({to(piece.stage), std::move(s)});
-  }
-  const std::map<std::string, tensor> named(b.named.begin(), b.named.end());
-  b.named.clear();
-  cutting_ = std::make_shared<std::vector<cut_block>>();
-  for (const auto& block : config_.plan->blocks) {
-    const auto& name = config_.graph->params[block.param].full_name;
-    cut_block cut{to(block.shard), {block.id, {}, {}}, &block, {named.at(name)}};
-    const auto part = [&](const tensor& whole) {
-      return block.run == 0 ? whole.slice(block.begin, {block.count}) : tensor::declare({block.count}, whole.type());
-    };
-    cut.s.value = part(cut.whole[0]);
-    for (const auto& state : config_.rule_states)
-      if (const auto at = named.find(name + "@" + state); at != named.end()) {
-        cut.whole.push_back(at->second);
-        cut.s.rule.push_back(part(at->second));
-      }
-    cut.h.version = b.step;
-    const auto updates = b.updates.find(name);
-    cut.h.step = updates == b.updates.end() ? b.step : updates->second;
-    if (block.run == 0)
-      out.send({cut.h, std::move(cut.s)});
-    else
-      cutting_->push_back(std::move(cut));
-  }
-  if (!cutting_->empty()) out.run(cut_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
+  cutter_.emplace(*config_.graph, config_.plan, config_.rule_states,
+                  block_cutter::source{b.step, std::exchange(b.named, {}), b.updates});
+  send_restored(cutter_->ready(), out);
+  if (cutter_->more()) out.run(cutter_->cut(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
   for (const auto& s : settings_) {
     for (auto r : config_.plan->shards) out.send({to(r), s});
     for (auto r : config_.plan->workers) out.send({to(r), s});
   }
 }
 
-// Columns of a parameter have to be picked out of it.
-job_work coordinator::cut_blocks() const {
-  return [cuts = cutting_](job_context& c) {
-    for (auto& cut : *cuts)
-      for (std::size_t k = 0; k < cut.whole.size(); ++k) {
-        auto& part = k == 0 ? cut.s.value : cut.s.rule[k - 1];
-        part.back(c.dev);
-        copy_block_out(c.dev, cut.whole[k], *cut.block, part);
-      }
-  };
-}
+void coordinator::send_cut(effects& out) { send_restored(cutter_->picked(), out); }
 
-void coordinator::send_cut(effects& out) {
-  const auto cuts = std::exchange(cutting_, nullptr);
-  for (auto& cut : *cuts) out.send({cut.h, std::move(cut.s)});
+void coordinator::send_restored(std::vector<restored_block> list, effects& out) const {
+  for (auto& b : list) {
+    auto h = to(b.to);
+    h.version = b.version;
+    h.step = b.updates;
+    out.send({h, std::move(b.what)});
+  }
 }
 
 void coordinator::end(effects& out) {
