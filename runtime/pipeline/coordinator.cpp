@@ -16,14 +16,15 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 coordinator::coordinator(coordinator_config c)
     : config_(std::move(c)),
       ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step),
-      collector_(config_.graph, config_.plan, config_.rule_states, config_.type) {
-  evaluated_ = config_.first_step;
+      collector_(config_.graph, config_.plan, config_.rule_states, config_.type),
+      dealer_(config_.plan->packets, config_.mode.portion, static_cast<std::uint32_t>(config_.plan->workers.size())),
+      evaluation_(config_.before
+                      ? evaluation_round::history{config_.before->evaluated, config_.before->rounds, config_.before->accuracy}
+                      : evaluation_round::history{config_.first_step, 0, -1}),
+      staleness_(config_.plan->workers) {
   told_.assign(ledger_.workers(), 0);
   if (!config_.before) return;
   const auto& b = *config_.before;
-  evaluated_ = b.evaluated;
-  rounds_ = b.rounds;
-  accuracy_ = b.accuracy;
   settings_ = b.settings;
   want_pause_ = paused_ = b.paused;
   if (paused_) hold();
@@ -84,20 +85,9 @@ void coordinator::begin(time_point now, effects& out) {
 
 // --- losses
 
-// In lockstep all workers evaluate, else the tester does.
-report_sheet coordinator::new_round() const {
-  return {config_.eval_packets, reporting_stages(*config_.graph, *config_.plan, false, !config_.mode.lockstep)};
-}
-
 void coordinator::take_portion_done(std::uint32_t worker, const header& h, effects& out) {
-  if (h.packets > 0) {
-    if (portions_->step() == h.step) portions_->done(worker, h.packet);
-    return;
-  }
-  // The step is over: weights of h.step are there. What has been dealt a second time will not be computed any more.
-  if (portions_->step() >= h.step) return;
-  portions_->finish();
-  if (lost_portions_of_ != portions_->step()) return;
+  if (h.packets > 0) return dealer_.done(worker, h.step, h.packet);
+  if (!dealer_.over(h.step)) return;
   give_up_done_portions();
   complete_steps(out);
 }
@@ -111,38 +101,34 @@ void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& 
 // Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for
 // these weights: those that were restarted evaluate later.
 void coordinator::deal_again(effects& out) {
-  if (!portions_ || lost_portions_of_ != portions_->step()) return;
-  for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
-  if (!portions_->complete()) return;
-  for (auto w : std::exchange(evaluate_later_, {}))
-    if (round_) send_round_to(config_.plan->loaders[w], out);
+  if (!dealer_.lost_one()) return;
+  for (const auto& d : dealer_.deal()) send_portion(d.worker, d.what, out);
+  if (!dealer_.complete()) return;
+  for (auto w : evaluation_.take_put_off())
+    if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
 }
 
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
 void coordinator::give_up_done_portions() {
-  ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) {
-    return step < portions_->step() || (step == portions_->step() && portions_->has_done(packet));
-  });
+  ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
 }
 
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
-  const bool of_round = !train && round_ && e.h.step == rounds_;
-  if (of_round && !config_.mode.lockstep) tester_is_back(e.h.incarnation, out);
+  const bool of_round = !train && evaluation_.is(e.h.step);
+  if (of_round && !config_.mode.lockstep) tester_lives(e.h.incarnation, out);
   if (index_of(e.h.src) >= config_.plan->roles.size()) return;
   const auto& stage = (*config_.plan)[e.h.src];
   if (!reports_in(*config_.graph, stage, train)) return;
   const auto& told = std::get<report>(e.body);
   if (train) {
     // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
-    if (written_ || (config_.mode.portion > 0 && told.valid == 0)) return;
+    if (written_ || (dealer_.deals() && told.valid == 0)) return;
     if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), told)) complete_steps(out);
     return;
   }
-  if (!of_round || !round_->take(e.h.packet, stage.layers.front(), told) || !round_->complete()) return;
-  const auto done = std::move(*round_);
-  round_.reset();
-  round_complete(done, out);
+  if (!of_round) return;
+  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), told)) round_complete(*all, out);
 }
 
 void coordinator::complete_steps(effects& out) {
@@ -198,7 +184,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
                           "node " + config_.plan->nodes[who.node].name +
                               " was restarted: the versions of weights that packets under way have met are gone with it"});
       }
-      if (who.kind == role_kind::tester) tester_is_back(h.incarnation, out);
+      if (who.kind == role_kind::tester) tester_lives(h.incarnation, out);
       if (who.kind == role_kind::worker) {
         const bool again = ledger_.meet(who.worker, h.incarnation);
         joined(who.worker, h.step, again, out);
@@ -209,7 +195,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
         out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
       return;
     case ready::what_of::portion:
-      if (who.kind == role_kind::worker && portions_) take_portion_done(who.worker, h, out);
+      if (who.kind == role_kind::worker) take_portion_done(who.worker, h, out);
       return;
   }
 }
@@ -217,33 +203,25 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 // `again`: its word has come twice; what it was dealt since is not lost.
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
   if (config_.keeps) {  // nothing else is lost with it
-    if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
+    if (staleness_.waits_for(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
     if (settling_) send_settle(config_.plan->workers[worker], out);
     return;
   }
   if (worker >= ledger_.workers()) return;  // the half of a placed layer: no loader, no packets of its own
   told_[worker] = 0;
   ledger_.give_up_before(worker, step);
-  if (portions_ && !again) {
-    // The shards may still want the step before: what it was the first to do of that, it does again.
-    if (last_portions_ && last_portions_->step() >= step)
-      for (const auto& p : last_portions_->done_by(worker)) send_portion(worker, p, out);
-    portions_->lost(worker);
-    lost_portions_of_ = portions_->step();
+  if (dealer_.dealt() && !again) {
+    for (const auto& p : dealer_.lost(worker, step)) send_portion(worker, p, out);
     give_up_done_portions();
   }
-  if (ledger_.granted(worker) > config_.first_step && config_.mode.portion == 0)
+  if (ledger_.granted(worker) > config_.first_step && !dealer_.deals())
     out.send({to(config_.plan->loaders[worker]), grant{ledger_.granted(worker)}});
-  evaluate_later_.erase(worker);
-  if (round_ && config_.mode.lockstep) {
-    if (portions_ && !portions_->complete())
-      evaluate_later_.insert(worker);
-    else
-      send_round_to(config_.plan->loaders[worker], out);
-  }
+  const bool evaluates = evaluation_.under_way() && config_.mode.lockstep;
+  evaluation_.put_off(worker, evaluates && !dealer_.complete());
+  if (evaluates && dealer_.complete()) send_round_to(config_.plan->loaders[worker], out);
   ledger_.open_below(step);  // steps of which nobody has reported yet, and that it will not report
   complete_steps(out);
-  if (observing_ && !observing_->count(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
+  if (staleness_.waits_for(config_.plan->workers[worker])) out.send({to(config_.plan->workers[worker]), observe{}});
   if (settling_) send_settle(config_.plan->workers[worker], out);  // its word may have been lost with it
 }
 
@@ -252,7 +230,7 @@ void coordinator::loader_is_back(role_id loader, effects& out) {
   const auto worker = (*config_.plan)[loader].worker;
   out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
   if (ledger_.granted(worker) > config_.first_step) out.send({to(loader), grant{ledger_.granted(worker)}});
-  if (round_) send_round_to(loader, out);
+  if (evaluation_.under_way()) send_round_to(loader, out);
 }
 
 // --- a person
@@ -353,8 +331,7 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
 std::uint64_t coordinator::next_boundary() const {
   std::uint64_t at = config_.last_step > 0 ? config_.last_step : ~0ull;
   if (config_.eval_every > 0 && config_.eval_packets > 0 && config_.mode.lockstep) {
-    const auto due = (evaluated_ / config_.eval_every + 1) * config_.eval_every;
-    at = std::min(at, due);
+    at = std::min(at, evaluation_.next(config_.eval_every));
   }
   if (hold_) at = std::min(at, *hold_);
   if (want_stop_) at = std::min(at, ledger_.most_granted());
@@ -368,17 +345,12 @@ std::uint64_t coordinator::progress() const {
 
 void coordinator::grant_steps(std::uint64_t boundary, effects& out) {
   if (paused_) return;
-  if (config_.mode.portion > 0) {
-    const bool more = !portions_ || portions_->complete();
-    const auto next = portions_ ? portions_->step() + 1 : completed();
-    if (more && next < boundary) {
-      last_portions_ = std::move(portions_);
-      portions_.emplace(next, config_.plan->packets, config_.mode.portion,
-                        static_cast<std::uint32_t>(config_.plan->workers.size()));
-      for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, next + 1);
+  if (dealer_.deals()) {
+    if (const auto next = dealer_.next_step(completed()); next && *next < boundary) {
+      dealer_.open(*next);
+      for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, *next + 1);
     }
-    if (portions_)
-      for (const auto& d : portions_->next()) send_portion(d.worker, d.what, out);
+    for (const auto& d : dealer_.deal()) send_portion(d.worker, d.what, out);
     return;
   }
   for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
@@ -407,22 +379,23 @@ void coordinator::tell_boundary(std::uint64_t boundary, effects& out) {
 void coordinator::advance(effects& out) {
   if (!ended_) deal_again(out);
   while (started_ && !ended_ && !collector_.under_way() && !settling_ && !switching_) {
-    if (round_ && (config_.mode.lockstep || written_)) return;
+    if (evaluation_.under_way() && (config_.mode.lockstep || written_)) return;
     if (written_) return write(out);
     const bool any_done = config_.any_worker_ends && config_.last_step > 0 && ledger_.most_done() >= config_.last_step;
     const bool last_round_comes = (any_done || ends_here()) && !stopped_by_person_;
-    if (!config_.mode.lockstep && !round_ && can_evaluate() && config_.eval_every > 0 && !last_round_comes &&
-        progress() / config_.eval_every > evaluated_ / config_.eval_every)
+    if (!config_.mode.lockstep && !evaluation_.under_way() && can_evaluate() && config_.eval_every > 0 && !last_round_comes &&
+        evaluation_.due(progress(), config_.eval_every))
       want_eval_ = true;
-    if (!config_.mode.lockstep && !round_ && want_eval_) begin_round(out);
+    if (!config_.mode.lockstep && !evaluation_.under_way() && want_eval_)
+      begin_round(settled_at_ == completed() ? settled_at_ : std::nullopt, out);
     if (any_done && !config_.mode.lockstep) {
-      if (round_) return;
+      if (evaluation_.under_way()) return;
       return begin_collect(purpose::end, out);
     }
     const auto boundary = next_boundary();
     if (completed() < boundary) return grant_steps(boundary, out);
     // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
-    if (portions_ && lost_portions_of_ == portions_->step() && !portions_->complete()) return;
+    if (dealer_.lost_one() && !dealer_.complete()) return;
     if (!at_boundary(out)) return;
   }
 }
@@ -435,23 +408,23 @@ bool coordinator::ends_here() const {
 bool coordinator::at_boundary(effects& out) {
   const bool last = (config_.last_step > 0 && completed() >= config_.last_step) || want_stop_;
   const bool due = config_.eval_every > 0 && completed() % config_.eval_every == 0 && completed() > config_.first_step;
-  const bool done =
-      evaluated_ == completed() && rounds_ > 0;  // which is enough on the way, but not for the weights that are written
+  const bool done = evaluation_.made(completed());  // which is enough on the way, but not for the weights that are written
   const bool evaluates = can_evaluate() && (want_eval_ || (due && config_.mode.lockstep && !done) ||
-                                            (last && !stopped_by_person_ && judged_ != completed()));
+                                            (last && !stopped_by_person_ && !evaluation_.judged(completed())));
   const bool settled = settled_at_ && *settled_at_ == completed();
   if ((want_mode_ || ((last || want_checkpoint_ || want_handover_) && !config_.mode.lockstep)) && !settled)
     return begin_settle(out), false;
-  if (evaluates && !round_) return begin_round(out), false;
-  if (round_) return false;
+  if (evaluates && !evaluation_.under_way())
+    return begin_round(config_.mode.lockstep || settled ? std::optional(completed()) : std::nullopt, out), false;
+  if (evaluation_.under_way()) return false;
   want_eval_ = false;
   const bool may_lag = !config_.mode.lockstep || config_.plan->rule != weight_rule::drain;
-  if (last && may_lag && !observed_) return begin_observe(out), false;
-  if (last && observing_) return false;
+  if (last && may_lag && !staleness_.observed()) return begin_observe(out), false;
+  if (last && staleness_.asking()) return false;
   if (last) return begin_collect(purpose::end, out), false;
   if (want_checkpoint_) return begin_collect(purpose::checkpoint, out), false;
   if (want_mode_) return begin_switch(out), false;
-  if (want_handover_ && observing_) return false;
+  if (want_handover_ && staleness_.asking()) return false;
   if (want_handover_) return begin_collect(purpose::handover, out), false;
   if (want_pause_) {
     if (!paused_) out.event({"paused", completed(), {}, {}});
@@ -460,7 +433,7 @@ bool coordinator::at_boundary(effects& out) {
   }
   hold_.reset();
   settled_at_.reset();
-  evaluated_ = std::max(evaluated_, due ? completed() : evaluated_);
+  if (due) evaluation_.skip_to(completed());
   return next_boundary() > completed();
 }
 
@@ -476,8 +449,8 @@ role_status coordinator::status() const {
     s.waits_for = std::to_string(config_.plan->workers.size() - switching_->size()) + " workers to take mode " + config_.mode.name;
   else if (collector_.under_way())
     s.waits_for = std::to_string(collector_.missing()) + " blocks of parameters";
-  else if (round_)
-    s.waits_for = std::to_string(round_->missing()) + " reports of the evaluation";
+  else if (evaluation_.under_way())
+    s.waits_for = std::to_string(evaluation_.missing()) + " reports of the evaluation";
   else if (started_ && !ended_)
     s.waits_for = "losses of step " + std::to_string(completed());
   return s;

@@ -33,10 +33,12 @@
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/block_collector.hpp"
 #include "runtime/pipeline/block_cutter.hpp"
+#include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
-#include "runtime/pipeline/portions.hpp"
+#include "runtime/pipeline/portion_dealer.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
+#include "runtime/pipeline/staleness_count.hpp"
 #include "runtime/pipeline/step_ledger.hpp"
 #include "runtime/role.hpp"
 
@@ -113,17 +115,15 @@ class coordinator final : public role {
   std::uint64_t progress() const;
   void hold();
   std::uint64_t completed() const { return ledger_.completed(); }
-  report_sheet new_round() const;
   header to(role_id r) const;
   std::string mode_text() const;  // "ssp staleness=3"
 
   // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
-  void begin_round(effects& out);
-  void begin_round_of_written(effects& out);
+  void begin_round(std::optional<std::uint64_t> of, effects& out);
   void send_written(effects& out) const;
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
-  void tester_is_back(std::uint32_t incarnation, effects& out);
+  void tester_lives(std::uint32_t incarnation, effects& out);
   void round_complete(const report_sheet& reports, effects& out);
   void begin_settle(effects& out);
   void send_settle(role_id worker, effects& out) const;
@@ -148,18 +148,15 @@ class coordinator final : public role {
   block_collector collector_;
   purpose collecting_ = purpose::checkpoint;
   std::optional<block_cutter> cutter_;
+  portion_dealer dealer_;
+  evaluation_round evaluation_;
+  staleness_count staleness_;
   bool started_ = false, paused_ = false, ended_ = false;
   bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false, want_handover_ = false;
   bool stopped_by_person_ = false;
-  std::uint64_t evaluated_ = 0, rounds_ = 0;
   std::vector<std::uint64_t> told_;    // by worker: the boundary it has been told, 0: none
   std::uint64_t words_ = 0;            // about boundaries
   std::optional<std::uint64_t> hold_;  // a person asked: no grant beyond this step
-  std::optional<report_sheet> round_;
-  std::uint32_t tester_life_ = 0;                         // incarnation of the tester that we have heard of
-  std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
-  std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
-  std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
   // Settling and switching.
   std::optional<mode_facts> want_mode_;
   std::uint64_t settle_round_ = 0;
@@ -167,15 +164,9 @@ class coordinator final : public role {
   std::optional<std::uint64_t> settled_at_;
   std::uint32_t era_ = 0;
   std::uint64_t switched_at_ = 0;  // the boundary at which this era began
-  std::optional<std::set<role_id>> observing_;
-  bool observed_ = false;  // at the end
-  std::map<std::string, std::vector<std::uint64_t>> histograms_;
   std::vector<set_value> settings_;
   time_point begun_{}, last_step_at_{}, now_{};
-  double accuracy_ = -1;
-  // The step whose settled weights accuracy_ is of; none: weights have changed since then, or changed while they were evaluated.
-  std::optional<std::uint64_t> judged_, judging_;  // of the last round, and of the one under way
-  std::optional<collection> written_;              // the last collection, kept until it has been evaluated
+  std::optional<collection> written_;  // the last collection, kept until it has been evaluated
 };
 
 }  // namespace troupe

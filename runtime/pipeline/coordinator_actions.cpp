@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/pipeline/coordinator.hpp"
-#include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {
 namespace {
@@ -14,30 +13,19 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 // --- evaluation
 
-// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops.
-void coordinator::begin_round(effects& out) {
-  ++rounds_;
-  evaluated_ = progress();
+// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops. `of`: the step whose
+// weights it judges, if these are one step's.
+void coordinator::begin_round(std::optional<std::uint64_t> of, effects& out) {
   want_eval_ = false;
-  const bool at_rest = config_.mode.lockstep || settled_at_ == completed();
-  judging_ = at_rest ? std::optional(completed()) : std::nullopt;
-  round_ = new_round();
-  send_round(out);
-}
-
-// Where the first worker to make its steps ends the job, the others are still on their way when the weights are collected: what is
-// evaluated is what will be written, and it is the coordinator that has it.
-void coordinator::begin_round_of_written(effects& out) {
-  ++rounds_;
-  evaluated_ = progress();
-  judging_ = completed();
-  round_ = new_round();
+  const bool by_tester = !config_.mode.lockstep;
+  const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
+  evaluation_.begin(progress(), of, by_tester, {config_.eval_packets, stages});
   send_round(out);
 }
 
 void coordinator::send_written(effects& out) const {
   for (const auto& b : config_.plan->blocks)
-    out.send({to(config_.plan->tester), state{rounds_, b.id, written_->blocks[b.id]->value, {}}});
+    out.send({to(config_.plan->tester), state{evaluation_.past().rounds, b.id, written_->blocks[b.id]->value, {}}});
 }
 
 void coordinator::send_round(effects& out) const {
@@ -49,42 +37,26 @@ void coordinator::send_round(effects& out) const {
 void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
-  h.version = config_.mode.lockstep ? evaluated_ : rounds_;
+  h.version = config_.mode.lockstep ? evaluation_.past().evaluated : evaluation_.past().rounds;
   if (config_.mode.lockstep) h.clock = ledger_.life((*config_.plan)[loader].worker);
-  out.send({h, evaluate{rounds_}});
+  out.send({h, evaluate{evaluation_.past().rounds}});
 }
 
-// By its own word or by what it reports, whichever comes first. What its former life has reported of the round was of other weights.
-void coordinator::tester_is_back(std::uint32_t incarnation, effects& out) {
-  if (incarnation <= tester_life_) return;
-  tester_life_ = incarnation;
-  if (!round_ || config_.mode.lockstep) return;
-  round_ = new_round();
-  send_round(out);  // ignored where it had been heard
+// By its own word or by what it reports, whichever comes first.
+void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
+  if (evaluation_.tester_lives(incarnation)) send_round(out);  // ignored where it had been heard
 }
 
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
-  event_effect e{"eval", evaluated_, {}, {}};
-  double loss = 0;
-  bool have_accuracy = false;
-  for (const auto& [name, value] : reports.means(*config_.graph)) {
-    for (const auto& l : config_.graph->layers) {
-      if (l.name != name) continue;
-      if (l.maths->is_loss()) loss += l.loss_weight * value;
-      if (l.maths->is_metric() && l.maths->more_is_better() && !have_accuracy) {
-        have_accuracy = true;
-        accuracy_ = value;
-      } else if (l.maths->is_metric()) {
-        e.values.emplace_back(name, value);
-      }
-    }
-  }
-  judged_ = judging_;
-  if (have_accuracy) e.values.insert(e.values.begin(), {"accuracy", accuracy_});
-  e.values.emplace_back("loss", loss);
+  auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
+  evaluation_.judge(v.accuracy);
+  event_effect e{"eval", evaluation_.past().evaluated, {}, {}};
+  if (v.accuracy) e.values.emplace_back("accuracy", *v.accuracy);
+  for (auto& other : v.others) e.values.push_back(std::move(other));
+  e.values.emplace_back("loss", v.loss);
   out.event(std::move(e));
   if (config_.mode.lockstep) last_step_at_ = now_;
-  if (after_evaluation(config_.finish, facts(completed(), loss, accuracy_))) want_stop_ = true;
+  if (after_evaluation(config_.finish, facts(completed(), v.loss, evaluation_.past().accuracy))) want_stop_ = true;
 }
 
 // --- settling and switching
@@ -92,7 +64,7 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
 void coordinator::begin_settle(effects& out) {
   settling_.emplace();
   ++settle_round_;
-  if (!config_.mode.lockstep) judged_.reset();  // workers say what they hold, and the shards' weights change
+  if (!config_.mode.lockstep) evaluation_.weights_change();  // workers say what they hold, and the shards' weights change
   for (auto w : config_.plan->workers) send_settle(w, out);
 }
 
@@ -127,36 +99,18 @@ void coordinator::switched(effects& out) {
   switching_.reset();
   out.event({"mode", completed(), {}, mode_text()});
   last_step_at_ = now_;
-  evaluated_ = std::max(evaluated_, completed());
+  evaluation_.skip_to(completed());
 }
 
 // --- how old the weights were
 
 void coordinator::begin_observe(effects& out) {
-  if (observing_) return;
-  observing_.emplace();
-  histograms_.clear();
+  if (!staleness_.ask()) return;
   for (auto w : config_.plan->workers) out.send({to(w), observe{}});
 }
 
 void coordinator::take_observation(const header& h, const observation& o, effects& out) {
-  if (!observing_ || !observing_->insert(h.src).second) return;
-  for (const auto& [name, counts] : o.histograms) {
-    auto& all = histograms_[name];
-    if (all.size() < counts.size()) all.resize(counts.size(), 0);
-    for (std::size_t i = 0; i < counts.size(); ++i) all[i] += counts[i];
-  }
-  if (observing_->size() < config_.plan->workers.size()) return;
-  observing_.reset();
-  observed_ = true;
-  event_effect e{"staleness", completed(), {}, {}};
-  for (const auto& p : config_.graph->params) {
-    const auto at = histograms_.find(p.full_name);
-    if (at == histograms_.end()) continue;
-    for (std::size_t i = 0; i < at->second.size(); ++i)
-      if (at->second[i] > 0) e.values.emplace_back(staleness_key(p.full_name, i), static_cast<double>(at->second[i]));
-  }
-  out.event(std::move(e));
+  if (staleness_.take(h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
 }
 
 // --- collecting
@@ -190,9 +144,11 @@ void coordinator::collected(effects& out) {
   }
   last_step_at_ = now_;
   if (collecting_ != purpose::end) return;
+  // Where the first worker to make its steps ends the job, the others are still on their way: what is evaluated is what will be
+  // written, and it is the coordinator that has it.
   const bool settled = config_.mode.lockstep || settled_at_ == completed();
   written_ = std::move(c);
-  if (!settled && can_evaluate() && !stopped_by_person_) return begin_round_of_written(out);
+  if (!settled && can_evaluate() && !stopped_by_person_) return begin_round(completed(), out);
   write(out);
 }
 
@@ -206,9 +162,9 @@ void coordinator::write(effects& out) {
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>();
   h->step = completed();
-  h->evaluated = evaluated_;
-  h->rounds = rounds_;
-  h->accuracy = accuracy_;
+  h->evaluated = evaluation_.past().evaluated;
+  h->rounds = evaluation_.past().rounds;
+  h->accuracy = evaluation_.past().accuracy;
   h->seconds = seconds(now_ - begun_);
   h->paused = paused_ || want_pause_;
   h->settings = settings_;
@@ -253,7 +209,8 @@ void coordinator::end(effects& out) {
   event_effect e{"done", completed(), {}, stopped_by_person_ ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed()));
   e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
-  if (accuracy_ >= 0 && judged_ == completed()) e.values.emplace_back("test_accuracy", accuracy_);
+  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.judged(completed()))
+    e.values.emplace_back("test_accuracy", a);
   e.values.emplace_back("seconds", seconds(now_ - begun_));
   e.values.emplace_back("packets", config_.plan->packets);
   out.event(std::move(e));

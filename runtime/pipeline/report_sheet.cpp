@@ -39,6 +39,12 @@ void report_sheet::give_up_packet(std::uint32_t packet) {
   no_longer_missing(packet, lacking);
 }
 
+report_sheet report_sheet::emptied() const {
+  std::vector<packet_range> ranges;
+  for (const auto& s : shares_) ranges.push_back(s.range);
+  return {packets(), stages_, ranges};
+}
+
 scalars report_sheet::means(const model_graph& g) const {
   scalars means;
   for (const auto& l : g.layers) {

@@ -34,6 +34,8 @@ class report_sheet {
   std::uint32_t packets() const { return static_cast<std::uint32_t>(packets_.size()); }
   std::uint32_t missing() const { return missing_; }
   bool complete() const { return missing_ == 0; }
+  // The same one before anybody has reported.
+  report_sheet emptied() const;
   bool complete_of(std::uint32_t worker) const { return shares_[worker].missing == 0; }
 
   // By layer, in the graph's order: the mean over the examples, taken in packet order. Layers that nobody has told of are left out.

@@ -40,10 +40,10 @@ class blocks : public ::testing::Test {
     two = role(role_kind::shard, 0);
     copy = role(role_kind::shard, 1);
     plan->shards = {one, two, copy};
-    const auto block = [&](std::uint32_t param, std::int64_t begin, std::int64_t count, role_id shard, std::int64_t run = 0) {
+    const auto block = [&](std::uint32_t of_param, std::int64_t begin, std::int64_t count, role_id shard, std::int64_t run = 0) {
       param_block b;
       b.id = static_cast<std::uint32_t>(plan->blocks.size());
-      b.param = param;
+      b.param = of_param;
       b.begin = begin;
       b.count = count;
       b.shard = shard;
