@@ -1,6 +1,5 @@
-// What the coordinator does at a boundary (settle, collect, switch the mode, end), and evaluation.
-// size: what happens at one boundary, step by step; it becomes values of its own with the block collector
-#include <algorithm>
+// What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect, hand over, end), as messages and events.
+#include <utility>
 
 #include "runtime/pipeline/coordinator.hpp"
 
@@ -13,13 +12,12 @@ double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
 
 // --- evaluation
 
-// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops. `of`: the step whose
-// weights it judges, if these are one step's.
-void coordinator::begin_round(std::optional<std::uint64_t> of, effects& out) {
-  want_eval_ = false;
-  const bool by_tester = !config_.mode.lockstep;
+// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops, or is given those that will
+// be written.
+void coordinator::begin_round(effects& out) {
+  const bool by_tester = !boundary_.lockstep(), at_rest = written_ || boundary_.at_rest(completed());
   const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
-  evaluation_.begin(progress(), of, by_tester, {config_.eval_packets, stages});
+  evaluation_.begin(progress(), at_rest ? std::optional(completed()) : std::nullopt, by_tester, {config_.eval_packets, stages});
   send_round(out);
 }
 
@@ -30,15 +28,15 @@ void coordinator::send_written(effects& out) const {
 
 void coordinator::send_round(effects& out) const {
   const auto& plan = *config_.plan;
-  auto whom = config_.mode.lockstep ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
+  auto whom = boundary_.lockstep() ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
   for (auto l : whom) send_round_to(l, out);
 }
 
 void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
-  h.version = config_.mode.lockstep ? evaluation_.past().evaluated : evaluation_.past().rounds;
-  if (config_.mode.lockstep) h.clock = ledger_.life((*config_.plan)[loader].worker);
+  h.version = boundary_.lockstep() ? evaluation_.past().evaluated : evaluation_.past().rounds;
+  if (boundary_.lockstep()) h.clock = ledger_.life((*config_.plan)[loader].worker);
   out.send({h, evaluate{evaluation_.past().rounds}});
 }
 
@@ -55,50 +53,36 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
   for (auto& other : v.others) e.values.push_back(std::move(other));
   e.values.emplace_back("loss", v.loss);
   out.event(std::move(e));
-  if (config_.mode.lockstep) last_step_at_ = now_;
-  if (after_evaluation(config_.finish, facts(completed(), v.loss, evaluation_.past().accuracy))) want_stop_ = true;
+  if (boundary_.lockstep()) time_.last_step = time_.now;
+  if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
 }
 
 // --- settling and switching
 
-void coordinator::begin_settle(effects& out) {
-  settling_.emplace();
-  ++settle_round_;
-  if (!config_.mode.lockstep) evaluation_.weights_change();  // workers say what they hold, and the shards' weights change
-  for (auto w : config_.plan->workers) send_settle(w, out);
-}
-
 void coordinator::send_settle(role_id worker, effects& out) const {
   auto h = to(worker);
-  h.id = msg_id{settle_round_};
+  h.id = msg_id{boundary_.settle_round()};
   h.step = completed();
-  h.flags = static_cast<std::uint16_t>((era_ & 0xff) << 8);
+  h.flags = era_flags();
   out.send({h, settle{}});
 }
 
 void coordinator::begin_switch(effects& out) {
-  config_.mode = std::move(*want_mode_);
-  want_mode_.reset();
-  switched_at_ = completed();
-  settled_at_.reset();
-  switching_.emplace();
-  told_.assign(told_.size(), 0);
-  ++era_;
+  notices_.forget_all();
   for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
-    for (auto r : *roles) out.send({adoption(r), adopt{config_.mode.name, config_.mode.options}});
+    for (auto r : *roles) out.send({adoption(r), adopt{boundary_.mode().name, boundary_.mode().options}});
 }
 
 header coordinator::adoption(role_id r) const {
   auto h = to(r);
-  h.step = switched_at_;
-  h.clock = era_;
+  h.step = boundary_.era_began_at();
+  h.clock = boundary_.era();
   return h;
 }
 
 void coordinator::switched(effects& out) {
-  switching_.reset();
-  out.event({"mode", completed(), {}, mode_text()});
-  last_step_at_ = now_;
+  out.event({"mode", completed(), {}, boundary_.mode().text()});
+  time_.last_step = time_.now;
   evaluation_.skip_to(completed());
 }
 
@@ -109,21 +93,15 @@ void coordinator::begin_observe(effects& out) {
   for (auto w : config_.plan->workers) out.send({to(w), observe{}});
 }
 
-void coordinator::take_observation(const header& h, const observation& o, effects& out) {
-  if (staleness_.take(h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
-}
-
 // --- collecting
 
-void coordinator::begin_collect(purpose why, effects& out) {
-  collecting_ = why;
-  want_checkpoint_ = false;
-  collector_.begin(why != purpose::end || stopped_by_person_);  // what is carried is of use to who goes on
+void coordinator::begin_collect(effects& out) {
+  collector_.begin(boundary_.why() != boundary::purpose::last || boundary_.stopped());  // what is carried is of use to who goes on
   const collect question{collector_.request(), true};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
   for (auto s : collector_.asked_shards()) {
     auto h = to(s);
-    h.version = config_.mode.lockstep ? completed() : 0;
+    h.version = boundary_.lockstep() ? completed() : 0;
     out.send({h, question});
   }
   if (collector_.missing() == 0) out.run([](job_context&) {}, {}, collector_.request());
@@ -137,18 +115,17 @@ void coordinator::take_state(const envelope& e, effects& out) {
 void coordinator::collected(effects& out) {
   if (!collector_.under_way()) return;
   auto c = collector_.joined();
-  if (collecting_ == purpose::handover) return hand_over(std::move(c), out);
-  if (collecting_ == purpose::checkpoint || stopped_by_person_) {
+  const auto why = boundary_.why();
+  const bool judges = boundary_.collected(completed());
+  if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
+  if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
     out.store({"checkpoint", completed(), c.all()});
     out.event({"checkpoint", completed(), {}, {}});
   }
-  last_step_at_ = now_;
-  if (collecting_ != purpose::end) return;
-  // Where the first worker to make its steps ends the job, the others are still on their way: what is evaluated is what will be
-  // written, and it is the coordinator that has it.
-  const bool settled = config_.mode.lockstep || settled_at_ == completed();
+  time_.last_step = time_.now;
+  if (why != boundary::purpose::last) return;
   written_ = std::move(c);
-  if (!settled && can_evaluate() && !stopped_by_person_) return begin_round(completed(), out);
+  if (judges) return begin_round(out);
   write(out);
 }
 
@@ -165,8 +142,8 @@ void coordinator::hand_over(collection c, effects& out) {
   h->evaluated = evaluation_.past().evaluated;
   h->rounds = evaluation_.past().rounds;
   h->accuracy = evaluation_.past().accuracy;
-  h->seconds = seconds(now_ - begun_);
-  h->paused = paused_ || want_pause_;
+  h->seconds = seconds(time_.now - time_.begun);
+  h->paused = boundary_.pausing();
   h->settings = settings_;
   h->updates = c.updates_by_param(*config_.graph, *config_.plan);
   h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
@@ -177,18 +154,13 @@ void coordinator::hand_over(collection c, effects& out) {
 // The blocks of this plan, cut from the parameters as the last one left them.
 void coordinator::restore(effects& out) {
   auto& b = *config_.before;
-  begun_ -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
+  time_.begun -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
   cutter_.emplace(*config_.graph, config_.plan, config_.rule_states,
                   block_cutter::source{b.step, std::exchange(b.named, {}), b.updates});
   send_restored(cutter_->ready(), out);
   if (cutter_->more()) out.run(cutter_->cut(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
-  for (const auto& s : settings_) {
-    for (auto r : config_.plan->shards) out.send({to(r), s});
-    for (auto r : config_.plan->workers) out.send({to(r), s});
-  }
+  for (const auto& s : settings_) send_setting(s, out);
 }
-
-void coordinator::send_cut(effects& out) { send_restored(cutter_->picked(), out); }
 
 void coordinator::send_restored(std::vector<restored_block> list, effects& out) const {
   for (auto& b : list) {
@@ -201,17 +173,17 @@ void coordinator::send_restored(std::vector<restored_block> list, effects& out) 
 
 void coordinator::end(effects& out) {
   ended_ = true;
-  if (want_mode_)
+  if (const auto& mode = boundary_.wanted_mode())
     out.event({"refused",
                completed(),
                {},
-               "the job ends at step " + std::to_string(completed()) + ", before it takes mode '" + want_mode_->name + "'"});
-  event_effect e{"done", completed(), {}, stopped_by_person_ ? "stopped" : "finished"};
+               "the job ends at step " + std::to_string(completed()) + ", before it takes mode '" + mode->name + "'"});
+  event_effect e{"done", completed(), {}, boundary_.stopped() ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed()));
   e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
   if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.judged(completed()))
     e.values.emplace_back("test_accuracy", a);
-  e.values.emplace_back("seconds", seconds(now_ - begun_));
+  e.values.emplace_back("seconds", seconds(time_.now - time_.begun));
   e.values.emplace_back("packets", config_.plan->packets);
   out.event(std::move(e));
 }

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "tests/runtime/graph_fixture.hpp"
 
 namespace troupe {
