@@ -9,7 +9,7 @@
 
 #include "runtime/graph/diagnostic.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/pipeline/coordinator.hpp"
+#include "runtime/pipeline/mode_facts.hpp"
 
 namespace troupe {
 

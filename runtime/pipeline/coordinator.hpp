@@ -8,45 +8,47 @@
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
+// It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
+//
+//   step_ledger       what is granted, reported and complete; restarted workers     portion_dealer    portions of a step, dealt and dealt again
+//   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
+//   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
+//   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
+//
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
 // training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
 // for the slowest here, and the tester evaluates beside training.
-//
-// States of a boundary (end, checkpoint, mode, handover, pause; in lockstep modes also evaluation): training runs up to one step, the same
-// for all workers; there, in this order: evaluation, settling where it is needed, checkpoint, mode, end, handover, pause.
 //
 // A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
 // silent. The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
-#include "runtime/pipeline/carried.hpp"
+#include "runtime/pipeline/block_collector.hpp"
+#include "runtime/pipeline/block_cutter.hpp"
+#include "runtime/pipeline/boundary.hpp"
+#include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
-#include "runtime/pipeline/portions.hpp"
+#include "runtime/pipeline/mode_facts.hpp"
+#include "runtime/pipeline/portion_dealer.hpp"
+#include "runtime/pipeline/report_sheet.hpp"
+#include "runtime/pipeline/rest_notices.hpp"
+#include "runtime/pipeline/staleness_count.hpp"
+#include "runtime/pipeline/step_ledger.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
-
-// What the coordinator must know of a mode.
-struct mode_facts {
-  std::string name = "bsp";
-  std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
-  bool lockstep = true;
-  std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
-  bool rests = false;         // its workers are told of boundaries
-};
 
 struct coordinator_config {
   std::uint32_t job = 0;
@@ -65,7 +67,7 @@ struct coordinator_config {
   bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   dtype type = dtype::f32;               // of parameters
-  mode_facts mode;
+  mode_facts mode;                       // that it begins in
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
@@ -80,133 +82,80 @@ class coordinator final : public role {
   role_status status() const override;
 
  private:
-  using scalars = std::vector<std::pair<std::string, double>>;
-  struct packet_reports {
-    std::vector<std::pair<std::uint32_t, report>> by_stage;  // first layer of the stage that reported
-    bool given_up = false;                                   // its worker was restarted behind it
-  };
-  struct gathered {
-    std::vector<packet_reports> by_packet;
-    std::vector<std::uint32_t> left;  // by worker: reports of its packets still to come
-    std::uint32_t stages = 0, missing = 0;
-  };
-  struct collecting {
-    std::uint64_t request = 0;
-    bool final = false, handover = false;
-    std::uint32_t missing = 0;
-    std::vector<std::optional<state>> blocks;
-    std::vector<std::uint64_t> updates;  // by block: that its rule states have seen
-    std::vector<std::pair<std::string, tensor>> weights, rule;
-    std::vector<carried_piece> pieces;  // of carried state: their `blocks` follow those of the plan
-    std::vector<std::pair<std::string, tensor>> carried;
-  };
-  // A block for its shard that a job picks out of the whole parameter (and its states).
-  struct cut_block {
-    header h;
-    restore_state s;
-    const param_block* block = nullptr;
-    tensors whole;
-  };
   static constexpr std::uint64_t cut_token = 0;  // collections are counted from 1
 
-  // --- coordinator.cpp: steps, grants, boundaries
-  void begin(time_point now, effects& out);
-  std::string held_by(const header& h, const std::string& node) const;
+  // --- coordinator.cpp: steps and grants, and whose word goes to which value
+  void begin(effects& out);
   void take_report(const envelope& e, effects& out);
-  void take_ready(const header& h, const ready& r, effects& out);
+  void complete_steps(effects& out);
+  void step_complete(std::uint64_t steps, double loss, effects& out);
+  void deal_again(effects& out);
+  void give_up_done_portions();
+  void take_portion_done(std::uint32_t worker, const header& h, effects& out);
+  void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
+  void advance(effects& out);
+  void grant_steps(std::uint64_t until, effects& out);
+  void tell_boundary(std::uint64_t until, effects& out);
+  boundary::facts standing() const;
+  std::uint64_t completed() const { return ledger_.completed(); }
+  // Steps made: in lockstep those that are complete, else the mean over the workers.
+  std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
+  finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
+  header to(role_id r) const;
+  std::uint16_t era_flags() const { return static_cast<std::uint16_t>((boundary_.era() & 0xff) << 8); }
+
+  // --- coordinator_words.cpp: what a person or the host wants, and roles that were restarted
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
-  void step_complete(std::uint64_t step, const gathered& g, effects& out);
-  void complete_steps(effects& out);
+  void take_setting(const command& c, effects& out);
+  void send_setting(const set_value& s, effects& out) const;
+  std::uint64_t hold() const { return std::max(ledger_.most_granted(), completed()); }
+  void take_ready(const header& h, const ready& r, effects& out);
+  void take_joined(const header& h, const role_plan& who, effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
+  void ask_again(std::uint32_t worker, effects& out) const;
   void loader_is_back(role_id loader, effects& out);
-  void give_up(gathered& g, std::uint32_t worker);
-  void give_up_done_portions();
-  void deal_again(effects& out);
-  void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
-  void take_portion_done(std::uint32_t worker, const header& h, effects& out);
-  void advance(effects& out);
-  bool at_boundary(effects& out);
-  bool ends_here() const;
-  bool can_evaluate() const { return config_.eval_packets > 0 && (config_.mode.lockstep || config_.plan->tester != no_role); }
-  void grant_steps(std::uint64_t boundary, effects& out);
-  void tell_boundary(std::uint64_t boundary, effects& out);
-  std::uint64_t next_boundary() const;
-  // Steps made: in lockstep those that are complete, else the mean over the workers.
-  std::uint64_t progress() const;
-  void hold();
-  gathered expect(std::uint32_t packets, bool train) const;
-  gathered& step_of(std::uint64_t step);
-  std::uint32_t worker_of_packet(std::uint32_t packet) const;
-  header to(role_id r) const;
-  std::string mode_text() const;  // "ssp staleness=3"
+  std::string held_by(const header& h, const std::string& node) const;
 
-  // --- coordinator_actions.cpp: what happens at a boundary, and evaluation
+  // --- coordinator_actions.cpp: what is done at a boundary, and evaluation
   void begin_round(effects& out);
-  void begin_round_of_written(effects& out);
   void send_written(effects& out) const;
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
-  void tester_is_back(std::uint32_t incarnation, effects& out);
-  void round_complete(const gathered& g, effects& out);
-  void begin_settle(effects& out);
+  void tester_lives(std::uint32_t incarnation, effects& out);
+  void round_complete(const report_sheet& reports, effects& out);
   void send_settle(role_id worker, effects& out) const;
   void begin_switch(effects& out);
   header adoption(role_id r) const;
   void switched(effects& out);
-  void begin_collect(bool final, effects& out);
-  void write(effects& out);
-  void take_state(const envelope& e, effects& out);
-  void name_pieces(collecting& c) const;
-  static void join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d);
-  job_work join_blocks() const;
-  void collected(effects& out);
-  void restore(effects& out);
-  job_work cut_blocks() const;
-  void send_cut(effects& out);
-  void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);
-  void take_observation(const header& h, const observation& o, effects& out);
+  void begin_collect(effects& out);
+  void take_state(const envelope& e, effects& out);
+  void collected(effects& out);
+  void write(effects& out);
+  void hand_over(collection c, effects& out);
+  void restore(effects& out);
+  void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
-  finish_facts facts(double loss, double accuracy) const;
-  scalars mean_of(const gathered& g) const;
+
+  struct moments {
+    time_point begun{}, last_step{}, now{};
+  };
 
   coordinator_config config_;
-  bool started_ = false, paused_ = false, ended_ = false;
-  bool want_eval_ = false, want_checkpoint_ = false, want_stop_ = false, want_pause_ = false, want_handover_ = false;
-  bool stopped_by_person_ = false;
-  std::uint64_t completed_ = 0, evaluated_ = 0, rounds_ = 0, requests_ = 0;
-  std::vector<std::uint64_t> done_, granted_;  // by worker
-  std::vector<std::uint64_t> told_;            // by worker: the boundary it has been told, 0: none
-  std::uint64_t words_ = 0;                    // about boundaries
-  std::vector<std::uint64_t> joined_at_;       // by worker: reports of earlier steps do not come any more
-  std::optional<std::uint64_t> hold_;          // a person asked: no grant beyond this step
-  std::map<std::uint64_t, gathered> steps_;
-  std::optional<gathered> round_;
-  std::uint32_t tester_life_ = 0;                         // incarnation of the tester that we have heard of
-  std::shared_ptr<collecting> collect_;                   // shared with the task that joins
-  std::shared_ptr<std::vector<cut_block>> cutting_;       // shared with the task that cuts
-  std::optional<portion_book> portions_, last_portions_;  // of the step that is dealt, and of the one before
-  std::optional<std::uint64_t> lost_portions_of_;         // the step in which a worker was last restarted
-  std::vector<std::uint32_t> lives_;                      // by worker: the incarnation that has joined
-  std::set<std::uint32_t> evaluate_later_;                // restarted workers that have portions of the step before to do first
-  // Settling and switching.
-  std::optional<mode_facts> want_mode_;
-  std::uint64_t settle_round_ = 0;
-  std::optional<std::set<role_id>> settling_, switching_;  // shards that have settled; workers that have adopted
-  std::optional<std::uint64_t> settled_at_;
-  std::uint32_t era_ = 0;
-  std::uint64_t switched_at_ = 0;  // the boundary at which this era began
-  std::optional<std::set<role_id>> observing_;
-  bool observed_ = false;  // at the end
-  std::map<std::string, std::vector<std::uint64_t>> histograms_;
+  bool started_ = false, ended_ = false;
+  moments time_;
+  step_ledger ledger_;
+  portion_dealer dealer_;
+  evaluation_round evaluation_;
+  boundary boundary_;
+  rest_notices notices_;
+  staleness_count staleness_;
+  block_collector collector_;
+  std::optional<collection> written_;   // the last one, kept until it has been evaluated
+  std::optional<block_cutter> cutter_;  // of a job that had another plan before this one
   std::vector<set_value> settings_;
-  time_point begun_{}, last_step_at_{}, now_{};
-  double accuracy_ = -1;
-  // The step whose settled weights accuracy_ is of; none: weights have changed since then, or changed while they were evaluated.
-  std::optional<std::uint64_t> judged_, judging_;  // of the last round, and of the one under way
-  std::optional<collecting> written_;              // the last collection, kept until it has been evaluated
 };
 
 }  // namespace troupe

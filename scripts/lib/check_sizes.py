@@ -26,7 +26,6 @@ actors/control/actors.cpp
 runtime/graph/graph.cpp
 runtime/messages/wire.cpp
 runtime/node/net/tcp_transport.cpp
-runtime/pipeline/coordinator.cpp
 runtime/pipeline/loader.cpp
 runtime/pipeline/stage.cpp
 runtime/plain/plain_loop.cpp
@@ -54,7 +53,6 @@ ops/cpu/conv_winograd.cpp:patchwork
 runtime/node/exchange/session.hpp:session
 runtime/node/net/connection.hpp:connection
 runtime/node/net/tcp_transport.cpp:tcp_transport
-runtime/pipeline/coordinator.hpp:coordinator
 runtime/pipeline/loader.hpp:loader
 runtime/pipeline/stage.hpp:stage
 runtime/sim/world.hpp:world

@@ -1,0 +1,163 @@
+// What the coordinator is told from outside of training: what a person or the host wants, and that a role was restarted or is lost.
+#include <utility>
+
+#include "runtime/pipeline/coordinator.hpp"
+
+namespace troupe {
+
+// --- a person, and the host
+
+void coordinator::take_command(const command& c, effects& out) {
+  if (c.name == "pause") return boundary_.want_pause(hold());
+  if (c.name == "stop") return boundary_.want_stop(hold());
+  if (c.name == "checkpoint") return boundary_.want_checkpoint(hold());
+  if (c.name == "eval") return boundary_.want_evaluation(hold());
+  if (c.name == "mode") return take_mode_command(c.key, c.options, out);
+  if (c.name == "handover") return take_handover_command(c, out);
+  if (c.name == "staleness") return begin_observe(out);
+  if (c.name == "set") return take_setting(c, out);
+  if (c.name != "resume") return out.event({"refused", completed(), {}, "unknown command '" + c.name + "'"});
+  if (boundary_.resume()) out.event({"resumed", completed(), {}, {}});
+  time_.last_step = time_.now;
+}
+
+void coordinator::take_setting(const command& c, effects& out) {
+  if (c.key.starts_with("train.sync.")) {  // the mode in use, with another option
+    auto options = boundary_.mode().options;
+    const auto key = c.key.substr(11);
+    std::erase_if(options, [&](const auto& o) { return o.first == key; });
+    for (const auto& o : c.options) options.emplace_back(key, o.second);
+    if (c.options.empty()) return out.event({"refused", completed(), {}, "no value for " + c.key});
+    return take_mode_command(boundary_.mode().name, std::move(options), out);
+  }
+  const auto from = ledger_.most_granted();
+  settings_.push_back({c.key, c.value, from});
+  send_setting(settings_.back(), out);
+  out.event({"set", from, {{c.key, c.value}}, {}});
+}
+
+void coordinator::send_setting(const set_value& s, effects& out) const {
+  for (auto r : config_.plan->shards) out.send({to(r), s});
+  for (auto r : config_.plan->workers) out.send({to(r), s});
+}
+
+// From the host: the next plan of this job is ready everywhere, made for mode `key`.
+void coordinator::take_handover_command(const command& c, effects& out) {
+  const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
+  const auto mode = boundary_.mode().text();
+  if (boundary_.changing() || c.key != mode) return refuse("the mode has changed meanwhile (it is " + mode + "): say it again");
+  if (config_.plan->server_groups > 1) return refuse("with several server groups the placement is fixed");
+  boundary_.want_handover(hold());
+}
+
+void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options,
+                                    effects& out) {
+  std::string why;
+  std::optional<mode_facts> found;
+  if (!config_.find_mode)
+    why = "this job's mode is fixed";
+  else if (boundary_.handing_over())
+    why = "layers are being moved";
+  else if (boundary_.changing())
+    why = "a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way";
+  else if (config_.plan->through_reducers())
+    why = "with reducer = \"tree\" the mode is fixed: no other takes it";
+  else if (config_.plan->server_groups > 1)
+    why = "with several server groups the mode is fixed";
+  else
+    found = config_.find_mode(name, options, why);
+  if (found && (found->portion > 0 || dealer_.deals())) {
+    found.reset();
+    why = "portions are dealt from the first step on: a job cannot switch to or from sandblaster";
+  }
+  if (!found) return out.event({"refused", completed(), {}, why});
+  boundary_.want_mode(std::move(*found), hold());
+}
+
+// --- roles that are there, or there again
+
+void coordinator::take_ready(const header& h, const ready& r, effects& out) {
+  if (index_of(h.src) >= config_.plan->roles.size()) return;
+  const auto& who = (*config_.plan)[h.src];
+  switch (r.what) {
+    case ready::what_of::settled:
+      if (who.kind == role_kind::shard)
+        boundary_.settled(h.src, static_cast<std::uint64_t>(h.id), config_.plan->shards.size(), completed());
+      return;
+    case ready::what_of::adopted:
+      if (who.kind == role_kind::worker && boundary_.adopted(h.src, h.clock, config_.plan->workers.size())) switched(out);
+      return;
+    case ready::what_of::joined: return take_joined(h, who, out);
+    case ready::what_of::portion:
+      if (who.kind == role_kind::worker) take_portion_done(who.worker, h, out);
+      return;
+  }
+}
+
+void coordinator::take_joined(const header& h, const role_plan& who, effects& out) {
+  if (who.kind == role_kind::loader && config_.keeps) loader_is_back(h.src, out);
+  if (who.kind == role_kind::tester) tester_lives(h.incarnation, out);
+  if (who.kind != role_kind::worker) return;
+  if (config_.plan->rule != weight_rule::drain && !config_.keeps) {
+    ended_ = true;
+    return out.event({"error",
+                      completed(),
+                      {},
+                      "node " + config_.plan->nodes[who.node].name +
+                          " was restarted: the versions of weights that packets under way have met are gone with it"});
+  }
+  joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
+  // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed layers
+  // without parameters); what we told it was lost with it.
+  if (boundary_.era() > 0 && h.flags >> 8 != static_cast<std::uint8_t>(boundary_.era()))
+    out.send({adoption(h.src), adopt{boundary_.mode().name, boundary_.mode().options}});
+}
+
+// `again`: its word has come twice; what it was dealt since is not lost.
+void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
+  if (config_.keeps) return ask_again(worker, out);  // nothing else is lost with it
+  if (worker >= ledger_.workers()) return;           // the half of a placed layer: no loader, no packets of its own
+  const auto loader = config_.plan->loaders[worker];
+  notices_.forget(worker);
+  ledger_.give_up_before(worker, step);
+  if (dealer_.dealt() && !again) {
+    for (const auto& p : dealer_.lost(worker, step)) send_portion(worker, p, out);
+    give_up_done_portions();
+  }
+  if (ledger_.granted(worker) > config_.first_step && !dealer_.deals()) out.send({to(loader), grant{ledger_.granted(worker)}});
+  const bool evaluates = evaluation_.under_way() && boundary_.lockstep();
+  evaluation_.put_off(worker, evaluates && !dealer_.complete());
+  if (evaluates && dealer_.complete()) send_round_to(loader, out);
+  ledger_.open_below(step);  // steps of which nobody has reported yet, and that it will not report
+  complete_steps(out);
+  ask_again(worker, out);
+}
+
+// What it was asked, or its answer, may have been lost with it.
+void coordinator::ask_again(std::uint32_t worker, effects& out) const {
+  const auto half = config_.plan->workers[worker];
+  if (staleness_.waits_for(half)) out.send({to(half), observe{}});
+  if (boundary_.now() == boundary::state::settling) send_settle(half, out);
+}
+
+// It begins with the oldest step of which anybody may want a packet: who has them takes them for what they are, packets that come twice.
+void coordinator::loader_is_back(role_id loader, effects& out) {
+  const auto worker = (*config_.plan)[loader].worker;
+  out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
+  if (ledger_.granted(worker) > config_.first_step) out.send({to(loader), grant{ledger_.granted(worker)}});
+  if (evaluation_.under_way()) send_round_to(loader, out);
+}
+
+// For the message that ends a job with a lost node: the roles that the node had, so that a person sees what is missing. When a role reports
+// its own end (h.src is that role), it has named itself, and nothing is added.
+std::string coordinator::held_by(const header& h, const std::string& node) const {
+  std::string names;
+  for (const auto& r : config_.plan->roles) {
+    const bool part = r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::reducer;  // of a worker
+    if (h.src != no_role || part || config_.plan->nodes[r.node].name != node) continue;
+    names += (names.empty() ? "; it had " : ", ") + r.name;
+  }
+  return names;
+}
+
+}  // namespace troupe

@@ -1,0 +1,25 @@
+// What the coordinator must know of a synchronisation mode: a plain value, made from the mode's row (runtime/job/job_mode.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+struct mode_facts {
+  std::string name = "bsp";
+  std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
+  bool lockstep = true;
+  std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
+  bool rests = false;         // its workers are told of boundaries
+
+  std::string text() const {  // "ssp staleness=3"
+    std::string t = name;
+    for (const auto& [key, value] : options) t.append(" ").append(key).append("=").append(value);
+    return t;
+  }
+};
+
+}  // namespace troupe
