@@ -122,12 +122,6 @@ void add_parameter_routes(const prepared_job& j, json& list) {
     for (const auto& b : p.blocks) add(p[b.shard].name, p[p.tester].name, b);
 }
 
-// From whom worker w's loader gets its examples; no_role: from its own source.
-role_id loaders_source(const prepared_job& j, std::uint32_t w) {
-  if (j.spec.data.how == delivery::broadcast && w > 0) return j.plan.loaders[w & (w - 1)];
-  return j.plan.data_server;
-}
-
 // What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
 json routes(const prepared_job& j) {
   auto list = json::array();
@@ -142,7 +136,7 @@ json routes(const prepared_job& j) {
     list.push_back(std::move(o));
   }
   for (std::uint32_t w = 0; w < j.plan.loaders.size(); ++w) {
-    const auto from = loaders_source(j, w);
+    const auto from = j.plan.examples_from(j.spec.data.how, w);
     if (from == no_role) continue;
     const double bytes = edge_bytes(j, {.what = {from_data, 0}}) + edge_bytes(j, {.what = {from_data, 1}});
     list.push_back({{"from", j.plan[from].name},

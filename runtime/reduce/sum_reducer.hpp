@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/reducer_row.hpp"
-#include "runtime/reduce/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 
