@@ -60,7 +60,7 @@ class checker {
     if (bytes <= most_) return;
     const auto to = p_.roles.front().node;
     for (const auto& r : p_.roles)
-      if (r.kind == role_kind::stage && !r.tester && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
+      if (r.trains() && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
         return error(l.spec ? l.spec->at : job_.at,
                      "layer " + in_quotes(l.name) + ": what it carries from step to step for a packet", bytes, r.node, to);
   }

@@ -14,15 +14,13 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/role_kinds.hpp"
 #include "runtime/graph/warm_up.hpp"
 #include "runtime/graph/wire_format.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/messages/limits.hpp"
 
 namespace troupe {
-
-enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
-const char* name_of(role_kind k);
 
 // One tensor, or a range of its features, from a producer (loader or stage) to a consumer stage, for the packets that both have.
 struct plan_edge {
@@ -78,6 +76,10 @@ struct role_plan {
   std::uint32_t train_slots = 1;         // of them, those that training can use at once
   std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
   std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
+
+  const role_traits& traits() const { return traits_of(kind); }
+  const role_duties& does() const { return traits().does; }
+  bool trains() const { return does().hosts_layers && !tester; }  // it hosts layers of training
 };
 
 struct plan_node {

@@ -33,7 +33,7 @@ void add_reduced(const job_plan& p, dtype t, node_links& links) {
     for (const auto& b : p.blocks) {
       add_way(r, p.covered(r), b, p.above(r, b));
       for (auto from : p.below(r))
-        if (p[from].kind == role_kind::worker) add_way(from, p.range_of(p[from].worker), b, r);
+        if (p[from].does().adds == role_sums::of_packets) add_way(from, p.range_of(p[from].worker), b, r);
     }
 }
 

@@ -109,7 +109,7 @@ void backward_all(const stage_maths& m, const packets& all, device& d) {
 std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.gather) return {};
   for (const auto& r : p.roles) {
-    if (r.kind != role_kind::stage || r.tester || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
+    if (!r.trains() || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
     for (const auto& of_worker : p.ranges)
       if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
         return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
