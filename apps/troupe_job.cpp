@@ -1,4 +1,5 @@
 #include "apps/troupe_job.hpp"
+#include "runtime/graph/wording.hpp"
 
 #include <unistd.h>
 

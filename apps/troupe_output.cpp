@@ -40,12 +40,6 @@ int output::failed(const std::string& where, const std::string& message) const {
   return exit_failed;
 }
 
-std::string with_commas(std::uint64_t n) {
-  auto s = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(s.size()) - 3; at > 0; at -= 3) s.insert(static_cast<std::size_t>(at), ",");
-  return s;
-}
-
 std::string fixed(double x, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, x);

@@ -35,8 +35,7 @@ class output {
   bool json_;
 };
 
-// "12,345"; "0.8712"; "1:02:03"; "1.5 MiB"
-std::string with_commas(std::uint64_t n);
+// "0.8712"; "1:02:03"; "1.5 MiB"
 std::string fixed(double x, int digits);
 std::string clock_text(double seconds);
 std::string bytes_text(double bytes);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "actors/control/client.hpp"
+#include "runtime/graph/wording.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
 namespace troupe {

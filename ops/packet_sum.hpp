@@ -1,17 +1,12 @@
-// Several packets as one: sums over the packets of a step in the fixed binary tree (docs/determinism.md; runtime/reduce/packet_tree.hpp has
-// the same shape): the left half of n packets is the largest power of two below n.
+// Several packets as one: sums over the packets of a step in the fixed tree (tree/packet_tree.hpp).
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "ops/device.hpp"
+#include "ops/tree/packet_tree.hpp"
 
 namespace troupe {
-
-inline std::int64_t left_of(std::int64_t packets) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packets)) / 2);
-}
 
 // sum = that of what make(packet, to) assigns for each of `packets` packets from `first` on. Of packets > 1 it allocates one addend for each
 // level of the tree.

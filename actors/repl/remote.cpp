@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "actors/control/client_link.hpp"
-#include "actors/repl/tables.hpp"
+#include "actors/repl/command.hpp"
 
 namespace troupe {
 namespace {
@@ -53,14 +53,9 @@ class remote_lines {
   }
   // `submit FILE ...`: files are read here, where the person is.
   static std::string submitted_file(const std::string& line) {
-    const std::string word = "submit ";
-    const auto begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos || line.compare(begin, word.size(), word) != 0) return {};
-    auto at = line.find_first_not_of(" \t", begin + word.size());
-    if (at == std::string::npos) return {};
-    const char until = line[at] == '"' ? '"' : ' ';
-    if (until == '"') ++at;
-    return line.substr(at, line.find(until, at) - at);
+    const auto words = repl_split(line);
+    const auto* row = words.size() > 1 ? find_repl_command(words[0]) : nullptr;
+    return row && row->takes_file ? words[1] : std::string();
   }
 
   cluster_address where_;

@@ -1,4 +1,4 @@
-// One line on its way through the REPL's commands. Only for repl_*.cpp.
+// One line on its way through the REPL's commands. Only for what answers it.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,15 @@ namespace troupe {
 
 using repl_words = std::vector<std::string>;
 
+struct repl_command;  // command.hpp
+
 struct repl_request {
   repl_backend& backend;
   bool json;
   repl_words args;          // after the command's name
   const std::string* text;  // of a file that the line names, when the caller has read it
   std::string line;
+  const repl_command* command = nullptr;  // its row
 
   repl_reply fail(const std::string& why, repl_reply::kind how = repl_reply::kind::failed) const {
     return {how, repl_error_text(json, why), {}};
@@ -41,19 +44,17 @@ bool repl_number(const std::string& text, T& out) {
 // The job that is meant: the one named by word `at`, or the one that runs. Nothing and an error otherwise.
 std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& args, std::size_t at, std::string& error);
 
-// repl_steer.cpp: commands whose answer is an event of the job, and what there is to know of its layers.
-repl_reply repl_mode_command(const repl_request& r);
-repl_reply repl_move(const repl_request& r);
-repl_reply repl_drain(const repl_request& r);
-repl_reply repl_add_node(const repl_request& r);
-repl_reply repl_set_mode_option(const repl_request& r);  // `set train.sync.KEY VALUE [JOB]`
-repl_reply repl_checkpoint(const repl_request& r);
-repl_reply repl_stop(const repl_request& r);
-repl_reply repl_staleness(const repl_request& r);
-repl_reply repl_watch(const repl_request& r);
-repl_reply repl_layer_command(const repl_request& r);
-repl_reply repl_follow(const repl_request& r);
-// What could stand where the line ends: one word a line.
-repl_reply repl_complete(const repl_request& r);
+// A job of the view; null: there is none of that number.
+const repl_job* find_job(const repl_view& v, std::uint32_t id);
+
+// Passes `c` on, and says so.
+repl_reply repl_told(const repl_request& r, std::uint32_t job, const command& c);
+
+std::string repl_text_of(const repl_event& e, const char* name);  // one of its texts; empty: it has none of that name
+bool repl_not_saved(const repl_event& e);                         // an alert that a checkpoint is not where it belongs
+
+// What the REPL's own terminal and clients ask, and no person types: they are in no help text and in no completion.
+repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT`
+repl_reply repl_completed(const repl_request& r);  // `_complete TEXT`: what could stand where the text ends, one word a line
 
 }  // namespace troupe

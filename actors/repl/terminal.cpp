@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <utility>
 
-#include "actors/repl/repl.hpp"
+#include "actors/repl/command.hpp"
+#include "actors/repl/complete.hpp"
 
 namespace troupe {
 namespace {
@@ -39,7 +40,8 @@ bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, 
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
   const auto words = line.substr(begin);
-  const bool typed_ends_it = at_terminal && words.starts_with("watch");
+  const auto* row = find_repl_command(repl_split(words).front());
+  const bool typed_ends_it = at_terminal && row && row->follow && row->follow->endless;
   const auto r = run_line(lines, words, nullptr, show, [&] { return wait_a_little(typed_ends_it); });
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   if (r.how == kind::quit) return false;
@@ -86,21 +88,15 @@ char* prompt_of(EditLine* editor) { return terminal_of(editor).prompt.data(); }
 unsigned char complete(EditLine* editor, int) {
   const auto* l = ::el_line(editor);
   const std::string typed(l->buffer, static_cast<std::size_t>(l->cursor - l->buffer));
-  const auto word = typed.substr(typed.find_last_of(' ') + 1);  // npos + 1 is 0
   const auto reply = terminal_of(editor).lines("_complete " + typed, nullptr);
   std::vector<std::string> fits;
   std::istringstream in(reply.how == kind::ok ? reply.text : std::string());
-  for (std::string fit; std::getline(in, fit);)
-    if (fit.starts_with(word)) fits.push_back(fit);
-  if (fits.empty()) return CC_REFRESH_BEEP;
-  auto common = fits.front();
-  for (const auto& f : fits)
-    common.resize(static_cast<std::size_t>(std::mismatch(common.begin(), common.end(), f.begin(), f.end()).first - common.begin()));
-  auto more = common.substr(word.size());
-  if (fits.size() == 1 && !common.ends_with('=')) more += ' ';
-  if (!more.empty()) return ::el_insertstr(editor, more.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  for (std::string fit; std::getline(in, fit);) fits.push_back(fit);
+  const auto tab = repl_press_tab(typed, std::move(fits));
+  if (!tab.insert.empty()) return ::el_insertstr(editor, tab.insert.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  if (tab.show.empty()) return CC_REFRESH_BEEP;
   std::printf("\n");
-  for (const auto& f : fits) std::printf("%s  ", f.c_str());
+  for (const auto& f : tab.show) std::printf("%s  ", f.c_str());
   std::printf("\n");
   std::fflush(stdout);
   return CC_REDISPLAY;

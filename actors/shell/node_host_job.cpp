@@ -21,7 +21,7 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.slots = r.tester ? 1 : r.slots;
     s.value = make_role(j, r.id);
     s.incarnation = leg;
-    s.gives_way = patient && (r.kind == role_kind::worker || r.kind == role_kind::shard);
+    s.gives_way = patient && r.does().gives_way;
     seats.push_back(std::move(s));
   }
   spawn(job_id, std::move(seats), std::move(node_of), me, leg);

@@ -5,6 +5,7 @@
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
 #include "runtime/data/packed.hpp"
+#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {

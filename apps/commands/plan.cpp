@@ -6,18 +6,13 @@
 #include "apps/command.hpp"
 #include "apps/commands/plan.hpp"
 #include "runtime/graph/plan_memory.hpp"
+#include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 
 namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string layers_text(const prepared_job& j, const role_plan& r) {
-  std::string s;
-  for (auto l : r.layers) s += (s.empty() ? "" : " ") + j.graph.layers[l].name;
-  return s;
-}
 
 std::string tensor_name(const prepared_job& j, tensor_ref t) {
   if (t.layer == from_data) return t.output == 0 ? "data" : "label";
@@ -35,17 +30,6 @@ double edge_bytes(const prepared_job& j, const plan_edge& e) {
   return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 
-std::int64_t parameters_of(const prepared_job& j, const role_plan& shard) {
-  std::int64_t n = 0;
-  for (const auto& b : j.plan.blocks) n += j.plan.shard_of(b, shard.group) == shard.id ? b.count : 0;
-  return n;
-}
-
-std::uint32_t group_number(const prepared_job& j, std::uint32_t worker) { return j.plan.group_index(worker); }
-
-// To whom a reducer sends its sums; no_role: it is the root, and talks to the shards.
-role_id parent_of(const prepared_job& j, const role_plan& r) { return (void)j, r.above; }
-
 // How far a stage's weights may lag behind its packets (graph/warm_up.hpp), and how many versions of them it holds for that.
 struct stage_delay {
   std::uint32_t steps = 0, versions = 1;
@@ -56,8 +40,10 @@ stage_delay delay_of(const prepared_job& j, const role_plan& stage) {
   if (j.plan.rule == weight_rule::stash) d.versions = d.steps + 1;
   return d;
 }
-bool lags(const prepared_job& j, const role_plan& r) {
-  return j.plan.rule != weight_rule::drain && r.kind == role_kind::stage && !r.tester;
+bool lags(const prepared_job& j, const role_plan& r) { return j.plan.rule != weight_rule::drain && r.trains(); }
+
+json value_of(const role_fact& f) {
+  return std::visit([](const auto& value) { return json(value); }, f.value);
 }
 
 json placement(const prepared_job& j) {
@@ -67,7 +53,7 @@ json placement(const prepared_job& j) {
     if (!r.layers.empty()) {
       o["layers"] = json::array();
       for (auto l : r.layers) o["layers"].push_back(j.graph.layers[l].name);
-      if (j.plan.placed && r.kind == role_kind::stage && !r.tester) o["packets"] = {r.packets.first, r.packets.count};
+      if (j.plan.placed && r.trains()) o["packets"] = {r.packets.first, r.packets.count};
       if (const auto* part = r.parts[0].get()) {
         const auto cut = part->inputs.whole() ? part->features : part->inputs;
         o[part->inputs.whole() ? "features" : "input_features"] = {cut.begin, cut.end};
@@ -77,15 +63,7 @@ json placement(const prepared_job& j) {
       const auto d = delay_of(j, r);
       o["delay"] = d.steps, o["in_flight"] = r.train_slots, o["versions"] = d.versions;
     }
-    if (r.kind == role_kind::worker) {
-      o["packets"] = {r.packets.first, r.packets.count};
-      o["group"] = group_number(j, r.worker);
-    }
-    if (r.kind == role_kind::shard) {
-      o["server_group"] = r.group;
-      o["parameters"] = parameters_of(j, r);
-    }
-    if (r.kind == role_kind::reducer && parent_of(j, r) != no_role) o["parent"] = j.plan[parent_of(j, r)].name;
+    for (const auto& f : r.traits().facts({j.plan, j.graph, j.spec}, r)) o[f.name] = value_of(f);
     list.push_back(std::move(o));
   }
   return list;
@@ -114,18 +92,12 @@ void add_parameter_routes(const prepared_job& j, json& list) {
   for (std::uint32_t g = 0; g < p.server_groups; ++g)
     for (const auto& b : p.blocks) add(workers_text(j, g), p[p.shard_of(b, g)].name, b);
   for (auto r : p.reducers)
-    if (const auto up = parent_of(j, p[r]); up != no_role)
+    if (const auto up = p[r].above; up != no_role)
       for (const auto& b : p.blocks) add(p[r].name, p[up].name, b);
   for (std::uint32_t g = 1; g < p.server_groups; ++g)
     for (const auto& b : p.blocks) add(p[p.shard_of(b, g)].name, p[b.shard].name, b);
   if (p.tester != no_role)
     for (const auto& b : p.blocks) add(p[b.shard].name, p[p.tester].name, b);
-}
-
-// From whom worker w's loader gets its examples; no_role: from its own source.
-role_id loaders_source(const prepared_job& j, std::uint32_t w) {
-  if (j.spec.data.how == delivery::broadcast && w > 0) return j.plan.loaders[w & (w - 1)];
-  return j.plan.data_server;
 }
 
 // What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
@@ -142,7 +114,7 @@ json routes(const prepared_job& j) {
     list.push_back(std::move(o));
   }
   for (std::uint32_t w = 0; w < j.plan.loaders.size(); ++w) {
-    const auto from = loaders_source(j, w);
+    const auto from = j.plan.examples_from(j.spec.data.how, w);
     if (from == no_role) continue;
     const double bytes = edge_bytes(j, {.what = {from_data, 0}}) + edge_bytes(j, {.what = {from_data, 1}});
     list.push_back({{"from", j.plan[from].name},
@@ -152,31 +124,6 @@ json routes(const prepared_job& j) {
   }
   add_parameter_routes(j, list);
   return list;
-}
-
-std::string holds_text(const prepared_job& j, const role_plan& r) {
-  switch (r.kind) {
-    case role_kind::worker: {
-      const auto& p = r.packets;
-      const auto last = p.first + p.count - 1;
-      auto s =
-          p.count == 1 ? "packet " + std::to_string(p.first) : "packets " + std::to_string(p.first) + " to " + std::to_string(last);
-      if (j.plan.groups.size() > 1) s += ", worker group " + std::to_string(group_number(j, r.worker));
-      return s;
-    }
-    case role_kind::shard: {
-      auto s = with_commas(static_cast<std::uint64_t>(parameters_of(j, r))) + " parameters";
-      if (j.plan.server_groups > 1) s += ", server group " + std::to_string(r.group) + (r.group == 0 ? " (master)" : "");
-      return s;
-    }
-    case role_kind::reducer: {
-      const auto up = parent_of(j, r);
-      return up == no_role ? "sums for the shards" : "sums for " + j.plan[up].name;
-    }
-    case role_kind::tester: return "pulls weights and evaluates beside training";
-    case role_kind::data_server: return j.spec.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders";
-    default: return layers_text(j, r);
-  }
 }
 
 std::string count_text(std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
@@ -200,7 +147,7 @@ std::string role_table(const prepared_job& j) {
   for (const auto& n : j.plan.nodes) node = std::max(node, n.name.size());
   std::string s = left("role", wide + 2) + left("kind", 13) + left("node", node + 2) + "holds\n";
   for (const auto& r : j.plan.roles) {
-    const auto holds = holds_text(j, r);
+    const auto holds = r.traits().holds({j.plan, j.graph, j.spec}, r);
     const auto& name = j.plan.nodes[r.node].name;
     s += left(r.name, wide + 2) + left(name_of(r.kind), 13) + (holds.empty() ? name : left(name, node + 2) + holds) + "\n";
   }

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "ops/tree/packet_tree.hpp"
+
 namespace troupe::exchange {
 namespace {
 
@@ -34,12 +36,11 @@ block copy_of(const block& b, std::uint64_t bytes) {
 
 void fold(element e, std::span<const block> values, std::uint64_t count) {
   with(e, [&]<class T>(T*) {
-    for (std::size_t stride = 1; stride < values.size(); stride *= 2)
-      for (std::size_t i = 0; i + stride < values.size(); i += 2 * stride) {
-        T* left = as<T>(values[i].get());
-        const T* right = as<T>(values[i + stride].get());
-        for (std::uint64_t k = 0; k < count; ++k) left[k] += right[k];
-      }
+    join_all(values.size(), [&](std::size_t into, std::size_t from) {
+      T* left = as<T>(values[into].get());
+      const T* right = as<T>(values[from].get());
+      for (std::uint64_t k = 0; k < count; ++k) left[k] += right[k];
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // The sums of the exchange, on blocks of equal length. The order of every addition is fixed by ranks alone.
 //
-//   fold      v_0 = (v_0 + v_1) + (v_2 + v_3) + ...: the fixed tree (docs/determinism.md) over ranks, so that n ranks with one packet each
+//   fold      v_0 = (v_0 + v_1) + (v_2 + v_3) + ...: the fixed tree (ops/tree/packet_tree.hpp) over ranks, so that n ranks with one packet each
 //             add as Troupe's own workers do. The sum is left in the first block.
 //   pull      EASGD, asynchronous (Zhang, Choromanska, LeCun 2015, eq. 5-6): d = alpha (w - c); c += d; w is replaced by d
 //   pull_all  EASGD, synchronous: all d_i with the same c, then c += d_0 + d_1 + ... in rank order; each w_i is replaced by d_i

@@ -45,11 +45,10 @@ class checker {
     const auto packet = g_.data.count() * static_cast<std::int64_t>(size_of(type)) +
                         g_.label.count() * static_cast<std::int64_t>(size_of(dtype::i32));
     const auto bytes = largest(packet, true);
-    for (std::size_t w = 0; w < p_.loaders.size() && bytes > most_; ++w) {
+    for (std::uint32_t w = 0; w < p_.loaders.size() && bytes > most_; ++w) {
       const auto to = p_[p_.loaders[w]].node;
-      auto from = to;
-      if (job_.data.how == delivery::server) from = p_[p_.data_server].node;
-      if (job_.data.how == delivery::broadcast && w > 0) from = p_[p_.loaders[w & (w - 1)]].node;
+      const auto source = job_.data.how == delivery::seeds ? no_role : p_.examples_from(job_.data.how, w);
+      const auto from = source == no_role ? to : p_[source].node;
       if (from != to && told_.insert(from_data).second) error(job_.data.at, "a packet of examples", bytes, from, to);
     }
   }
@@ -61,7 +60,7 @@ class checker {
     if (bytes <= most_) return;
     const auto to = p_.roles.front().node;
     for (const auto& r : p_.roles)
-      if (r.kind == role_kind::stage && !r.tester && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
+      if (r.trains() && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
         return error(l.spec ? l.spec->at : job_.at,
                      "layer " + in_quotes(l.name) + ": what it carries from step to step for a packet", bytes, r.node, to);
   }

@@ -8,7 +8,6 @@
 
 #include "runtime/graph/message_sizes.hpp"
 #include "runtime/graph/plan_draft.hpp"
-#include "runtime/graph/reducer_row.hpp"
 #include "runtime/graph/stage_groups.hpp"
 
 namespace troupe {
@@ -29,11 +28,8 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   add_data_server(draft);
   add_readers(draft, options.readers);
   cut_parameters(draft, options.max_message);
-  if (options.lay_out_reducers) {
-    reducer_layout layout(draft.plan);
-    options.lay_out_reducers(layout);
-  }
-  if (options.tester) add_tester(draft);
+  for (const auto& kind : role_table())
+    if (kind.draw) kind.draw(draft, options);
 }
 
 // Which packets are whose, and which layers lie where.
@@ -73,20 +69,6 @@ std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_g
   return std::move(plan);
 }
 
-const char* name_of(role_kind k) {
-  switch (k) {
-    case role_kind::coordinator: return "coordinator";
-    case role_kind::loader: return "loader";
-    case role_kind::stage: return "stage";
-    case role_kind::worker: return "worker";
-    case role_kind::shard: return "shard";
-    case role_kind::reducer: return "reducer";
-    case role_kind::tester: return "tester";
-    case role_kind::data_server: return "data_server";
-  }
-  return "?";
-}
-
 std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_group& g) const {
   std::vector<role_id> list;
   for (auto w : b.takers) list.push_back(workers[w]);
@@ -110,7 +92,7 @@ std::vector<role_id> job_plan::below(role_id reducer) const {
 packet_range job_plan::covered(role_id reducer) const {
   packet_range all;
   for (auto r : below(reducer)) {
-    const auto part = (*this)[r].kind == role_kind::reducer ? covered(r) : range_of((*this)[r].worker);
+    const auto part = (*this)[r].does().adds == role_sums::of_others ? covered(r) : range_of((*this)[r].worker);
     if (part.count == 0) continue;
     const auto end = std::max(all.count == 0 ? 0 : all.first + all.count, part.first + part.count);
     all.first = all.count == 0 ? part.first : std::min(all.first, part.first);

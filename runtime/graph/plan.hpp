@@ -14,15 +14,13 @@
 
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/partition.hpp"
+#include "runtime/graph/role_kinds.hpp"
 #include "runtime/graph/warm_up.hpp"
 #include "runtime/graph/wire_format.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/messages/limits.hpp"
 
 namespace troupe {
-
-enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
-const char* name_of(role_kind k);
 
 // One tensor, or a range of its features, from a producer (loader or stage) to a consumer stage, for the packets that both have.
 struct plan_edge {
@@ -78,6 +76,10 @@ struct role_plan {
   std::uint32_t train_slots = 1;         // of them, those that training can use at once
   std::vector<std::uint32_t> in_edges;   // stage: indices into job_plan::edges, by to_port
   std::vector<std::uint32_t> out_edges;  // loader and stage: by from_port
+
+  const role_traits& traits() const { return traits_of(kind); }
+  const role_duties& does() const { return traits().does; }
+  bool trains() const { return does().hosts_layers && !tester; }  // it hosts layers of training
 };
 
 struct plan_node {
@@ -136,6 +138,12 @@ struct job_plan {
     return (*this)[reducer].above == no_role ? b.shard : (*this)[reducer].above;
   }
   std::vector<role_id> weights_to(const param_block& b, const worker_group& g) const;
+  // Who sends worker w's loader its examples, or the seeds of them; no_role: it reads them itself. `replicate` broadcasts over a binomial tree of
+  // loaders (pipeline/batch_tree.hpp).
+  role_id examples_from(delivery how, std::uint32_t w) const {
+    if (how == delivery::broadcast) return w == 0 ? no_role : loaders[w & (w - 1)];
+    return how == delivery::server || how == delivery::seeds ? data_server : no_role;
+  }
   bool through_reducers() const { return !reducers.empty(); }
   std::vector<role_id> below(role_id reducer) const;  // reducers and workers whose sums it takes, in the order of their packets
   packet_range covered(role_id reducer) const;        // packets at and below it
@@ -179,10 +187,6 @@ struct plan_options {
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});
-
-// The maximal aligned blocks of the fixed binary tree over `packets` packets that make up `r`, in packet order: what a worker with
-// these packets pushes. A block is [k 2^j, (k+1) 2^j), cut off at `packets`.
-std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets);
 
 // Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
 // headers): by link (indices of nodes), sent and received by node. And what a node holds at its peak (plan_memory.hpp).

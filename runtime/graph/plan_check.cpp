@@ -29,14 +29,13 @@ class checker {
     if (!numbers_hold()) return std::move(faults_);  // nothing can be looked up
     parts_.resize(g_.layers.size());
     for (const auto& r : p_.roles)
-      for (std::size_t k = 0; r.kind == role_kind::stage && !r.tester && k < r.layers.size(); ++k)
-        parts_[r.layers[k]].push_back({&r, k});
+      for (std::size_t k = 0; r.trains() && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
     check_wiring();
     check_loaders();
     check_halves();
     for (const auto& l : g_.layers) check_claims(l);
     for (const auto& r : p_.roles)
-      if (r.kind == role_kind::stage) check_inputs(r), check_window(r);
+      if (r.does().hosts_layers) check_inputs(r), check_window(r);
     check_tester();
     for (auto& f : check_parameters(p_, g_, parts_)) faults_.push_back(std::move(f));
     return std::move(faults_);
@@ -51,7 +50,8 @@ class checker {
 
   // --- every number in the plan means something
 
-  bool is(role_id r, role_kind k) const { return index_of(r) < p_.roles.size() && p_[r].kind == k; }
+  // What the role does, and that it is one.
+  const role_duties* duties(role_id r) const { return index_of(r) < p_.roles.size() ? &p_[r].does() : nullptr; }
 
   bool numbers_hold() {
     for (std::size_t i = 0; i < p_.roles.size(); ++i) {
@@ -63,26 +63,24 @@ class checker {
         return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
       };
       if (r.node >= p_.nodes.size() || strange(r.layers, g_.layers.size()) || strange(r.in_edges, p_.edges.size()) ||
-          strange(r.out_edges, p_.edges.size()) || (r.kind == role_kind::stage && r.parts.size() != r.layers.size()))
+          strange(r.out_edges, p_.edges.size()) || (r.does().hosts_layers && r.parts.size() != r.layers.size()))
         fault(-1, "role " + in_quotes(r.name) + " names a node, a layer or an edge that is not there");
-      if (r.kind == role_kind::stage && !r.tester && r.worker >= p_.workers.size())
+      if (r.trains() && r.worker >= p_.workers.size())
         fault(-1, "role " + in_quotes(r.name) + " belongs to a worker that is not there");
     }
-    const auto all = [&](const std::vector<role_id>& list, role_kind k) {
-      for (auto r : list)
-        if (!is(r, k)) fault(-1, std::string("the plan's list of roles of kind ") + name_of(k) + " names one that is none");
-    };
-    all(p_.loaders, role_kind::loader);
-    all(p_.workers, role_kind::worker);
-    all(p_.shards, role_kind::shard);
-    for (const auto& list : p_.stages) all(list, role_kind::stage);
+    for (const auto& kind : role_table())
+      for (auto r : kind.listed(p_))
+        if (index_of(r) >= p_.roles.size() || p_[r].kind != kind.kind)
+          fault(-1, std::string("the plan's list of roles of kind ") + kind.name + " names one that is none");
     for (const auto& e : p_.edges) {
-      const bool from = is(e.from, role_kind::loader) || is(e.from, role_kind::stage);
-      if (!from || !is(e.to, role_kind::stage) || e.what.layer >= static_cast<std::int32_t>(g_.layers.size()))
+      const auto *from = duties(e.from), *to = duties(e.to);
+      if (!from || !(from->loads || from->hosts_layers) || !to || !to->hosts_layers ||
+          e.what.layer >= static_cast<std::int32_t>(g_.layers.size()))
         fault(-1, "an edge joins roles that send or take no tensors");
     }
     for (const auto& b : p_.blocks)
-      if (b.param >= g_.params.size() || !is(b.shard, role_kind::shard) ||
+      if (const auto* owner = duties(b.shard);
+          b.param >= g_.params.size() || !owner || !owner->owns_parameters ||
           std::any_of(b.takers.begin(), b.takers.end(), [&](auto w) { return w >= p_.workers.size(); }))
         fault(-1, "block " + std::to_string(b.id) + " has a parameter, a shard or a taker that is not there");
     if (p_.ranges.size() != p_.loaders.size() || p_.stages.size() != p_.workers.size() || p_.workers.size() < p_.ranges.size())
@@ -134,7 +132,7 @@ class checker {
       }
     }
     for (const auto& r : p_.roles)
-      if (r.kind == role_kind::stage && !r.tester && !r.layers.empty() && seen[index_of(r.id)] != 1)
+      if (r.trains() && !r.layers.empty() && seen[index_of(r.id)] != 1)
         fault(static_cast<std::int32_t>(r.layers[0]), r.name + " belongs to no worker's half, or to several");
   }
 
@@ -202,7 +200,7 @@ class checker {
   bool is_window(const plan_edge& e) const {
     const auto reports = [this](std::uint32_t l) { return g_.layers[l].maths->is_loss() || g_.layers[l].maths->is_metric(); };
     const auto& to = p_[e.to];
-    return p_[e.from].kind == role_kind::loader && e.region.whole() && e.need.whole() &&
+    return p_[e.from].does().loads && e.region.whole() && e.need.whole() &&
            std::any_of(to.layers.begin(), to.layers.end(), reports);
   }
 
@@ -214,7 +212,7 @@ class checker {
       if ((!l.maths->is_loss() && !l.maths->is_metric()) || (!l.in_train && !l.in_test)) continue;
       const auto heard = [&](std::uint32_t i) {
         const auto& e = p_.edges[i];
-        return p_[e.from].kind == role_kind::loader && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
+        return p_[e.from].does().loads && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
       };
       if (std::none_of(r.in_edges.begin(), r.in_edges.end(), heard))
         fault(l, r.name + " reports, but no loader waits for it: packets would run ahead of it without bound");
@@ -302,7 +300,7 @@ class checker {
     };
     if (from.tester != r.tester) return says("works for another");
     if (e.what.layer < 0) {
-      if (from.kind != role_kind::loader) return says("loads nothing");
+      if (!from.does().loads) return says("loads nothing");
       if (!from.tester && packets.count() > 0 &&
           !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
         return says("does not load these packets");
@@ -318,8 +316,7 @@ class checker {
 
   void check_tester() {
     if (p_.tester_stage == no_role) return;
-    if (!is(p_.tester_stage, role_kind::stage) || !is(p_.tester_loader, role_kind::loader) || !is(p_.tester, role_kind::tester))
-      return fault(-1, "the tester's roles are not all there");
+    if (p_.tester_loader == no_role || p_.tester == no_role) return fault(-1, "the tester's roles are not all there");
     const auto& mine = p_[p_.tester_stage].layers;
     for (const auto& l : g_.layers)
       if (std::count(mine.begin(), mine.end(), l.index) != (l.in_test ? 1 : 0))

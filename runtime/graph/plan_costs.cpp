@@ -2,6 +2,7 @@
 // allocated by them.
 #include <algorithm>
 
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/graph/plan_memory.hpp"
 
@@ -25,14 +26,14 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
 void add_reduced(const job_plan& p, dtype t, node_links& links) {
   const auto add_way = [&](role_id from, packet_range covered, const param_block& b, role_id to) {
     const auto here = p[from].node, there = p[to].node;
-    add(links, here, there, bytes_of(b.count, t) * static_cast<double>(tree_cover(covered, p.packets).size()));
+    add(links, here, there, bytes_of(b.count, t) * static_cast<double>(cover(covered.first, covered.count, p.packets).size()));
     add(links, there, here, bytes_of(b.count, t));
   };
   for (auto r : p.reducers)
     for (const auto& b : p.blocks) {
       add_way(r, p.covered(r), b, p.above(r, b));
       for (auto from : p.below(r))
-        if (p[from].kind == role_kind::worker) add_way(from, p.range_of(p[from].worker), b, r);
+        if (p[from].does().adds == role_sums::of_packets) add_way(from, p.range_of(p[from].worker), b, r);
     }
 }
 
@@ -42,7 +43,7 @@ void add_exchange(const job_plan& p, dtype t, node_links& links) {
     if (!p.push_via.empty() && p.push_via[w] != no_role) continue;
     const auto here = p[p.workers[w]].node;
     const auto range = p.range_of(w);
-    const auto sums = static_cast<double>(tree_cover(range, p.packets).size());
+    const auto sums = static_cast<double>(cover(range.first, range.count, p.packets).size());
     for (const auto& b : p.blocks) {
       if (!p.takes(w, b)) continue;
       const auto there = p[p.shard_of(b, p.group_of(w).server_group)].node;
@@ -70,30 +71,15 @@ double packet_of_examples(const model_graph& g, dtype t) {
 
 // Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.
 void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, node_links& links) {
+  if (job.data.how == delivery::seeds) return;
   for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {
-    auto from = p.loaders[w];
-    if (job.data.how == delivery::server) from = p.data_server;
-    if (job.data.how == delivery::broadcast) from = p.loaders[w & (w - 1)];
-    if (job.data.how == delivery::broadcast && w == 0) continue;
+    const auto from = p.examples_from(job.data.how, w);
+    if (from == no_role) continue;
     add(links, p[from].node, p[p.loaders[w]].node, packet_of_examples(g, job.type()) * static_cast<double>(p.ranges[w].count));
   }
 }
 
 }  // namespace
-
-std::vector<packet_range> tree_cover(packet_range r, std::uint32_t packets) {
-  std::vector<packet_range> out;
-  const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{r.first} + r.count, packets);
-  for (std::uint64_t at = r.first; at < end;) {
-    std::uint64_t size = 1;
-    // Twice the size is allowed while it stays aligned and has no packet beyond our end (there are none beyond `packets`).
-    while (size < packets && at % (2 * size) == 0 && (at + 2 * size <= end || end == packets)) size *= 2;
-    const auto stop = std::min(at + size, end);
-    out.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(stop - at)});
-    at = stop;
-  }
-  return out;
-}
 
 plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job) {
   plan_costs c;

@@ -98,7 +98,7 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
   const auto* producer = what.layer < 0 ? nullptr : &draft.graph.layers[static_cast<std::size_t>(what.layer)];
   e.packets =
       draft.plan.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
-  e.credit = draft.plan[from].kind == role_kind::stage ? under_way(draft, packets) : draft.plan.in_flight();
+  e.credit = draft.plan[from].does().hosts_layers ? under_way(draft, packets) : draft.plan.in_flight();
   if (producer && producer->spec && draft.plan[from].node != draft.plan[to].node) e.wire = wire_format_of(producer->spec->wire);
   e.grad_back = e.grad_back || taker.grad_in_wanted[input];
   e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
@@ -109,7 +109,7 @@ void add_all_edges(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto roles = plan.roles.size();
   for (std::size_t r = 0; r < roles; ++r)
-    if (plan.roles[r].kind == role_kind::stage) {
+    if (plan.roles[r].does().hosts_layers) {
       add_edges(draft, plan.roles[r].id);
       add_windows(draft, plan.roles[r].id);
     }

@@ -29,6 +29,15 @@ struct plan_memory {
   // By node. `activations` and `workspace` of a node are less than its roles': not every role's packet is at its worst at one time.
   std::vector<role_memory> nodes;
 };
+
+// What roles hold of their own, by what they do (role_kinds.cpp): a loader the examples of packets under way, the data server those that it
+// hands out, a stage older versions of its weights, a worker or reducer sums, a shard its blocks.
+void hold_loaded(const plan_view& v, const role_plan& r, role_memory& m);
+void hold_served(const plan_view& v, const role_plan& r, role_memory& m);
+void hold_versions(const plan_view& v, const role_plan& r, role_memory& m);
+void hold_sums(const plan_view& v, const role_plan& r, role_memory& m);
+void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m);
+
 plan_memory memory_of(const job_plan& p, const model_graph& g, const job_spec& job);
 
 }  // namespace troupe

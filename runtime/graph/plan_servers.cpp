@@ -60,7 +60,7 @@ void add_data_server(plan_draft& draft) {
 
 void add_readers(plan_draft& draft, std::uint32_t n) {
   for (auto& r : draft.plan.roles)
-    if (r.kind == role_kind::loader || r.kind == role_kind::data_server) r.slots = n;
+    if (r.does().reads_examples) r.slots = n;
 }
 
 role_id shard_beside(plan_draft& draft, std::uint32_t node) {

@@ -82,7 +82,7 @@ class search {
       for (const auto& [node, bytes] : *side) out.bytes = std::max(out.bytes, bytes);
     std::vector<double> work(nodes_.size(), 0);
     for (const auto& r : plan->roles)
-      if (r.kind == role_kind::stage && !r.tester)
+      if (r.trains())
         work[r.node] += flops_of(g_, r) * static_cast<double>(plan->placed ? r.packets.count : plan->range_of(r.worker).count);
     out.flops = *std::max_element(work.begin(), work.end());
     out.seconds = out.bytes / rates_.bytes_per_second + out.flops / rates_.flops_per_second;

@@ -23,6 +23,12 @@ std::string in_quotes(std::string_view word) {
   return s + (end < word.size() ? "...'" : "'");
 }
 
+std::string with_commas(std::uint64_t n) {
+  auto s = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(s.size()) - 3; at > 0; at -= 3) s.insert(static_cast<std::size_t>(at), ",");
+  return s;
+}
+
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > longest_word) return {};  // edit distance costs its length
   const auto near = nearest_word(word, candidates);

@@ -1,6 +1,7 @@
 // Words and places for diagnostics: what everybody who checks a user's file says in the same way.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ std::string in_quotes(std::string_view word);
 
 // "; did you mean 'x'?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string with_commas(std::uint64_t n);  // "12,345"
 
 std::string joined(const std::vector<std::string>& words, const char* between = ", ");
 

@@ -18,7 +18,7 @@ std::string node_of(const std::string& place) { return place.substr(0, place.fin
 std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature (of the input)
   for (const auto& r : j.plan.roles) {
-    if (r.kind != role_kind::stage || r.tester) continue;
+    if (!r.trains()) continue;
     const auto at = std::find(r.layers.begin(), r.layers.end(), layer);
     if (at == r.layers.end()) continue;
     if (r.worker < j.plan.ranges.size()) return {};

@@ -37,7 +37,7 @@ reading_config reading_of(const job_ptr& j) {
   return c;
 }
 
-std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_t) {
   coordinator_config c;
   c.job = j->id;
   c.self = r;
@@ -79,7 +79,7 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t inc
   return std::make_unique<loader>(std::move(c));
 }
 
-std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
+std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r, std::uint32_t) {
   data_server_config c;
   c.job = j->id;
   c.self = r;
@@ -140,19 +140,16 @@ std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t in
 // What goes down with this role and cannot be had from anybody else; empty: it comes back.
 std::string gone_with(const prepared_job& j, role_id r) {
   const auto& me = j.plan[r];
-  if (me.kind == role_kind::coordinator) return "what it knew of the job is gone";
-  if (me.kind == role_kind::shard) return "its parameters are gone";
+  if (me.traits().gone) return me.traits().gone;
   // The stage of an actor-based or joint layer has been told things about the step by the same stage of other workers, which will
   // not say them again.
-  if (me.kind == role_kind::stage && !me.tester && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
+  if (me.trains() && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";
-  if (j.graph.carries() && !me.tester &&
-      (me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker))
-    return "the state that its lanes carried is gone";
+  const bool on_the_way = me.does().passes_packets && !me.tester;
+  if (j.graph.carries() && on_the_way) return "the state that its lanes carried is gone";
   // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
-  const bool on_the_way = me.kind == role_kind::stage || me.kind == role_kind::loader || me.kind == role_kind::worker;
-  if (j.plan.placed && !j.keeps() && on_the_way && !me.tester) return "the packets that were under way there are gone";
+  if (j.plan.placed && !j.keeps() && on_the_way) return "the packets that were under way there are gone";
   return {};
 }
 
@@ -176,6 +173,7 @@ void set_initial(const prepared_job& j, half_config& c) {
 // A worker's or a shard's half of the job's mode.
 std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& t = j->spec.train;
+  const bool owns = j->plan[r].does().owns_parameters;
   half_config c;
   c.job = j->id;
   c.self = r;
@@ -188,7 +186,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.decay = t.decay;
   c.clip_value = t.clip.value;
   c.clip_norm = t.clip.norm;
-  if (t.when && j->plan[r].kind == role_kind::worker) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
+  if (t.when && !owns) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
   c.mode = t.sync.values;
   c.type = j->spec.parameter_type();
   c.seed = j->spec.seed;
@@ -196,25 +194,33 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.incarnation = incarnation;
   c.keeps = j->keeps();
   c.continued = j->continued;
-  if (j->plan[r].kind == role_kind::shard && !c.continued) set_initial(*j, c);
+  if (owns && !c.continued) set_initial(*j, c);
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
 }
+
+// Who plays which part: a kind of role, and what makes one.
+struct casting_row {
+  role_kind kind;
+  std::unique_ptr<role> (*make)(const job_ptr& j, role_id r, std::uint32_t incarnation);
+};
+constexpr casting_row cast[] = {
+    {role_kind::coordinator, make_coordinator},
+    {role_kind::loader, make_loader},
+    {role_kind::stage, make_stage},
+    {role_kind::worker, make_half},
+    {role_kind::shard, make_half},
+    {role_kind::reducer, make_reducer},
+    {role_kind::tester, make_tester},
+    {role_kind::data_server, make_data_server},
+};
 
 }  // namespace
 
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   if (incarnation > 0)
     if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
-  switch (j->plan[r].kind) {
-    case role_kind::coordinator: return make_coordinator(j, r);
-    case role_kind::loader: return make_loader(j, r, incarnation);
-    case role_kind::stage: return make_stage(j, r, incarnation);
-    case role_kind::worker:
-    case role_kind::shard: return make_half(j, r, incarnation);
-    case role_kind::reducer: return make_reducer(j, r, incarnation);
-    case role_kind::tester: return make_tester(j, r, incarnation);
-    case role_kind::data_server: return make_data_server(j, r);
-  }
+  for (const auto& row : cast)
+    if (row.kind == j->plan[r].kind) return row.make(j, r, incarnation);
   return nullptr;
 }
 

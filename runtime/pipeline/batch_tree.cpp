@@ -5,10 +5,13 @@
 namespace troupe {
 
 batch_tree::batch_tree(const job_plan& plan, std::uint32_t worker, std::uint32_t job, std::uint32_t keep)
-    : self_(plan.loaders[worker]), own_packets_(plan.ranges[worker].count), job_(job), keep_(keep) {
+    : self_(plan.loaders[worker]),
+      parent_(plan.examples_from(delivery::broadcast, worker)),
+      own_packets_(plan.ranges[worker].count),
+      job_(job),
+      keep_(keep) {
   const auto n = static_cast<std::uint32_t>(plan.loaders.size());
   const auto lowest = worker == 0 ? 0 : worker & (~worker + 1);
-  if (worker > 0) parent_ = plan.loaders[worker - lowest];
   for (std::uint32_t bit = 1; bit < n && (worker == 0 || bit < lowest); bit <<= 1) {
     if (worker + bit >= n) break;
     children_.insert(children_.begin(), plan.loaders[worker + bit]);

@@ -10,8 +10,7 @@ std::vector<carried_piece> carried_pieces(const model_graph& g, const job_plan& 
     if (l.carries.empty()) continue;
     for (std::uint32_t k = 0; k < p.packets; ++k) {
       const auto at = std::find_if(p.roles.begin(), p.roles.end(), [&](const role_plan& r) {
-        return r.kind == role_kind::stage && !r.tester && r.packets.has(k) &&
-               std::find(r.layers.begin(), r.layers.end(), l.index) != r.layers.end();
+        return r.trains() && r.packets.has(k) && std::find(r.layers.begin(), r.layers.end(), l.index) != r.layers.end();
       });
       const auto block = static_cast<std::uint32_t>(p.blocks.size() + list.size());
       list.push_back({block, l.index, k, at == p.roles.end() ? no_role : at->id});

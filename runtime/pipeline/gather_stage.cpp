@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/packet_sum.hpp"
+#include "ops/tree/packet_tree.hpp"
 
 namespace troupe {
 namespace {
@@ -108,12 +109,12 @@ void backward_all(const stage_maths& m, const packets& all, device& d) {
 std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.gather) return {};
   for (const auto& r : p.roles) {
-    if (r.kind != role_kind::stage || r.tester || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
+    if (!r.trains() || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
     for (const auto& of_worker : p.ranges)
       if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
         return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
                std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
-    if (p.groups.size() != 1 || tree_cover(r.packets, p.packets).size() != 1)
+    if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
       return "gather = true wants the packets of a part to be one block of the tree of packets: " +
              std::to_string(r.packets.count) + " from packet " + std::to_string(r.packets.first) +
              " on are not (powers of two are)";

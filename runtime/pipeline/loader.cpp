@@ -45,7 +45,7 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  [&](const start&) {
                    if (config_.keeps && e.h.src == no_role && config_.incarnation > 0)
                      out.send({to_coordinator(), ready{ready::what_of::joined}});
-                   else if (config_.keeps && e.h.src != no_role && (*config_.plan)[e.h.src].kind == role_kind::stage)
+                   else if (config_.keeps && e.h.src != no_role && (*config_.plan)[e.h.src].does().hosts_layers)
                      send_kept(e.h.src, out);
                    else
                      ask_again(out);

@@ -8,11 +8,11 @@
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "ops/reader_sum.hpp"
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/maths_steps.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
 #include "runtime/reduce/fold.hpp"
-#include "runtime/reduce/packet_tree.hpp"
 
 namespace troupe {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/tensor.hpp"
-#include "runtime/reduce/packet_tree.hpp"
+#include "ops/tree/packet_tree.hpp"
 
 namespace troupe {
 

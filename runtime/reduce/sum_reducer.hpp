@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/reducer_row.hpp"
-#include "runtime/reduce/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 
@@ -65,7 +65,7 @@ class sum_reducer final : public role {
   void pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value, effects& out) const;
   bool covered(tree_node n) const;  // of packets at and below us?
   header to(role_id r) const;
-  bool reduces(role_id r) const { return (*config_.plan)[r].kind == role_kind::reducer; }
+  bool reduces(role_id r) const { return (*config_.plan)[r].does().adds == role_sums::of_others; }
 
   reducer_config config_;
   std::vector<tree_node> cover_;  // of the packets at and below us

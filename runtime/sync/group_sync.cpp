@@ -55,7 +55,7 @@ class group_shard final : public clocked_shard {
   }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
-    if (index_of(h.src) >= config_.plan->roles.size() || (*config_.plan)[h.src].kind != role_kind::shard)
+    if (index_of(h.src) >= config_.plan->roles.size() || !(*config_.plan)[h.src].does().owns_parameters)
       return clocked_shard::on_push(h, p, b, out);
     if (!master()) return void(++dropped_);
     auto& s = blocks_state_[b.plan->id];

@@ -221,7 +221,7 @@ class hogwild_shard final : public shard_half {
   }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
-    const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].kind == role_kind::shard;
+    const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].does().owns_parameters;
     auto& taken = syncs_[b.plan->id].taken[from_shard ? (*config_.plan)[h.src].group : 0];
     if (!from_shard || !master() || h.step < taken) return void(++dropped_);
     if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), jobs_.expect([](effects&) {})});

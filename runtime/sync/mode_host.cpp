@@ -20,7 +20,7 @@ mode_host::mode_host(half_config c, const mode_registry& modes, const std::strin
     : config_(std::move(c)),
       modes_(modes),
       mode_(modes.find(mode)),
-      shard_((*config_.plan)[config_.self].kind == role_kind::shard),
+      shard_((*config_.plan)[config_.self].does().owns_parameters),
       joining_(config_.incarnation > 0 && !shard_) {
   const auto group = (*config_.plan)[config_.self].group;
   if (config_.continued && shard_)

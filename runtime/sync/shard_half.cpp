@@ -18,7 +18,7 @@ shard_half::shard_half(half_config c, gives g) : config_(std::move(c)), blocks_(
 std::uint32_t shard_half::worker_of(role_id r) const {
   if (index_of(r) >= config_.plan->roles.size()) return workers();
   const auto& p = (*config_.plan)[r];
-  return p.kind == role_kind::worker || p.kind == role_kind::reducer ? p.worker : workers();
+  return p.does().adds != role_sums::none ? p.worker : workers();
 }
 
 std::map<std::uint32_t, block_content> shard_half::contents() const {

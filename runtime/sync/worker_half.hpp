@@ -15,7 +15,7 @@
 #include <optional>
 #include <set>
 
-#include "runtime/reduce/packet_tree.hpp"
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/sync/jobs.hpp"
 #include "runtime/sync/shard_block.hpp"

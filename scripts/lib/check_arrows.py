@@ -2,7 +2,8 @@
 """check_arrows.py: every #include against the house's arrows.
 
   ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
-Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares. Third-party libraries stay in the boxes named in
+Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares; the hub (runtime/exchange) has of ops the tree over packets alone, and
+that (ops/tree) nothing of ours. Third-party libraries stay in the boxes named in
 LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
 """
 import re
@@ -88,6 +89,8 @@ def main():
                 if not (what.startswith("generated/") or what.endswith(".pb.h")):
                     problems.append(f"{where}: \"{what}\" is not in the tree (system headers take <>)")
                 continue
+            if name.startswith("ops/tree/") or (name.startswith("runtime/exchange/") and target.startswith("ops/") and not target.startswith("ops/tree/")):
+                problems.append(f"{where}: lives in other people's processes too, without ops: {target}")
             theirs = level(target)
             if mine is None or theirs is None:
                 continue

@@ -1,66 +1,16 @@
 // The REPL's commands on a backend of words: what they say, what they do, and what they refuse.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "actors/repl/about.hpp"
-#include "actors/repl/repl.hpp"
 #include "runtime/pipeline/staleness.hpp"
+#include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
 namespace {
 
 using kind = repl_reply::kind;
 using nlohmann::json;
-
-struct fake_backend final : repl_backend {
-  repl_view v;
-  std::vector<std::pair<std::uint32_t, command>> told;
-  std::vector<repl_submission> submitted;
-  std::string refusal;
-  std::uint32_t next_job = 5;
-  repl_events said;
-  std::function<void(const command&)> when_told = [](const command&) {};
-
-  fake_backend() {
-    v.cluster = "lab";
-    v.node = v.coordinator = "n1";
-    v.up_seconds = 3;
-    v.nodes = {{"n1", "127.0.0.1:1", "127.0.0.1:2", "up", 1, 10, 20, 3}, {"n2", "127.0.0.1:3", "", "absent", 0, 0, 0, 0}};
-    repl_job over{1, "old", "done", 10, 10, 0.5, 0.75, 100, "", "abc"};
-    repl_job runs{2, "new", "running", 4, 100, 1.5, -1, 200, "", ""};
-    v.jobs = {over, runs};
-    repl_role r;
-    r.node = "n1";
-    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
-    v.roles = {r};
-    auto about = std::make_shared<repl_about>();
-    about->layers = {{"conv1",
-                      "convolution",
-                      {"data"},
-                      {"16x1x28x28"},
-                      {"16x20x24x24"},
-                      {{"conv1.weight", "20x1x5x5", 500, 1, 1, true}, {"conv1.bias", "20", 20, 2, 0, true}},
-                      true,
-                      true},
-                     {"relu1", "relu", {"conv1"}, {"16x20x24x24"}, {"16x20x24x24"}, {}, true, true}};
-    about->modes = {{"bsp", {}}, {"ssp", {"staleness"}}, {"mine", {"pull"}}};
-    v.jobs[1].about = about;
-  }
-  repl_view view() const override { return v; }
-  const repl_events& events() const override { return said; }
-  std::string tell(std::uint32_t job, const command& c) override {
-    told.emplace_back(job, c);
-    when_told(c);
-    return refusal;
-  }
-  std::string submit(const repl_submission& s, std::uint32_t& job) override {
-    submitted.push_back(s);
-    job = next_job;
-    return refusal;
-  }
-};
 
 class repl_commands_test : public testing::Test {
  protected:
@@ -237,22 +187,6 @@ TEST_F(repl_commands_test, layer_tells_type_shapes_and_parameters) {
   EXPECT_NE(text("layer conv2").text.find("did you mean 'conv1'"), std::string::npos);
   backend_.v.jobs[1].about = nullptr;
   EXPECT_EQ(text("layer conv1").how, kind::failed);
-}
-
-TEST_F(repl_commands_test, completion_knows_commands_modes_options_and_layers) {
-  EXPECT_EQ(text("_complete mo").text, "mode\nmove");
-  EXPECT_EQ(text("_complete help sta").text, "staleness\nstatus");
-  EXPECT_EQ(text("_complete mode ").text, "bsp\nmine\nssp") << "the job's modes, plugins' included";
-  EXPECT_EQ(text("_complete mode mine p").text, "pull=");
-  EXPECT_EQ(text("_complete layer c").text, "conv1");
-  EXPECT_EQ(text("_complete set train.sync.").text, "train.sync.pull\ntrain.sync.staleness");
-  EXPECT_EQ(text("_complete roles ").text, "n1\nn2");
-  EXPECT_EQ(text("_complete watch ").text, "loss");
-  EXPECT_EQ(text("_complete nonsense x").text, "");
-  EXPECT_NE(text("_complete ").text.find("waits\nwatch"), std::string::npos);
-  EXPECT_EQ(text("_complete ").text.find("_follow"), std::string::npos);
-  backend_.v.jobs[1].about = nullptr;
-  EXPECT_NE(text("_complete mode ").text.find("sandblaster"), std::string::npos) << "without a job: what this build has";
 }
 
 TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_with_2) {

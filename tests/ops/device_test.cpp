@@ -119,7 +119,7 @@ TEST(device, products_of_several_packets_are_those_of_each) {
     }
 }
 
-// The tree is that of the gradients that workers add (runtime/reduce/packet_tree.hpp).
+// The tree is that of the gradients that workers add (ops/tree/packet_tree.hpp).
 TEST(device, packets_are_added_in_the_order_of_the_tree) {
   const auto dev = make_cpu_device();
   for (std::int64_t packets = 1; packets <= 40; ++packets) {

@@ -1,5 +1,5 @@
 // The fixed tree over packets: docs/determinism.md.
-#include "runtime/reduce/packet_tree.hpp"
+#include "ops/tree/packet_tree.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,6 +41,49 @@ TEST(packet_tree, cover_is_maximal_aligned_blocks) {
   EXPECT_EQ(cover(2, 1, 3), (std::vector<tree_node>{{2, 2}}));
   EXPECT_EQ(cover(4, 2, 6), (std::vector<tree_node>{{4, 4}}));
   EXPECT_EQ(cover(0, 3, 3), (std::vector<tree_node>{{0, 4}}));
+  EXPECT_EQ(cover(0, 3, 8), (std::vector<tree_node>{{0, 2}, {2, 1}}));
+  EXPECT_EQ(cover(3, 5, 8), (std::vector<tree_node>{{3, 1}, {4, 4}}));
+  EXPECT_EQ(cover(0, 6, 6), (std::vector<tree_node>{{0, 8}})) << "the root, where the packets end before it does";
+  EXPECT_EQ(cover(3, 3, 6), (std::vector<tree_node>{{3, 1}, {4, 4}}));
+  EXPECT_EQ(cover(0, 1, 1), (std::vector<tree_node>{{0, 1}}));
+  EXPECT_EQ(cover(2, ~0u, 4), (std::vector<tree_node>{{2, 2}})) << "of packets that exist";
+  EXPECT_TRUE(cover(1, 0, 4).empty());
+}
+
+TEST(packet_tree, a_cover_has_every_packet_once_and_no_two_nodes_that_could_be_one) {
+  for (std::uint32_t packets = 1; packets <= 33; ++packets)
+    for (std::uint32_t first = 0; first < packets; ++first)
+      for (std::uint32_t count = 1; first + count <= packets; ++count) {
+        auto next = first;
+        const auto nodes = cover(first, count, packets);
+        for (const auto& n : nodes) {
+          ASSERT_TRUE(well_formed(n, packets));
+          EXPECT_EQ(n.first, next) << first << "+" << count << " of " << packets;
+          next = std::min(n.first + n.span, packets);
+        }
+        EXPECT_EQ(next, first + count);
+        for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
+          const auto sibling = normal({nodes[i].first ^ nodes[i].span, nodes[i].span}, packets);
+          EXPECT_FALSE(sibling == nodes[i + 1] && sibling.first > nodes[i].first) << first << "+" << count << " of " << packets;
+        }
+      }
+}
+
+// Packets computed as one (ops/packet_sum.hpp) halve the root; ranks of the exchange are all there at once (exchange/arithmetic.cpp).
+std::string halved(std::uint32_t first, std::uint32_t packets) {
+  if (packets == 1) return std::to_string(first);
+  const auto left = static_cast<std::uint32_t>(left_of(packets));
+  return brackets(halved(first, left), halved(first + left, packets - left));
+}
+
+TEST(packet_tree, whoever_adds_otherwise_has_the_same_brackets) {
+  for (std::uint32_t packets = 1; packets <= 33; ++packets) {
+    std::vector<std::string> all;
+    for (std::uint32_t p = 0; p < packets; ++p) all.push_back(std::to_string(p));
+    join_all(packets, [&](std::size_t into, std::size_t from) { all[into] = brackets(all[into], all[from]); });
+    EXPECT_EQ(all[0], part(packets, root_of(packets)));
+    EXPECT_EQ(halved(0, packets), part(packets, root_of(packets)));
+  }
 }
 
 // Whoever computes a part, and in whatever order the parts arrive, the brackets are the same.

@@ -1,48 +1,14 @@
-// The tree cover and the bytes derived from it.
+// Bytes of a step that a plan is said to cost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/graph/plan.hpp"
-#include "runtime/reduce/packet_tree.hpp"
 #include "tests/runtime/graph_fixture.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace graph_test;
-
-std::vector<std::pair<std::uint32_t, std::uint32_t>> cover_of(std::uint32_t first, std::uint32_t count, std::uint32_t packets) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> out;
-  for (auto r : tree_cover({first, count}, packets)) out.emplace_back(r.first, r.count);
-  return out;
-}
-
-TEST(tree_cover, maximal_aligned_blocks) {
-  using list = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-  EXPECT_EQ(cover_of(0, 8, 8), (list{{0, 8}}));
-  EXPECT_EQ(cover_of(0, 3, 8), (list{{0, 2}, {2, 1}}));
-  EXPECT_EQ(cover_of(3, 5, 8), (list{{3, 1}, {4, 4}}));
-  EXPECT_EQ(cover_of(0, 6, 6), (list{{0, 6}})) << "the root, cut off at the last packet";
-  EXPECT_EQ(cover_of(3, 3, 6), (list{{3, 1}, {4, 2}}));
-  EXPECT_EQ(cover_of(0, 1, 1), (list{{0, 1}}));
-}
-
-TEST(tree_cover, agrees_with_the_tree_that_adds) {
-  for (std::uint32_t packets = 1; packets <= 33; ++packets)
-    for (std::uint32_t first = 0; first < packets; ++first)
-      for (std::uint32_t count = 1; first + count <= packets; ++count) {
-        const auto mine = tree_cover({first, count}, packets);
-        const auto theirs = cover(first, count, packets);
-        ASSERT_EQ(mine.size(), theirs.size()) << first << "+" << count << " of " << packets;
-        std::uint32_t next = first;
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-          EXPECT_EQ(mine[i].first, theirs[i].first);
-          EXPECT_EQ(mine[i].first, next);
-          next += mine[i].count;
-        }
-        EXPECT_EQ(next, first + count);
-      }
-}
 
 plan_costs costs(const job_spec& j, const std::vector<node_spec>& nodes, std::int64_t& parameters) {
   const auto g = std::get<model_graph>(try_graph(j));

@@ -295,8 +295,7 @@ diagnostics find_roles(sim_spec& s, const job_plan& p) {
       list.push_back({at, "there is no role '" + name + "' (`troupe plan` lists them)"});
       continue;
     }
-    const bool part = role->kind == role_kind::stage || role->kind == role_kind::loader || role->kind == role_kind::worker;
-    if (!part || role->tester || !p.placed)
+    if (!role->does().passes_packets || role->tester || !p.placed)
       list.push_back(
           {at, "'" + name +
                    "' cannot crash alone, only with its node: that can stages, loaders and halves of jobs with placed layers"});

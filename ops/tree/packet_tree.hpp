@@ -2,10 +2,17 @@
 // power of two and first a multiple of it covers packets [first, first + span) that exist; its value is left + right. Whoever
 // computes a part of the sum uses the same brackets, so the result is the same bit for bit, whatever the number of workers.
 //
+// Everybody's: gradients of packets, sums of squares over groups of elements, packets computed as one, ranks of the exchange. So it knows
+// neither tensors nor roles: pure arithmetic, in headers alone.
+//
 // Invariants: a block is taken once (a duplicate is refused); every addition has the lower packets on its left; blocks that miss
 // their right half because the packets end are the same node as their left child (`normal` form is the largest such span).
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -19,13 +26,47 @@ struct tree_node {
   friend auto operator<=>(const tree_node&, const tree_node&) = default;
 };
 
-// The largest node that covers the same packets.
-tree_node normal(tree_node n, std::uint32_t packets);
 // The root of the tree over `packets` packets.
-tree_node root_of(std::uint32_t packets);
-bool well_formed(tree_node n, std::uint32_t packets);
-// The maximal aligned blocks of [first, first + count), in order: what a worker sends.
-std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, std::uint32_t packets);
+inline tree_node root_of(std::uint32_t packets) { return {0, std::bit_ceil(packets == 0 ? 1u : packets)}; }
+
+// The largest node that covers the same packets.
+inline tree_node normal(tree_node n, std::uint32_t packets) {
+  const auto root = root_of(packets);
+  // As long as the node is a left child whose right sibling holds no packet, it is the same node as its parent.
+  while (n.span < root.span && (n.first & n.span) == 0 && n.first + n.span >= packets) n.span *= 2;
+  return n;
+}
+
+inline bool well_formed(tree_node n, std::uint32_t packets) {
+  return std::has_single_bit(n.span) && n.span <= root_of(packets).span && n.first % n.span == 0 && n.first < packets;
+}
+
+// The maximal aligned blocks of the packets [first, first + count) that exist, in order: what a worker sends.
+inline std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, std::uint32_t packets) {
+  std::vector<tree_node> out;
+  const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{first} + count, packets);
+  while (first < end) {
+    tree_node best{first, 1};
+    for (tree_node n{first, 1}; n.span <= root_of(packets).span && n.first % n.span == 0; n.span *= 2)
+      if (std::min<std::uint64_t>(std::uint64_t{n.first} + n.span, packets) <= end) best = n;
+    best = normal(best, packets);
+    out.push_back(best);
+    first = best.first + best.span;
+  }
+  return out;
+}
+
+// Packets of the root's left half; there are at least 2.
+inline std::int64_t left_of(std::int64_t packets) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packets)) / 2);
+}
+
+// Every addition of the tree over `packets` values that are all there: what stands at the first index takes what stands at the second.
+template <class Join>
+void join_all(std::size_t packets, Join&& join) {
+  for (std::size_t span = 1; span < packets; span *= 2)
+    for (std::size_t first = 0; first + span < packets; first += 2 * span) join(first, first + span);
+}
 
 // Collects blocks and says which additions are due. T is what is added (tensors); `join(left, right)` makes the parent's value.
 template <class T>

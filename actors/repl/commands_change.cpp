@@ -1,0 +1,149 @@
+// Commands that change a job while it runs, from a step boundary on: set, mode, move, drain, add-node.
+#include <algorithm>
+#include <cmath>
+
+#include "actors/repl/command.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+
+const std::string sync_prefix = "train.sync.";
+
+// --- set, mode
+
+std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (e.what.kind != "mode") return std::nullopt;
+  return repl_reply{
+      kind::ok, r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on", {}};
+}
+constexpr repl_following to_the_mode = {.name = "mode", .hear = hear_mode};
+
+const std::vector<std::string>& settable() {
+  static const std::vector<std::string> keys = {"train.dynamics.lr", "train.dynamics.decay"};
+  return keys;
+}
+
+repl_reply set_mode_option(const repl_request& r) {
+  if (r.args.size() < 2 || r.args.size() > 3 || r.args[0].size() == sync_prefix.size())
+    return r.usage("set train.sync.KEY VALUE [JOB]");
+  std::string error;
+  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
+  return repl_tell_and_follow(r, job, error, {"set", r.args[0], 0, {{r.args[0].substr(sync_prefix.size()), r.args[1]}}});
+}
+
+repl_reply run_set(const repl_request& r) {
+  if (!r.args.empty() && r.args[0].starts_with(sync_prefix)) return set_mode_option(r);
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]; keys: " + joined(settable()) + ", train.sync.*");
+  const auto& key = r.args[0];
+  const auto& keys = settable();
+  if (std::find(keys.begin(), keys.end(), key) == keys.end())
+    return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys));
+  double value = 0;
+  if (!repl_number(r.args[1], value) || !std::isfinite(value))
+    return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
+  std::string error;
+  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
+  return !job ? r.fail(error) : repl_told(r, *job, {"set", key, value});
+}
+
+std::vector<std::string> keys(const repl_typed& t) {
+  auto all = settable();
+  for (const auto& m : repl_choice::known_modes(t.view))
+    for (const auto& o : m.options) all.push_back(sync_prefix + o);
+  return all;
+}
+
+// A word at the end without '=' is the job.
+repl_reply run_mode(const repl_request& r) {
+  if (r.args.empty()) return r.usage("mode NAME [key=value...] [JOB]");
+  const repl_words pairs(r.args.begin() + 1, r.args.end());
+  command c{"mode", r.args[0], 0, {}};
+  std::string error;
+  std::optional<std::uint32_t> job;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto is = pairs[i].find('=');
+    const bool last = i + 1 == pairs.size();
+    if (is == std::string::npos && last && !job) {
+      job = repl_job_of(r.backend.view(), pairs, i, error);
+      if (!job) return r.fail(error + " (options are written key=value)");
+    } else if (is == std::string::npos || is == 0) {
+      return r.usage(in_quotes(pairs[i]) + " is no option: options are written key=value, as in mode ssp staleness=3");
+    } else {
+      c.options.emplace_back(pairs[i].substr(0, is), pairs[i].substr(is + 1));
+    }
+  }
+  if (!job) job = repl_job_of(r.backend.view(), {}, 0, error);
+  return repl_tell_and_follow(r, job, error, c);
+}
+
+std::vector<std::string> options_of_the_mode(const repl_typed& t) {
+  auto all = repl_choice::jobs(t);
+  for (const auto& m : repl_choice::known_modes(t.view))
+    if (m.name == t.before[1])
+      for (const auto& o : m.options) all.push_back(o + "=");
+  return all;
+}
+
+// --- move, drain, add-node
+
+std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (e.what.kind != "moved") return std::nullopt;
+  return repl_reply{kind::ok, r.json ? repl_event_json(e.what) : repl_moved_text(e.what), {}};
+}
+constexpr repl_following to_the_move = {.name = "move", .hear = hear_move, .patience = repl_long_patience};
+
+// The last word is the job when there is one word more than the command takes.
+repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes) {
+  std::string error;
+  const auto job = repl_job_of(r.backend.view(), r.args, takes, error);
+  return repl_tell_and_follow(r, job, error, c);
+}
+
+repl_reply run_move(const repl_request& r) {
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("move LAYER NODE [JOB]; LAYER.K is part K of a layer in parts");
+  return amend_job(r, {"move", r.args[0], 0, {{"node", r.args[1]}}}, 2);
+}
+
+repl_reply run_of_a_node(const repl_request& r) {
+  const auto& name = r.command->help.name;
+  if (r.args.empty() || r.args.size() > 2) return r.usage(name + " NODE [JOB]");
+  return amend_job(r, {name, r.args[0], 0, {}}, 1);
+}
+
+}  // namespace
+
+std::vector<repl_command> repl_commands_that_change() {
+  using namespace repl_choice;
+  return {
+      {.help = {"set", "KEY VALUE [JOB]",
+                "from the next step on: train.dynamics.lr, train.dynamics.decay, train.sync.* (an option of the mode)"},
+       .run = run_set,
+       .follow = &to_the_mode,
+       .completes = {keys, nullptr, jobs}},
+      {.help = {"mode", "NAME [key=value...] [JOB]",
+                "switches the synchronisation mode at a step boundary, as in mode ssp staleness=3"},
+       .run = run_mode,
+       .follow = &to_the_mode,
+       .completes = {modes},
+       .completes_rest = options_of_the_mode},
+      {.help = {"move", "LAYER NODE [JOB]", "all of a layer to one node at a step boundary; LAYER.K: its part K"},
+       .run = run_move,
+       .follow = &to_the_move,
+       .completes = {layers, nodes, jobs}},
+      {.help = {"drain", "NODE [JOB]", "takes everything of the job off a node, which may then be stopped"},
+       .run = run_of_a_node,
+       .follow = &to_the_move,
+       .completes = {nodes, jobs}},
+      {.help = {"add-node", "NODE [JOB]", "gives a drained node back to the job"},
+       .run = run_of_a_node,
+       .follow = &to_the_move,
+       .completes = {nodes, jobs}},
+  };
+}
+
+}  // namespace troupe

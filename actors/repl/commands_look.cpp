@@ -1,0 +1,44 @@
+// Commands that show what a snapshot has: status, nodes, roles, queues, waits, jobs.
+#include <algorithm>
+
+#include "actors/repl/command.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+
+template <std::string (*text)(bool, const repl_view&)>
+repl_reply show(const repl_request& r) {
+  return {kind::ok, text(r.json, r.backend.view()), {}};
+}
+
+repl_reply run_roles(const repl_request& r) {
+  auto v = r.backend.view();
+  if (r.args.size() > 1) return r.usage("roles [NODE]");
+  if (!r.args.empty()) {
+    const auto names = repl_choice::nodes({r.args, v});
+    if (std::find(names.begin(), names.end(), r.args[0]) == names.end())
+      return r.usage("no node " + in_quotes(r.args[0]) + did_you_mean(r.args[0], names));
+    std::erase_if(v.roles, [&](const auto& x) { return x.node != r.args[0]; });
+  }
+  return {kind::ok, repl_roles_text(r.json, v), {}};
+}
+
+}  // namespace
+
+std::vector<repl_command> repl_commands_that_look() {
+  return {
+      {.help = {"status", "", "this node, the job that runs, what it has come to"}, .run = show<repl_status_text>},
+      {.help = {"nodes", "", "nodes of the cluster: state, addresses, bytes of the data plane"}, .run = show<repl_nodes_text>},
+      {.help = {"roles", "[NODE]", "roles of the jobs: step, version, messages, busy seconds"},
+       .run = run_roles,
+       .completes = {repl_choice::nodes}},
+      {.help = {"queues", "", "messages and packets held by each role, and its credit"}, .run = show<repl_queues_text>},
+      {.help = {"waits", "", "who waits for whom"}, .run = show<repl_waits_text>},
+      {.help = {"jobs", "", "jobs that wait, run and are over"}, .run = show<repl_jobs_text>},
+  };
+}
+
+}  // namespace troupe

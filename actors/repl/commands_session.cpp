@@ -1,0 +1,27 @@
+// Commands about the session itself: help, quit.
+#include "actors/repl/command.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+
+repl_reply run_help(const repl_request& r) {
+  if (r.args.empty()) return {kind::ok, repl_help_text(r.json, ""), {}};
+  if (find_repl_command(r.args[0])) return {kind::ok, repl_help_text(r.json, r.args[0]), {}};
+  return r.usage("no command " + in_quotes(r.args[0]) + did_you_mean(r.args[0], repl_choice::commands({r.args, {}})));
+}
+
+repl_reply run_quit(const repl_request&) { return {kind::quit, {}, {}}; }
+
+}  // namespace
+
+std::vector<repl_command> repl_commands_of_sessions() {
+  return {
+      {.help = {"help", "[COMMAND]", "what there is"}, .run = run_help, .completes = {repl_choice::commands}},
+      {.help = {"quit", "", "leaves; jobs go on"}, .run = run_quit},
+  };
+}
+
+}  // namespace troupe

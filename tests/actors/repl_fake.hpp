@@ -1,0 +1,63 @@
+// A backend of words for the REPL: node n1 of two, job 1 that is over and job 2 that runs, with two layers and three modes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/repl/about.hpp"
+#include "actors/repl/repl.hpp"
+
+namespace troupe {
+
+struct fake_backend final : repl_backend {
+  repl_view v;
+  std::vector<std::pair<std::uint32_t, command>> told;
+  std::vector<repl_submission> submitted;
+  std::string refusal;
+  std::uint32_t next_job = 5;
+  repl_events said;
+  std::function<void(const command&)> when_told = [](const command&) {};
+
+  fake_backend() {
+    v.cluster = "lab";
+    v.node = v.coordinator = "n1";
+    v.up_seconds = 3;
+    v.nodes = {{"n1", "127.0.0.1:1", "127.0.0.1:2", "up", 1, 10, 20, 3}, {"n2", "127.0.0.1:3", "", "absent", 0, 0, 0, 0}};
+    repl_job over{1, "old", "done", 10, 10, 0.5, 0.75, 100, "", "abc"};
+    repl_job runs{2, "new", "running", 4, 100, 1.5, -1, 200, "", ""};
+    v.jobs = {over, runs};
+    repl_role r;
+    r.node = "n1";
+    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
+    v.roles = {r};
+    auto about = std::make_shared<repl_about>();
+    about->layers = {{"conv1",
+                      "convolution",
+                      {"data"},
+                      {"16x1x28x28"},
+                      {"16x20x24x24"},
+                      {{"conv1.weight", "20x1x5x5", 500, 1, 1, true}, {"conv1.bias", "20", 20, 2, 0, true}},
+                      true,
+                      true},
+                     {"relu1", "relu", {"conv1"}, {"16x20x24x24"}, {"16x20x24x24"}, {}, true, true}};
+    about->modes = {{"bsp", {}}, {"ssp", {"staleness"}}, {"mine", {"pull"}}};
+    v.jobs[1].about = about;
+  }
+  repl_view view() const override { return v; }
+  const repl_events& events() const override { return said; }
+  std::string tell(std::uint32_t job, const command& c) override {
+    told.emplace_back(job, c);
+    when_told(c);
+    return refusal;
+  }
+  std::string submit(const repl_submission& s, std::uint32_t& job) override {
+    submitted.push_back(s);
+    job = next_job;
+    return refusal;
+  }
+};
+
+}  // namespace troupe

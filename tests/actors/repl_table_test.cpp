@@ -1,0 +1,143 @@
+// The table of commands: whole rows; and completion, from the text before the cursor to what a tab does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "actors/repl/command.hpp"
+#include "actors/repl/complete.hpp"
+#include "tests/actors/repl_fake.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+using words = std::vector<std::string>;
+
+TEST(repl_table, every_row_is_whole) {
+  std::set<std::string> names;
+  for (const auto& row : repl_table()) {
+    const auto& [name, arguments, doc] = row.help;
+    EXPECT_TRUE(names.insert(name).second) << name << " is there twice";
+    EXPECT_FALSE(name.empty() || name[0] == '_' || name.find(' ') != std::string::npos) << name;
+    EXPECT_FALSE(doc.empty()) << name;
+    ASSERT_TRUE(row.run) << name;
+    EXPECT_LE(row.completes.size(), repl_split(arguments).size()) << name << ": it completes words that it does not take";
+    EXPECT_FALSE(row.takes_file && arguments.find("FILE") == std::string::npos) << name;
+    if (!row.follow) continue;
+    EXPECT_TRUE(row.follow->hear) << name;
+    EXPECT_EQ(find_repl_following(row.follow->name), row.follow) << name << ": two followings have one name";
+    EXPECT_TRUE(row.follow->endless || row.follow->patience > 0) << name << ": it would be given up at once";
+  }
+}
+
+// Where there is nothing, nothing is offered, and a name that may be left out is still asked for by its argument.
+TEST(repl_table, every_argument_can_be_completed_in_an_empty_cluster_too) {
+  for (const auto& row : repl_table())
+    for (std::size_t i = 0; i <= row.completes.size() + 1; ++i) {
+      std::string line = row.help.name + " ";
+      for (std::size_t k = 0; k < i; ++k) line += "x ";
+      for (const auto& fit : repl_complete(line, {})) EXPECT_TRUE(fit.empty() || fit[0] != '_') << line;
+    }
+}
+
+// What help says an argument is and what completes it are of one mind.
+TEST(repl_table, arguments_complete_to_what_help_calls_them) {
+  const fake_backend b;
+  const std::vector<std::pair<std::string, words>> kinds = {
+      {"JOB", {"2"}}, {"NODE", {"n1", "n2"}}, {"LAYER", {"conv1", "relu1"}}, {"COMMAND", repl_choice::commands({{}, b.v})}};
+  for (const auto& row : repl_table()) {
+    std::string before = row.help.name;
+    for (auto argument : repl_split(row.help.arguments)) {
+      const bool rest = argument.find("...") != std::string::npos;
+      std::erase_if(argument, [](char c) { return c == '[' || c == ']'; });
+      for (auto [name, fits] : kinds) {
+        std::sort(fits.begin(), fits.end());
+        if (argument == name) EXPECT_EQ(repl_complete(before + " ", b.v), fits) << before << " " << name;
+      }
+      if (rest) break;  // what stands behind any number of words has no place of its own
+      before += " x";
+    }
+  }
+}
+
+TEST(repl_table, what_is_followed_is_asked_for_by_its_name) {
+  fake_backend b;
+  for (const auto& row : repl_table()) {
+    if (!row.follow) continue;
+    const auto line = std::string("_follow ") + row.follow->name + " 2 0 3";
+    const auto r = repl_session(b, false).run(line);
+    EXPECT_EQ(r.how, kind::ok) << line << ": " << r.text;
+    EXPECT_TRUE(r.next.starts_with(std::string("_follow ") + row.follow->name + " 2 ")) << r.next;
+  }
+  EXPECT_EQ(repl_session(b, false).run("_follow nothing 2 0 3").how, kind::usage);
+  EXPECT_EQ(repl_session(b, false).run("_follow mode 2 0 0").how, kind::usage) << "no patience is left";
+}
+
+class repl_completion : public testing::Test {
+ protected:
+  words fits(const std::string& typed) { return repl_complete(typed, backend_.v); }
+  fake_backend backend_;
+};
+
+TEST_F(repl_completion, knows_commands_modes_options_keys_layers_nodes_and_jobs) {
+  EXPECT_EQ(fits("mo"), (words{"mode", "move"}));
+  EXPECT_EQ(fits("help sta"), (words{"staleness", "status"}));
+  EXPECT_EQ(fits("mode "), (words{"bsp", "mine", "ssp"})) << "the job's modes, plugins' included";
+  EXPECT_EQ(fits("mode mine p"), (words{"pull="}));
+  EXPECT_EQ(fits("mode ssp staleness=3 "), (words{"2", "staleness="}));
+  EXPECT_EQ(fits("layer c"), (words{"conv1"}));
+  EXPECT_EQ(fits("move conv1 "), (words{"n1", "n2"}));
+  EXPECT_EQ(fits("set train.sync."), (words{"train.sync.pull", "train.sync.staleness"}));
+  EXPECT_EQ(fits("set train.dynamics.lr 0.1 "), (words{"2"}));
+  EXPECT_EQ(fits("set train.dynamics.lr "), words{});
+  EXPECT_EQ(fits("roles "), (words{"n1", "n2"}));
+  EXPECT_EQ(fits("watch "), (words{"loss"}));
+  EXPECT_EQ(fits("nonsense x"), words{});
+  const auto all = fits("");
+  EXPECT_EQ(all.size(), repl_table().size()) << "no hidden ones";
+}
+
+TEST_F(repl_completion, jobs_are_those_that_can_still_be_told_something) {
+  EXPECT_EQ(fits("pause "), (words{"2"})) << "job 1 is over";
+  repl_job waits;
+  waits.id = 12;
+  waits.state = "queued";
+  backend_.v.jobs.push_back(waits);
+  EXPECT_EQ(fits("stop "), (words{"12", "2"}));
+  EXPECT_EQ(fits("stop 1"), (words{"12"}));
+}
+
+TEST_F(repl_completion, without_a_job_there_are_the_modes_of_this_build) {
+  backend_.v.jobs[1].about = nullptr;
+  const auto modes = fits("mode ");
+  EXPECT_TRUE(std::count(modes.begin(), modes.end(), "sandblaster")) << testing::PrintToString(modes);
+  EXPECT_EQ(fits("layer "), words{});
+}
+
+// As a terminal asks whoever answers lines: with a line that no person types.
+TEST_F(repl_completion, is_asked_for_by_a_line) {
+  const auto text = [&](const std::string& line) { return repl_session(backend_, false).run(line).text; };
+  EXPECT_EQ(text("_complete mo"), "mode\nmove");
+  EXPECT_EQ(text("_complete layer c"), "conv1");
+  EXPECT_EQ(text("_complete nonsense x"), "");
+  EXPECT_NE(text("_complete ").find("waits\nwatch"), std::string::npos);
+  EXPECT_EQ(text("_complete ").find("_follow"), std::string::npos);
+}
+
+TEST(repl_tab, inserts_what_all_agree_on_and_else_shows_them) {
+  const auto insert = [](const std::string& typed, const words& fits) { return repl_press_tab(typed, fits).insert; };
+  EXPECT_EQ(insert("lay", {"layer"}), "er ") << "the only one, and a blank";
+  EXPECT_EQ(insert("mode mine p", {"pull="}), "ull=") << "its value comes next";
+  EXPECT_EQ(insert("mode mine pull=", {"pull="}), "");
+  EXPECT_EQ(insert("s", {"set", "status", "stop"}), "");
+  EXPECT_EQ(repl_press_tab("s", {"set", "status", "stop"}).show, (words{"set", "status", "stop"}));
+  EXPECT_EQ(insert("st", {"staleness", "status"}), "a");
+  EXPECT_TRUE(repl_press_tab("st", {"staleness", "status"}).show.empty());
+  EXPECT_EQ(insert("set train.sync.", {"train.sync.pull", "train.dynamics.lr"}), "pull ")
+      << "an answer that does not fit is left out";
+  EXPECT_TRUE(repl_press_tab("xyz", {}).show.empty() && insert("xyz", {}).empty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,94 @@
+// Every kind of role has a whole row: names, what a plan lists, what it does, and somebody who makes it.
+#include "runtime/graph/role_kinds.hpp"
+
+#include <set>
+
+#include "runtime/graph/plan_memory.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// A job whose plan has roles of all kinds.
+std::shared_ptr<prepared_job> job_of_all_kinds() {
+  auto spec = small_spec({.packets = 4, .workers = 2});
+  spec.data.how = delivery::server;
+  spec.train.reducer = "tree";
+  spec.train.reducer_values.values["arity"] = std::int64_t{2};
+  node_spec node;
+  node.name = "n1";
+  auto made = prepare_job(spec, shared_tables(), {node});
+  if (const auto* bad = std::get_if<diagnostics>(&made)) {
+    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+TEST(role_kinds, every_row_has_a_name_of_its_own_and_says_everything) {
+  std::set<std::string> names;
+  for (const auto& row : role_table()) {
+    ASSERT_TRUE(row.name && *row.name);
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " is there twice";
+    EXPECT_EQ(row.name, name_of(row.kind));
+    EXPECT_EQ(&traits_of(row.kind), &row);
+    EXPECT_TRUE(row.listed && row.holds && row.facts) << row.name;
+    EXPECT_TRUE(!row.gone || *row.gone) << row.name << ": null, where nothing is gone";
+    EXPECT_FALSE(row.does.loads && row.does.hosts_layers) << row.name << ": packets begin with it, or come to it";
+  }
+}
+
+TEST(role_kinds, every_role_of_a_plan_is_listed_once_by_its_row) {
+  const auto j = job_of_all_kinds();
+  ASSERT_TRUE(j);
+  std::vector<int> seen(j->plan.roles.size(), 0);
+  for (const auto& row : role_table()) {
+    const auto list = row.listed(j->plan);
+    EXPECT_FALSE(list.empty()) << row.name << ": no plan is known here that has one";
+    for (auto r : list) {
+      ASSERT_LT(index_of(r), seen.size()) << row.name;
+      ++seen[index_of(r)];
+      EXPECT_EQ(j->plan[r].kind, row.kind) << j->plan[r].name;
+    }
+    EXPECT_TRUE(row.listed(job_plan{}).empty()) << row.name;
+  }
+  for (const auto& r : j->plan.roles) EXPECT_EQ(seen[index_of(r.id)], 1) << r.name;
+}
+
+TEST(role_kinds, somebody_makes_every_kind) {
+  const auto j = job_of_all_kinds();
+  ASSERT_TRUE(j);
+  for (const auto& r : j->plan.roles) EXPECT_TRUE(make_role(j, r.id)) << r.name;
+}
+
+// What a role does shows in its plan: nobody has what its row does not speak of.
+TEST(role_kinds, what_a_plan_gives_a_role_is_what_its_row_says) {
+  const auto j = job_of_all_kinds();
+  ASSERT_TRUE(j);
+  const auto& p = j->plan;
+  const auto memory = memory_of(p, j->graph, j->spec);
+  for (const auto& r : p.roles) {
+    const auto& does = r.does();
+    EXPECT_EQ(!r.layers.empty(), does.hosts_layers) << r.name;
+    EXPECT_EQ(!r.in_edges.empty(), does.hosts_layers) << r.name;
+    if (!r.out_edges.empty()) EXPECT_TRUE(does.loads || does.hosts_layers) << r.name;
+    if (does.loads) EXPECT_FALSE(r.out_edges.empty()) << r.name;
+    EXPECT_EQ(std::any_of(p.blocks.begin(), p.blocks.end(), [&](const auto& b) { return b.shard == r.id; }), does.owns_parameters)
+        << r.name;
+    EXPECT_EQ(memory.roles[index_of(r.id)].gradients > 0, does.adds != role_sums::none) << r.name;
+  }
+}
+
+// One that is started again says at once that it cannot go on, where its row says that something is gone with it.
+TEST(role_kinds, what_is_gone_with_a_role_ends_the_job_when_it_is_made_again) {
+  const auto j = job_of_all_kinds();
+  ASSERT_TRUE(j);
+  for (const auto& r : j->plan.roles) {
+    const auto waits = make_role(j, r.id, 1)->status().waits_for;
+    const auto* gone = r.traits().gone;
+    EXPECT_EQ(waits == std::string("the end of the job: ") + (gone ? gone : ""), gone != nullptr) << r.name << ": " << waits;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing
