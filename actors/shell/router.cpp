@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::uint16_t envelope_type = 1;
 
+net::const_part part_of(const wire_part& p) {
+  if (!p.region) return {p.data, p.bytes, p.owner, nullptr, 0};
+  return {nullptr, p.bytes, p.owner, p.region, static_cast<std::size_t>(static_cast<const std::byte*>(p.data) - p.region->base)};
+}
+
 }  // namespace
 
 void router::open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) {
@@ -46,9 +51,10 @@ std::string router::send(std::uint32_t node, envelope e) {
   }
   net::outgoing_frame f;
   f.type = envelope_type;
+  f.source = index_of(e.h.src);
   f.destination = index_of(e.h.dst);
   f.id = static_cast<std::uint64_t>(e.h.id);
-  for (const auto& p : parts) f.parts.push_back({p.data, p.bytes, p.owner});
+  for (const auto& p : parts) f.parts.push_back(part_of(p));
   const bool gone = f.parts.empty() || !t->send(job->nodes[node], std::move(f));
   (gone ? unsent_ : sent_).fetch_add(1, std::memory_order_relaxed);
   return {};

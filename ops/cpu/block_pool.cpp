@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "ops/region_of.hpp"
+
 namespace troupe::cpu {
 
 namespace {
@@ -70,6 +72,20 @@ std::size_t block_pool::bytes_of(std::size_t size_class) {
   return (std::size_t{1} << log) + ((quarter + 1) << (log - 2));
 }
 
+// With uninitialised data of `size` bytes and 64 more.
+block_pool::block* block_pool::make(std::size_t size) {
+  slab of_arena;
+  if (arena_) of_arena = arena_->take(size + spare);
+  void* memory = of_arena.data ? aligned_memory(header) : aligned_memory(header + size + spare);
+  if (memory == nullptr) {
+    if (of_arena.data) arena_->give_back(of_arena);
+    throw std::bad_alloc();
+  }
+  auto* b = new (memory) block{};
+  b->memory = std::move(of_arena);
+  return b;
+}
+
 std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
   const std::size_t size_class = class_of(bytes), size = bytes_of(size_class);
   block* b = nullptr;
@@ -88,14 +104,18 @@ std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
   }
   if (b == nullptr) {
-    void* memory = aligned_memory(header + size + 64);
-    if (memory == nullptr) throw std::bad_alloc();
-    b = new (memory) block{};
+    b = make(size);
     b->size_class = size_class;
+    if (arena_ && !b->memory.data) {
+      std::lock_guard lock(mutex_);
+      ++beyond_;
+    }
   }
   b->view = storage{};
-  b->view.data = reinterpret_cast<std::byte*>(b) + header;
+  b->view.data = b->memory.data ? b->memory.data : reinterpret_cast<std::byte*>(b) + header;
   b->view.bytes = bytes;
+  if (b->memory.region)
+    return std::shared_ptr<storage>(&b->view, lies_in{b->memory.region.get()}, header_allocator<storage>(shared_from_this(), b));
   return std::shared_ptr<storage>(
       &b->view, [](storage*) {}, header_allocator<storage>(shared_from_this(), b));
 }
@@ -111,9 +131,18 @@ device::pool_statistics block_pool::statistics() const {
   return statistics_;
 }
 
+std::uint64_t block_pool::made_beyond() const {
+  std::lock_guard lock(mutex_);
+  return beyond_;
+}
+
 block_pool::~block_pool() {
   for (auto& list : free_)
-    for (block* b : list) std::free(b);
+    for (block* b : list) {
+      if (b->memory.data) arena_->give_back(b->memory);
+      b->~block();
+      std::free(b);
+    }
 }
 
 }  // namespace troupe::cpu

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "ops/region_of.hpp"
+
 namespace troupe {
 namespace {
 
@@ -354,11 +356,11 @@ std::vector<wire_part> encode(const envelope& e) {
   std::vector<wire_part> parts;
   parts.reserve(2 * w.payloads.size() + 1);
   const auto head = std::make_shared<const std::vector<std::uint8_t>>(std::move(w.out));
-  parts.push_back({head->data(), head->size(), head});
+  parts.push_back({head->data(), head->size(), head, nullptr});
   for (const auto* t : w.payloads) {
     const auto before = parts.back().bytes;  // parts begin aligned
-    if (const auto gap = aligned(before) - before; gap > 0) parts.push_back({zeros.data(), gap, nullptr});
-    parts.push_back({t->raw(), t->bytes(), t->owner()});
+    if (const auto gap = aligned(before) - before; gap > 0) parts.push_back({zeros.data(), gap, nullptr, nullptr});
+    parts.push_back({t->raw(), t->bytes(), t->owner(), region_of(*t)});
   }
   return parts;
 }

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/memory_region.hpp"
 #include "runtime/messages/limits.hpp"
 #include "runtime/messages/message.hpp"
 
@@ -32,11 +33,13 @@ constexpr std::size_t wire_prefix_bytes = 72;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message
 
-// A piece of an encoded message, for scatter/gather. `owner` keeps it alive; null for constants.
+// A piece of an encoded message, for scatter/gather. `owner` keeps it alive; null for constants. `region`: that it lies in, if any, for
+// transports that need not read it.
 struct wire_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const void> owner{};
+  std::shared_ptr<const memory_region> region{};
 };
 
 // Bodies that never leave their host: finished, timer_fired.

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "ops/cpu/block_pool.hpp"
 #include "ops/device.hpp"
+#include "ops/region_of.hpp"
+#include "tests/ops/mapped_arena.hpp"
 
 namespace troupe {
 namespace {
@@ -12,11 +17,12 @@ class taking_transport final : public net::transport {
  public:
   net::expected<std::uint16_t> listen(const net::address&) override { return std::uint16_t{1}; }
   void connect(const std::string&, const net::address&, std::chrono::milliseconds) override {}
-  bool send(std::string_view, net::outgoing_frame&&) override { return ++taken, up; }
+  bool send(std::string_view, net::outgoing_frame&& f) override { return last = std::move(f), ++taken, up; }
   void disconnect(const std::string&) override {}
   net::transport_stats stats() const override { return {}; }
   void close() override {}
   int taken = 0;
+  net::outgoing_frame last;
   bool up = true;
 };
 
@@ -48,6 +54,31 @@ TEST(router, a_message_that_is_too_large_is_an_error_of_the_job) {
   net.up = false;
   EXPECT_EQ(r.send(1, weights_of(dev, 900)), "") << "others know of a peer that is gone";
   EXPECT_EQ(r.counts().unsent, 2u);
+}
+
+TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_decides_the_order) {
+  const auto pool = std::make_shared<cpu::block_pool>(std::make_shared<testing::mapped_arena>(1 << 20));
+  taking_transport net;
+  router r;
+  r.attach(&net, nullptr);
+  r.open(7, {"n1", "n2"}, {0, 1, 1, 1});
+  envelope e;
+  e.h.job = 7;
+  e.h.src = role_id{2};
+  e.h.dst = role_id{3};
+  auto t = tensor::view(pool->allocate(4096), 0, {1024}, dtype::f32);
+  std::fill_n(t.mutable_data<float>(), 1024, 1.5F);
+  t.freeze();
+  const auto* const at = static_cast<const std::byte*>(t.raw());
+  const auto region = region_of(t);
+  e.body = weights{3, std::move(t)};
+  EXPECT_EQ(r.send(1, std::move(e)), "");
+  EXPECT_EQ(std::make_pair(net.last.source, net.last.destination), std::make_pair(2U, 3U));
+  const auto& p = net.last.parts.back();
+  ASSERT_EQ(p.region, region);
+  EXPECT_EQ(p.region->base + p.offset, at);
+  EXPECT_EQ(p.bytes, 4096U);
+  EXPECT_EQ(net.last.parts.front().region, nullptr) << "the head lies on the heap";
 }
 
 }  // namespace

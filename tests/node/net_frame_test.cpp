@@ -186,6 +186,23 @@ TEST(net_frame, control_comes_between_the_chunks_of_a_large_frame) {
   EXPECT_TRUE(same(c.got[1], sent));
 }
 
+// Peers of protocol 1 must be able to read our greeting, and we theirs: so that both are told of the other version, and do not guess.
+TEST(net_frame, a_greeting_has_the_header_of_protocol_1) {
+  header_block raw;
+  encode_header({static_cast<std::uint16_t>(control_type::hello), 0, 0, 0x01020304, 0, 0x42}, raw);
+  const unsigned char as_ever[header_bytes] = {'T', 'P', 1, 0, 0x00, 0xff, 0, 0, 0, 0, 0, 0,   4,
+                                               3,   2,   1, 0, 0,    0,    0, 0, 0, 0, 0, 0x42};
+  EXPECT_EQ(std::memcmp(raw.data(), as_ever, header_bytes), 0);
+  EXPECT_EQ(static_cast<std::uint16_t>(control_type::refuse), 0xff02);
+  hello old;
+  old.protocol = 1;
+  old.cluster = "c", old.node = "n1", old.window = 1;
+  const auto why = decode_hello(encode_hello(old));
+  ASSERT_FALSE(why);
+  EXPECT_EQ(why.error().code, "protocol_version");
+  EXPECT_EQ(why.error().message, "[hello] the peer speaks protocol 1, this node speaks 2");
+}
+
 bytes bare_header(const frame_header& h) {
   bytes out(header_bytes);
   encode_header(h, std::span<std::byte, header_bytes>(out.data(), header_bytes));
@@ -217,6 +234,8 @@ TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
   };
   EXPECT_EQ(failure(0, std::byte{1}), "bad_magic");
   EXPECT_EQ(failure(2, std::byte{1}), "bad_version");
+  EXPECT_EQ(failure(3, std::byte{1}), "bad_stream") << "of stream 0, which is for whole frames";
+  EXPECT_EQ(failure(3, std::byte{0x40}), "bad_stream");
   EXPECT_EQ(failure(12, std::byte{1}), "bad_crc");
   EXPECT_EQ(failure(8, std::byte{1}), "bad_crc");  // the header is covered, too
   EXPECT_EQ(failure(100, std::byte{1}), "bad_crc");
@@ -281,15 +300,16 @@ TEST(net_send_queue, a_frame_starts_only_while_the_window_has_room) {
   for (std::uint64_t i = 0; i < 5; ++i) q.push(make_frame(7, i, kib), kib.size());
   q.push_control(control_type::heartbeat);
   EXPECT_EQ(drain(q).size(), header_bytes) << "only control before open()";
-  q.open(2 * frame_cost(1000) + 1);
+  q.open(8 * (2 * frame_cost(1000) + 1));
   collector c;
   c.feed(drain(q));
   EXPECT_EQ(c.got.size(), 3U) << "the third still found room";
   EXPECT_EQ(q.outstanding(), 3 * frame_cost(1000));
-  EXPECT_TRUE(q.credit(frame_cost(1000)));
+  EXPECT_FALSE(q.credit(frame_class::large, 1)) << "small ones took it";
+  EXPECT_TRUE(q.credit(frame_class::small, frame_cost(1000)));
   c.feed(drain(q));
   EXPECT_EQ(c.got.size(), 4U);
-  EXPECT_FALSE(q.credit(~std::uint64_t{0}));
+  EXPECT_FALSE(q.credit(frame_class::small, ~std::uint64_t{0}));
 }
 
 TEST(net_send_queue, owners_are_let_go_once_written) {

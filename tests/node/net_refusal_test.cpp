@@ -131,6 +131,7 @@ TEST_F(net_refusal, impostors_and_strangers_are_told_why) {
   EXPECT_EQ(refusal("client", "client"), "wrong_node");
   EXPECT_EQ(refusal("b", "b", [](hello& h) { h.cluster = "elsewhere"; }), "wrong_cluster");
   EXPECT_EQ(refusal("b", "b", [](hello& h) { h.protocol = 99; }), "protocol_version");
+  EXPECT_EQ(refusal("b", "b", [](hello& h) { h.protocol = 1; }), "protocol_version") << "one that knows no streams";
   EXPECT_TRUE(a.ups.empty());
   still_serving();
 }
@@ -227,6 +228,13 @@ TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_cut_off)
   ASSERT_TRUE(b->write_frame(h, {}));
   ASSERT_TRUE(a.wait_down("b", 5s, 2));
   EXPECT_EQ(a.downs["b"][1].code, "bad_credit");
+  const auto again = std::make_unique<raw_client>(a.port);
+  ASSERT_TRUE(again->handshake(good("b")) && again->greet("b") && again->read() && again->read());
+  h.destination = frame_classes;
+  h.id = 0;
+  ASSERT_TRUE(again->write_frame(h, {}));
+  ASSERT_TRUE(a.wait_down("b", 5s, 3));
+  EXPECT_EQ(a.downs["b"][2].code, "bad_credit") << "no such part of the window";
 }
 
 TEST_F(net_refusal, a_peer_whose_socket_vanishes_is_down_within_three_seconds) {

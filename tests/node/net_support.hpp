@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/node/net/credit.hpp"
 #include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/tcp_transport.hpp"

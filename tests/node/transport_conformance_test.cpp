@@ -1,35 +1,12 @@
-// What every transport keeps (runtime/node/net/transport.hpp), over each of them: what arrives, in which order, and what happens when a
-// peer is lost. A new transport is one more value at the end.
-#include <gtest/gtest.h>
-
+// Sizes, peers and their loss; parts, order and counters: transport_parts_test.cpp.
 #include <thread>
 
-#include "runtime/node/net/local_transport.hpp"
-#include "runtime/node/net/transports.hpp"
-#include "tests/node/net_support.hpp"
+#include "tests/node/transport_conformance.hpp"
 
-namespace troupe::net {
+namespace troupe::net::testing {
 namespace {
 
-using namespace testing;
 using namespace std::chrono_literals;
-
-bool same(const frame& f, const bytes& sent) {
-  return f.payload && f.bytes == sent.size() && std::equal(sent.begin(), sent.end(), f.payload.get());
-}
-
-// "tcp", "local", "set": local where it reaches and else tcp.
-class transport_conformance : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const auto hub = make_local_hub();
-    std::vector<transport_row> rows;
-    if (GetParam() != "tcp") rows.push_back(local_row(hub));
-    if (GetParam() != "local") rows.push_back(tcp_row());
-    node::make = [rows](const tcp_options& o, callbacks on) { return make_transports(rows, o, std::move(on)); };
-  }
-  void TearDown() override { node::make = nullptr; }
-};
 
 TEST_P(transport_conformance, every_size_arrives_bit_for_bit_both_ways) {
   node a("a"), b("b");
@@ -272,4 +249,4 @@ INSTANTIATE_TEST_SUITE_P(of, transport_conformance, ::testing::Values("tcp", "lo
                          [](const auto& p) { return p.param; });
 
 }  // namespace
-}  // namespace troupe::net
+}  // namespace troupe::net::testing

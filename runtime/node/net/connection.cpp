@@ -35,7 +35,7 @@ connection::connection(const connection_setting& setting, asio::ip::tcp::socket&
       stream_(std::move(socket), setting.tls),
       timer_(io_),
       parser_(options_.max_frame, [this](std::size_t bytes) { return admit(bytes); }),
-      account_(std::make_shared<credit_account>(std::max<std::uint64_t>(options_.window / 4, 1))) {}
+      accounts_(make_accounts(options_.window)) {}
 
 // Nothing a handler throws may reach the I/O loop: it costs the connection, not the process.
 template <class F>
@@ -69,7 +69,7 @@ void connection::on_handshake(const error_code& ec) {
   mine.cluster = options_.cluster;
   mine.node = options_.node;
   mine.wanted = wanted_;
-  queue_.push_control(control_type::hello, 0, encode_hello(mine));
+  queue_.push_control(control_type::hello, encode_hello(mine));
   staging_.resize(staging_bytes);
   pump();
   read_next();
@@ -123,7 +123,8 @@ void connection::on_control(const frame& f) {
     case control_type::goodbye: return close({"peer_closed", "[net] the peer closed the connection on purpose"});
     case control_type::credit:
       if (state_ != state::up && state_ != state::leaving) break;
-      if (!queue_.credit(f.id)) return close({"bad_credit", "[net] the peer returned more credit than it was given"});
+      if (f.destination >= frame_classes || !queue_.credit(static_cast<frame_class>(f.destination), f.id))
+        return close({"bad_credit", "[net] the peer returned more credit than it was given"});
       outstanding_ = queue_.outstanding();
       return pump();
   }
@@ -151,7 +152,7 @@ void connection::refuse(const error& why) {
   if (state_ == state::closed) return;
   state_ = state::leaving;
   parting_ = why;
-  queue_.push_control(control_type::refuse, 0, encode_refusal(why));
+  queue_.push_control(control_type::refuse, encode_refusal(why));
   pump();
 }
 
@@ -160,11 +161,12 @@ void connection::go_up(std::shared_ptr<peer_counters> counters) {
   counters_ = std::move(counters);
   parser_.allow_data(true);
   queue_.open(peer_.window);
-  account_->on_report([weak = weak_from_this(), &io = io_] {
-    asio::post(io, [weak] {
-      if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
+  for (const auto& a : accounts_)
+    a->on_report([weak = weak_from_this(), &io = io_] {
+      asio::post(io, [weak] {
+        if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
+      });
     });
-  });
   {
     const std::lock_guard lock(inbox_mutex_);
     open_ = true;
@@ -188,7 +190,7 @@ void connection::say_goodbye() {
 void connection::close(const error& reason) {
   if (state_ == state::closed) return;
   state_ = state::closed;
-  account_->on_report({});
+  for (const auto& a : accounts_) a->on_report({});
   timer_.cancel();
   stream_.close();
   std::vector<posted> dropped;  // dies outside the lock: owners may do anything in their destructors
@@ -199,14 +201,14 @@ void connection::close(const error& reason) {
   }
   // A write in flight still refers to its buffers; its handler, which comes with an error, lets them go.
   if (!writing_) queue_ = send_queue();
-  queued_ = 0;
+  queued_ = queued_frames_ = 0;
   owner_.on_closed(shared_from_this(), reason);
 }
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
   const std::lock_guard lock(inbox_mutex_);
   if (!open_) return false;
-  if (queued_ + payload_bytes > options_.max_queued) {
+  if (queued_ + payload_bytes + (queued_frames_ + 1) * frame_overhead > options_.max_queued) {
     open_ = false;
     asio::post(io_, [self = shared_from_this()] {
       self->guard([&] { self->close({"queue_full", "[net] " + self->peer_.node + " takes too little of what waits for it"}); });
@@ -215,6 +217,7 @@ bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
   }
   inbox_.push_back({std::move(f), payload_bytes});
   queued_ += payload_bytes;
+  ++queued_frames_;
   if (!std::exchange(wake_posted_, true)) asio::post(io_, [self = shared_from_this()] { self->guard([&] { self->pump(); }); });
   return true;
 }
@@ -254,6 +257,7 @@ void connection::on_written(const error_code& ec) {
     return;
   }
   queued_ -= done.payload;
+  queued_frames_ -= done.frames;
   if (counters_) {
     counters_->frames_out.fetch_add(done.frames, std::memory_order_relaxed);
     counters_->bytes_out.fetch_add(done.bytes, std::memory_order_relaxed);
@@ -263,20 +267,26 @@ void connection::on_written(const error_code& ec) {
 
 // Called before memory is taken for a payload.
 expected<std::shared_ptr<std::byte>> connection::admit(std::size_t bytes) {
-  if (granted_out_ >= options_.window) return error{"credit_exceeded", "[net] the peer sends more than its window"};
-  auto block = pool_->take(bytes, account_);
+  const auto c = class_of(bytes);
+  const auto i = static_cast<std::size_t>(c);
+  if (granted_out_[i] >= share_of(c, options_.window)) return error{"credit_exceeded", "[net] the peer sends more than its window"};
+  auto block = pool_->take(bytes, accounts_[i]);
   if (!block) return error{"out_of_memory", "[net] no memory for a payload of " + std::to_string(bytes) + " bytes"};
-  granted_out_ += frame_cost(bytes);
+  granted_out_[i] += frame_cost(bytes);
   return block;
 }
 
 void connection::return_credit() {
   if (state_ != state::up && state_ != state::leaving) return;
-  const std::uint64_t n = account_->collect();
-  if (n == 0) return;
-  granted_out_ -= n;
-  queue_.push_control(control_type::credit, n);
-  pump();
+  bool any = false;
+  for (std::size_t i = 0; i < frame_classes; ++i) {
+    const std::uint64_t n = accounts_[i]->collect();
+    if (n == 0) continue;
+    granted_out_[i] -= n;
+    queue_.push_credit(static_cast<frame_class>(i), n);
+    any = true;
+  }
+  if (any) pump();
 }
 
 void connection::arm(std::chrono::milliseconds delay) {

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -64,8 +65,9 @@ class connection : public std::enable_shared_from_this<connection> {
   const std::string& remote() const { return remote_; }  // address, for logs
   const hello& peer() const { return peer_; }
   std::uint64_t queued() const { return queued_; }
+  std::uint64_t queued_frames() const { return queued_frames_; }
   std::uint64_t outstanding() const { return outstanding_; }
-  std::uint64_t held() const { return account_->held(); }
+  std::uint64_t held() const { return net::held(accounts_); }
 
  private:
   enum class state { handshaking, greeting, waiting, up, leaving, closed };
@@ -100,8 +102,9 @@ class connection : public std::enable_shared_from_this<connection> {
   std::vector<std::byte> staging_;
   bool reading_direct_ = false;
   int silent_ticks_ = 0;
-  const std::shared_ptr<credit_account> account_;
-  std::uint64_t granted_out_ = 0;  // received and not yet reported as returned: what the peer must count, at the least
+  const credit_accounts accounts_;
+  // By class, received and not yet reported as returned: what the peer must count, at the least.
+  std::array<std::uint64_t, frame_classes> granted_out_{};
 
   send_queue queue_;
   bool writing_ = false, write_failed_ = false;
@@ -116,7 +119,7 @@ class connection : public std::enable_shared_from_this<connection> {
   };
   std::vector<posted> inbox_, taken_;
   bool open_ = false, wake_posted_ = false;
-  std::atomic<std::uint64_t> queued_{0}, outstanding_{0};
+  std::atomic<std::uint64_t> queued_{0}, queued_frames_{0}, outstanding_{0};
 };
 
 }  // namespace troupe::net

@@ -22,6 +22,7 @@ T get(const std::byte* at) {
   return v;
 }
 
+constexpr std::uint8_t continues_bit = 0x80;
 constexpr std::size_t crc_at = 12;
 constexpr std::size_t direct_from = 4096;  // below that, a copy is cheaper than a read of its own
 
@@ -35,6 +36,7 @@ std::uint32_t header_crc(header_block raw) {
 void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out) {
   put(out.data(), frame_magic);
   put(out.data() + 2, frame_version);
+  put(out.data() + 3, static_cast<std::uint8_t>(h.stream | (h.continues ? continues_bit : 0)));
   put(out.data() + 4, h.type);
   put(out.data() + 6, h.flags);
   put(out.data() + 8, h.destination);
@@ -46,9 +48,12 @@ void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out
 expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in) {
   if (get<std::uint16_t>(in.data()) != frame_magic)
     return error{"bad_magic", "[frame] the header does not start with the magic number"};
-  const auto version = get<std::uint16_t>(in.data() + 2);
+  const auto version = get<std::uint8_t>(in.data() + 2);
   if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not ours"};
   frame_header h;
+  const auto stream = get<std::uint8_t>(in.data() + 3);
+  h.stream = static_cast<std::uint8_t>(stream & ~continues_bit);
+  h.continues = (stream & continues_bit) != 0;
   h.type = get<std::uint16_t>(in.data() + 4);
   h.flags = get<std::uint16_t>(in.data() + 6);
   h.destination = get<std::uint32_t>(in.data() + 8);
@@ -72,28 +77,35 @@ bool frame_parser::accept_header() {
   auto decoded = decode_header(raw_);
   if (!decoded) return fail(decoded.error().code, decoded.error().message);
   const frame_header& h = *decoded;
+  if (h.stream > (h.control() ? 0 : max_streams) || (h.control() && h.continues))
+    return fail("bad_stream", "[frame] there is no stream " + std::to_string(h.stream) + " for it");
   if (h.control()) {
     if (h.length > max_control)
       return fail("frame_too_large", "[frame] a control frame claims " + std::to_string(h.length) + " bytes");
     if (!begin(control_, h)) return false;
-  } else if (!data_allowed_) {
-    return fail("unexpected_frame", "[frame] data before the peer was accepted");
-  } else if (data_open_) {
-    const frame_header& first = data_.header;
-    if (h.type != first.type || h.flags != first.flags || h.destination != first.destination || h.id != first.id ||
-        h.length != first.length - data_.filled)
-      return fail("bad_chunk", "[frame] a chunk does not continue the frame begun before it");
-  } else {
-    if (h.length > max_frame_)
-      return fail("frame_too_large",
-                  "[frame] " + std::to_string(h.length) + " bytes claimed, the limit is " + std::to_string(max_frame_));
-    if (!begin(data_, h)) return false;
-    data_open_ = true;
+  } else if (!accept_data(h)) {
+    return false;
   }
   chunk_header_ = h;
   chunk_left_ = h.chunk();
   crc_ = header_crc(raw_);
   return true;
+}
+
+bool frame_parser::accept_data(const frame_header& h) {
+  if (!data_allowed_) return fail("unexpected_frame", "[frame] data before the peer was accepted");
+  assembly& a = data_[h.stream];
+  if (h.continues || a.payload) {
+    const frame_header& first = a.header;
+    const bool continues = h.continues && a.payload && h.type == first.type && h.flags == first.flags &&
+                           h.destination == first.destination && h.id == first.id && h.length == first.length - a.filled;
+    return continues || fail("bad_chunk", "[frame] a chunk does not continue the frame begun before it");
+  }
+  if (h.length > max_frame_)
+    return fail("frame_too_large",
+                "[frame] " + std::to_string(h.length) + " bytes claimed, the limit is " + std::to_string(max_frame_));
+  if (h.stream == 0 && h.length > max_chunk) return fail("bad_stream", "[frame] more than one chunk, and no stream");
+  return begin(a, h);
 }
 
 bool frame_parser::begin(assembly& a, const frame_header& h) {
@@ -119,9 +131,7 @@ bool frame_parser::finish_chunk() {
 }
 
 void frame_parser::deliver(frame& out) {
-  const bool control = chunk_header_.control();
-  assembly& a = control ? control_ : data_;
-  if (!control) data_open_ = false;
+  assembly& a = current();
   const frame_header& h = a.header;
   out = {h.type, h.flags, h.destination, h.id, static_cast<std::size_t>(h.length), std::move(a.payload)};
 }
@@ -137,7 +147,7 @@ frame_parser::result frame_parser::next(std::span<const std::byte>& in, frame& o
       if (have_ < header_bytes) return result::need_more;
       if (!accept_header()) return result::failed;
     }
-    assembly& a = chunk_header_.control() ? control_ : data_;
+    assembly& a = current();
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(in.size(), chunk_left_));
     if (n > 0) {
       std::memcpy(a.payload.get() + a.filled, in.data(), n);
@@ -155,11 +165,12 @@ frame_parser::result frame_parser::next(std::span<const std::byte>& in, frame& o
 
 std::span<std::byte> frame_parser::window() {
   if (have_ < header_bytes || chunk_header_.control() || chunk_left_ < direct_from || !failure_.code.empty()) return {};
-  return {data_.payload.get() + data_.filled, static_cast<std::size_t>(chunk_left_)};
+  const assembly& a = data_[chunk_header_.stream];
+  return {a.payload.get() + a.filled, static_cast<std::size_t>(chunk_left_)};
 }
 
 void frame_parser::commit(std::size_t n) {
-  assembly& a = chunk_header_.control() ? control_ : data_;
+  assembly& a = current();
   crc_ = crc32c(crc_, a.payload.get() + a.filled, n);
   a.filled += n;
   chunk_left_ -= n;

@@ -1,11 +1,14 @@
-// The bytes on the wire. A frame travels as chunks of at most 1 MiB, so that a heartbeat never waits behind a whole tensor. Each
-// chunk is a 32-byte header and its bytes; all numbers little-endian:
+// The bytes on the wire. A frame travels as chunks of at most 1 MiB, so that nothing ever waits behind a whole tensor. Each chunk is a
+// 32-byte header and its bytes; all numbers little-endian:
 //
-//   0 magic u16 | 2 version u16 | 4 type u16 | 6 flags u16 | 8 destination u32 | 12 crc u32 | 16 id u64 | 24 length u64
+//   0 magic u16 | 2 version u8 | 3 stream u8 | 4 type u16 | 6 flags u16 | 8 destination u32 | 12 crc u32 | 16 id u64 | 24 length u64
 //
 // `length` is what is still to come of the payload, this chunk included: the first chunk's is the payload's size, a chunk carries
-// min(length, 1 MiB), and the last one is the one whose length fits. Chunks of one data frame follow each other; only control
-// frames (type >= 0xff00, never more than 4 KiB) come between. `crc` is the CRC32C of the header (with crc = 0) and the chunk.
+// min(length, 1 MiB), and the last one is the one whose length fits. A frame of several chunks has a stream, 1 to 8, as long as it is on
+// its way, and its first chunk alone has no 0x80 there; chunks of other streams, whole frames (stream 0) and control frames (type >= 0xff00, stream 0, never more than 4 KiB) come
+// between. `crc` is the CRC32C of the header (with crc = 0) and the chunk.
+// What comes before the greeting is over, control frames without stream, has not changed since protocol 1: so a peer of another
+// protocol can be told why it is refused.
 #pragma once
 
 #include <array>
@@ -23,10 +26,11 @@
 namespace troupe::net {
 
 inline constexpr std::uint16_t frame_magic = 0x5054;  // "TP"
-inline constexpr std::uint16_t frame_version = 1;
+inline constexpr std::uint8_t frame_version = 1;
 inline constexpr std::size_t header_bytes = 32;
 inline constexpr std::uint64_t max_chunk = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t max_control = 4096;
+inline constexpr std::uint8_t max_streams = 8;
 
 struct frame_header {
   std::uint16_t type = 0;
@@ -35,6 +39,8 @@ struct frame_header {
   std::uint32_t crc = 0;
   std::uint64_t id = 0;
   std::uint64_t length = 0;
+  std::uint8_t stream = 0;
+  bool continues = false;  // not the frame's first chunk
 
   std::uint64_t chunk() const { return length < max_chunk ? length : max_chunk; }
   bool control() const { return type >= first_reserved_type; }
@@ -55,8 +61,8 @@ void seal_header(frame_header h, const Pieces& pieces, std::span<std::byte, head
   encode_header(h, out);
 }
 
-// Bytes in, frames out. No I/O, no clock; memory is bounded by one payload, one control frame and one header. Once failed it stays
-// so.
+// Bytes in, frames out. No I/O, no clock; memory is bounded by a payload for each stream, which `allocator` may refuse, one control frame
+// and one header. Once failed it stays so.
 class frame_parser {
  public:
   // Asked once per data frame, after every check of its header. An error (or a throw of bad_alloc) fails the parser.
@@ -86,6 +92,8 @@ class frame_parser {
   };
 
   bool accept_header();
+  bool accept_data(const frame_header& h);
+  assembly& current() { return chunk_header_.control() ? control_ : data_[chunk_header_.stream]; }
   bool begin(assembly& a, const frame_header& h);
   bool finish_chunk();
   bool fail(std::string code, std::string message);
@@ -99,8 +107,8 @@ class frame_parser {
   frame_header chunk_header_;
   std::uint64_t chunk_left_ = 0;
   std::uint32_t crc_ = 0;
-  assembly data_, control_;
-  bool data_open_ = false;  // data_ waits for further chunks
+  std::array<assembly, max_streams + 1> data_;  // by stream; with a payload: waits for further chunks
+  assembly control_;
   error failure_;
 };
 

@@ -18,11 +18,12 @@ enum class control_type : std::uint16_t {
   welcome,                      // the judge's yes
   refuse,                       // payload: code, newline, message; the sender closes after it
   heartbeat,
-  credit,   // id: bytes given back
+  credit,   // destination: frame_class; id: bytes given back to it
   goodbye,  // the sender closes after it, on purpose
 };
 
-inline constexpr std::uint16_t protocol_version = 1;
+// 2: streams, and a window in two parts.
+inline constexpr std::uint16_t protocol_version = 2;
 
 struct hello {
   std::uint16_t protocol = protocol_version;

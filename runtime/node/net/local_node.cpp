@@ -5,11 +5,15 @@
 
 #include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/payload.hpp"
 
 namespace troupe::net {
 
 local_node::local_node(tcp_options o, std::shared_ptr<local_hub> hub, callbacks events)
-    : options_(std::move(o)), hub_(std::move(hub)), events_(std::move(events)), pool_(buffer_pool::make(options_.pool_keep)) {}
+    : options_(std::move(o)),
+      hub_(std::move(hub)),
+      events_(std::move(events)),
+      pool_(buffer_pool::make(options_.pool_keep, options_.memory)) {}
 
 void local_node::log(const std::string& line) const {
   if (events_.log) events_.log(line);
@@ -160,10 +164,10 @@ void local_node::join(local_node& to) {
   if (const auto before = to.up(options_.node)) to.part(before, replaced, gone);
   const auto make = [](const local_node& mine, local_node& other) {
     auto l = std::make_shared<link>();
-    l->account = std::make_shared<credit_account>(std::max<std::uint64_t>(mine.options_.window / 8, 1));
+    l->accounts = make_accounts(mine.options_.window);
     l->name = other.options_.node;
     l->incarnation = other.options_.incarnation;
-    l->window = other.options_.window;
+    l->waiting.open(other.options_.window);
     l->max_frame = other.options_.max_frame;
     l->other = other.weak_from_this();
     return l;
@@ -180,15 +184,16 @@ void local_node::put_up(const std::shared_ptr<local_node>& other, const link_ptr
   r.up = l;
   r.incarnation = l->incarnation;
   dials_.erase(l->name);
-  l->account->on_report([sender = std::weak_ptr(other), end = l->end, account = std::weak_ptr(l->account)] {
-    const auto to = sender.lock();
-    if (to)
-      to->post([to = to.get(), end, account] {
-        const auto mine = end.lock();
-        const auto held = account.lock();
-        if (mine && held) to->returned(mine, held->collect());
-      });
-  });
+  for (std::size_t i = 0; i < frame_classes; ++i)
+    l->accounts[i]->on_report([sender = std::weak_ptr(other), end = l->end, i, account = std::weak_ptr(l->accounts[i])] {
+      const auto to = sender.lock();
+      if (to)
+        to->post([to = to.get(), end, i, account] {
+          const auto mine = end.lock();
+          const auto held = account.lock();
+          if (mine && held) to->returned(mine, static_cast<frame_class>(i), held->collect());
+        });
+    });
   post([this, name = l->name, incarnation = l->incarnation] {
     if (events_.on_peer_up) events_.on_peer_up(name, incarnation);
   });
@@ -205,7 +210,7 @@ void local_node::drop(const link_ptr& l, const error& why) {
   const auto at = peers_.find(l->name);
   if (at == peers_.end() || at->second.up != l) return;
   at->second.up = nullptr;
-  l->account->on_report({});
+  for (const auto& a : l->accounts) a->on_report({});
   if (leaving_) return;
   post([this, name = l->name, why] {
     if (events_.on_peer_down) events_.on_peer_down(name, why);
@@ -226,49 +231,80 @@ bool local_node::send(std::string_view peer, outgoing_frame&& f) {
   const std::lock_guard guard(hub_->links);
   const auto l = up(peer);
   if (!l || leaving_) return false;
-  std::uint64_t bytes = 0;
-  for (const auto& p : f.parts) bytes += p.bytes;
-  if (f.type >= first_reserved_type || bytes > l->max_frame) {
-    log("[net] a frame of type " + std::to_string(f.type) + " and " + std::to_string(bytes) + " bytes cannot be sent");
-    return false;
-  }
-  if (l->queued + bytes > options_.max_queued) {
+  const auto bytes = prepare(f, l->max_frame);
+  if (!bytes) return log(bytes.error().message), false;
+  if (l->queued + *bytes + (l->queued_frames + 1) * frame_overhead > options_.max_queued) {
     part(l, {"queue_full", "[net] " + l->name + " takes too little of what waits for it"},
          {"peer_closed", "[net] the peer has closed the connection"});
     return false;
   }
-  l->waiting.emplace_back(std::move(f), bytes);
-  l->queued += bytes;
-  pump(l);
+  l->waiting.push(std::move(f), *bytes);
+  l->queued += *bytes;
+  ++l->queued_frames;
+  call(l);
   return true;
 }
 
-void local_node::pump(const link_ptr& l) {
+// Tells the other end that there are frames for it, unless it knows.
+void local_node::call(const link_ptr& l) {
   const auto other = l->other.lock();
-  const auto end = l->end.lock();
-  if (!other || !end) return;
-  while (!l->waiting.empty() && l->outstanding < l->window) {
-    auto f = std::make_shared<outgoing_frame>(std::move(l->waiting.front().first));
-    const auto bytes = l->waiting.front().second;
-    l->waiting.pop_front();
-    l->queued -= bytes;
-    l->outstanding += frame_cost(bytes);
-    auto& r = peers_[l->name];
-    ++r.frames_out;
-    r.bytes_out += bytes + header_bytes;
-    other->post([to = other.get(), end, f, bytes] { to->receive(end, *f, bytes); });
-  }
-  changed_.notify_all();  // close() may wait for this
+  if (!other || l->called || !l->waiting.ready()) return;
+  l->called = true;
+  other->post([to = other.get(), end = l->end] {
+    if (const auto mine = end.lock()) to->take_one(mine);
+  });
 }
 
-void local_node::receive(const link_ptr& l, outgoing_frame& f, std::uint64_t bytes) {
+// The frame whose turn it is; none: no more may go now.
+std::optional<send_order::entry> local_node::hand_over(const link_ptr& l) {
+  l->called = false;
+  auto* const e = l->waiting.next();
+  if (e == nullptr) return std::nullopt;
+  const auto bytes = e->left;
+  l->queued -= bytes;
+  --l->queued_frames;
+  auto& r = peers_[l->name];
+  ++r.frames_out;
+  r.bytes_out += bytes + header_bytes;
+  {
+    const std::lock_guard guard(lock_);
+    ++handed_over_;
+  }
+  changed_.notify_all();
+  return l->waiting.sent(bytes);
+}
+
+// On the receiver's thread: `l` is its end.
+void local_node::take_one(const link_ptr& l) {
+  const auto other = l->other.lock();
+  const auto end = l->end.lock();
+  std::optional<send_order::entry> next;
+  {
+    const std::lock_guard guard(hub_->links);
+    if (!other || !end || other->up(end->name) != end) return;
+    next = other->hand_over(end);
+  }
+  if (!next) return;
+  receive(l, next->f);
+  next.reset();  // owners may do anything in their destructors
+  const std::lock_guard guard(hub_->links);
+  if (other->up(end->name) == end) other->call(end);
+}
+
+void local_node::receive(const link_ptr& l, outgoing_frame& f) {
   error why;
   try {
-    frame in{f.type, f.flags, f.destination, f.id, bytes, pool_->take(bytes, l->account)};
+    std::uint64_t bytes = 0;
+    for (const auto& p : f.parts) bytes += p.bytes;
+    const auto& account = l->accounts[static_cast<std::size_t>(class_of(bytes))];
+    frame in{f.type, f.flags, f.destination, f.id, bytes, nullptr};
+    const auto whole = std::find_if(f.parts.begin(), f.parts.end(), [&](const auto& p) { return p.bytes == bytes; });
+    const bool lent = bytes > 0 && whole != f.parts.end() && whole->region &&
+                      reinterpret_cast<std::uintptr_t>(whole->data) % buffer_pool::alignment == 0;
+    in.payload = lent ? lend(*whole, account) : pool_->take(bytes, account);
     if (!in.payload) throw std::bad_alloc();
-    std::size_t at = 0;
-    for (const auto& p : f.parts) {
-      if (p.bytes > 0) std::memcpy(in.payload.get() + at, p.data, p.bytes);
+    for (std::size_t at = 0; const auto& p : f.parts) {
+      if (p.bytes > 0 && !lent) std::memcpy(in.payload.get() + at, p.data, p.bytes);
       at += p.bytes;
     }
     f.parts.clear();
@@ -278,6 +314,7 @@ void local_node::receive(const link_ptr& l, outgoing_frame& f, std::uint64_t byt
       auto& r = peers_[l->name];
       ++r.frames_in;
       r.bytes_in += bytes + header_bytes;
+      if (lent) r.lent_in += bytes;
     }
     if (events_.on_frame) events_.on_frame(l->name, std::move(in));
     return;
@@ -288,11 +325,11 @@ void local_node::receive(const link_ptr& l, outgoing_frame& f, std::uint64_t byt
   if (up(l->name) == l) part(l, why, {"peer_closed", "[net] the peer has closed the connection"});
 }
 
-void local_node::returned(const link_ptr& l, std::uint64_t cost) {
+void local_node::returned(const link_ptr& l, frame_class c, std::uint64_t cost) {
   const std::lock_guard guard(hub_->links);
   if (up(l->name) != l) return;
-  l->outstanding -= std::min(cost, l->outstanding);
-  pump(l);
+  l->waiting.credit(c, cost);
+  call(l);
 }
 
 transport_stats local_node::stats() const {
@@ -305,7 +342,11 @@ transport_stats local_node::stats() const {
     s.incarnation = r.incarnation;
     s.up = r.up != nullptr;
     s.bytes_in = r.bytes_in, s.bytes_out = r.bytes_out, s.frames_in = r.frames_in, s.frames_out = r.frames_out;
-    if (r.up) s.queued_bytes = r.up->queued, s.unreturned = r.up->outstanding, s.held = r.up->account->held();
+    s.lent_in = r.lent_in;
+    if (const auto& l = r.up) {
+      s.queued_bytes = l->queued, s.queued_frames = l->queued_frames;
+      s.unreturned = l->waiting.outstanding(), s.held = held(l->accounts);
+    }
     out.peers.push_back(std::move(s));
   }
   out.refused = refused_;
@@ -329,11 +370,12 @@ void local_node::close() {
   hub_->left(*this);
   const auto until = clock::now() + options_.linger;
   for (std::unique_lock guard(lock_); clock::now() < until;) {
+    const auto before = handed_over_;
     guard.unlock();
     const bool done = all_out();
     guard.lock();
     if (done || stopped_) break;
-    changed_.wait_until(guard, until);
+    changed_.wait_until(guard, until, [&] { return stopped_ || handed_over_ != before; });
   }
   {
     const std::lock_guard guard(hub_->links);
@@ -349,37 +391,6 @@ void local_node::close() {
   if (std::this_thread::get_id() == thread_.get_id()) return;
   const std::lock_guard guard(join_lock_);
   if (thread_.joinable()) thread_.join();
-}
-
-// --- as a transport
-
-namespace {
-
-class local_transport final : public transport {
- public:
-  explicit local_transport(std::shared_ptr<local_node> n) : node_(std::move(n)) {}
-  ~local_transport() override { node_->close(); }
-  expected<std::uint16_t> listen(const address& where) override { return node_->listen(where); }
-  void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) override {
-    node_->connect(peer, where, within);
-  }
-  bool send(std::string_view peer, outgoing_frame&& f) override { return node_->send(peer, std::move(f)); }
-  void disconnect(const std::string& peer) override { node_->disconnect(peer); }
-  transport_stats stats() const override { return node_->stats(); }
-  void close() override { node_->close(); }
-
- private:
-  std::shared_ptr<local_node> node_;
-};
-
-}  // namespace
-
-expected<std::unique_ptr<transport>> make_local_transport(tcp_options options, std::shared_ptr<local_hub> hub, callbacks events) {
-  if (!valid_node_name(options.node) || options.window == 0)
-    return error{"bad_option", "[net] a node's name or the window of the transport makes no sense"};
-  auto node = std::make_shared<local_node>(std::move(options), std::move(hub), std::move(events));
-  node->start();
-  return std::unique_ptr<transport>(std::make_unique<local_transport>(std::move(node)));
 }
 
 }  // namespace troupe::net

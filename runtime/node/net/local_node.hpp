@@ -1,7 +1,8 @@
 // One end of local transports: its links, its queues, and the thread that runs what is posted to it. transport.hpp has the promises.
 //
 // A link is known to both ends or to none (local_hub::links). What one end has to tell the other is posted to the other's thread, in
-// order: so frames stay in order, and the word that a link is gone comes behind the frames that were under way.
+// order. A frame is not: that there are some is posted, and the receiver's thread takes one at a time, whose turn it is then
+// (send_order), so that small ones need not wait behind the copies of large ones.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +14,7 @@
 
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/local_hub.hpp"
+#include "runtime/node/net/send_order.hpp"
 
 namespace troupe::net {
 
@@ -33,19 +35,20 @@ class local_node : public std::enable_shared_from_this<local_node> {
  private:
   // What both ends know of their connection; each has its own account of what the other has sent it.
   struct link {
-    std::shared_ptr<credit_account> account;  // of what we hold
+    credit_accounts accounts;  // of what we hold
     std::weak_ptr<local_node> other;
     std::string name;  // the other's
-    std::uint64_t incarnation = 0, window = 0, max_frame = 0;
-    std::deque<std::pair<outgoing_frame, std::uint64_t>> waiting;
-    std::uint64_t queued = 0, outstanding = 0;  // bytes; costs
-    std::weak_ptr<link> end;                    // the other's side of it
+    std::uint64_t incarnation = 0, max_frame = 0;
+    send_order waiting{false};
+    std::uint64_t queued = 0, queued_frames = 0;
+    bool called = false;      // the other has been told that there are frames
+    std::weak_ptr<link> end;  // the other's side of it
   };
   using link_ptr = std::shared_ptr<link>;
   struct record {
     link_ptr up;
     std::uint64_t incarnation = 0;
-    std::uint64_t bytes_in = 0, bytes_out = 0, frames_in = 0, frames_out = 0;
+    std::uint64_t bytes_in = 0, bytes_out = 0, frames_in = 0, frames_out = 0, lent_in = 0;
   };
   struct dial {
     address where;
@@ -65,9 +68,11 @@ class local_node : public std::enable_shared_from_this<local_node> {
   void put_up(const std::shared_ptr<local_node>& other, const link_ptr& l);
   void part(const link_ptr& l, const error& here, const error& there);
   void drop(const link_ptr& l, const error& why);
-  void pump(const link_ptr& l);
-  void receive(const link_ptr& l, outgoing_frame& f, std::uint64_t bytes);
-  void returned(const link_ptr& l, std::uint64_t cost);
+  void call(const link_ptr& l);
+  std::optional<send_order::entry> hand_over(const link_ptr& l);
+  void take_one(const link_ptr& l);
+  void receive(const link_ptr& l, outgoing_frame& f);
+  void returned(const link_ptr& l, frame_class c, std::uint64_t cost);
   link_ptr up(std::string_view peer) const;
   bool all_out() const;
   void log(const std::string& line) const;
@@ -87,6 +92,7 @@ class local_node : public std::enable_shared_from_this<local_node> {
   std::condition_variable changed_;
   std::deque<std::function<void()>> posted_;
   bool stopped_ = false;
+  std::uint64_t handed_over_ = 0;  // frames, for close() to wait for
   std::mutex join_lock_;
   std::thread thread_;
 };

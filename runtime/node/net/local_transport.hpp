@@ -1,4 +1,5 @@
-// Transport between nodes of one process: a frame is copied once, into the receiver's pool, and nothing else stands between. The same
+// Transport between nodes of one process: a frame is copied once, into the receiver's pool; one whose payload is a single part in a region,
+// aligned to 64, not at all: the receiver has it where it lies. The same
 // promises as every transport (transport.hpp; tests/node/transport_conformance_test.cpp). No certificates: who shares our memory is us.
 //
 // Nodes of one process meet in a hub, where addresses are names. Each transport has a thread, which runs its callbacks and its dials.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/node/net/buffer_pool.hpp"
-
 namespace troupe::net {
 namespace {
 constexpr std::size_t max_headers = 128;
@@ -12,20 +10,21 @@ constexpr std::size_t max_headers = 128;
 
 send_queue::send_queue() { headers_.reserve(max_headers); }
 
-void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) { waiting_.push_back({std::move(f), payload_bytes}); }
+void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) { order_.push(std::move(f), payload_bytes); }
 
-void send_queue::push_control(control_type type, std::uint64_t id, std::vector<std::byte> payload) {
+void send_queue::push_control(control_type type, std::vector<std::byte> payload) {
   frame_header h;
   h.type = static_cast<std::uint16_t>(type);
-  h.id = id;
   h.length = payload.size();
   controls_.push_back({h, std::move(payload)});
 }
 
-bool send_queue::credit(std::uint64_t bytes) {
-  if (bytes > outstanding_) return false;
-  outstanding_ -= bytes;
-  return true;
+void send_queue::push_credit(frame_class c, std::uint64_t bytes) {
+  frame_header h;
+  h.type = static_cast<std::uint16_t>(control_type::credit);
+  h.destination = static_cast<std::uint32_t>(c);
+  h.id = bytes;
+  controls_.push_back({h, {}});
 }
 
 bool send_queue::full() const { return batch_bytes_ >= max_chunk || headers_.size() == max_headers; }
@@ -49,8 +48,9 @@ void send_queue::add_controls() {
   }
 }
 
-void send_queue::add_chunk(entry& e) {
-  frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left};
+// Returns its payload.
+std::uint64_t send_queue::add_chunk(send_order::entry& e) {
+  const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked};
   const std::uint64_t size = h.chunk();
   const auto head = new_header();
   const std::size_t first = pieces_.size();
@@ -63,10 +63,11 @@ void send_queue::add_chunk(entry& e) {
     if (e.offset == p.bytes) ++e.part, e.offset = 0;
   }
   seal_header(h, std::span(pieces_).subspan(first), head);
-  e.left -= size;
   batch_bytes_ += size;
   tally_.bytes += size + header_bytes;
   tally_.payload += size;
+  e.chunked = true;
+  return size;
 }
 
 std::span<const boost::asio::const_buffer> send_queue::next_batch() {
@@ -75,17 +76,12 @@ std::span<const boost::asio::const_buffer> send_queue::next_batch() {
   batch_bytes_ = 0;
   add_controls();
   while (!full()) {
-    if (!current_) {
-      if (waiting_.empty() || outstanding_ >= window_) break;
-      current_ = std::move(waiting_.front());
-      waiting_.pop_front();
-      outstanding_ += frame_cost(current_->left);
+    auto* const e = order_.next();
+    if (e == nullptr) break;
+    if (auto done = order_.sent(add_chunk(*e))) {
+      ++tally_.frames;
+      sent_.push_back(std::move(*done));
     }
-    add_chunk(*current_);
-    if (current_->left > 0) continue;
-    ++tally_.frames;
-    sent_.push_back(std::move(*current_));
-    current_.reset();
   }
   return pieces_;
 }

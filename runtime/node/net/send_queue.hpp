@@ -1,16 +1,16 @@
-// What waits to be written on one connection, and in which order: control frames first, then data, first in first out, a data frame
-// starting only while the peer's window has room. Pure: the connection asks for a batch, writes it, and reports it written.
+// What waits to be written on one connection: control frames first, then data, chunk by chunk in send_order's order. Pure: the connection
+// asks for a batch, writes it, and reports it written.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/send_order.hpp"
 
 namespace troupe::net {
 
@@ -19,10 +19,11 @@ class send_queue {
   send_queue();
 
   void push(outgoing_frame&& f, std::uint64_t payload_bytes);
-  void push_control(control_type type, std::uint64_t id = 0, std::vector<std::byte> payload = {});
+  void push_control(control_type type, std::vector<std::byte> payload = {});
+  void push_credit(frame_class c, std::uint64_t bytes);
 
-  void open(std::uint64_t window) { window_ = window; }  // until then, only control goes
-  bool credit(std::uint64_t bytes);                      // false: the peer returns more than it was sent
+  void open(std::uint64_t window) { order_.open(window); }  // until then, only control goes
+  bool credit(frame_class c, std::uint64_t bytes) { return order_.credit(c, bytes); }
 
   // The next buffers to write, about 1 MiB; empty when nothing may go. Valid until written(), before which it is not called again.
   std::span<const boost::asio::const_buffer> next_batch();
@@ -33,35 +34,28 @@ class send_queue {
   };
   tally written();  // lets the owners of what is written go
 
-  bool empty() const { return !current_ && waiting_.empty() && controls_.empty(); }
-  std::uint64_t outstanding() const { return outstanding_; }
+  bool empty() const { return order_.empty() && controls_.empty(); }
+  std::uint64_t outstanding() const { return order_.outstanding(); }
 
  private:
-  struct entry {
-    outgoing_frame f;
-    std::uint64_t left = 0;            // payload bytes not yet in a batch
-    std::size_t part = 0, offset = 0;  // where they begin
-  };
   struct control {
     frame_header header;
     std::vector<std::byte> payload;
   };
 
   void add_controls();
-  void add_chunk(entry& e);
+  std::uint64_t add_chunk(send_order::entry& e);
   bool full() const;
   std::span<std::byte, header_bytes> new_header();
 
-  std::uint64_t window_ = 0, outstanding_ = 0;
   std::deque<control> controls_;
-  std::deque<entry> waiting_;
-  std::optional<entry> current_;
+  send_order order_{true};
 
   // The batch being written.
   std::vector<header_block> headers_;  // its memory never moves: capacity is set once
   std::vector<boost::asio::const_buffer> pieces_;
   std::vector<control> sent_controls_;
-  std::vector<entry> sent_;
+  std::vector<send_order::entry> sent_;
   tally tally_;
   std::uint64_t batch_bytes_ = 0;
 };

@@ -15,6 +15,7 @@
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
 #include "runtime/node/net/listener.hpp"
+#include "runtime/node/net/payload.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
@@ -40,7 +41,7 @@ class tcp_transport final : public transport, private connection_owner {
   tcp_transport(tcp_options options, callbacks events, std::shared_ptr<tls_context> tls)
       : options_(std::move(options)),
         events_(std::move(events)),
-        setting_{io_, options_, std::move(tls), buffer_pool::make(options_.pool_keep), *this},
+        setting_{io_, options_, std::move(tls), buffer_pool::make(options_.pool_keep, options_.memory), *this},
         listener_(io_) {}
   ~tcp_transport() override { close(); }
 
@@ -319,13 +320,9 @@ bool tcp_transport::send(std::string_view peer, outgoing_frame&& f) {
   try {
     const link up = current(peer);
     if (!up) return false;
-    std::uint64_t bytes = 0;
-    for (const const_part& p : f.parts) bytes += p.bytes;
-    if (f.type >= first_reserved_type || bytes > up->peer().max_frame) {
-      log("[net] a frame of type " + std::to_string(f.type) + " and " + std::to_string(bytes) + " bytes cannot be sent");
-      return false;
-    }
-    return up->send(std::move(f), bytes);
+    const auto bytes = prepare(f, up->peer().max_frame);
+    if (!bytes) return log(bytes.error().message), false;
+    return up->send(std::move(f), *bytes);
   } catch (const std::exception&) {
     return false;
   }
@@ -353,6 +350,7 @@ transport_stats tcp_transport::stats() const {
     s.up = p.up != nullptr;
     if (p.up) {
       s.queued_bytes = p.up->queued();
+      s.queued_frames = p.up->queued_frames();
       s.unreturned = p.up->outstanding();
       s.held = p.up->held();
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "ops/arena.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -27,9 +28,10 @@ struct tcp_options {
 
   std::uint64_t max_frame = std::uint64_t{1} << 30;  // a header that claims more closes the connection before anything is allocated
   std::uint64_t window = std::uint64_t{64} << 20;    // what a peer may have here, undropped
-  std::uint64_t max_queued = std::uint64_t{8}
-                             << 30;  // accepted by send() and not written: more closes the connection ("queue_full")
+  // Accepted by send() and not written, frame_overhead for each frame included: more closes the connection ("queue_full").
+  std::uint64_t max_queued = std::uint64_t{8} << 30;
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
+  std::shared_ptr<arena> memory;  // where payloads that come are put, while it has some; none: the heap
   std::chrono::milliseconds heartbeat{500};
   std::chrono::milliseconds silence{2000};  // without any byte: the peer is down
   std::chrono::milliseconds handshake{5000};

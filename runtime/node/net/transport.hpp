@@ -2,14 +2,16 @@
 // all of them keep is in tests/node/transport_conformance_test.cpp.
 //
 // Invariants
-//  - Frames from one node to another arrive whole, once and in the order of send(), until on_peer_down; what was queued then is
-//  lost.
+//  - Frames from one node to another arrive whole and once, until on_peer_down; what was queued then is lost. Those of one pair
+//    (source, destination) arrive in the order of send(); others overtake: a small frame does not wait behind a large one of
+//    another pair, neither for its bytes nor for its part of the window.
 //  - on_peer_up(p) comes before the first on_frame(p), on_peer_down(p) after the last. Callbacks run one at a time, on the
 //  transport's
 //    own I/O thread: keep them short, never wait in them, never call close() in them. None comes after close() has returned.
-//  - A receiver grants each peer a window of bytes. A frame takes its bytes out of it when it starts and gives them back when the
-//    last handle of its payload drops. A frame starts while any of the window is left, so a receiver holds at most window + one
-//    frame per peer, and a frame larger than the window still travels.
+//  - A receiver grants each peer a window of bytes; an eighth of it is for small frames, the rest for large ones. A frame takes its
+//    bytes out of its part when it starts and gives them back when the last handle of its payload drops. A frame starts while any
+//    of its part is left, so a receiver holds at most window + one large and one small frame per peer, and a frame larger than
+//    the window still travels.
 //  - No exception crosses this interface.
 #pragma once
 
@@ -17,20 +19,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ops/memory_region.hpp"
 #include "runtime/node/net/error.hpp"
 
 namespace troupe::net {
 
-// Bytes to send, and what keeps them alive and unchanged until they are written.
+// Bytes to send, and what keeps them alive and unchanged until it is dropped. Either by pointer, or as a piece of a region: then
+// they are its [offset, offset + bytes), and `data` is not looked at. Who does not know the region reads it; who does need not.
 struct const_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const void> owner{};
+  std::shared_ptr<const memory_region> region{};
+  std::size_t offset = 0;
 };
 
 // Types from here up belong to the transport itself; send() refuses them.
@@ -42,10 +49,15 @@ struct outgoing_frame {
   std::uint32_t destination = 0;  // the actor on the peer
   std::uint64_t id = 0;
   std::vector<const_part> parts;  // sent one after another as one payload
+  std::uint32_t source = 0;       // the actor here; with `destination` the pair whose order is kept. It does not travel
 };
 
-// A received frame: the payload is one block, aligned to 64 bytes, from a pool. `payload` is never null, even for zero bytes,
-// because it also carries the frame's credit; it may outlive the transport. Writing to it is allowed: nobody else sees it.
+// Up to here a frame is small.
+inline constexpr std::uint64_t small_frame = std::uint64_t{64} << 10;
+
+// A received frame: the payload is one block, aligned to 64 bytes, from a pool or in a region of the sender's, which it keeps alive.
+// `payload` is never null, even for zero bytes, because it also carries the frame's credit; it may outlive the transport. It is never
+// written: its sender may see it.
 struct frame {
   std::uint16_t type = 0;
   std::uint16_t flags = 0;
@@ -83,9 +95,11 @@ struct peer_stats {
   bool up = false;
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::uint64_t frames_in = 0, frames_out = 0;
-  std::uint64_t queued_bytes = 0;  // accepted by send(), not yet written
-  std::uint64_t unreturned = 0;    // written, credit not yet returned by the peer
-  std::uint64_t held = 0;          // received, handles not yet dropped
+  std::uint64_t lent_in = 0;       // of bytes_in: payload that came without a copy, in a region of the sender's
+  std::uint64_t queued_bytes = 0;  // payload accepted by send(), not yet on its way
+  std::uint64_t queued_frames = 0;
+  std::uint64_t unreturned = 0;  // on its way or there, credit not yet returned by the peer
+  std::uint64_t held = 0;        // received, handles not yet dropped
 };
 
 struct transport_stats {
@@ -94,6 +108,9 @@ struct transport_stats {
   std::uint64_t pending = 0;       // not yet authenticated now
   std::uint64_t pooled_bytes = 0;  // free blocks kept for reuse
 };
+
+// The sums of each transport, by its name. A peer that is no longer listed is no longer counted.
+std::map<std::string, peer_stats> by_transport(const transport_stats& s);
 
 class transport {
  public:
@@ -107,9 +124,9 @@ class transport {
   // peer is up; a connection that is lost later is not dialled again by itself. An empty name reaches whoever answers there.
   virtual void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) = 0;
 
-  // Never blocks: queues. False if the peer is not up (or, logged, if the type is reserved or the payload exceeds the peer's
-  // limit). The protocols above send on credit, so the queue stays short; where they do not, its own bound (tcp_options::max_queued)
-  // ends the connection with code "queue_full", and memory does not grow behind a peer that is slow. stats() shows it.
+  // Never blocks: queues. False if the peer is not up (or, logged, if the type is reserved, the payload exceeds the peer's limit, or a
+  // part does not lie within its region or where the host can read). The protocols above send on credit, so the queue stays short; where they do not, its own bound
+  // (tcp_options::max_queued; empty frames count too) ends the connection with code "queue_full", and memory does not grow behind a peer that is slow. stats() shows it.
   virtual bool send(std::string_view peer, outgoing_frame&& f) = 0;
 
   // Ends the connection; on_peer_down follows with code "disconnected".

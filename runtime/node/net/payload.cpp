@@ -1,0 +1,55 @@
+#include "runtime/node/net/payload.hpp"
+
+#include <string>
+
+namespace troupe::net {
+namespace {
+
+error refused(const outgoing_frame& f, std::string code, const std::string& why) {
+  return {std::move(code), "[net] a frame of type " + std::to_string(f.type) + " cannot be sent: " + why};
+}
+
+// None: it can be read, and `p.data` says where.
+std::string place(const_part& p) {
+  if (p.region) {
+    if (!p.region->holds(p.offset, p.bytes))
+      return std::to_string(p.bytes) + " bytes from " + std::to_string(p.offset) + " on do not lie in a region of " +
+             std::to_string(p.region->bytes);
+    if (!p.region->readable()) return "it lies in a device's memory, which nothing here can read";
+    p.data = p.region->base + p.offset;
+  }
+  return p.bytes > 0 && p.data == nullptr ? "a part of it has no data" : "";
+}
+
+}  // namespace
+
+expected<std::uint64_t> prepare(outgoing_frame& f, std::uint64_t max_frame) {
+  if (f.type >= first_reserved_type) return refused(f, "reserved_type", "the type is the transport's own");
+  std::uint64_t bytes = 0;
+  for (const_part& p : f.parts) {
+    if (p.bytes > max_frame - bytes)
+      return refused(f, "frame_too_large", "it has more than the " + std::to_string(max_frame) + " bytes that the peer takes");
+    bytes += p.bytes;
+  }
+  for (const_part& p : f.parts)
+    if (const auto why = place(p); !why.empty()) return refused(f, "bad_part", why);
+  return bytes;
+}
+
+std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
+  std::map<std::string, peer_stats> out;
+  for (const auto& p : s.peers) {
+    auto& sum = out[p.transport];
+    sum.transport = p.transport;
+    sum.up = sum.up || p.up;
+    sum.bytes_in += p.bytes_in, sum.bytes_out += p.bytes_out;
+    sum.frames_in += p.frames_in, sum.frames_out += p.frames_out;
+    sum.lent_in += p.lent_in;
+    sum.queued_bytes += p.queued_bytes, sum.queued_frames += p.queued_frames;
+    sum.unreturned += p.unreturned;
+    sum.held += p.held;
+  }
+  return out;
+}
+
+}  // namespace troupe::net

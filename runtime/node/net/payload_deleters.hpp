@@ -1,0 +1,45 @@
+// What hangs on the payload of a received frame: its credit, and where its memory goes back to. release_credit() finds them by type.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "runtime/node/net/buffer_pool.hpp"
+
+namespace troupe::net {
+
+// Copied before it is used, settled once.
+struct credit_debt {
+  std::shared_ptr<credit_account> account;
+  std::uint64_t cost = 0;
+  alignas(std::atomic_ref<int>::required_alignment) int settled = 0;
+
+  credit_debt(std::shared_ptr<credit_account> a, std::uint64_t c) : account(std::move(a)), cost(c) {}
+  void settle() {
+    if (account && std::atomic_ref<int>(settled).exchange(1) == 0) account->give_back(cost);
+  }
+};
+
+struct block_deleter {
+  credit_debt debt;
+  std::shared_ptr<buffer_pool> pool;
+  buffer_pool::block memory;
+  void operator()(std::byte*) {
+    debt.settle();
+    pool->give_back(std::move(memory));
+  }
+};
+
+struct lent_deleter {
+  credit_debt debt;
+  std::shared_ptr<const void> owner;
+  std::shared_ptr<const memory_region> region;
+  void operator()(std::byte*) {
+    debt.settle();
+    owner.reset();
+    region.reset();
+  }
+};
+
+}  // namespace troupe::net
