@@ -1,4 +1,4 @@
-// Looking at the elements of tensors on the host, for checks and tests: slow, and for CPU tensors only.
+// Looking at the elements of tensors on the host, for checks and tests: slow. What lies elsewhere is fetched first (at_home).
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,20 @@
 #include <cstring>
 
 #include "ops/bf16.hpp"
+#include "ops/device.hpp"
 #include "ops/tensor.hpp"
 
 namespace troupe {
+
+// `t` where the host can look at it: itself, or a copy. Waits for whoever writes it.
+inline tensor at_home(device& d, const tensor& t) {
+  if (!t.backed() || t.space().host()) return t;
+  tensor here = tensor::allocate(d.host(), t.dims(), t.type());
+  d.download(t, here.raw_mutable());
+  return here;
+}
+// Of `t`'s type and shape, with the host: to be filled by loops there, and fetched to `t`.
+inline tensor host_tensor_like(device& d, const tensor& t) { return tensor::allocate(d.host(), t.dims(), t.type()); }
 
 inline double value(const tensor& t, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ops/tensor_values.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/small_job.hpp"
 
@@ -224,9 +225,10 @@ TEST(dynamics_world, clipping_by_norm_shortens_the_gradient_and_keeps_its_direct
     std::vector<double> way;
     const auto first = initial_weights(*j, *dev);
     const auto now = loop.weights();
-    for (std::size_t p = 0; p < first.size(); ++p)
-      for (std::int64_t i = 0; i < first[p].second.count(); ++i)
-        way.push_back(static_cast<double>(now[p].second.data<float>()[i]) - static_cast<double>(first[p].second.data<float>()[i]));
+    for (std::size_t p = 0; p < first.size(); ++p) {
+      const auto from = at_home(*dev, first[p].second);
+      for (std::int64_t i = 0; i < from.count(); ++i) way.push_back(value(now[p].second, i) - value(from, i));
+    }
     return way;
   };
   const auto norm = [](const std::vector<double>& x) {

@@ -1,6 +1,7 @@
 // Text from a net: what it writes is drawn from what the net says of the whole text before.
 #include <cmath>
 
+#include "ops/tensor_values.hpp"
 #include "runtime/plain/generate.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 #include "tests/sim/small_job.hpp"
@@ -73,6 +74,7 @@ TEST_F(generating, the_distribution_is_that_of_the_net_on_the_whole_text) {
     l.maths->forward(c, *l.maths->prepare(*dev, l.in, phase::test, dtype::f32), {x}, params, made_out, kept);
     x = made_out[0];
   }
+  x = at_home(*dev, x);
   for (std::size_t t = 0; t < ids.size(); ++t) {
     g->read(ids[t]);
     const auto* scores = x.data<float>() + 12 * t;

@@ -87,11 +87,7 @@ struct ledger_layer final : layer {
   void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors& grad_params,
                 bool accumulate) const override {
     if (wanted(grad_in, 0)) c.dev.copy(grad_out[0], backed(c.dev, grad_in[0]));
-    assign_or_add(c.dev, grad_params[0], accumulate, [&](tensor& w) {
-      c.dev.fill(0, w);
-      if (static_cast<std::int64_t>(c.step) < steps)
-        w.mutable_data<double>()[static_cast<std::int64_t>(c.packet) * steps + static_cast<std::int64_t>(c.step)] = 1;
-    });
+    assign_or_add(c.dev, grad_params[0], accumulate, [&](tensor& w) { enter(c, steps, w); });
   }
 };
 

@@ -17,7 +17,7 @@ class whole_sum final : public checker {
       header h;
       const auto* c = sent<state>(e, &h);
       if (!c || (h.flags & flag_join)) continue;
-      copies[{c->block, s.self}] = {c->value.data<double>(), c->value.data<double>() + c->value.count()};
+      copies[{c->block, s.self}] = values(c->value);
     }
   }
   void close(const prepared_job&) override {

@@ -65,10 +65,10 @@ class switch_ledger final : public checker {
       const std::size_t era = h.flags >> 8;
       if (is(j.plan, s.self, role_kind::shard) && (w || st)) {  // the first value of an era
         const auto& v = w ? w->value : st->value;
-        values_[era].try_emplace(w ? w->block : st->block, std::vector<double>(v.data<double>(), v.data<double>() + v.count()));
+        values_[era].try_emplace(w ? w->block : st->block, values(v));
       }
       if (is(j.plan, s.self, role_kind::worker) && st && !(h.flags & flag_join))
-        copies_[era][{st->block, s.self}] = {st->value.data<double>(), st->value.data<double>() + st->value.count()};
+        copies_[era][{st->block, s.self}] = values(st->value);
     }
   }
   void check(std::size_t era, const prepared_job& j) {

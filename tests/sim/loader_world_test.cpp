@@ -146,8 +146,8 @@ class loaders_of {
     }
   }
   void expect_examples(const tensor& got, split from, const std::vector<std::int64_t>& which) {
-    auto data = tensor::allocate(*dev_, {static_cast<std::int64_t>(which.size()), 1, 8, 8}, dtype::f32);
-    auto label = tensor::allocate(*dev_, {static_cast<std::int64_t>(which.size())}, dtype::i32);
+    auto data = tensor::allocate(dev_->host(), {static_cast<std::int64_t>(which.size()), 1, 8, 8}, dtype::f32);
+    auto label = tensor::allocate(dev_->host(), {static_cast<std::int64_t>(which.size())}, dtype::i32);
     const auto before = *reads;
     reads->read(from, which, data, label);
     reads->reads[0] = before.reads[0], reads->reads[1] = before.reads[1];

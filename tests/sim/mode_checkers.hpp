@@ -113,7 +113,6 @@ class elastic_checker final : public checker {
 
  private:
   using vec = std::vector<double>;
-  static vec values(const tensor& t) { return {t.data<double>(), t.data<double>() + t.count()}; }
   static double apart(const vec& a, const vec& b) {
     double most = a.size() == b.size() ? 0 : 1e300;
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));

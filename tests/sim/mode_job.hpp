@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ops/layer_support.hpp"
+#include "ops/tensor_values.hpp"
 #include "runtime/data/source.hpp"
 #include "tests/sim/small_job.hpp"
 
@@ -37,6 +38,14 @@ inline read_hook& reads() {  // of the run that is going on; tests run one at a 
   return hook;
 }
 
+// The ledger of one packet at one step: 1 at (packet, step), 0 elsewhere.
+inline void enter(const context& c, std::int64_t steps, tensor& ledger) {
+  c.dev.fill(0, ledger);
+  if (static_cast<std::int64_t>(c.step) >= steps) return;
+  auto one = ledger.slice(static_cast<std::int64_t>(c.packet) * steps + static_cast<std::int64_t>(c.step), {1});
+  c.dev.fill(1, one);
+}
+
 struct tally_layer final : layer {
   std::int64_t steps = 1, packets = 1;
   shapes infer(const shapes&) const override { return {shape{}}; }
@@ -48,16 +57,15 @@ struct tally_layer final : layer {
   bool differentiable(std::size_t) const override { return false; }
   std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are numbers to be learned
   void forward(context& c, plan&, const tensors&, const tensors& params, tensors& out, saved&) const override {
-    if (reads() && c.ph == phase::train) reads()({c.layer, c.step, c.packet, params[0].data<double>(), params[0].count()});
+    if (reads() && c.ph == phase::train) {
+      const auto w = at_home(c.dev, params[0]);
+      reads()({c.layer, c.step, c.packet, w.data<double>(), w.count()});
+    }
     c.dev.fill(0, backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved&, const tensors&, const tensors&, tensors&, tensors& grad_params,
                 bool accumulate) const override {
-    assign_or_add(c.dev, grad_params[0], accumulate, [&](tensor& g) {
-      c.dev.fill(0, g);
-      if (static_cast<std::int64_t>(c.step) < steps)
-        g.mutable_data<double>()[static_cast<std::int64_t>(c.packet) * steps + static_cast<std::int64_t>(c.step)] = 1;
-    });
+    assign_or_add(c.dev, grad_params[0], accumulate, [&](tensor& g) { enter(c, steps, g); });
   }
 };
 
@@ -78,29 +86,42 @@ struct squares_layer final : layer {
       r += static_cast<double>(in[0].data<T>()[row * columns + k]) * static_cast<double>(params[0].data<T>()[k]);
     return r;
   }
+  // Loops of the host's, so they run on what has been brought there; what they make goes back.
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
-    in[0].type() == dtype::f64 ? loss<double>(c, in, params, out[0]) : loss<float>(c, in, params, out[0]);
+    const auto x = all_at_home(c, in), w = all_at_home(c, params);
+    auto made = host_tensor_like(c.dev, out[0]);
+    x[0].type() == dtype::f64 ? loss<double>(x, w, made) : loss<float>(x, w, made);
+    c.dev.fetch(made, backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors&, tensors&, tensors& grads,
                 bool) const override {
-    s.inputs[0].type() == dtype::f64 ? gradient<double>(c, s.inputs, params, grads) : gradient<float>(c, s.inputs, params, grads);
+    const auto x = all_at_home(c, s.inputs), w = all_at_home(c, params);
+    tensors made;
+    for (const auto& g : grads) made.push_back(host_tensor_like(c.dev, g));
+    x[0].type() == dtype::f64 ? gradient<double>(c, x, w, made) : gradient<float>(c, x, w, made);
+    for (std::size_t i = 0; i < grads.size(); ++i) c.dev.fetch(made[i], backed(c.dev, grads[i]));
   }
 
  private:
+  static tensors all_at_home(const context& c, const tensors& list) {
+    tensors all;
+    for (const auto& t : list) all.push_back(at_home(c.dev, t));
+    return all;
+  }
   template <class T>
-  void loss(context& c, const tensors& in, const tensors& params, tensor& out) const {
+  static void loss(const tensors& in, const tensors& params, tensor& out) {
     const auto rows = in[0].dims()[0], columns = in[0].dims().count_from(1);
     double sum = 0;
     for (std::int64_t i = 0; i < rows; ++i) {
       const double r = residual<T>(in, params, i, columns);
       sum += r * r / 2;
     }
-    backed(c.dev, out).template mutable_data<T>()[0] = static_cast<T>(sum / static_cast<double>(rows));
+    out.template mutable_data<T>()[0] = static_cast<T>(sum / static_cast<double>(rows));
   }
   template <class T>
-  void gradient(context& c, const tensors& in, const tensors& params, tensors& grads) const {
+  static void gradient(context& c, const tensors& in, const tensors& params, tensors& grads) {
     const auto rows = in[0].dims()[0], columns = in[0].dims().count_from(1);
-    for (auto& g : grads) c.dev.fill(0, backed(c.dev, g));
+    for (auto& g : grads) c.dev.host().fill(0, g);
     for (std::int64_t i = 0; i < rows; ++i) {
       const double r = residual<T>(in, params, i, columns) / static_cast<double>(rows);
       for (std::int64_t k = 0; k < columns; ++k)

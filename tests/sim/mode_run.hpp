@@ -31,6 +31,17 @@ inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {
   return all;
 }
 
+// What a message carries, where a checker can look at it. Tests run one at a time, each on one device.
+inline device*& device_of_run() {
+  static device* d = nullptr;
+  return d;
+}
+inline tensor looked_at(const tensor& t) { return device_of_run() ? at_home(*device_of_run(), t) : t; }
+inline std::vector<double> values(const tensor& t) {
+  const auto here = looked_at(t);
+  return {here.data<double>(), here.data<double>() + here.count()};
+}
+
 struct seen_event {
   role_id self;
   const envelope& in;
@@ -127,7 +138,7 @@ inline void print_delivery(const envelope& e, time_point now, const job_plan& p)
   const auto name = [&](role_id r) { return index_of(r) < p.roles.size() ? p[r].name.c_str() : "-"; };
   unsigned block = 0;
   double first = -1;  // element 0, where there are values
-  const auto note = [&](const tensor& t) { first = t.backed() && t.type() == dtype::f64 ? t.data<double>()[0] : -1; };
+  const auto note = [&](const tensor& t) { first = t.backed() && t.type() == dtype::f64 ? looked_at(t).data<double>()[0] : -1; };
   if (const auto* a = std::get_if<push>(&e.body)) block = a->block, note(a->sum);
   if (const auto* a = std::get_if<weights>(&e.body)) block = a->block, note(a->value);
   if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
@@ -144,6 +155,7 @@ inline mode_result run(const mode_run& r) {
   sim::world w(r.config);
   w.copies = r.copies;
   reads() = r.on_read;
+  device_of_run() = r.config.dev;
   const auto made = [&](role_id id, std::uint32_t incarnation) -> std::unique_ptr<role> {
     return std::make_unique<watched_role>(id, make_role(r.job, id, incarnation), r.job, r.checkers, r.wrong);
   };
@@ -184,6 +196,7 @@ inline mode_result run(const mode_run& r) {
     out.violation = s.str();
   }
   if (!out.error.empty() && out.violation.empty()) out.violation = "job error: " + out.error;
+  device_of_run() = nullptr;
   return out;
 }
 

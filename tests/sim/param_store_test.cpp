@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/device.hpp"
+#include "ops/tensor_values.hpp"
 #include "runtime/sim/random.hpp"
 
 namespace troupe::sim {
@@ -26,7 +26,8 @@ class shared_parameters : public ::testing::Test {
   std::vector<float> content(param_store& s, std::int64_t n) {
     auto into = std::make_shared<tensor>(tensor::declare({n}, dtype::f32));
     all_of(s, s.begin(kind::read, 0, into));
-    return {into->data<float>(), into->data<float>() + n};
+    const auto here = at_home(*dev_, *into);
+    return {here.data<float>(), here.data<float>() + n};
   }
   std::unique_ptr<device> dev_;
 };

@@ -1,7 +1,7 @@
 // Shared parameters in the world: roles of one node add to one array, in virtual time and without a lock.
 #include <gtest/gtest.h>
 
-#include "ops/device.hpp"
+#include "ops/tensor_values.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
@@ -57,7 +57,7 @@ outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigned cores
   EXPECT_TRUE(w.run(100'000));
   outcome o;
   for (std::uint32_t i = 0; dev && i < nodes.size(); ++i)
-    o.highest = std::max(o.highest, static_cast<adder*>(w.find(role_id{i}))->seen->data<float>()[0]);
+    o.highest = std::max(o.highest, at_home(*dev, *static_cast<adder*>(w.find(role_id{i}))->seen).data<float>()[0]);
   o.lost = w.counts().lost_updates;
   o.end = w.now();
   o.trace = w.trace_hash();

@@ -23,14 +23,15 @@ class wire : public ::testing::Test {
   template <class T>
   tensor made(const shape& s, const std::vector<T>& values) {
     auto t = tensor::allocate(*dev, s, dtype_of<T>);
-    std::copy(values.begin(), values.end(), static_cast<T*>(t.raw_mutable()));
+    dev->upload(values.data(), t);
     return t;
   }
+  bool equal(const tensor& a, const tensor& b) { return same_bits(at_home(*dev, a), at_home(*dev, b)); }
   template <class T>
   std::vector<T> there_and_back(const shape& s, const std::vector<T>& values, wire_format f) {
     const auto sent = to_wire(*dev, made(s, values), f);
     EXPECT_EQ(static_cast<std::int64_t>(sent.bytes()), wire_bytes(f, s, dtype_of<T>));
-    const tensor got = from_wire(*dev, sent, f, s, dtype_of<T>);
+    const tensor got = at_home(*dev, from_wire(*dev, sent, f, s, dtype_of<T>));
     EXPECT_TRUE(got.dims() == s);
     const T* first = got.template data<T>();
     return {first, first + got.count()};
@@ -101,14 +102,14 @@ TEST_F(wire, bf16_activations_travel_as_they_are_or_in_int8) {
   for (const auto f : {wire_format::as_is, wire_format::bf16}) {
     const auto sent = to_wire(*dev, narrow, f);
     EXPECT_EQ(static_cast<std::int64_t>(sent.bytes()), wire_bytes(f, s, dtype::bf16));
-    EXPECT_TRUE(same_bits(from_wire(*dev, sent, f, s, dtype::bf16), narrow));
+    EXPECT_TRUE(equal(from_wire(*dev, sent, f, s, dtype::bf16), narrow));
   }
   const auto sent = to_wire(*dev, narrow, wire_format::int8), as_f32 = to_wire(*dev, wide, wire_format::int8);
   EXPECT_EQ(static_cast<std::int64_t>(sent.bytes()), wire_bytes(wire_format::int8, s, dtype::bf16));
-  EXPECT_TRUE(same_bits(sent, as_f32));
+  EXPECT_TRUE(equal(sent, as_f32));
   tensor expected = tensor::allocate(*dev, s, dtype::bf16);
   dev->copy(from_wire(*dev, as_f32, wire_format::int8, s, dtype::f32), expected);
-  EXPECT_TRUE(same_bits(from_wire(*dev, sent, wire_format::int8, s, dtype::bf16), expected));
+  EXPECT_TRUE(equal(from_wire(*dev, sent, wire_format::int8, s, dtype::bf16), expected));
 }
 
 // The plan says where: between nodes, and nowhere else.
