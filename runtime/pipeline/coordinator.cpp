@@ -153,9 +153,9 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
 }
 
 void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
-  auto h = to(config_.plan->loaders[worker]);
-  h.clock = lives_[worker];
-  out.send({h, p});
+  auto meant = p;
+  meant.life = lives_[worker];
+  out.send({to(config_.plan->loaders[worker]), meant});
 }
 
 // Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for
@@ -268,7 +268,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       settled_at_ = completed_;
       return;
     case ready::what_of::adopted:
-      if (!switching_ || h.clock != era_ || who.kind != role_kind::worker) return;
+      if (!switching_ || r.era != static_cast<std::uint8_t>(era_) || who.kind != role_kind::worker) return;
       switching_->insert(h.src);
       if (switching_->size() == config_.plan->workers.size()) switched(out);
       return;
@@ -290,7 +290,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed
       // layers without parameters); what we told it was lost with it.
       if (era_ > 0 && who.kind == role_kind::worker && h.flags >> 8 != static_cast<std::uint8_t>(era_))
-        out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options}});
+        out.send({adoption(h.src), adopt{config_.mode.name, config_.mode.options, static_cast<std::uint8_t>(era_)}});
       return;
     case ready::what_of::portion:
       if (who.kind == role_kind::worker && portions_) take_portion_done(who.worker, h, out);

@@ -70,8 +70,7 @@ void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
   h.version = config_.mode.lockstep ? evaluated_ : rounds_;
-  if (config_.mode.lockstep) h.clock = lives_[(*config_.plan)[loader].worker];
-  out.send({h, evaluate{rounds_}});
+  out.send({h, evaluate{rounds_, config_.mode.lockstep ? lives_[(*config_.plan)[loader].worker] : 0}});
 }
 
 // By its own word or by what it reports, whichever comes first. What its former life has reported of the round was of other weights.
@@ -133,13 +132,12 @@ void coordinator::begin_switch(effects& out) {
   told_.assign(told_.size(), 0);
   ++era_;
   for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
-    for (auto r : *roles) out.send({adoption(r), adopt{config_.mode.name, config_.mode.options}});
+    for (auto r : *roles) out.send({adoption(r), adopt{config_.mode.name, config_.mode.options, static_cast<std::uint8_t>(era_)}});
 }
 
 header coordinator::adoption(role_id r) const {
   auto h = to(r);
   h.step = switched_at_;
-  h.clock = era_;
   return h;
 }
 
