@@ -97,10 +97,11 @@ class checker {
     if (const auto* p = std::get_if<push>(&e.body)) sent_[{p->block, e.h.step}].emplace(e.h.src, p->sum);
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
-    if (std::holds_alternative<state>(e.body) && (e.h.flags & flag_join)) {  // a shard tells a restarted worker where to go on
-      auto& [least, most] = joined_.try_emplace(e.h.dst, e.h.clock, e.h.clock).first->second;
-      least = std::min<std::uint64_t>(least, e.h.clock);
-      most = std::max<std::uint64_t>(most, e.h.clock);
+    if (const auto* s = std::get_if<state>(&e.body);
+        s && (e.h.flags & flag_join)) {  // a shard tells a restarted worker where to go on
+      auto& [least, most] = joined_.try_emplace(e.h.dst, s->wanted, s->wanted).first->second;
+      least = std::min<std::uint64_t>(least, s->wanted);
+      most = std::max<std::uint64_t>(most, s->wanted);
     }
   }
 

@@ -19,10 +19,12 @@ struct grant {
 };
 
 // Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step `step`, after the portions sent
-// before it. Steps never go down, and one loader gets a packet of a step at most once: whatever looks otherwise is a duplicate.
+// before it. Steps never go down, and one loader gets a packet of a step at most once: whatever looks otherwise is a duplicate. `life` is the
+// incarnation of the worker that it is meant for: a loader of another one leaves it, the coordinator deals again once it knows.
 struct portion {
   std::uint64_t step = 0;
   std::uint32_t first = 0, count = 0;
+  std::uint32_t life = 0;
 };
 
 // Worker half -> its loader: begin with step `step`, whatever your configuration says. Ignored by a loader that has begun.
@@ -37,9 +39,11 @@ struct set_value {
   std::uint64_t from = 0;
 };
 
-// Coordinator -> loaders: run evaluation round `round` over the test set with the weights of step header.version.
+// Coordinator -> loaders: run evaluation round `round` over the test set with the weights of step header.version. `life` as in a
+// portion, where portions are dealt.
 struct evaluate {
   std::uint64_t round = 0;
+  std::uint32_t life = 0;
 };
 
 // Stage -> coordinator: the scalar outputs (losses, metrics) of packet header.packet of header.step.
@@ -55,12 +59,13 @@ struct collect {
   bool with_state = false;
 };
 // Also shard -> worker in modes whose workers step by themselves: what to begin with; `request` is then how many updates the states
-// of the rule have seen.
+// of the rule have seen, and with flag_join `wanted` as in `weights`.
 struct state {
   std::uint64_t request = 0;
   std::uint32_t block = 0;
   tensor value;
   tensors rule;  // momentum and the like
+  std::uint64_t wanted = 0;
 };
 // Coordinator -> a shard of a new plan of a running job, before `start`: what a block begins with. Same content as `state`; header.step is
 // how many updates the states of the rule have seen.
@@ -73,10 +78,11 @@ struct restore_state {
 // Coordinator -> workers, round header.id: every step below header.step has been computed. Send what you still hold (accumulated gradients, your
 // copy of the weights where the mode keeps one), then say so to your shards. Shards tell the coordinator when all have.
 struct settle {};
-// Coordinator -> workers and shards: go on at header.step in this mode. Options as text, checked by the coordinator.
+// Coordinator -> workers and shards: go on at header.step in this mode; the era that begins. Options as text, checked by the coordinator.
 struct adopt {
   std::string mode;
   std::vector<std::pair<std::string, std::string>> options;
+  std::uint8_t era = 0;
 };
 
 // Coordinator -> workers: what have you counted? And the answer: histograms by name ("conv1.weight": how many reads were 0, 1, ...

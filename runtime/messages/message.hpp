@@ -22,7 +22,7 @@ struct header {
   msg_id id{};                    // one packet's path; a re-send keeps it and raises `attempt`
   std::uint64_t step = 0;         // training step, or index of the evaluation round
   std::uint64_t version = 0;      // of the weights in use
-  std::uint32_t clock = 0;        // worker's clock (bounded-staleness modes)
+  std::uint32_t needed_from = 0;  // forward, backward, credit, start: no packet of a step before it will be asked for again
   std::uint32_t packet = 0;       // index of the packet in its step, and how many there are
   std::uint32_t packets = 1;
   std::uint16_t port = 0;  // which edge of the destination (its in-edges for forward, out-edges for backward)
@@ -37,7 +37,7 @@ static_assert(sizeof(header) == 64);
 // header.flags: the low byte are marks, the high byte the era of the mode in use (it grows with every live switch), so that
 // messages of the mode before are known when they come late.
 constexpr std::uint16_t flag_void = 1;   // a packet that nobody needs any more: it flows on for the accounts, without maths
-constexpr std::uint16_t flag_join = 2;   // the answer to a `fetch` that joins: header.clock is the step wanted next
+constexpr std::uint16_t flag_join = 2;   // the answer to a `fetch` that joins
 constexpr std::uint16_t flag_reset = 4;  // a training packet whose lanes begin anew: nothing is carried over from the step before
 constexpr std::uint16_t flag_marks = 0xff;
 

@@ -12,12 +12,14 @@ namespace troupe {
 
 // Stage -> worker: gradients of all trainable parameters of layer `layer` for packet header.packet of header.step, in parameter
 // order; `stats` are running statistics for the buffers. Of a stage that gathers packets: the sum over those of the tree's node that begins
-// at header.packet and has this span (without statistics).
+// at header.packet and has this span (without statistics). `lag`: how
+// many steps the weights it was computed with were behind header.step.
 struct gradient {
   std::uint32_t layer = 0;
   tensors grads;
   tensors stats;
   std::uint32_t span = 1;
+  std::uint32_t lag = 0;
 };
 
 // Worker -> shard: the sum over the packets [first, first + span) of header.step for one block. The range is a node of the fixed
@@ -29,10 +31,11 @@ struct push {
   tensor sum;
 };
 
-// Shard -> worker: block at version header.version.
+// Shard -> worker: block at version header.version. With flag_join, `wanted` is the step whose gradient the shard wants next.
 struct weights {
   std::uint32_t block = 0;
   tensor value;
+  std::uint64_t wanted = 0;
 };
 
 // Worker -> stage: all parameters of one layer at version header.version.
@@ -50,8 +53,7 @@ struct squares {
 
 // Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
 // `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
-// header.clock is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before
-// too).
+// `wanted` is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before too).
 struct fetch {
   std::uint32_t block = 0;
   bool join = false;
@@ -60,10 +62,11 @@ struct fetch {
 // "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
 // [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
-// weights of header.step, all portions of earlier steps are over.
+// weights of header.step, all portions of earlier steps are over. `era`: of `adopted`, the one that has begun.
 struct ready {
   enum class what_of : std::uint8_t { settled, adopted, joined, portion };
   what_of what = what_of::settled;
+  std::uint8_t era = 0;
 };
 
 }  // namespace troupe

@@ -20,8 +20,9 @@ template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 
 void fields(auto& a, is<header> auto& h) {
-  auto& [job, src, dst, incarnation, id, step, version, clock, packet, packets, port, attempt, phase, region, flags, trace] = h;
-  a(job, src, dst, incarnation, id, step, version, clock, packet, packets, port, attempt, phase, region, flags, trace);
+  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace] =
+      h;
+  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace);
 }
 
 template <class M>
@@ -49,16 +50,16 @@ void fields(auto& a, is<examples_seed> auto& m) {
   a(seed);
 }
 void fields(auto& a, is<gradient> auto& m) {
-  auto& [layer, grads, stats, span] = m;
-  a(layer, grads, stats, span);
+  auto& [layer, grads, stats, span, lag] = m;
+  a(layer, grads, stats, span, lag);
 }
 void fields(auto& a, is<push> auto& m) {
   auto& [block, first, span, sum] = m;
   a(block, first, span, sum);
 }
 void fields(auto& a, is<weights> auto& m) {
-  auto& [block, value] = m;
-  a(block, value);
+  auto& [block, value, wanted] = m;
+  a(block, value, wanted);
 }
 void fields(auto& a, is<layer_weights> auto& m) {
   auto& [layer, values] = m;
@@ -69,8 +70,8 @@ void fields(auto& a, is<grant> auto& m) {
   a(until);
 }
 void fields(auto& a, is<portion> auto& m) {
-  auto& [step, first, count] = m;
-  a(step, first, count);
+  auto& [step, first, count, life] = m;
+  a(step, first, count, life);
 }
 void fields(auto& a, is<resume_at> auto& m) {
   auto& [step] = m;
@@ -81,8 +82,8 @@ void fields(auto& a, is<set_value> auto& m) {
   a(key, value, from);
 }
 void fields(auto& a, is<evaluate> auto& m) {
-  auto& [round] = m;
-  a(round);
+  auto& [round, life] = m;
+  a(round, life);
 }
 void fields(auto& a, is<report> auto& m) {
   auto& [values, valid] = m;
@@ -93,8 +94,8 @@ void fields(auto& a, is<collect> auto& m) {
   a(request, with_state);
 }
 void fields(auto& a, is<state> auto& m) {
-  auto& [request, block, value, rule] = m;
-  a(request, block, value, rule);
+  auto& [request, block, value, rule, wanted] = m;
+  a(request, block, value, rule, wanted);
 }
 void fields(auto& a, is<restore_state> auto& m) {
   auto& [block, value, rule] = m;
@@ -109,12 +110,12 @@ void fields(auto& a, is<fetch> auto& m) {
   a(block, join);
 }
 void fields(auto& a, is<ready> auto& m) {
-  auto& [what] = m;
-  a(what);
+  auto& [what, era] = m;
+  a(what, era);
 }
 void fields(auto& a, is<adopt> auto& m) {
-  auto& [mode, options] = m;
-  a(mode, options);
+  auto& [mode, options, era] = m;
+  a(mode, options, era);
 }
 void fields(auto& a, is<squares> auto& m) {
   auto& [block, parts] = m;

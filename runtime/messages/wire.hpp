@@ -1,4 +1,4 @@
-// An envelope as bytes. Little-endian, version 2:
+// An envelope as bytes. Little-endian, version 3:
 //
 //   0   header       64   its fields in the order of message.hpp, packed
 //   64  version       1   wire_version
@@ -28,7 +28,7 @@
 
 namespace troupe {
 
-constexpr std::uint8_t wire_version = 2;
+constexpr std::uint8_t wire_version = 3;
 constexpr std::size_t wire_prefix_bytes = 72;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message

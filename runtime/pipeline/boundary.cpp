@@ -160,8 +160,8 @@ bool boundary::collected(std::uint64_t completed) {
   return judges;
 }
 
-bool boundary::adopted(role_id worker, std::uint32_t era, std::size_t workers) {
-  if (state_ != state::switching || era != era_) return false;
+bool boundary::adopted(role_id worker, std::uint8_t era, std::size_t workers) {
+  if (state_ != state::switching || era != era_on_the_way()) return false;
   answered_.insert(worker);
   if (answered_.size() < workers) return false;
   state_ = state::running;

@@ -88,7 +88,7 @@ class boundary {
   std::uint64_t end(const facts& f) const;
   // True: all have said so, at `completed`.
   bool settled(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed);
-  bool adopted(role_id worker, std::uint32_t era, std::size_t workers);
+  bool adopted(role_id worker, std::uint8_t era, std::size_t workers);
   // The blocks are together. True: these are the last, and they are evaluated before they are written.
   bool collected(std::uint64_t completed);
 
@@ -105,7 +105,8 @@ class boundary {
   bool at_rest(std::uint64_t completed) const { return lockstep() || settled_at_ == completed; }
   bool lockstep() const { return mode_.lockstep; }
   const mode_facts& mode() const { return mode_; }
-  std::uint32_t era() const { return era_; }  // of the mode: it grows with every switch
+  std::uint32_t era() const { return era_; }                                       // of the mode: it grows with every switch
+  std::uint8_t era_on_the_way() const { return static_cast<std::uint8_t>(era_); }  // as messages carry it
   std::uint64_t era_began_at() const { return switched_at_; }
   std::uint64_t settle_round() const { return settle_round_; }
 

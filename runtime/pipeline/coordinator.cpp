@@ -140,9 +140,9 @@ void coordinator::take_portion_done(std::uint32_t worker, const header& h, effec
 }
 
 void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
-  auto h = to(config_.plan->loaders[worker]);
-  h.clock = ledger_.life(worker);
-  out.send({h, p});
+  auto meant = p;
+  meant.life = ledger_.life(worker);
+  out.send({to(config_.plan->loaders[worker]), meant});
 }
 
 // Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for these

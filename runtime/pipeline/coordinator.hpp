@@ -102,7 +102,7 @@ class coordinator final : public role {
   std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
   finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
   header to(role_id r) const;
-  std::uint16_t era_flags() const { return static_cast<std::uint16_t>((boundary_.era() & 0xff) << 8); }
+  std::uint16_t era_flags() const { return static_cast<std::uint16_t>(boundary_.era_on_the_way() << 8); }
 
   // --- coordinator_words.cpp: what a person or the host wants, and roles that were restarted
   void take_command(const command& c, effects& out);
@@ -127,7 +127,7 @@ class coordinator final : public role {
   void round_complete(const report_sheet& reports, effects& out);
   void send_settle(role_id worker, effects& out) const;
   void begin_switch(effects& out);
-  header adoption(role_id r) const;
+  void send_adopt(role_id r, effects& out) const;
   void switched(effects& out);
   void begin_observe(effects& out);
   void begin_collect(effects& out);

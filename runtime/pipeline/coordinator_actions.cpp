@@ -36,8 +36,8 @@ void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
   h.version = boundary_.lockstep() ? evaluation_.past().evaluated : evaluation_.past().rounds;
-  if (boundary_.lockstep()) h.clock = ledger_.life((*config_.plan)[loader].worker);
-  out.send({h, evaluate{evaluation_.past().rounds}});
+  const auto life = boundary_.lockstep() ? ledger_.life((*config_.plan)[loader].worker) : 0;
+  out.send({h, evaluate{evaluation_.past().rounds, life}});
 }
 
 // By its own word or by what it reports, whichever comes first.
@@ -70,14 +70,13 @@ void coordinator::send_settle(role_id worker, effects& out) const {
 void coordinator::begin_switch(effects& out) {
   notices_.forget_all();
   for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
-    for (auto r : *roles) out.send({adoption(r), adopt{boundary_.mode().name, boundary_.mode().options}});
+    for (auto r : *roles) send_adopt(r, out);
 }
 
-header coordinator::adoption(role_id r) const {
+void coordinator::send_adopt(role_id r, effects& out) const {
   auto h = to(r);
   h.step = boundary_.era_began_at();
-  h.clock = boundary_.era();
-  return h;
+  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options, boundary_.era_on_the_way()}});
 }
 
 void coordinator::switched(effects& out) {

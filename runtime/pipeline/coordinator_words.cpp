@@ -85,7 +85,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
         boundary_.settled(h.src, static_cast<std::uint64_t>(h.id), config_.plan->shards.size(), completed());
       return;
     case ready::what_of::adopted:
-      if (who.kind == role_kind::worker && boundary_.adopted(h.src, h.clock, config_.plan->workers.size())) switched(out);
+      if (who.kind == role_kind::worker && boundary_.adopted(h.src, r.era, config_.plan->workers.size())) switched(out);
       return;
     case ready::what_of::joined: return take_joined(h, who, out);
     case ready::what_of::portion:
@@ -109,8 +109,7 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
   joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
   // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed layers
   // without parameters); what we told it was lost with it.
-  if (boundary_.era() > 0 && h.flags >> 8 != static_cast<std::uint8_t>(boundary_.era()))
-    out.send({adoption(h.src), adopt{boundary_.mode().name, boundary_.mode().options}});
+  if (boundary_.era() > 0 && h.flags >> 8 != boundary_.era_on_the_way()) send_adopt(h.src, out);
 }
 
 // `again`: its word has come twice; what it was dealt since is not lost.

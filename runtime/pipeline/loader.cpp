@@ -34,7 +34,7 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (config_.keeps) forget_rounds();
                  },
                  [&](const portion& p) {
-                   if (e.h.clock == config_.incarnation) take_portion(p);
+                   if (p.life == config_.incarnation) take_portion(p);
                  },
                  [&](const resume_at& r) {
                    if (begun_ || (config_.keeps && e.h.src != coordinator)) return;
@@ -51,8 +51,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                      ask_again(out);
                  },
                  [&](const evaluate& v) {
-                   if (config_.dynamic && e.h.clock != config_.incarnation) return;  // it may have portions to do first
-                   if (v.round <= last_round_) return;                               // rounds are counted from 1, and come in order
+                   if (config_.dynamic && v.life != config_.incarnation) return;  // it may have portions to do first
+                   if (v.round <= last_round_) return;                            // rounds are counted from 1, and come in order
                    last_round_ = v.round;
                    const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
                    rounds_.push_back({v.round, e.h.version, 0, n});
@@ -319,7 +319,7 @@ bool loader::send_front(effects& out) {
   const auto& edges = (*config_.plan)[config_.self].out_edges;
   for (std::size_t e = 0; e < edges.size(); ++e)
     if (used(config_.plan->edges[edges[e]], i.h) && credit_[e].left() == 0) return false;
-  if (config_.keeps) i.h.clock = static_cast<std::uint32_t>(needed_from());
+  if (config_.keeps) i.h.needed_from = static_cast<std::uint32_t>(needed_from());
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const auto& edge = config_.plan->edges[edges[e]];
     if (!used(edge, i.h)) continue;
@@ -351,7 +351,7 @@ void loader::send_kept(role_id to, effects& out) {
   forget_kept();
   for (auto& k : kept_) {
     k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
-    k.h.clock = static_cast<std::uint32_t>(needed_from());
+    k.h.needed_from = static_cast<std::uint32_t>(needed_from());
     for (auto e : (*config_.plan)[config_.self].out_edges) {
       const auto& edge = config_.plan->edges[e];
       if (edge.to != to || !used(edge, k.h)) continue;

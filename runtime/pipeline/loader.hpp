@@ -42,7 +42,7 @@ struct loader_config {
   std::uint64_t first_step = 0;
   bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
-  // Portions, and with `dynamic` rounds of evaluation, whose header.clock is another were meant for a former life: the coordinator deals again once it knows of us.
+  // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a former life: the coordinator deals again once it knows of us.
   std::uint32_t incarnation = 0;
   bool keeps = false;  // stages may be restarted one by one: they are sent again what they may still want
 };

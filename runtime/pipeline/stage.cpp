@@ -47,7 +47,7 @@ header stage::reply(const header& of, role_id to) const {
   h.dst = to;
   h.port = 0;
   if (config_.keeps) {
-    h.clock = static_cast<std::uint32_t>(floor_);
+    h.needed_from = static_cast<std::uint32_t>(floor_);
     h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
   }
   return h;
@@ -350,8 +350,8 @@ void stage::backward_done(slot& s, effects& out) {
     auto& pass = s.passes[p];
     if (l.params.empty() || !l.in_train || s.is_void || pass.gradient_of == 0) continue;
     auto h = reply(s, config_.worker);
-    h.clock = static_cast<std::uint32_t>(pass.lag);
-    out.send({h, gradient{l.index, std::move(pass.grad_params), std::move(pass.stats), pass.gradient_of}});
+    const auto lag = static_cast<std::uint32_t>(pass.lag);
+    out.send({h, gradient{l.index, std::move(pass.grad_params), std::move(pass.stats), pass.gradient_of, lag}});
   }
   release(s, out);
 }

@@ -9,7 +9,7 @@
 // what is computed a second time has the same bits. Whoever is sent a packet that it has done gives credit for it once more.
 //
 // Memory. The loaders say with every packet of which steps nobody can need a packet any more (job_plan::needed_from: the losses of a later
-// step are all there, so every layer has had all gradients of it); every forward, backward and credit passes that on in header.clock.
+// step are all there, so every layer has had all gradients of it); every forward, backward and credit passes that on in header.needed_from.
 // Packets of earlier steps are let go, and what had not come of them is not waited for. With drain that are packets of two or
 // three steps, never more than of window() + warm_up + 1.
 //
@@ -45,7 +45,7 @@ void stage::learn(const envelope& e, effects& out) {
   if (!first && !std::holds_alternative<backward>(e.body) && !std::holds_alternative<credit>(e.body)) return;
   grows_ = grows_ || e.h.incarnation > 0;
   const auto before = std::tuple(floor_, trained_, round_);
-  floor_ = std::max<std::uint64_t>(floor_, e.h.clock);
+  floor_ = std::max<std::uint64_t>(floor_, e.h.needed_from);
   if (first && e.h.phase == static_cast<std::uint8_t>(phase::train)) trained_ = std::max(trained_, e.h.step + 1);
   if (first && e.h.phase == static_cast<std::uint8_t>(phase::test)) round_ = std::max(round_, e.h.step);
   if (before != std::tuple(floor_, trained_, round_)) forget(out);
@@ -93,7 +93,7 @@ void stage::announce(effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(in_edge(e).from);
   for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(out_edge(e).to);
   header h;
-  h.clock = static_cast<std::uint32_t>(floor_);
+  h.needed_from = static_cast<std::uint32_t>(floor_);
   for (auto to : all) out.send({reply(h, to), start{}});
 }
 

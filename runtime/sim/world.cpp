@@ -148,7 +148,7 @@ void world::deliver(record& r) {
 void world::note(const envelope& e) {
   const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
   trace_.add({static_cast<std::uint64_t>(now_.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
-              static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.clock, e.h.packet)});
+              static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.needed_from, e.h.packet)});
 }
 
 void world::schedule_local(time_point when, role_id self, message body, std::uint64_t number) {

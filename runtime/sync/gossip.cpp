@@ -40,16 +40,18 @@
 namespace troupe {
 namespace {
 
-// Types of `user` messages. `share` has (layer, mass) in its bytes; `all_said` nothing; `want_copy` asks a worker for what it has; `rests`
+// Types of `user` messages. `share` has (layer, mass, count) in its bytes, the count of what it sent at one boundary (0: on the way); `all_said` nothing, and `said_so` is the same
+// to one who asked by saying it; `want_copy` asks a worker for what it has; `rests`
 // tells that all steps before header.step are made.
-enum gossip_type : std::uint32_t { share = 1, all_said = 2, want_copy = 3, rests = 4 };
+enum gossip_type : std::uint32_t { share = 1, all_said = 2, want_copy = 3, rests = 4, said_so = 5 };
 
 constexpr double least_mass = std::numeric_limits<double>::min();  // halves of it would become 0
 
-std::string packed(std::uint32_t layer, double mass) {
-  std::string s(12, '\0');
+std::string packed(std::uint32_t layer, double mass, std::uint32_t count) {
+  std::string s(16, '\0');
   std::memcpy(s.data(), &layer, 4);
   std::memcpy(s.data() + 4, &mass, 8);
+  std::memcpy(s.data() + 12, &count, 4);
   return s;
 }
 
@@ -121,8 +123,7 @@ class gossip_worker final : public local_worker {
                   effects& out) const {
     auto h = to(config_.plan->workers[worker]);
     h.step = which.first;
-    h.clock = which.second;
-    out.send({h, user{share, packed(layer, a.mass), std::move(a.values)}});
+    out.send({h, user{share, packed(layer, a.mass, which.second), std::move(a.values)}});
   }
 
   // --- resting
@@ -200,8 +201,8 @@ class gossip_worker final : public local_worker {
     const auto from = static_cast<std::uint32_t>(std::find(all.begin(), all.end(), e.h.src) - all.begin());
     if (from >= workers() || from == config_.worker || e.h.incarnation < peers_[from].incarnation) return void(++dropped_);
     if (e.h.incarnation > peers_[from].incarnation) meet_again(from, e.h.incarnation, out);
-    if (u->type == all_said)
-      take_all_said(e.h, out);
+    if (u->type == all_said || u->type == said_so)
+      take_all_said(e.h, u->type == all_said, out);
     else if (u->type == rests)
       peers_[from].rested = std::max(peers_[from].rested, e.h.step);
     else if (u->type == share)
@@ -221,27 +222,28 @@ class gossip_worker final : public local_worker {
     rest(out);
   }
 
-  void take_all_said(const header& h, effects& out) {
+  void take_all_said(const header& h, bool asks, effects& out) {
     const auto round = static_cast<std::uint64_t>(h.id);
     said_all_.insert({h.src, round});
     // One that has been restarted has not heard what we said to its former self.
-    if (h.incarnation > 0 && h.clock == 0 && said_ == round) say_all(h.src, 1, out);
+    if (h.incarnation > 0 && asks && said_ == round) say_all(h.src, said_so, out);
   }
 
   void take_share(std::uint32_t from, const header& h, const user& u, effects& out) {
-    std::uint32_t layer = 0;
+    std::uint32_t layer = 0, count = 0;
     double mass = 0;
-    if (u.bytes.size() != 12) return void(++dropped_);
+    if (u.bytes.size() != 16) return void(++dropped_);
     std::memcpy(&layer, u.bytes.data(), 4);
     std::memcpy(&mass, u.bytes.data() + 4, 8);
+    std::memcpy(&count, u.bytes.data() + 12, 4);
     const bool right = layer < layers_.size() && !layers_[layer].blocks.empty() && mass > 0 && std::isfinite(mass) &&
                        u.values.size() == layer_at(layer).params.size();
     if (!right) return void(++dropped_);
     for (std::size_t i = 0; i < u.values.size(); ++i)
       if (!fits(u.values[i], config_.graph->params[layer_at(layer).params[i]].spec.dims, config_.type)) return void(++dropped_);
     auto& last = peers_[from].last[layer];
-    if (std::pair(h.step, h.clock) <= last) return void(++dropped_);
-    last = {h.step, h.clock};
+    if (std::pair(h.step, count) <= last) return void(++dropped_);
+    last = {h.step, count};
     arrived_[layer].push_back({mass, u.values});
     if (!busy_[layer] && layers_[layer].begun) on_idle(layer, out);
   }
@@ -295,15 +297,13 @@ class gossip_worker final : public local_worker {
     said_ = settling_;
     settled_at_ = step;
     for (auto w : config_.plan->workers)
-      if (w != config_.self) say_all(w, 0, out);
+      if (w != config_.self) say_all(w, all_said, out);
   }
 
-  // `answer` 1: to somebody who asked by saying it; needs none.
-  void say_all(role_id w, std::uint32_t answer, effects& out) const {
+  void say_all(role_id w, gossip_type how, effects& out) const {
     auto h = to(w);
     h.id = msg_id{settling_};
-    h.clock = answer;
-    out.send({h, user{all_said, {}, {}}});
+    out.send({h, user{how, {}, {}}});
   }
 
   bool quiet() const override {

@@ -98,14 +98,13 @@ void mode_host::tell_adopted(effects& out) {
   h.src = config_.self;
   h.dst = config_.coordinator;
   h.step = adopting_ - 1;
-  h.clock = era_;
   adopting_ = 0;
-  out.send({h, ready{ready::what_of::adopted}});
+  out.send({h, ready{ready::what_of::adopted, era_}});
 }
 
-// header.step is the boundary, header.clock the era that begins.
+// header.step is the boundary.
 void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effects& out) {
-  const auto era = static_cast<std::uint8_t>(h.clock);
+  const auto era = a.era;
   const auto* next = modes_.find(a.mode);
   const auto ahead = static_cast<std::uint8_t>(era - era_);
   if (!next || ahead == 0 || ahead >= 128) return void(++late_);

@@ -81,17 +81,16 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
   check_settled(out);
 }
 
-void shard_half::give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t clock,
+void shard_half::give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t wanted,
                       std::uint32_t answers, effects& out) const {
   auto h = to(r);
   h.version = version;
   h.flags = flags;
-  h.clock = static_cast<std::uint32_t>(clock);
   h.packets = answers;
   if (gives_ == gives::weights) {
-    out.send({h, weights{b.plan->id, b.value}});
+    out.send({h, weights{b.plan->id, b.value, wanted}});
   } else {
-    out.send({h, state{b.updates, b.plan->id, b.value, b.rule}});
+    out.send({h, state{b.updates, b.plan->id, b.value, b.rule, wanted}});
   }
 }
 
@@ -114,9 +113,8 @@ void shard_half::answer_join(const header& h, shard_block& block, effects& out) 
       auto back = to(h.src);
       back.version = older;
       back.flags = flag_join;
-      back.clock = static_cast<std::uint32_t>(wanted);
       back.packets = answers;
-      out.send({back, weights{b->plan->id, value}});
+      out.send({back, weights{b->plan->id, value, wanted}});
     }
     return give(h.src, *b, version, flag_join, wanted, answers, out);
   }
@@ -125,9 +123,8 @@ void shard_half::answer_join(const header& h, shard_block& block, effects& out) 
     auto back = to(h.src);
     back.version = version - 1;
     back.flags = flag_join;
-    back.clock = static_cast<std::uint32_t>(wanted);
     back.packets = 2;
-    out.send({back, weights{b->plan->id, b->previous}});
+    out.send({back, weights{b->plan->id, b->previous, wanted}});
   }
   give(h.src, *b, version, flag_join, wanted, both ? 2 : 1, out);
 }

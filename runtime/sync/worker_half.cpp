@@ -141,7 +141,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (!g.stats.empty()) return weigh(h, g, out);
   auto value = std::make_shared<tensors>(g.grads);
   if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
-    if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
+    if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
     if (!out_of_turn(l)) l.done = h.step + 1;
     on_sum(g.layer, h.step, cover_[0], value, out);
     return step_left(g.layer, h.step, out);
@@ -151,7 +151,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   const auto [node, fresh] =
       open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
   if (!fresh) return void(++dropped_);
-  if (config_.plan->rule != weight_rule::drain) count_read(g.layer, h.clock);
+  if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
   if (due.empty()) {
@@ -279,8 +279,10 @@ void worker_half::begin_join(effects& out) {
 void worker_half::take_join(const envelope& e, std::uint32_t block, effects& out) {
   auto& j = *joining_;
   if (e.h.flags & flag_join) {  // as many as header.packets says, in any order where they come twice
+    const auto* w = std::get_if<weights>(&e.body);
+    const auto wanted = w ? w->wanted : std::get<state>(e.body).wanted;
     j.have[block].insert(e.h.version);
-    if (j.have[block].size() >= e.h.packets) j.wanted[block] = e.h.clock;
+    if (j.have[block].size() >= e.h.packets) j.wanted[block] = wanted;
   }
   j.answers.push_back(e);
   if (j.wanted.size() < own_blocks_) return;

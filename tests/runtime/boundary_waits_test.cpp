@@ -246,7 +246,7 @@ TEST(boundary, words_that_nobody_waits_for_change_nothing) {
   for (auto s : {state::settling, state::collecting, state::switching, state::judging}) {
     auto j = in(s);
     EXPECT_FALSE(s != state::settling && j.b.settled(role_id{1}, j.b.settle_round(), 1, 7));
-    EXPECT_FALSE(s != state::switching && j.b.adopted(role_id{2}, j.b.era(), 1));
+    EXPECT_FALSE(s != state::switching && j.b.adopted(role_id{2}, j.b.era_on_the_way(), 1));
     EXPECT_EQ(j.b.now(), s);
   }
 }

@@ -145,7 +145,7 @@ inline grant sample() {
 }
 template <>
 inline portion sample() {
-  return {7, 2, 3};
+  return {7, 2, 3, 4};
 }
 template <>
 inline resume_at sample() {
@@ -157,7 +157,7 @@ inline set_value sample() {
 }
 template <>
 inline evaluate sample() {
-  return {8};
+  return {8, 2};
 }
 template <>
 inline report sample() {
@@ -208,7 +208,7 @@ inline header sample_header() {
           .id = make_msg_id(role_id{5}, 6),
           .step = 7,
           .version = 8,
-          .clock = 9,
+          .needed_from = 9,
           .packet = 10,
           .packets = 11,
           .port = 12,

@@ -289,7 +289,7 @@ struct babbler final : mistake {
       case 2: h.step = number(); break;
       case 3: h.version = number(); break;
       case 4: h.step = h.version = number(); break;
-      case 5: h.clock = static_cast<std::uint32_t>(number()); break;
+      case 5: h.needed_from = static_cast<std::uint32_t>(number()); break;
       case 6: h.packet = static_cast<std::uint32_t>(number()); break;
       case 7: h.packets = static_cast<std::uint32_t>(number()); break;
       case 8: h.port = static_cast<std::uint16_t>(number()); break;
@@ -310,15 +310,22 @@ struct babbler final : mistake {
                    },
                    [&](backward& b) { b.grad = unlike(b.grad, g); },
                    [&](gradient& x) {
-                     switch (g() % 4) {
+                     switch (g() % 5) {
                        case 0: x.layer = of(j.graph.layers.size()); break;
+                       case 4: x.lag = static_cast<std::uint32_t>(number()); break;
                        case 1: x.span = static_cast<std::uint32_t>(number()); break;
                        case 2: spoil(x.grads, g); break;
                        default: spoil(x.stats, g); break;
                      }
                    },
                    [&](layer_weights& w) { g() % 2 ? void(w.layer = of(j.graph.layers.size())) : spoil(w.values, g); },
-                   [&](weights& w) { g() % 2 ? void(w.block = of(j.plan.blocks.size())) : void(w.value = unlike(w.value, g)); },
+                   [&](weights& w) {
+                     switch (g() % 3) {
+                       case 0: w.block = of(j.plan.blocks.size()); break;
+                       case 1: w.wanted = number(); break;
+                       default: w.value = unlike(w.value, g); break;
+                     }
+                   },
                    [&](push& x) {
                      switch (g() % 4) {
                        case 0: x.block = of(j.plan.blocks.size()); break;

@@ -56,8 +56,7 @@ class switch_ledger final : public checker {
     std::uint64_t from;
   };
   void watch(const seen_event& s, const prepared_job& j) override {
-    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.clock == modes_.size())
-      modes_.push_back({a->mode, s.in.h.step});
+    if (const auto* a = std::get_if<adopt>(&s.in.body); a && a->era == modes_.size()) modes_.push_back({a->mode, s.in.h.step});
     for (const auto& e : s.out) {
       header h;
       const auto* w = sent<weights>(e, &h);
@@ -111,7 +110,7 @@ class mode_of_the_day final : public checker {
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
     const auto* a = std::get_if<adopt>(&s.in.body);
-    if (a && is(j.plan, s.self, role_kind::shard)) era_[s.self] = s.in.h.clock;
+    if (a && is(j.plan, s.self, role_kind::shard)) era_[s.self] = a->era;
     if (!is(j.plan, s.self, role_kind::worker)) return;
     if (std::holds_alternative<start>(s.in.body) && s.in.h.incarnation > 0) {
       auto& least = came_[s.self] = ~0u;
@@ -275,6 +274,28 @@ TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
     ASSERT_EQ(got.bytes(), want) << "seed " << seed;
   }
   EXPECT_GE(switches, seeds(100));
+}
+
+// An era has eight bits on the way: the 257th switch is told from the first all the same.
+TEST(laws_switch, a_job_may_switch_more_often_than_an_era_has_numbers) {
+  const auto dev = make_cpu_device();
+  auto shape = draw_shape(1, {.mode = "bsp"});
+  shape.workers = 2, shape.steps = 900;
+  auto alone = shape;
+  alone.workers = alone.shards = 1;
+  const auto want = run({.job = prepare_mode(alone), .config = draw_world(1, 0, dev.get())}).bytes();
+  mode_run r{.job = prepare_mode(shape), .config = draw_world(1, shape.workers, dev.get(), {.crash = false})};
+  std::uint64_t switches = 0;
+  r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w] { say(w, {"mode", "ssp", 0, {{"staleness", "0"}}}); }); };
+  r.on_event = [&](sim::world& w, const event_effect& e) {
+    if (e.kind != "mode" || ++switches == 300) return;
+    e.text.starts_with("ssp") ? say(w, {"mode", "bsp", 0, {}}) : say(w, {"mode", "ssp", 0, {{"staleness", "0"}}});
+  };
+  const auto got = run(r);
+  EXPECT_EQ(got.violation, "");
+  EXPECT_TRUE(got.done);
+  EXPECT_EQ(switches, 300u);
+  EXPECT_EQ(got.bytes(), want);
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ class elastic_checker final : public checker {
 
 // gossip: masses. Per layer, the masses of the workers and of what is under way sum to 1 at every moment.
 // A worker's mass is followed from outside: 1/N at first; halved when it sends; grows by a message's when the job that merges it ends
-// (messages of a layer are merged in the order they came; a second copy is none). What is sent with a count (header.clock) comes of a
+// (messages of a layer are merged in the order they came; a second copy is none). What is sent with a count (its last four bytes) comes of a
 // boundary: the message that came first, unchanged; or all that the worker has; or the N-th part of it, to each other.
 class mass_checker final : public checker {
  public:
@@ -195,9 +195,8 @@ class mass_checker final : public checker {
   void watch(const seen_event& s, const prepared_job& j) override {
     if (!is(j.plan, s.self, role_kind::worker)) return;
     if (const auto* u = std::get_if<user>(&s.in.body); u && u->type == 1) {
-      const auto [layer, mass] = unpack(*u);
-      if (different_.insert({s.self, s.in.h.src, layer, s.in.h.step, s.in.h.clock}).second)
-        arrived_[{s.self, layer}].push_back(mass);
+      const auto [layer, mass, count] = unpack(*u);
+      if (different_.insert({s.self, s.in.h.src, layer, s.in.h.step, count}).second) arrived_[{s.self, layer}].push_back(mass);
     }
     if (const auto* f = std::get_if<finished>(&s.in.body)) {
       const auto at = merging_.find({s.self, f->token});
@@ -232,19 +231,19 @@ class mass_checker final : public checker {
     return mass_.try_emplace({worker, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
   }
   void watch_share(const seen_event& s, const header& h, const user& u, const prepared_job& j) {
-    const auto [layer, mass] = unpack(u);
+    const auto [layer, mass, count] = unpack(u);
     auto& m = mass_of(s.self, layer, j);
     const auto near = [mass = mass](double x) { return std::abs(mass - x) < 1e-12; };
     auto& line = arrived_[{s.self, layer}];
-    if (h.clock > 0 && !line.empty() && mass == line.front()) {
+    if (count > 0 && !line.empty() && mass == line.front()) {
       line.erase(line.begin());
       ++passed_on;
       return;
     }
     const auto workers = static_cast<double>(j.plan.workers.size());
-    auto& whole = wholes_.try_emplace({s.self, layer, h.clock}, m).first->second;
-    const bool all = h.clock > 0 && near(m), part = h.clock > 0 && near(whole / workers);
-    must(h.clock == 0 ? near(m / 2) : all || part, [&] {
+    auto& whole = wholes_.try_emplace({s.self, layer, count}, m).first->second;
+    const bool all = count > 0 && near(m), part = count > 0 && near(whole / workers);
+    must(count == 0 ? near(m / 2) : all || part, [&] {
       return j.plan[s.self].name + " sends mass " + std::to_string(mass) + " of layer " + std::to_string(layer) + ", it has " +
              std::to_string(m);
     });
@@ -274,10 +273,16 @@ class mass_checker final : public checker {
                std::to_string(at.first);
       });
   }
-  static std::pair<std::uint32_t, double> unpack(const user& u) {
-    std::pair<std::uint32_t, double> p{};
-    std::memcpy(&p.first, u.bytes.data(), 4);
-    std::memcpy(&p.second, u.bytes.data() + 4, 8);
+  struct share_of {
+    std::uint32_t layer;
+    double mass;
+    std::uint32_t count;
+  };
+  static share_of unpack(const user& u) {
+    share_of p{};
+    std::memcpy(&p.layer, u.bytes.data(), 4);
+    std::memcpy(&p.mass, u.bytes.data() + 4, 8);
+    std::memcpy(&p.count, u.bytes.data() + 12, 4);
     return p;
   }
   std::map<key, double> mass_;

@@ -147,8 +147,8 @@ inline void print_delivery(const envelope& e, time_point now, const job_plan& p)
   if (const auto* x = std::get_if<portion>(&e.body)) block = x->first, first = static_cast<double>(x->step);
   std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u first %g\n",
               static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
-              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.clock, e.h.packet, block,
-              e.h.flags, e.h.incarnation, e.h.attempt, first);
+              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.needed_from, e.h.packet,
+              block, e.h.flags, e.h.incarnation, e.h.attempt, first);
 }
 
 inline mode_result run(const mode_run& r) {
