@@ -26,7 +26,7 @@ struct node_shared {
   mutable std::mutex trace_lock;
   std::shared_ptr<const trace_hook> hook;
 
-  void trace(const job_span& s) const {
+  void trace(const task_span& s) const {
     std::shared_ptr<const trace_hook> h;
     {
       std::lock_guard guard(trace_lock);
@@ -61,7 +61,7 @@ class hosted_job {
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
   param_store parameters;     // of Hogwild
-  std::atomic<int> ready{0};  // sub-solvers that have a job and have not begun it
+  std::atomic<int> ready{0};  // sub-solvers that have a task and have not begun it
 
   time_point now() const { return clock::now() - began; }
 

@@ -1,7 +1,7 @@
-// Hosts roles as CAF actors on this node: one actor per role, sub-solver actors for jobs that may overlap, one monitor. Free of CAF
+// Hosts roles as CAF actors on this node: one actor per role, sub-solver actors for tasks that may overlap, one monitor. Free of CAF
 // headers, so that callers compile fast.
 // Threads: all members may be called from any thread; callbacks run on actor threads and must not block.
-// Errors: an exception in a role or job becomes the event "error" naming the role; it never crosses a mailbox.
+// Errors: an exception in a role or task becomes the event "error" naming the role; it never crosses a mailbox.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct role_published {
   std::string name;
   role_status status;
   std::uint64_t messages = 0;  // handled so far
-  double busy_seconds = 0;     // spent in jobs
+  double busy_seconds = 0;     // spent in tasks
   double age_seconds = 0;      // since the last publication
 };
 
@@ -44,7 +44,7 @@ struct host_callbacks {
 struct host_config {
   unsigned threads = 0;  // scheduler threads; 0: one per core
   host_callbacks callbacks;
-  std::shared_ptr<device> dev;  // where all jobs run; null: the CPU
+  std::shared_ptr<device> dev;  // where all tasks run; null: the CPU
   // Called before the actor system exists: the daemon's control plane loads CAF modules and adds its message types here. Without
   // it the system knows no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
@@ -54,7 +54,7 @@ struct host_config {
 struct seat {
   role_id id = no_role;
   std::string name;
-  std::uint32_t slots = 1;  // more than one: jobs go to as many sub-solver actors; else they run in the role's own actor
+  std::uint32_t slots = 1;  // more than one: tasks go to as many sub-solver actors; else they run in the role's own actor
   std::uint32_t incarnation = 0;
   // The role's own work gives way: it waits while sub-solvers have work that no thread has begun. For roles whose long sums and
   // updates can fill the threads that a step's last packets leave idle; only in jobs where those packets wait for this role in the
@@ -71,8 +71,8 @@ struct host_counts {
   std::uint64_t to_failed = 0;        // the role had failed
 };
 
-// One job on a sub-solver (or inline), as it ran. Times since the job's start.
-struct job_span {
+// One task on a sub-solver (or inline), as it ran. Times since the job's start.
+struct task_span {
   std::uint32_t job = 0;
   role_id role = no_role;
   std::string_view name;
@@ -80,7 +80,7 @@ struct job_span {
   std::uint32_t slot = 0;
   time_point begin{}, end{};
 };
-using trace_hook = std::function<void(const job_span&)>;
+using trace_hook = std::function<void(const task_span&)>;
 
 class node_host {
  public:
@@ -104,12 +104,12 @@ class node_host {
   void command(std::uint32_t job, troupe::command c);
   // From now on messages of `source` older than `incarnation` are dropped. A newer incarnation seen in a message does the same.
   void fence(std::uint32_t job, role_id source, std::uint32_t incarnation);
-  // Ends the job's roles; returns when they are gone (bounded by the job that runs). Not from a callback: it would wait for itself.
+  // Ends the job's roles; returns when they are gone (bounded by the task that runs). Not from a callback: it would wait for itself.
   void end(std::uint32_t job);
   // What roles published last, never older than ~100 ms while they work. Never waits for a role.
   std::vector<role_published> published() const;
   host_counts counts() const;
-  // Called on actor threads for every job from now on, until replaced by {}.
+  // Called on actor threads for every task from now on, until replaced by {}.
   void trace(trace_hook hook);
   // For the control plane, which lives in the same system (include actors/shell/node_host_caf.hpp to use it).
   caf::actor_system& system();

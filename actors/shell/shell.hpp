@@ -1,13 +1,13 @@
-// The shell: one CAF actor that hosts one role, and turns its effects into sends, timers and jobs. Written once, for every role.
+// The shell: one CAF actor that hosts one role, and turns its effects into sends, timers and tasks. Written once, for every role.
 //
 // Invariants (see runtime/role.hpp for what a host owes a role):
-//   * Effects happen in their order, except that a job starts after the other effects of the same on(): messages do not wait for
-//     the job that was asked for beside them.
-//   * With one slot, jobs run here, in order. A message that arrived while a job ran reaches the role before that job's
-//     `finished`, so that the role chooses its next job knowing everything.
-//   * After `time_slice` of jobs the actor goes to the end of the scheduler's queue, and looks at its mailbox before it goes on.
-//   * A role that gives way goes there too, before a long job, while a sub-solver has a job that no thread has begun.
-//   * An exception of the role or of its job becomes the event "error", and the role hears nothing more.
+//   * Effects happen in their order, except that a task starts after the other effects of the same on(): messages do not wait for
+//     the task that was asked for beside them.
+//   * With one slot, tasks run here, in order. A message that arrived while a task ran reaches the role before that task's
+//     `finished`, so that the role chooses its next task knowing everything.
+//   * After `time_slice` of tasks the actor goes to the end of the scheduler's queue, and looks at its mailbox before it goes on.
+//   * A role that gives way goes there too, before a long task, while a sub-solver has a task that no thread has begun.
+//   * An exception of the role or of its task becomes the event "error", and the role hears nothing more.
 //   * A message is gone before the effects of its on() take place: what it brought is then the role's alone, or whoever's it has been sent
 //     to, and can be worked on in place (tensor::reclaim).
 // Cost: one allocation per message sent (CAF's mailbox element, which holds the envelope).
@@ -26,7 +26,7 @@ namespace troupe {
 constexpr std::chrono::microseconds time_slice{500};
 constexpr size_t message_slice = 64;  // also goes to the end of the queue after so many messages
 
-struct pump_jobs {};    // to self: go on with the jobs that wait
+struct pump_tasks {};   // to self: go on with the tasks that wait
 struct publish_now {};  // monitor -> role actor
 struct timer_wake {};   // to self: a timer may be due
 
@@ -40,7 +40,7 @@ class role_actor final : public compat::base_actor {
 
  private:
   void receive(envelope& e);
-  void answer(const job_answer& a);
+  void answer(const task_answer& a);
   void wake();
 
   void hand_to_role(envelope& e);  // on(), then its effects; catches. Leaves nothing in `e`
@@ -77,18 +77,18 @@ class role_actor final : public compat::base_actor {
   bool gives_way_;
   const std::string name_;
   std::shared_ptr<role> role_;
-  std::shared_ptr<device> lane_;      // of the one slot whose jobs run here
-  bool waits_for_lane_ = false;       // a job that ran here is not over there
+  std::shared_ptr<device> lane_;      // of the one slot whose tasks run here
+  bool waits_for_lane_ = false;       // a task that ran here is not over there
   std::vector<solver_queue> queues_;  // of the sub-solvers
-  std::vector<caf::actor> solvers_;   // empty: jobs run here
+  std::vector<caf::actor> solvers_;   // empty: tasks run here
   effects out_;
 
-  std::vector<run_effect> jobs_;  // [next_job_, end) wait to run here
-  std::size_t next_job_ = 0;
-  std::optional<std::uint64_t> ran_;  // a job has run whose `finished` waits for the mailbox
+  std::vector<run_effect> tasks_;  // [next_task_, end) wait to run here
+  std::size_t next_task_ = 0;
+  std::optional<std::uint64_t> ran_;  // a task has run whose `finished` waits for the mailbox
   bool pump_posted_ = false;
   bool yield_ = false;
-  std::optional<time_point> slice_began_;  // when the first job began since the scheduler resumed us
+  std::optional<time_point> slice_began_;  // when the first task began since the scheduler resumed us
   bool slice_over_ = false;
 
   std::vector<pending_timer> timers_;
@@ -109,6 +109,6 @@ class role_actor final : public compat::base_actor {
 }  // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::envelope)
-TROUPE_LOCAL_MESSAGE(troupe::pump_jobs)
+TROUPE_LOCAL_MESSAGE(troupe::pump_tasks)
 TROUPE_LOCAL_MESSAGE(troupe::publish_now)
 TROUPE_LOCAL_MESSAGE(troupe::timer_wake)

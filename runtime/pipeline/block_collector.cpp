@@ -120,8 +120,8 @@ void block_collector::name() {
     for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
 }
 
-job_work block_collector::join() {
-  return [graph = graph_, plan = plan_, all = all_](job_context& ctx) {
+task_work block_collector::join() {
+  return [graph = graph_, plan = plan_, all = all_](task_context& ctx) {
     auto& c = *all;
     join_pieces(*graph, *plan, c, ctx.dev);
     std::size_t rule = 0;

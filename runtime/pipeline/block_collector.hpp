@@ -54,7 +54,7 @@ class block_collector {
 
   // A block whose rule states have seen so many updates. True: it was the last one missing, and join() can run.
   bool take(const state& s, std::uint64_t updates);
-  job_work join();
+  task_work join();
   collection joined();  // after the task
 
  private:

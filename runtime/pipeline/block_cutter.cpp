@@ -42,8 +42,8 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
 
 std::vector<restored_block> block_cutter::ready() { return std::exchange(ready_, {}); }
 
-job_work block_cutter::cut() const {
-  return [cuts = cuts_, plan = plan_](job_context& c) {
+task_work block_cutter::cut() const {
+  return [cuts = cuts_, plan = plan_](task_context& c) {
     for (auto& cut : *cuts)
       for (std::size_t k = 0; k < cut.whole.size(); ++k) {
         auto& part = k == 0 ? cut.block.what.value : cut.block.what.rule[k - 1];

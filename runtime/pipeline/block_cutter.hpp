@@ -38,7 +38,7 @@ class block_cutter {
 
   std::vector<restored_block> ready();  // pieces of carried state, then blocks; to be called once
   bool more() const { return !cuts_->empty(); }
-  job_work cut() const;
+  task_work cut() const;
   std::vector<restored_block> picked();  // after the task
 
  private:

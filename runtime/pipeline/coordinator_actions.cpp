@@ -103,7 +103,7 @@ void coordinator::begin_collect(effects& out) {
     h.version = boundary_.lockstep() ? completed() : 0;
     out.send({h, question});
   }
-  if (collector_.missing() == 0) out.run([](job_context&) {}, {}, collector_.request());
+  if (collector_.missing() == 0) out.run([](task_context&) {}, {}, collector_.request());
 }
 
 void coordinator::take_state(const envelope& e, effects& out) {

@@ -85,10 +85,10 @@ class stage : public role {
   virtual void begin_forward(slot& s, effects& out);
   virtual void begin_backward(slot& s, effects& out);
   virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
-  // A job of the derived stage has finished: it was run with run_own(s, kind, ...).
+  // A task of the derived stage has finished: it was run with run_own(s, kind, ...).
   virtual void on_job(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
-  void run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out);
-  // A job has finished whose packet had been given up meanwhile.
+  void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
+  // A task has finished whose packet had been given up meanwhile.
   virtual void on_lost(slot& s) { clear(s); }
   void clear(slot& s);
 
@@ -156,7 +156,7 @@ class stage : public role {
   void count_versions();
   bool overtaken(const header& h) const;
   static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
-  static bool idle(const slot& s) {  // bound, and no job of it runs
+  static bool idle(const slot& s) {  // bound, and no task of it runs
     return s.at == slot::stage_of::sending || s.at == slot::stage_of::waiting || gathering(s);
   }
   void go_on_void(slot& s, effects& out);

@@ -20,7 +20,7 @@ struct layer_pass {
   tensors stats;
   tensors carried_in, carried_out;
   saved kept;
-  std::unique_ptr<plan> plans[2];  // by phase; made by the first job that needs it
+  std::unique_ptr<plan> plans[2];  // by phase; made by the first task that needs it
   std::int64_t planned_examples[2] = {0, 0};
   bool again = false;         // recompute: forward has run again for this backward
   std::uint64_t version = 0;  // of `params`
@@ -29,7 +29,7 @@ struct layer_pass {
 
 // A sub-solver.
 struct stage_slot : std::enable_shared_from_this<stage_slot> {
-  // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has given up its packet, and its job still
+  // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has given up its packet, and its task still
   // runs.
   enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward, lost } at = stage_of::free;
   std::uint32_t index = 0;

@@ -1,5 +1,5 @@
 // Sums of gradients as values of the packet tree. A list of tensors behind a handle, so that a role may plan additions and pass the
-// result's handle on before the job that computes it has run; jobs of one slot run in the order they were planned.
+// result's handle on before the task that computes it has run; tasks of one slot run in the order they were planned.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,6 @@ using additions = std::vector<addition>;
 
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due);
 void run_additions(const additions& due, device& d);
-job_cost cost_of(const additions& due);
+task_cost cost_of(const additions& due);
 
 }  // namespace troupe

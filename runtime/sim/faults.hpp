@@ -1,5 +1,5 @@
 // Draws the faults of a run. Its random numbers are its own, so that a fault more or less does not change what the network draws.
-// Pure: the world asks about each message and job, and tells what time it is.
+// Pure: the world asks about each message and task, and tells what time it is.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class faults {
   verdict on_wire(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
   // Does the role get it twice?
   bool twice_above(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
-  // Factor on a job's time.
+  // Factor on a task's time.
   double slowness(std::uint32_t node, time_point now, fault_counts& counts) const;
 
   struct crash {

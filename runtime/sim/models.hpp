@@ -38,16 +38,16 @@ struct network_model {
 
 enum class straggle : std::uint8_t { none, lognormal, exponential };
 
-// Time on a processor: a job takes floor + flops / flops_per_second + bytes / bytes_per_second, times what is drawn for it.
+// Time on a processor: a task takes floor + flops / flops_per_second + bytes / bytes_per_second, times what is drawn for it.
 struct compute_model {
   double flops_per_second = 100e9, bytes_per_second = 10e9;  // 0: costs nothing
   duration floor{500};
-  unsigned cores = 2;  // of one node: that many jobs run at once
+  unsigned cores = 2;  // of one node: that many tasks run at once
   // lognormal: exp(sigma * normal), median 1. exponential: 1 + spread * exponential, the mean is 1 + spread.
   straggle kind = straggle::none;
   double spread = 0;
-  double probability = 1;                              // of being drawn for at all, by job
-  std::vector<std::pair<std::uint32_t, double>> slow;  // node -> factor on the time of its jobs
+  double probability = 1;                              // of being drawn for at all, by task
+  std::vector<std::pair<std::uint32_t, double>> slow;  // node -> factor on the time of its tasks
 };
 
 enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partition, slow, crash };
@@ -58,7 +58,7 @@ enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partitio
 //   duplicate  comes twice: on the wire, or (`above`) at the role itself, which has to know it by itself
 //   drop       is lost on the wire
 //   partition  between `from` and `until` nothing passes between `nodes` and all others
-//   slow       between `from` and `until` jobs of `nodes` take `factor` times as long
+//   slow       between `from` and `until` tasks of `nodes` take `factor` times as long
 //   crash      at a time drawn from [from, until] one of `nodes` (empty: any but node 0) loses everything; it is back after
 //              `restart_after`, or never (negative). `times`: that many, one after the other
 // What happens on the wire is hidden from roles by a channel (channel.hpp), as TCP hides it in production.
@@ -85,7 +85,7 @@ struct fault_model {
 struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
   std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;
-  std::uint64_t lost_in_crash = 0;  // messages, timers and jobs of a node that crashed, and what was sent to it while down
+  std::uint64_t lost_in_crash = 0;  // messages, timers and tasks of a node that crashed, and what was sent to it while down
   std::uint64_t lost_updates = 0;   // additions to shared parameters (of a chunk) that a concurrent one overwrote
   std::uint64_t stale = 0;          // messages of an incarnation that is gone
   std::uint64_t resent = 0, wire_duplicates = 0,

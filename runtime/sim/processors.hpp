@@ -1,4 +1,4 @@
-// The cores of every node, and how long a job takes on one: a job begins on the core that is free first.
+// The cores of every node, and how long a task takes on one: a task begins on the core that is free first.
 // Pure; draws stragglers from random numbers of its own.
 #pragma once
 
@@ -15,8 +15,8 @@ class processors {
  public:
   processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
 
-  // What the job would take on a node that is neither a straggler nor slowed down by a fault.
-  duration time_of(const job_cost& c) const;
+  // What the task would take on a node that is neither a straggler nor slowed down by a fault.
+  duration time_of(const task_cost& c) const;
   // What that time becomes on this node: stragglers are drawn, faults make it slower.
   duration drawn(std::uint32_t node, duration time, fault_counts& counts);
 

@@ -1,11 +1,11 @@
 // A deterministic host for roles: one seeded event queue and a virtual clock. The role values are the ones production hosts.
 //
 // Invariants: equal seed, roles and models give the same trace; messages between one pair of roles arrive in the order they were
-// sent, each at least once while both nodes are up; jobs of one role and slot run one after the other; a job's `finished` comes after
+// sent, each at least once while both nodes are up; tasks of one role and slot run one after the other; a task's `finished` comes after
 // its cost in virtual time.
 // Faults of the wire (loss, reordering, repetition, partition) lie below a channel per ordered pair of nodes (channel.hpp), as TCP
 // does in production; roles see delay, a second copy where one is asked for `above`, and peers that crash.
-// Without a device (`maths none`) jobs are not run: tensors stay declared, time and order are the same.
+// Without a device (`maths none`) tasks are not run: tensors stay declared, time and order are the same.
 // Threads: none; a world belongs to one thread, many worlds may run side by side.
 #pragma once
 
@@ -90,11 +90,11 @@ class world {
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
   std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
-  // A job that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
+  // A task that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
   std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
-  // What a job of this role takes, where it has been measured; none: the compute model says.
-  std::function<std::optional<duration>(role_id, const job_cost&)> measured;
+  // What a task of this role takes, where it has been measured; none: the compute model says.
+  std::function<std::optional<duration>(role_id, const task_cost&)> measured;
   // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some time after the first, with other
   // messages between them; it never overtakes. Empty: one.
   std::function<int(const envelope&, random&)> copies;
@@ -106,7 +106,7 @@ class world {
     std::uint32_t fenced = 0;  // messages of incarnations before are dropped: it has crashed alone
     bool there = false;        // add() was called
     bool stopped = false;
-    time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
+    time_point last_task{}, last_shared{};                        // its tasks finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source
     std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
     std::vector<std::shared_ptr<device>> lanes;                   // by slot, of a device that has lanes
@@ -147,9 +147,9 @@ class world {
   void deliver(record& r);
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
-  void run_job(role_id self, run_effect& r);
+  void run_task(role_id self, run_effect& r);
   device& lane_of(hosted& h, std::uint32_t solver);
-  std::uint64_t begin_task(std::uint64_t seat, device& dev, job_work work);
+  std::uint64_t begin_task(std::uint64_t seat, device& dev, task_work work);
   void wait_for_task(std::uint64_t number);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);

@@ -39,14 +39,14 @@ class downpour_worker final : public local_worker {
  private:
   std::shared_ptr<const rule> stepping() const override { return plain_; }
 
-  // Summed in the job of the step; the list is planned here so that it can be sent in order.
+  // Summed in the task of the step; the list is planned here so that it can be sent in order.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
     additions due;
     auto& unsent = unsent_[layer];
     unsent = unsent ? plan_addition(unsent, std::make_shared<tensors>(*sum), due) : sum;
     if (!due.empty()) {
       const auto cost = cost_of(due);
-      jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
+      tasks_.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
     }
     local_worker::on_sum(layer, step, node, sum, out);
   }

@@ -1,9 +1,9 @@
 // Modes whose workers have weights of their own and step by themselves: downpour, easgd, eamsgd, hogwild, gossip. What they do to
 // each other's weights, and when, is the mode.
 //
-// Per layer and step: the sum of this worker's packets -> one step of the update rule on the worker's own copy (a job) ->
+// Per layer and step: the sum of this worker's packets -> one step of the update rule on the worker's own copy (a task) ->
 // on_stepped(), where the mode exchanges, waits, or goes on at once with go_on(): the stage gets version step + 1.
-// Invariant: a layer's copy is changed by one job at a time; what comes meanwhile waits in the mode (`busy`).
+// Invariant: a layer's copy is changed by one task at a time; what comes meanwhile waits in the mode (`busy`).
 #pragma once
 
 #include "runtime/sync/worker_half.hpp"
@@ -33,7 +33,7 @@ class local_worker : public worker_half {
   virtual void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) { (void)due, go_on(layer, done, out); }
   // The layer's exchange is over: drift is counted from the weights it has now.
   void exchanged(std::uint32_t layer);
-  // A job that changed the layer's copy is over: a step that waited for it begins, else on_idle().
+  // A task that changed the layer's copy is over: a step that waited for it begins, else on_idle().
   void release(std::uint32_t layer, effects& out);
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   // When settling: our copies (and the states of our rule) to the shards, with what they count.
@@ -44,7 +44,7 @@ class local_worker : public worker_half {
   virtual void on_centre(std::uint32_t layer, std::uint64_t step, tensors blocks, effects& out) {
     (void)layer, (void)step, (void)blocks, (void)out;
   }
-  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on at `version`; a job puts cut
+  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on at `version`; a task puts cut
   // parameters together. What on_centre() mostly wants.
   void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
   // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
@@ -60,7 +60,7 @@ class local_worker : public worker_half {
   void on_joined(std::uint64_t step, effects& out) override;
 
   std::vector<replica> replicas_;  // by parameter
-  std::vector<bool> busy_;         // by layer: a job changes its copy
+  std::vector<bool> busy_;         // by layer: a task changes its copy
 
  private:
   struct question {

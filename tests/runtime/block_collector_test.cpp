@@ -80,8 +80,8 @@ class blocks : public ::testing::Test {
     return t;
   }
   static std::vector<float> values(const tensor& t) { return {t.data<float>(), t.data<float>() + t.count()}; }
-  void run(const job_work& work) {
-    job_context c{*dev};
+  void run(const task_work& work) {
+    task_context c{*dev};
     work(c);
   }
   // The blocks of parameters that count from 0, 10 and 20; momentum is 100 more.

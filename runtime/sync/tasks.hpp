@@ -1,4 +1,4 @@
-// Jobs with what comes after them. A role that starts many jobs and goes on differently after each keeps the rest of the thought
+// Tasks with what comes after them. A role that starts many tasks and goes on differently after each keeps the rest of the thought
 // beside the token, instead of a state for every place where it waits.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace troupe {
 
-class pending_jobs {
+class pending_tasks {
  public:
   using continuation = std::function<void(effects&)>;
 
-  void run(job_work work, job_cost cost, continuation next, effects& out) {
+  void run(task_work work, task_cost cost, continuation next, effects& out) {
     out.run(std::move(work), cost, expect(std::move(next)));
   }
   // For effects that answer by `finished` in other ways.
