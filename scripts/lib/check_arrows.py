@@ -3,7 +3,7 @@
 
   ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
 Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares; the hub (runtime/exchange) has of ops the tree over packets alone, and
-that (ops/tree) nothing of ours. Third-party libraries stay in the boxes named in
+that (ops/tree) nothing of ours; NEVER has what else a room must not know. Third-party libraries stay in the boxes named in
 LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
 """
 import re
@@ -22,6 +22,22 @@ LIBRARIES = [
     (re.compile(r"openssl/"), "OpenSSL", ("runtime/node/",)),
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
 ]
+
+# What a room must never know though its arrow would allow it (docs/ARCHITECTURE.md, "What a room knows").
+AGREEMENT = ("runtime/sync/", "runtime/reduce/")
+NEVER = {
+    "ops/layers/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
+    "ops/rules/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
+    "runtime/node/net/": ("runtime/messages/", "runtime/role.hpp", "runtime/graph/", "runtime/job/", "runtime/node/config/"),
+    "runtime/node/pki/": ("ops/", "runtime/graph/", "runtime/job/", "runtime/node/config/"),
+    "runtime/node/config/": AGREEMENT + ("runtime/pipeline/", "runtime/messages/"),
+    "runtime/node/exchange/": ("ops/", "runtime/messages/", "runtime/graph/", "runtime/job/"),
+    "runtime/node/shared/": ("ops/", "runtime/messages/", "runtime/graph/", "runtime/job/"),
+    "actors/shell/": AGREEMENT + ("runtime/pipeline/", "runtime/node/config/", "actors/control/", "actors/repl/"),
+    "actors/control/": AGREEMENT,
+    "actors/repl/": AGREEMENT + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
+    "apps/": AGREEMENT,
+}
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
@@ -91,6 +107,9 @@ def main():
                 continue
             if name.startswith("ops/tree/") or (name.startswith("runtime/exchange/") and target.startswith("ops/") and not target.startswith("ops/tree/")):
                 problems.append(f"{where}: lives in other people's processes too, without ops: {target}")
+            for room, foreign in NEVER.items():
+                if name.startswith(room) and target.startswith(foreign):
+                    problems.append(f"{where}: {room} must never know {target} (docs/ARCHITECTURE.md)")
             theirs = level(target)
             if mine is None or theirs is None:
                 continue
