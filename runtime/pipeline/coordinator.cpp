@@ -82,7 +82,7 @@ void coordinator::begin(effects& out) {
     ended_ = true;
     return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
   }
-  if (config_.before) restore(out);
+  if (config_.before) restore_blocks(out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
 }
 

@@ -135,7 +135,7 @@ class coordinator final : public role {
   void collected(effects& out);
   void write(effects& out);
   void hand_over(collection c, effects& out);
-  void restore(effects& out);
+  void restore_blocks(effects& out);
   void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
 

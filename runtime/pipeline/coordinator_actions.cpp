@@ -151,7 +151,7 @@ void coordinator::hand_over(collection c, effects& out) {
 }
 
 // The blocks of this plan, cut from the parameters as the last one left them.
-void coordinator::restore(effects& out) {
+void coordinator::restore_blocks(effects& out) {
   auto& b = *config_.before;
   time_.begun -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
   cutter_.emplace(*config_.graph, config_.plan, config_.rule_states,

@@ -21,6 +21,20 @@ TEST(boundary, training_runs_to_the_next_evaluation_in_lockstep_and_to_the_end_e
   auto endless = hundred_steps();
   endless.last_step = endless.eval_every = 0;
   EXPECT_EQ(job(lockstep(), endless).end(), ~0ull);
+  auto once = hundred_steps();
+  once.eval_every = 0;
+  EXPECT_EQ(job(lockstep(), once).end(), 100u) << "evaluated at the end alone";
+}
+
+TEST(boundary, no_evaluation_is_due_where_a_job_begins) {
+  auto r = hundred_steps();
+  r.first_step = 20;
+  job j(lockstep(), r);
+  EXPECT_FALSE(j.b.due(20));
+  EXPECT_FALSE(j.b.due(25));
+  EXPECT_TRUE(j.b.due(30));
+  r.eval_every = 1;
+  EXPECT_TRUE(job(lockstep(), r).b.due(21));
 }
 
 TEST(boundary, a_wish_holds_grants_where_they_are) {

@@ -87,6 +87,24 @@ TEST(boundary, a_round_that_is_due_at_the_end_is_the_last_one) {
   EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::evaluate, todo::observe, todo::collect));
 }
 
+TEST(boundary, where_a_condition_ends_the_job_no_other_round_begins) {
+  job j(ssp());
+  j.at(7).f.evaluation_due = true;
+  j.b.want_end();
+  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::evaluate, todo::observe, todo::collect));
+}
+
+TEST(boundary, a_round_that_a_person_wants_beside_another_begins_behind_it) {
+  job j(ssp());
+  j.at(12).f.evaluating = true;
+  j.b.want_evaluation(12);
+  EXPECT_EQ(j.next(), todo::train);
+  j.f.evaluating = false;
+  j.f.judged = true;
+  EXPECT_EQ(j.next(), todo::evaluate);
+  EXPECT_EQ(j.next(), todo::train) << "once";
+}
+
 TEST(boundary, nobody_can_evaluate_without_tests_or_a_tester) {
   auto r = hundred_steps();
   r.has_tester = false;
@@ -177,6 +195,11 @@ TEST(boundary, the_end_and_a_handover_wait_for_an_answer_that_is_out) {
   j.f.observing = false;
   EXPECT_EQ(j.next(), todo::collect);
   EXPECT_EQ(j.b.why(), purpose::handover);
+  job tight;
+  tight.at(100).f.evaluated = tight.f.judged = tight.f.observing = true;
+  EXPECT_EQ(tight.next(), todo::wait) << "where a person asked";
+  tight.f.observing = false;
+  EXPECT_EQ(tight.next(), todo::collect);
   job last(ssp());
   last.at(100).f.judged = true;
   EXPECT_EQ(last.next(), todo::settle);
