@@ -3,6 +3,7 @@
 
 #include "apps/commands/plan.hpp"
 #include "runtime/graph/suggest.hpp"
+#include "runtime/job/options_of_plan.hpp"
 
 namespace troupe {
 namespace {
@@ -38,7 +39,7 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
   auto graph = j.graph;
   for (auto& l : graph.layers)
     if (l.spec) l.spec = &spec.layers[static_cast<std::size_t>(l.spec - j.spec.layers.data())];
-  const auto s = suggest_places(spec, graph, nodes, {a.gigabits * 1e9 / 8, a.teraflops * 1e12});
+  const auto s = suggest_places(spec, graph, nodes, {a.gigabits * 1e9 / 8, a.teraflops * 1e12}, options_of_plan(j));
   if (out.json()) {
     auto list = json::array();
     for (const auto& r : s.rows) {

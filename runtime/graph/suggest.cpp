@@ -24,8 +24,9 @@ double flops_of(const model_graph& g, const role_plan& r) {
 
 class search {
  public:
-  search(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes, const suggest_rates& rates)
-      : job_(job), g_(g), nodes_(nodes), rates_(rates) {
+  search(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes, const suggest_rates& rates,
+         const plan_options& options)
+      : job_(job), g_(g), nodes_(nodes), rates_(rates), options_(options) {
     job_.pipeline.fuse = "auto";  // fewer roles, the same bytes
     for (auto& l : job_.layers) {
       l.partition = "batch";
@@ -73,7 +74,7 @@ class search {
       l.key_at["partition"] = l.at;
     }
     ++plans_;
-    auto made = make_plan(job_, g_, nodes_);
+    auto made = make_plan(job_, g_, nodes_, options_);
     const auto* plan = std::get_if<job_plan>(&made);
     if (!plan) return std::nullopt;
     const auto costs = cost_of(*plan, g_, job_);
@@ -136,6 +137,7 @@ class search {
   model_graph g_;
   std::vector<node_spec> nodes_;
   suggest_rates rates_;
+  plan_options options_;
   std::vector<std::uint32_t> layers_;  // with parameters
   std::vector<size_t> hosts_;          // nodes that may have whole layers
   bool seen_worker_ = false;
@@ -145,8 +147,8 @@ class search {
 }  // namespace
 
 suggestion suggest_places(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
-                          const suggest_rates& rates) {
-  return search(job, g, nodes, rates).run();
+                          const suggest_rates& rates, const plan_options& options) {
+  return search(job, g, nodes, rates, options).run();
 }
 
 }  // namespace troupe

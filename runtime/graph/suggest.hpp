@@ -37,8 +37,8 @@ struct suggestion {
   std::size_t plans = 0;  // priced
 };
 
-// What the job says about places is set aside.
+// What the job says about places is set aside; `options` are those that its plans are made with (runtime/job/options_of_plan.hpp).
 suggestion suggest_places(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
-                          const suggest_rates& rates = {});
+                          const suggest_rates& rates = {}, const plan_options& options = {});
 
 }  // namespace troupe

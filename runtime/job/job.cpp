@@ -9,12 +9,25 @@
 #include "runtime/graph/plan_check.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
+#include "runtime/job/options_of_plan.hpp"
 #include "runtime/job/position.hpp"
 #include "runtime/pipeline/gather_stage.hpp"
 #include "runtime/pipeline/joint_stage.hpp"
 
 namespace troupe {
 namespace {
+
+// Every layer, input and parameter of the plan once: whoever is about to run it does not take the planner's word for that.
+diagnostics whole_or_not(const prepared_job& j) {
+  diagnostics wrong;
+  for (const auto& f : check_plan(j.plan, j.graph)) {
+    const auto* of = f.layer < 0 ? nullptr : j.graph.layers[static_cast<std::size_t>(f.layer)].spec;
+    wrong.push_back({of ? of->at : j.spec.at, "the plan is refused: " + f.text});
+  }
+  return wrong;
+}
+
+}  // namespace
 
 // Layers with a will of their own talk to their likes on all workers, and have none at a tester.
 plan_options options_of_plan(const prepared_job& j) {
@@ -32,18 +45,6 @@ plan_options options_of_plan(const prepared_job& j) {
   o.lay_out_reducers = reducers_of(j);
   return o;
 }
-
-// Every layer, input and parameter of the plan once: whoever is about to run it does not take the planner's word for that.
-diagnostics whole_or_not(const prepared_job& j) {
-  diagnostics wrong;
-  for (const auto& f : check_plan(j.plan, j.graph)) {
-    const auto* of = f.layer < 0 ? nullptr : j.graph.layers[static_cast<std::size_t>(f.layer)].spec;
-    wrong.push_back({of ? of->at : j.spec.at, "the plan is refused: " + f.text});
-  }
-  return wrong;
-}
-
-}  // namespace
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
                                                                      const std::vector<node_spec>& nodes,

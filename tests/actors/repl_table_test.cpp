@@ -53,7 +53,8 @@ TEST(repl_table, arguments_complete_to_what_help_calls_them) {
       std::erase_if(argument, [](char c) { return c == '[' || c == ']'; });
       for (auto [name, fits] : kinds) {
         std::sort(fits.begin(), fits.end());
-        if (argument == name) EXPECT_EQ(repl_complete(before + " ", b.v), fits) << before << " " << name;
+        if (argument != name) continue;
+        EXPECT_EQ(repl_complete(before + " ", b.v), fits) << before << " " << name;
       }
       if (rest) break;  // what stands behind any number of words has no place of its own
       before += " x";

@@ -12,7 +12,7 @@ namespace {
 // A job whose plan has roles of all kinds.
 std::shared_ptr<prepared_job> job_of_all_kinds() {
   auto spec = small_spec({.packets = 4, .workers = 2});
-  spec.data.how = delivery::server;
+  spec.data.sampler = {"served", checked({}, shared_tables()->samplers.find("served")->specs), {}};
   spec.train.reducer = "tree";
   spec.train.reducer_values.values["arity"] = std::int64_t{2};
   node_spec node;
@@ -71,8 +71,8 @@ TEST(role_kinds, what_a_plan_gives_a_role_is_what_its_row_says) {
     const auto& does = r.does();
     EXPECT_EQ(!r.layers.empty(), does.hosts_layers) << r.name;
     EXPECT_EQ(!r.in_edges.empty(), does.hosts_layers) << r.name;
-    if (!r.out_edges.empty()) EXPECT_TRUE(does.loads || does.hosts_layers) << r.name;
-    if (does.loads) EXPECT_FALSE(r.out_edges.empty()) << r.name;
+    EXPECT_TRUE(r.out_edges.empty() || does.loads || does.hosts_layers) << r.name;
+    EXPECT_FALSE(does.loads && r.out_edges.empty()) << r.name;
     EXPECT_EQ(std::any_of(p.blocks.begin(), p.blocks.end(), [&](const auto& b) { return b.shard == r.id; }), does.owns_parameters)
         << r.name;
     EXPECT_EQ(memory.roles[index_of(r.id)].gradients > 0, does.adds != role_sums::none) << r.name;
@@ -84,7 +84,9 @@ TEST(role_kinds, what_is_gone_with_a_role_ends_the_job_when_it_is_made_again) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);
   for (const auto& r : j->plan.roles) {
-    const auto waits = make_role(j, r.id, 1)->status().waits_for;
+    const auto again = make_role(j, r.id, 1);
+    ASSERT_TRUE(again) << r.name;
+    const auto waits = again->status().waits_for;
     const auto* gone = r.traits().gone;
     EXPECT_EQ(waits == std::string("the end of the job: ") + (gone ? gone : ""), gone != nullptr) << r.name << ": " << waits;
   }
