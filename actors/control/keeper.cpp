@@ -4,9 +4,9 @@
 
 #include "actors/repl/about.hpp"
 #include "actors/shell/exception_text.hpp"
+#include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/convolution_times.hpp"
-#include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
@@ -246,8 +246,7 @@ fs::path keeper::folder_of(const prepared_job& j) const {
 }
 
 kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
-  const checkpoint c{j.spec.name,  what.step, j.spec.seed, j.plan.packets,
-                     at_.numerics, what.step, what.named,  convolutions_to_keep(j)};
+  const auto c = checkpoint_of(j, what, at_.numerics);
   if (auto bad = save_checkpoint(folder.string(), c))
     return write_elsewhere(std::move(*bad), safe_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c); });

@@ -70,7 +70,7 @@ struct coordinator_config {
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
       find_mode;
-  std::shared_ptr<handover> before;  // of a job that had another plan before this one
+  std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
 };
 
 class coordinator final : public role {
@@ -165,6 +165,7 @@ class coordinator final : public role {
   void restore(effects& out);
   job_work cut_blocks() const;
   void send_cut(effects& out);
+  handover handover_now(const collecting& c) const;  // less its tensors
   void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);
   void take_observation(const header& h, const observation& o, effects& out);

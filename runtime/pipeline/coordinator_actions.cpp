@@ -291,7 +291,7 @@ void coordinator::collected(effects& out) {
   both.insert(both.end(), c.carried.begin(), c.carried.end());
   if (c.handover) return hand_over(std::move(c), out);
   if (!c.final || stopped_by_person_) {
-    out.store({"checkpoint", completed_, both});
+    out.store({"checkpoint", completed_, both, std::make_shared<handover>(handover_now(c))});
     out.event({"checkpoint", completed_, {}, {}});
   }
   last_step_at_ = now_;
@@ -309,20 +309,25 @@ void coordinator::write(effects& out) {
 
 // --- from one plan to the next
 
-void coordinator::hand_over(collecting c, effects& out) {
-  auto h = std::make_shared<handover>();
-  h->step = completed_;
-  h->evaluated = evaluated_;
-  h->rounds = rounds_;
-  h->accuracy = accuracy_;
-  h->seconds = seconds(now_ - begun_);
-  h->paused = paused_ || want_pause_;
-  h->settings = settings_;
+handover coordinator::handover_now(const collecting& c) const {
+  handover h;
+  h.step = completed_;
+  h.evaluated = evaluated_;
+  h.rounds = rounds_;
+  h.accuracy = accuracy_;
+  h.seconds = seconds(now_ - begun_);
+  h.paused = paused_ || want_pause_;
+  h.settings = settings_;
   for (const auto& b : config_.plan->blocks) {
-    auto& u = h->updates[config_.graph->params[b.param].full_name];
+    auto& u = h.updates[config_.graph->params[b.param].full_name];
     u = std::max(u, c.updates[b.id]);
   }
-  h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
+  h.finish = memory_of(config_.finish);
+  return h;
+}
+
+void coordinator::hand_over(collecting c, effects& out) {
+  auto h = std::make_shared<handover>(handover_now(c));
   auto named = std::move(c.weights);
   for (auto* more : {&c.rule, &c.carried})
     for (auto& r : *more) named.push_back(std::move(r));
@@ -358,10 +363,13 @@ void coordinator::restore(effects& out) {
     cut.h.version = b.step;
     const auto updates = b.updates.find(name);
     cut.h.step = updates == b.updates.end() ? b.step : updates->second;
-    if (block.run == 0)
-      out.send({cut.h, std::move(cut.s)});
-    else
-      cutting_->push_back(std::move(cut));
+    for (std::uint32_t g = 0; g < config_.plan->server_groups; ++g) {
+      cut.h.dst = config_.plan->shard_of(block, g);
+      if (block.run == 0)
+        out.send({cut.h, cut.s});
+      else
+        cutting_->push_back(cut);
+    }
   }
   if (!cutting_->empty()) out.run(cut_blocks(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
   for (const auto& s : settings_) {
