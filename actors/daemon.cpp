@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -78,10 +79,12 @@ class wakeups {
   wakeups(const wakeups&) = delete;
   wakeups& operator=(const wakeups&) = delete;
 
-  void drained() const {
+  void drained(bool whole) {
+    whole_ = whole;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(drained_, &one, sizeof one);
   }
+  bool whole() const { return whole_; }
   // A signal's number, 0 when drained, -1 after `within`.
   int wait(std::chrono::milliseconds within) const {
     pollfd fds[] = {{signals_, POLLIN, 0}, {drained_, POLLIN, 0}};
@@ -98,6 +101,7 @@ class wakeups {
 
  private:
   int signals_ = -1, drained_ = -1;
+  std::atomic<bool> whole_{true};
 };
 
 // Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network (tried: a daemon whose log was
@@ -160,7 +164,7 @@ int serve(control_plane& plane, const wakeups& wake, event_log& log) {
     }
   }
   log("drained");
-  return 0;
+  return wake.whole() ? 0 : 1;
 }
 
 // Grows with every start of this node, so that whoever knew an earlier life of it can tell, even after the clock was set back.
@@ -180,7 +184,7 @@ std::uint64_t next_incarnation(const fs::path& state) {
 }
 
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const event_log& log,
-                                                         const wakeups& wake) {
+                                                         wakeups& wake) {
   auto all = std::make_shared<tables>(node_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
   control_plane_options p;
@@ -190,7 +194,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
   p.incarnation = next_incarnation(p.state);
   p.log = [&log](const std::string& line) { log(line); };
-  p.on_drained = [&wake] { wake.drained(); };
+  p.on_drained = [&wake](bool whole) { wake.drained(whole); };
   return control_plane::open(std::move(p));
 }
 
@@ -208,7 +212,7 @@ int run_daemon(const daemon_options& o) {
   if (!me) return wrong(error);
   if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
   if (o.check) return 0;
-  const wakeups wake;
+  wakeups wake;
   event_log log(o.node);
   auto plane = open_plane(o, cluster, log, wake);
   if (!plane) return wrong(plane.error().message);

@@ -2,7 +2,7 @@
 //
 // Signals: SIGTERM and SIGINT drain (jobs stop at a boundary, with a checkpoint; at most 25 s), a second one exits at once; SIGHUP
 // writes a checkpoint of the running job. Log: stderr, one line an event. stdout has one line, `ready ...`, once both ports listen.
-// Exit: 0 drained, 1 failed while running or drained incompletely, 2 wrong usage or configuration, no certificates, port taken.
+// Exit: 0 drained, 1 failed while running, drained incompletely or not everything stored, 2 wrong usage or configuration, no certificates, port taken.
 #pragma once
 
 #include <filesystem>

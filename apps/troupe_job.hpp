@@ -26,8 +26,12 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_argu
 
 // Weights to begin from; the error names the file. Returns the step that the file says its weights are of (0: it does not say).
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file);
-// A checkpoint to continue: weights, states of the rule and the step. Refuses what would not continue bit for bit.
-std::optional<record_error> resume_from(prepared_job& j, const std::string& file, const std::string& numerics);
+// The checkpoint that somebody means by the name of a file, or of a folder of checkpoints: there the newest that is sound. The others that
+// should have been it are remarked on. Nothing is read where it is a file.
+std::variant<std::string, record_error> checkpoint_at(const std::string& path, const output& out);
+// A checkpoint to continue. Refuses what would not continue bit for bit.
+std::optional<record_error> resume_from(prepared_job& j, const std::string& file, const std::string& numerics,
+                                        const std::vector<std::string>& overrides);
 
 std::optional<record_error> save_weights(const prepared_job& j, const named_tensors& named, std::uint64_t step,
                                          const std::string& file);

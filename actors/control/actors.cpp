@@ -1,8 +1,7 @@
 // The control actor and the keeper: shells around state machines that do not know CAF.
 #include "actors/control/actors.hpp"
 
-#include <fstream>
-
+#include "actors/control/pieces.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
 namespace troupe::control {
@@ -20,22 +19,6 @@ std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
   for (const auto& p : s.peers) n += p.bytes_out;
   return n;
-}
-
-piece read_piece(const fetch& f, const std::string& path) {
-  piece p{f.job, f.offset, 0, {}, {}};
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (path.empty() || !in) {
-    p.error = "there are no weights of this job";
-    return p;
-  }
-  p.total = static_cast<std::uint64_t>(in.tellg());
-  if (f.offset >= p.total) return p;
-  p.bytes.resize(std::min<std::uint64_t>(piece_bytes, p.total - f.offset));
-  in.seekg(static_cast<std::streamoff>(f.offset));
-  if (!in.read(p.bytes.data(), static_cast<std::streamsize>(p.bytes.size())))
-    p = {f.job, f.offset, p.total, {}, "cannot read " + path};
-  return p;
 }
 
 class control_actor final : public compat::base_actor {
@@ -72,6 +55,9 @@ class control_actor final : public compat::base_actor {
   void take(const check_done& d) {
     if (head_) head_->on_checked(d.job, d.what, now_, head_out_);
   }
+  void take(const piece_done& d) {
+    if (head_) head_->on_piece_kept(d.job, d.error, now_, head_out_);
+  }
   void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
   void take(const end_done& d);
   void take(const revise_done& d) { member_.on_revised(d.job, d.leg, d.error, member_out_); }
@@ -92,6 +78,8 @@ class control_actor final : public compat::base_actor {
   void settle();
   void perform(const to_peer& x);
   void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const keep_piece& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const drop_given& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
   void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
   void perform(const check_move& x) { s_.keep.post(keeper_note{x}); }
@@ -150,7 +138,7 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
 void control_actor::take(const message_in& m) {
   if (const auto* f = std::get_if<fetch>(&m.what)) {
     const auto path = head_ ? head_->weights_of(f->job) : std::string();
-    s_.control_net->send(m.peer, to_frame(read_piece(*f, path)));
+    s_.control_net->send(m.peer, to_frame(read_piece(*f, path, "weights of this job")));
   } else if (head_) {
     head_->on(m.peer, m.what, now_, head_out_);
   } else if (m.peer == s_.coordinator) {
@@ -259,7 +247,10 @@ void control_actor::settle() {
     for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
   }
   const bool idle = head_ ? head_->drained() && member_.idle() : member_.idle();
-  if (draining_ && idle && !std::exchange(drained_, true) && s_.options.on_drained) s_.options.on_drained();
+  if (!draining_ || !idle || std::exchange(drained_, true)) return;
+  const auto lost = head_ ? head_->lost_by_draining() : std::string();
+  if (!lost.empty()) s_.log("drained, but not everything could be stored: " + lost);
+  if (s_.options.on_drained) s_.options.on_drained(lost.empty());
 }
 
 void control_actor::perform(const to_peer& x) {
@@ -375,7 +366,9 @@ class keeper_actor final : public compat::base_actor {
   void answer(T what) {
     s_.control.post(control_note{std::move(what)});
   }
-  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x.what)}); }
+  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x)}); }
+  void take(const keep_piece& x) { answer(piece_done{x.job, keep_.keep(x)}); }
+  void take(const drop_given& x) { keep_.drop(x.job); }
   void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
   void take(const end_roles& x) {
     keep_.end(x.job);

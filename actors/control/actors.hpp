@@ -136,6 +136,10 @@ struct check_done {
   std::uint32_t job = 0;
   checked what;
 };
+struct piece_done {
+  std::uint32_t job = 0;
+  std::string error;
+};
 struct make_done {
   std::uint32_t job = 0;
   std::string error;
@@ -168,14 +172,16 @@ struct listening_in {};  // the ports are known: join
 struct drain_in {};
 struct tick_in {};
 struct control_note {
-  std::variant<message_in, link_change, event_in, store_in, check_done, make_done, end_done, revise_done, swap_roles_done,
-               plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in>
+  std::variant<message_in, link_change, event_in, store_in, check_done, piece_done, make_done, end_done, revise_done,
+               swap_roles_done, plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in>
       what;
 };
 
 // --- to the keeper
 struct keeper_note {
-  std::variant<check_text, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in> what;
+  std::variant<check_text, keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
+               store_in>
+      what;
 };
 
 // --- to the REPL actor

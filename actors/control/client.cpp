@@ -1,8 +1,10 @@
 #include "actors/control/client.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "actors/control/client_link.hpp"
+#include "actors/control/pieces.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/record/second_place.hpp"
@@ -27,6 +29,12 @@ std::string text_of(const job_event& e, const char* name) {
   return {};
 }
 
+std::uint64_t bytes_of(const std::string& file) {
+  std::error_code ec;
+  const auto n = file.empty() ? 0 : std::filesystem::file_size(file, ec);
+  return ec ? 0 : n;
+}
+
 struct run {
   const cluster_submission& what;
   const std::function<void(const job_event&)>& on_event;
@@ -42,10 +50,18 @@ struct run {
   cluster_outcome lost() { return end_with(end::failed, "lost the connection to " + link.daemon() + ": " + link.why_lost()); }
 
   cluster_outcome all() {
-    link.send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1});
-    const auto deadline = std::chrono::steady_clock::now() + check_within;
+    const auto bytes = bytes_of(what.given);
+    const auto within = check_within + control::time_for(bytes);
+    const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
+    link.send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given});
+    auto deadline = std::chrono::steady_clock::now() + within;
     while (true) {
       auto m = link.receive(look_every);
+      if (const auto* f = m ? std::get_if<control::fetch>(&*m) : nullptr) {
+        link.send(control::read_piece(*f, what.given, "pieces of " + what.given));
+        deadline = std::chrono::steady_clock::now() + within;
+        continue;
+      }
       if (const auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) {
         if (s->job == 0) {
           result.messages = s->messages;

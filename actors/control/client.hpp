@@ -36,10 +36,14 @@ struct cluster_address {
 cluster_address coordinator_of(const cluster_spec& c);
 
 struct cluster_submission {
+  enum class beginning : std::uint8_t { fillers, weights, checkpoint };
+
   cluster_address where;
   std::string file;  // as the user named it, for messages
   std::string text;  // of the job file
   std::vector<std::string> overrides;
+  beginning from = beginning::fillers;
+  std::string given;   // the file that it begins with, on this machine; it travels to the coordinator's daemon
   std::string out;     // write the final weights here (safetensors), else in the second place; empty: do not fetch them
   bool follow = true;  // false: return once the job is accepted
   std::chrono::milliseconds reach_within{8000};

@@ -1,4 +1,5 @@
 #include "actors/control/head.hpp"
+#include "actors/control/pieces.hpp"
 
 #include <algorithm>
 
@@ -58,6 +59,7 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
 
 void head::on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out) {
   slow_.erase(peer);
+  forget_given_of(peer, out);
   for (auto& [id, j] : jobs_) {
     j.followers.erase(peer);
     if (j.submitter == peer) j.submitter.clear();
@@ -103,6 +105,7 @@ void head::take(const std::string& from, const submit& m, instant now, orders& o
   std::string refusal;
   if (draining_) refusal = self_ + " shuts down and takes no more jobs";
   if (queue_.size() >= max_queue) refusal = "the queue is full (" + std::to_string(max_queue) + " jobs wait)";
+  if (auto why = why_not_given(m.given); !why.empty()) refusal = std::move(why);
   if (count_ == 0xffff) refusal = self_ + " has counted 65535 jobs: restart it";
   if (!refusal.empty()) {
     out.push_back(to_peer{from, submitted{m.ask, 0, {refusal}}});
@@ -112,13 +115,14 @@ void head::take(const std::string& from, const submit& m, instant now, orders& o
   job& j = jobs_[id];
   j.id = id;
   j.what = m.what;
+  j.given = m.given;
   j.submitter = from;
   j.submitter_follows = m.follow;
   j.ask = m.ask;
   j.deadline = now + prepare_within;
   j.view.id = number_of(id);
   j.view.name = m.what.file;
-  out.push_back(check_text{id, m.what});
+  out.push_back(check_text{id, m.what, m.given, false});
 }
 
 void head::answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out) {
@@ -134,12 +138,14 @@ void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
   if (!c.messages.empty()) {
     out.push_back(log_line{"job " + std::to_string(number_of(id)) + " refused: " + c.messages.front()});
     answer_submitter(*j, 0, std::move(c.messages), out);
+    if (j->received > 0) out.push_back(drop_given{id});
     jobs_.erase(id);
     return;
   }
   for (auto& note : c.notes) out.push_back(log_line{"job " + std::to_string(number_of(id)) + ": " + note});
   for (auto& chosen : c.overrides) j->what.overrides.push_back(std::move(chosen));
   j->plan = std::move(c);
+  if (j->given.kind != given_file::nothing && j->received == 0) return receive(*j, now, out);
   j->view.name = j->plan.name;
   j->view.last_step = j->plan.last_step;
   j->view.about = j->plan.about;
@@ -155,7 +161,7 @@ void head::take(const std::string& from, const follow& m, instant, orders& out) 
   auto* j = find(m.job);
   for (auto& [id, one] : jobs_)
     if (!j && number_of(id) == m.job) j = &one;
-  if (!j || j->at == phase::checking) {
+  if (!j || j->at == phase::checking || j->at == phase::receiving) {
     out.push_back(to_peer{from, submitted{0, 0, {"there is no job " + std::to_string(m.job)}}});
     return;
   }
@@ -186,7 +192,7 @@ void head::next(instant now, orders& out) {
 }
 
 void head::gather(job& j, instant now, orders& out) {
-  prepare p{j.id, j.what, j.plan.plan_hash, {}};
+  prepare p{j.id, j.what, j.plan.plan_hash, {}, j.plan.continued, j.plan.from};
   std::string numerics, whose;
   for (const auto& n : j.plan.nodes) {
     const auto& m = members_[n];
@@ -201,7 +207,7 @@ void head::gather(job& j, instant now, orders& out) {
     whose = n;
   }
   j.at = phase::preparing;
-  j.deadline = now + prepare_within;
+  j.deadline = now + prepare_within + time_for(j.given.bytes);
   j.waiting = {j.plan.nodes.begin(), j.plan.nodes.end()};
   for (const auto& n : j.plan.nodes) out.push_back(to_peer{n, p});
 }
@@ -282,12 +288,24 @@ void head::finish(job& j, instant now, orders& out) {
     j.view.state = "failed";
     j.view.message = e.event.text;
   }
+  note_lost(j);
+  if (j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
   say(j, e, out);
   j.followers.clear();
   if (active_ == j.id) active_ = 0;
   next(now, out);
+}
+
+// Of a job that ended while this daemon shuts down, and had begun.
+void head::note_lost(const job& j) {
+  if (!draining_ || !j.stopping) return;
+  const auto& e = *j.last;
+  std::string why = e.event.kind == "error" ? e.event.text : std::string();
+  for (const auto& [key, text] : e.texts)
+    if (key == "alert") why = text;
+  if (!why.empty()) lost_by_draining_ = "job " + std::to_string(number_of(j.id)) + ": " + why;
 }
 
 void head::forget_old() {
@@ -299,6 +317,7 @@ void head::forget_old() {
 
 void head::on_tick(instant now, orders& out) {
   forget_old();
+  refuse_late_pieces(now, out);
   for (auto& [id, j] : jobs_) {
     if (j.at == phase::checking && now > j.deadline)
       return on_checked(id, {{"reading the job and its data took more than 60 s"}, {}, {}, {}, 0, true}, now, out);

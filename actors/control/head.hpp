@@ -2,6 +2,7 @@
 // and brought down over all nodes that its plan uses. Pure but for being told the time: no socket, thread or file.
 //
 //   a job   checking    a keeper reads and plans it; mistakes go back to the client
+//           receiving   the client's file that it is to begin with comes piece by piece; then it is checked again, with that (head_given.cpp)
 //           queued      jobs run one after the other
 //           gathering   waiting for nodes of the plan that have not joined (8 s)
 //           preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
@@ -45,6 +46,10 @@ struct checked {
   // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on part of the job's text.
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
+  std::uint64_t room = 0;               // the most bytes that a file may have for it to begin with
+  // It begins with a file, at this step.
+  bool continued = false;
+  std::uint64_t from = 0;
 };
 struct stored {
   std::uint32_t job = 0;
@@ -59,6 +64,17 @@ struct to_peer {
 struct check_text {
   std::uint32_t job = 0;
   job_text what;
+  given_file given = {};  // to begin with
+  bool received = false;  // it is here
+};
+// A piece of the file that a job begins with, to the keeper; answered by on_piece_kept.
+struct keep_piece {
+  std::uint32_t job = 0;
+  std::uint64_t offset = 0;
+  std::string bytes;
+};
+struct drop_given {
+  std::uint32_t job = 0;
 };
 // A person's wish about a running job's placement, to the keeper; and the plan it makes of it.
 struct check_move {
@@ -86,7 +102,7 @@ struct log_line {
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order = std::variant<to_peer, check_text, check_move, begin_job, tell_job, heard, log_line>;
+using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -97,6 +113,7 @@ class head {
   void on(const std::string& from, const message& m, instant now, orders& out);
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
   void on_checked(std::uint32_t job, checked c, instant now, orders& out);
+  void on_piece_kept(std::uint32_t job, const std::string& error, instant now, orders& out);
   void on_event(const job_event& e, instant now, orders& out);
   void on_plan_found(const plan_found& f, instant now, orders& out);
   // The coordinator role has ended its plan at this step.
@@ -108,6 +125,8 @@ class head {
   // Stops what runs, refuses what waits and what comes.
   void drain(instant now, orders& out);
   bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
+  // What draining has lost: a job that was stopped for it and whose checkpoint or weights are not where they belong. Empty: nothing.
+  const std::string& lost_by_draining() const { return lost_by_draining_; }
   std::uint32_t active() const { return active_; }
 
   void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
@@ -115,7 +134,7 @@ class head {
   void fill(repl_view& v, instant now) const;
 
  private:
-  enum class phase : std::uint8_t { checking, queued, gathering, preparing, running, ending, over };
+  enum class phase : std::uint8_t { checking, receiving, queued, gathering, preparing, running, ending, over };
   struct member {
     bool up = false, leaving = false;
     join said;
@@ -138,6 +157,8 @@ class head {
   struct job {
     std::uint32_t id = 0;
     job_text what;
+    given_file given;
+    std::uint64_t received = 0;  // of its bytes
     checked plan;
     phase at = phase::checking;
     instant deadline{};
@@ -172,6 +193,7 @@ class head {
   void take(const std::string& from, const follow& m, instant now, orders& out);
   void take(const std::string& from, const revised& m, instant now, orders& out);
   void take(const std::string& from, const swapped& m, instant now, orders& out);
+  void take(const std::string& from, const piece& m, instant now, orders& out);
   template <class M>
   void take(const std::string&, const M&, instant, orders&) {}
 
@@ -187,7 +209,13 @@ class head {
   void release_held(job& j, instant now, orders& out);
   void take_event(job& j, job_event e, instant now, orders& out);
   void watch_progress(job& j, instant now, orders& out);
-  // control_plane_head_moves.cpp
+  // head_given.cpp
+  std::string why_not_given(const given_file& g) const;
+  void receive(job& j, instant now, orders& out);
+  void refuse_given(job& j, const std::string& why, orders& out);
+  void refuse_late_pieces(instant now, orders& out);
+  void forget_given_of(const std::string& client, orders& out);
+  // head_moves.cpp
   void wish(job& j, const command& c, instant now, orders& out);
   std::string prepare_successor(job& j, instant now, orders& out);
   void refuse(job& j, const std::string& why, instant now, orders& out);
@@ -197,6 +225,7 @@ class head {
   void watch_successor(job& j, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;
+  void note_lost(const job& j);
   void forget_old();
 
   const cluster_spec& cluster_;
@@ -204,6 +233,7 @@ class head {
   const std::uint32_t tag_;
   std::uint32_t count_ = 0, active_ = 0;
   bool draining_ = false;
+  std::string lost_by_draining_;
   std::map<std::string, member> members_;
   std::map<std::uint32_t, job> jobs_;
   std::deque<std::uint32_t> queue_;

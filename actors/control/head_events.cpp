@@ -152,6 +152,10 @@ std::string head::tell(std::uint32_t number, const command& c, instant now, orde
 
 void head::drain(instant now, orders& out) {
   if (std::exchange(draining_, true)) return;
+  std::vector<std::uint32_t> coming;
+  for (const auto& [id, j] : jobs_)
+    if (j.at == phase::receiving) coming.push_back(id);
+  for (auto id : coming) refuse_given(*find(id), self_ + " shuts down", out);
   const auto waiting = queue_;
   for (auto id : waiting)
     if (auto* j = find(id); j && j->at == phase::queued) fail(*j, self_, self_ + " shuts down before the job began", now, out);
@@ -204,6 +208,7 @@ void head::fill(repl_view& v, instant now) const {
     auto row = j.view;
     switch (j.at) {
       case phase::checking: row.state = "checking"; break;
+      case phase::receiving: row.state = "receiving"; break;
       case phase::queued: row.state = "queued"; break;
       case phase::gathering: row.state = "gathering"; break;
       case phase::preparing: row.state = "preparing"; break;

@@ -64,7 +64,7 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
 
 std::string head::prepare_successor(job& j, instant now, orders& out) {
   auto& n = *j.next;
-  prepare p{j.id, j.what, n.plan.plan_hash, {}};
+  prepare p{j.id, j.what, n.plan.plan_hash, {}, false, 0};
   for (const auto& name : n.plan.nodes) {
     const auto& m = members_[name];
     if (!m.up || m.leaving) return "no daemon answers as " + name + ", which the new plan uses";

@@ -4,9 +4,8 @@
 
 #include "actors/repl/about.hpp"
 #include "actors/shell/exception_text.hpp"
+#include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
-#include "runtime/node/convolution_times.hpp"
-#include "runtime/record/checkpoint.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
@@ -77,6 +76,15 @@ keeper::made keeper::read(const job_text& what) const {
 
 namespace {
 
+// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in any type; a little more for what it says.
+std::uint64_t room_of(const prepared_job& j) {
+  double values = 0;
+  for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
+  for (const auto& l : j.graph.layers)
+    for (const auto& c : l.carries) values += static_cast<double>(c.dims.count()) * j.plan.packets;
+  return static_cast<std::uint64_t>(values * 8 * 16) + (std::uint64_t{64} << 20);
+}
+
 // What the head has to know of a plan.
 checked facts_of(const prepared_job& j) {
   checked c;
@@ -84,6 +92,9 @@ checked facts_of(const prepared_job& j) {
   c.plan_hash = plan_hash(j.plan);
   c.last_step = j.last_step;
   c.deterministic = j.spec.train.deterministic;
+  c.room = room_of(j);
+  c.continued = j.continued;
+  c.from = j.first_step;
   c.about = std::make_shared<const repl_about>(about_job(j));
   std::set<std::uint32_t> used;
   for (const auto& r : j.plan.roles) used.insert(r.node);
@@ -102,19 +113,26 @@ amendments words_of(const revise& r) {
 
 }  // namespace
 
-checked keeper::check(const job_text& what) {
+checked keeper::check(const check_text& what) {
   checked c;
-  auto m = read(what);
-  if (const auto* bad = std::get_if<diagnostics>(&m)) {
-    for (const auto& d : *bad) c.messages.push_back(d.to_string());
+  const auto wrong = [&](const diagnostics& bad) {
+    for (const auto& d : bad) c.messages.push_back(d.to_string());
     return c;
+  };
+  auto m = read(what.what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) return wrong(*bad);
+  auto chosen = settled(what, std::get<std::shared_ptr<prepared_job>>(m));
+  if (const auto* bad = std::get_if<diagnostics>(&chosen)) return wrong(*bad);
+  auto& s = std::get<settled_convolutions>(chosen);
+  if (what.received) {
+    auto& u = uploads_[what.job];
+    u.out.close();
+    u.what = what.given;
+    if (const auto bad = begin_with_given(*s.job, u, what.what.overrides)) {
+      c.messages.push_back(bad->to_string());
+      return c;
+    }
   }
-  auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(m), *at_.dev);
-  if (const auto* bad = std::get_if<diagnostics>(&settled)) {
-    for (const auto& d : *bad) c.messages.push_back(d.to_string());
-    return c;
-  }
-  auto& s = std::get<settled_convolutions>(settled);
   c = facts_of(*s.job);
   c.overrides = overrides_of(s.chosen);
   c.notes = std::move(s.warnings);
@@ -128,6 +146,7 @@ std::string keeper::make(const prepare& what) {
   j->id = what.job;
   if (plan_hash(j->plan) != what.plan_hash)
     return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
   original_ = j;
   return spawn(j, 0);
 }
@@ -246,8 +265,7 @@ fs::path keeper::folder_of(const prepared_job& j) const {
 }
 
 kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
-  const checkpoint c{j.spec.name,  what.step, j.spec.seed, j.plan.packets,
-                     at_.numerics, what.step, what.named,  convolutions_to_keep(j)};
+  const auto c = checkpoint_of(j, what, at_.numerics);
   if (auto bad = save_checkpoint(folder.string(), c))
     return write_elsewhere(std::move(*bad), safe_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c); });
@@ -255,13 +273,13 @@ kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job&
   return {files.empty() ? std::string() : files.front(), {}};
 }
 
-kept_file keeper::save_weights_in(const fs::path& folder, const store_effect& what) const {
+kept_file keeper::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
   return write_or_elsewhere((folder / "weights.safetensors").string(), [&](const std::string& path) -> std::optional<record_error> {
     std::error_code ec;
     const auto parent = fs::path(path).parent_path();
     fs::create_directories(parent, ec);
     if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
-    return write_safetensors(path, what.named);
+    return write_safetensors(path, what.named, weights_metadata(j, what.step));
   });
 }
 
@@ -274,7 +292,7 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
   }
   try {
     const auto folder = folder_of(*j);
-    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(folder, *j, what) : save_weights_in(folder, what);
+    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(folder, *j, what) : save_weights_in(folder, *j, what);
     s.path = kept.path;
     if (kept.trouble) s.error = kept.trouble->to_string();
     if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "actors/shell/router.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/node/convolution_times.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe::control {
@@ -28,10 +31,13 @@ class keeper {
     router& route;
     std::shared_ptr<device> dev;  // that all jobs run on
   };
-  explicit keeper(place at) : at_(std::move(at)) {}
+  explicit keeper(place at);
 
-  checked check(const job_text& what);    // of the coordinator's node: also measures convolutions, where the job wants that
-  std::string make(const prepare& what);  // an error, or the roles are spawned
+  // Of the coordinator's node: also measures convolutions, where the job wants that; and begins the job with its file, if that is here.
+  checked check(const check_text& what);
+  std::string keep(const keep_piece& what);  // an error, or it is written
+  void drop(std::uint32_t job);              // its file
+  std::string make(const prepare& what);     // an error, or the roles are spawned
   // Another plan of the job. Of the coordinator's node: what a person's wish makes of the job that runs.
   plan_found amend(const check_move& what);
   std::string revise(const control::revise& what);  // an error, or the plan is made
@@ -43,12 +49,20 @@ class keeper {
 
  private:
   using made = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+  struct upload {
+    std::filesystem::path path;
+    std::ofstream out;
+    given_file what;
+  };
   made read(const job_text& what) const;
+  std::variant<settled_convolutions, diagnostics> settled(const check_text& what, std::shared_ptr<prepared_job> j);
+  std::optional<record_error> begin_with_given(prepared_job& j, const upload& u, const std::vector<std::string>& overrides) const;
+  std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what) const;
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
   kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
-  kept_file save_weights_in(const std::filesystem::path& folder, const store_effect& what) const;
+  kept_file save_weights_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
 
   const place at_;
   std::shared_ptr<const prepared_job> job_;       // hosted now
@@ -56,6 +70,7 @@ class keeper {
   std::shared_ptr<prepared_job> next_;            // the plan to come
   std::uint32_t next_leg_ = 0;
   std::optional<store_effect> handed_;
+  std::map<std::uint32_t, upload> uploads_;  // by job: files to begin with, until it begins
 };
 
 // Equal on two nodes when they have made the same plan.

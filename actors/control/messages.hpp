@@ -1,9 +1,10 @@
 // What daemons and clients say to each other beside the data: the control plane's messages and their bytes. They travel as frames
 // of a net::transport of their own (frame.type = index of the alternative + 1, payload = the fields in order; strings and lists:
-// u32 count, then the elements; numbers little-endian). A submission may hold a job file of 1 MiB, a piece of weights 60 KiB; the
+// u32 count, then the elements; numbers little-endian). A submission may hold a job file of 1 MiB, a piece of a file 60 KiB; the
 // rest is far below 64 KiB.
 //
 //   client -> coordinator's daemon   submit, follow, fetch          answered by submitted, said..., piece
+//   coordinator's daemon -> client   fetch                          answered by piece: of the file that a submission begins with
 //   client -> any daemon             ask                            answered by answer
 //   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask, revised, swapped
 //   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget
@@ -24,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 3;
+constexpr std::uint32_t protocol = 4;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -54,13 +55,25 @@ struct job_text {
     return std::tie(s.file, s.text, s.overrides);
   }
 };
+// A file of the client's that the job begins with.
+struct given_file {
+  enum kinds : std::uint8_t { nothing, weights, checkpoint };
+  std::uint8_t kind = nothing;
+  std::string file;  // as the user named it, for messages
+  std::uint64_t bytes = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.kind, s.file, s.bytes);
+  }
+};
 struct submit {
   job_text what;
   bool follow = true;
   std::uint64_t ask = 0;  // given back in `submitted`
+  given_file given = {};  // when the job is found sound, it is asked for piece by piece
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.what, s.follow, s.ask);
+    return std::tie(s.what, s.follow, s.ask, s.given);
   }
 };
 struct submitted {
@@ -86,9 +99,11 @@ struct prepare {
   job_text what;
   std::string plan_hash;
   std::vector<place> places;  // of the nodes that the plan uses
+  bool continued = false;     // shards and lanes begin with what the coordinator role sends them, at step `from`
+  std::uint64_t from = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.what, s.plan_hash, s.places);
+    return std::tie(s.job, s.what, s.plan_hash, s.places, s.continued, s.from);
   }
 };
 struct prepared {
@@ -172,7 +187,8 @@ struct follow {
     return std::tie(s.job);
   }
 };
-// The final weights as a safetensors file, piece by piece: a client asks for the next one when it has the last.
+// A safetensors file, piece by piece: whoever wants it asks for the next one when it has the last. A client wants the final weights of a job,
+// the coordinator's daemon the file that a job begins with.
 struct fetch {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;

@@ -31,8 +31,8 @@ struct control_plane_options {
   std::filesystem::path state;  // checkpoints and weights go into folders there
   std::uint64_t incarnation = 1;
   std::function<void(const std::string& line)> log;  // any thread
-  // No job runs here any more, after drain(). Called on an actor's thread, once.
-  std::function<void()> on_drained;
+  // No job runs here any more, after drain(). `whole`: all that they left is where it belongs. Called on an actor's thread, once.
+  std::function<void(bool whole)> on_drained;
 };
 
 struct listening_ports {

@@ -8,10 +8,10 @@
 #include "actors/repl/about.hpp"
 #include "actors/repl/repl.hpp"
 #include "ops/device.hpp"
+#include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/convolution_times.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/record/checkpoint.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe {
@@ -156,7 +156,7 @@ class embedded_backend final : public repl_backend {
   void keep(const prepared_job& j, const store_effect& s) {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
-    checkpoint c{j.spec.name, s.step, j.spec.seed, j.plan.packets, dev_->numerics_id(), s.step, s.named, convolutions_to_keep(j)};
+    const auto c = checkpoint_of(j, s, dev_->numerics_id());
     kept_ = write_or_elsewhere(file, [&](const std::string& path) { return write_checkpoint(path, c); });
     tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
     std::lock_guard guard(lock_);

@@ -26,7 +26,7 @@ int run_sample(const sample_arguments& a, const output& out) {
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
-  auto made = make_generator(*j, j->initial, dev);
+  auto made = make_generator(*j, given(*j), dev);
   if (auto* bad = std::get_if<diagnostic>(&made)) return out.wrong({*bad});
   auto& g = *std::get<std::unique_ptr<text_generator>>(made);
   const auto& symbols = g.symbols();

@@ -7,6 +7,8 @@
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_told_run.hpp"
 #include "ops/device.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/pipeline/handover.hpp"
 
 namespace troupe {
 namespace {
@@ -27,7 +29,8 @@ int run_test(const test_arguments& a, const output& out) {
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
   // A run that begins at its end: nothing is trained, and the evaluation that every run ends with is all there is.
-  j->first_step = j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
+  j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
+  begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
   told_run told(j, out, dev, a.threads);
   return told.finish();

@@ -15,9 +15,13 @@ std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
 }
 
-int run_train(const train_arguments& a, const output& out) {
+int run_train(const train_arguments& given, const output& out) {
+  if (!given.weights.empty() && !given.resume.empty()) return out.wrong("--resume", "give --weights or --resume, not both");
+  auto a = given;
+  auto resume = checkpoint_at(a.resume, out);
+  if (auto* bad = std::get_if<record_error>(&resume)) return wrong_file(out, *bad);
+  a.resume = std::get<std::string>(std::move(resume));
   if (!a.cluster.empty()) return run_train_cluster(a, out);
-  if (!a.weights.empty() && !a.resume.empty()) return out.wrong("--resume", "give --weights or --resume, not both");
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
@@ -31,10 +35,7 @@ int run_train(const train_arguments& a, const output& out) {
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   }
   if (!a.resume.empty()) {
-    if (auto bad = resume_from(*j, a.resume, dev->numerics_id())) return wrong_file(out, *bad);
-    if (j->last_step > 0 && j->first_step > j->last_step)
-      return out.wrong(a.resume, "it is of step " + std::to_string(j->first_step) + ", and the job ends at step " +
-                                     std::to_string(j->last_step));
+    if (auto bad = resume_from(*j, a.resume, dev->numerics_id(), a.overrides)) return wrong_file(out, *bad);
   }
   out.text(job_summary(*j));
   told_run told(j, out, dev, a.threads);
@@ -47,7 +48,7 @@ void add_options(CLI::App& c, train_arguments& a) {
   job_options(c, a);
   file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
   file_option(c, "--weights", a.weights, "Begin from these weights (safetensors), at step 0");
-  file_option(c, "--resume", a.resume, "Continue a checkpoint: weights, state of the update rule, step");
+  file_option(c, "--resume", a.resume, "Continue a checkpoint (or the newest of a folder): weights, state of the rule, step");
   file_option(c, "--checkpoint", a.checkpoint, "Where checkpoints go (default: <job name>.checkpoint.safetensors)");
   file_option(c, "--cluster", a.cluster, "Submit to the cluster of this file and follow; Ctrl-C detaches");
   threads_option(c, a.threads, "one per core");

@@ -8,6 +8,7 @@
 #include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
 namespace {
@@ -31,14 +32,29 @@ std::variant<cluster_submission, diagnostics> submission_of(const train_argument
   s.text = std::move(std::get<std::string>(text));
   s.overrides = a.overrides;
   s.out = a.out;
+  if (!a.weights.empty()) s.from = cluster_submission::beginning::weights;
+  if (!a.resume.empty()) s.from = cluster_submission::beginning::checkpoint;
+  s.given = a.weights + a.resume;  // one of them
   return s;
+}
+
+// A damaged file need not travel to be refused. Whether it is one of this job is known to whoever has the job's data.
+std::optional<record_error> check_given(const train_arguments& a) {
+  std::optional<record_error> bad;
+  const auto look = [&](auto read) {
+    if (auto* e = std::get_if<record_error>(&read)) bad = std::move(*e);
+  };
+  if (!a.weights.empty()) look(read_safetensors(a.weights));
+  if (!a.resume.empty()) look(load_checkpoint(a.resume));
+  return bad;
 }
 
 }  // namespace
 
 int run_train_cluster(const train_arguments& a, const output& out) {
-  for (const auto& [name, value] : {std::pair{"--weights", a.weights}, {"--resume", a.resume}, {"--checkpoint", a.checkpoint}})
-    if (!value.empty()) return out.wrong(name, "not with --cluster: files of this machine mean nothing to the cluster's nodes");
+  if (!a.checkpoint.empty())
+    return out.wrong("--checkpoint", "not with --cluster: checkpoints are kept by the coordinator's node, below its state");
+  if (const auto bad = check_given(a)) return wrong_file(out, *bad);
   if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
   auto made = submission_of(a);
   if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);

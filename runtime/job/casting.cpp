@@ -5,7 +5,6 @@
 #include "runtime/job/job.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
-#include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/coordinator.hpp"
 #include "runtime/pipeline/data_server.hpp"
 #include "runtime/pipeline/gather_stage.hpp"
@@ -44,7 +43,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
-  if (j->before && j->before->finish && !j->before->finish->empty()) c.finish = std::move(*j->before->finish);
+  if (j->before) recall(c.finish, j->before->finish);
   c.before = j->before;
   c.first_step = j->first_step;
   c.last_step = j->last_step;
@@ -90,13 +89,6 @@ std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r, std::uint32_
   return std::make_unique<data_server>(std::move(c));
 }
 
-// What the stage's packets begin with, where a checkpoint has it.
-void set_carried(const prepared_job& j, const role_plan& me, stage_config& c) {
-  if (!j.graph.carries() || me.tester || j.continued) return;
-  for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k)
-    for (auto l : me.layers) c.carried[k].push_back(carried_from(j.initial, j.graph.layers[l], k));
-}
-
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& me = j->plan[r];
   stage_config c;
@@ -111,7 +103,6 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.slots = me.tester ? 1 : me.slots;
   c.first_step = j->first_step;
   c.await_carried = j->continued;
-  set_carried(*j, me, c);
   c.type = j->spec.type();
   c.eval_examples = eval_examples(*j);
   c.seed = j->spec.seed;
@@ -153,23 +144,6 @@ std::string gone_with(const prepared_job& j, role_id r) {
   return {};
 }
 
-// What the shards begin with: given weights and states of the rule, by parameter.
-void set_initial(const prepared_job& j, half_config& c) {
-  auto values = std::make_shared<std::vector<tensor>>(j.graph.params.size());
-  auto rule = std::make_shared<std::vector<tensors>>(j.graph.params.size());
-  const auto states = c.update->states();
-  for (std::size_t p = 0; p < j.graph.params.size(); ++p) {
-    for (const auto& [name, value] : j.initial) {
-      if (name == j.graph.params[p].full_name) (*values)[p] = value;
-      for (const auto& s : states)
-        if (name == j.graph.params[p].full_name + "@" + s) (*rule)[p].push_back(value);
-    }
-    if ((*rule)[p].size() != states.size()) (*rule)[p].clear();
-  }
-  c.initial = values;
-  c.initial_rule = rule;
-}
-
 // A worker's or a shard's half of the job's mode.
 std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& t = j->spec.train;
@@ -194,7 +168,6 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.incarnation = incarnation;
   c.keeps = j->keeps();
   c.continued = j->continued;
-  if (owns && !c.continued) set_initial(*j, c);
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
 }
 

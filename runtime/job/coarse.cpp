@@ -105,7 +105,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
   auto plan = make_plan(c->spec, c->graph, nodes, options);
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   c->plan = std::move(std::get<job_plan>(plan));
-  c->initial.clear();
+  c->before.reset();
+  c->continued = false;
   c->data = std::make_shared<counted>(c->data);
   c->spec.data.sampler = {"sequential", check_options({}, c->all->samplers.find("sequential")->specs), {}};
   return c;

@@ -12,6 +12,7 @@
 #include "runtime/job/options_of_plan.hpp"
 #include "runtime/job/position.hpp"
 #include "runtime/pipeline/gather_stage.hpp"
+#include "runtime/pipeline/handover.hpp"
 #include "runtime/pipeline/joint_stage.hpp"
 
 namespace troupe {
@@ -109,17 +110,22 @@ std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
   return scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
 }
 
+const std::vector<std::pair<std::string, tensor>>& given(const prepared_job& j) {
+  static const std::vector<std::pair<std::string, tensor>> nothing;
+  return j.before ? j.before->named : nothing;
+}
+
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d) {
   std::vector<std::pair<std::string, tensor>> list;
   for (const auto& p : j.graph.params) {
     auto t = tensor::allocate(d, p.spec.dims, j.spec.parameter_type());
-    bool given = false;
-    for (const auto& [name, value] : j.initial) {
+    bool have = false;
+    for (const auto& [name, value] : given(j)) {
       if (name != p.full_name) continue;
       d.copy(value, t);
-      given = true;
+      have = true;
     }
-    if (!given) fill_param(d, p.spec, j.spec.seed, p.layer, p.index_in_layer, t);
+    if (!have) fill_param(d, p.spec, j.spec.seed, p.layer, p.index_in_layer, t);
     list.emplace_back(p.full_name, t);
   }
   return list;

@@ -31,10 +31,10 @@ struct prepared_job {
   // halves and shards then keep what a restarted one will ask for (docs/protocols.md, "After a restart"); else such a restart ends the job.
   bool restarts = false;
   bool keeps() const { return restarts && plan.placed; }
-  // Weights (and, for a resume, rule states "<param>@<k>") to begin from instead of the fillers; full parameter shapes.
-  std::vector<std::pair<std::string, tensor>> initial;
   std::uint64_t first_step = 0;
-  // A later plan of a job that runs (amend.hpp): the shards begin with what the coordinator sends them, which has it from `before`.
+  // A later plan of a job that runs, one that is resumed, or one with weights to begin from (continue_at in amend.hpp, record.hpp): shards and
+  // lanes begin with what the coordinator sends them, instead of the fillers. It has that from `before`, which lies where its role will be, and
+  // lets go of the tensors there.
   bool continued = false;
   std::shared_ptr<handover> before;
 };
@@ -50,6 +50,9 @@ std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, ro
 
 // The rate of a step as the job has it: its schedule, with warm-up, times what the batch adds to it.
 std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all);
+
+// The tensors that it has been given to begin with, by name.
+const std::vector<std::pair<std::string, tensor>>& given(const prepared_job& j);
 
 // Initial weights by name, in layer order, as the shards will have them.
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d);

@@ -67,8 +67,8 @@ struct state {
   tensors rule;  // momentum and the like
   std::uint64_t wanted = 0;
 };
-// Coordinator -> a shard of a new plan of a running job, before `start`: what a block begins with. Same content as `state`; header.step is
-// how many updates the states of the rule have seen.
+// Coordinator -> a shard of a job that goes on or begins with given weights, before `start`: what a block begins with. Same content as `state`,
+// of any type, and without states of the rule where it begins at rest; header.step is how many updates those have seen.
 struct restore_state {
   std::uint32_t block = 0;
   tensor value;

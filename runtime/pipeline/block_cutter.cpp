@@ -33,10 +33,13 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
         cut.whole.push_back(at->second);
         cut.block.what.rule.push_back(part(at->second));
       }
-    if (block.run == 0)
-      ready_.push_back(std::move(cut.block));
-    else
-      cuts_->push_back(std::move(cut));
+    for (std::uint32_t g = 0; g < plan_->server_groups; ++g) {  // each group has them all
+      cut.block.to = plan_->shard_of(block, g);
+      if (block.run == 0)
+        ready_.push_back(cut.block);
+      else
+        cuts_->push_back(cut);
+    }
   }
 }
 

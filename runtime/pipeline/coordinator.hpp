@@ -72,7 +72,7 @@ struct coordinator_config {
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
       find_mode;
-  std::shared_ptr<handover> before;  // of a job that had another plan before this one
+  std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
 };
 
 class coordinator final : public role {
@@ -134,6 +134,7 @@ class coordinator final : public role {
   void take_state(const envelope& e, effects& out);
   void collected(effects& out);
   void write(effects& out);
+  handover handover_now(const collection& c) const;  // less its tensors
   void hand_over(collection c, effects& out);
   void restore_blocks(effects& out);
   void send_restored(std::vector<restored_block> list, effects& out) const;

@@ -118,7 +118,7 @@ void coordinator::collected(effects& out) {
   const bool judges = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
   if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
-    out.store({"checkpoint", completed(), c.all()});
+    out.store({"checkpoint", completed(), c.all(), std::make_shared<handover>(handover_now(c))});
     out.event({"checkpoint", completed(), {}, {}});
   }
   time_.last_step = time_.now;
@@ -135,17 +135,22 @@ void coordinator::write(effects& out) {
 
 // --- from one plan to the next
 
+handover coordinator::handover_now(const collection& c) const {
+  handover h;
+  h.step = completed();
+  h.evaluated = evaluation_.past().evaluated;
+  h.rounds = evaluation_.past().rounds;
+  h.accuracy = evaluation_.past().accuracy;
+  h.seconds = seconds(time_.now - time_.begun);
+  h.paused = boundary_.pausing();
+  h.settings = settings_;
+  h.updates = c.updates_by_param(*config_.graph, *config_.plan);
+  h.finish = memory_of(config_.finish);
+  return h;
+}
+
 void coordinator::hand_over(collection c, effects& out) {
-  auto h = std::make_shared<handover>();
-  h->step = completed();
-  h->evaluated = evaluation_.past().evaluated;
-  h->rounds = evaluation_.past().rounds;
-  h->accuracy = evaluation_.past().accuracy;
-  h->seconds = seconds(time_.now - time_.begun);
-  h->paused = boundary_.pausing();
-  h->settings = settings_;
-  h->updates = c.updates_by_param(*config_.graph, *config_.plan);
-  h->finish = std::make_shared<finish_conditions>(std::move(config_.finish));
+  auto h = std::make_shared<handover>(handover_now(c));
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }

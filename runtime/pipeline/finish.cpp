@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/option_specs.hpp"
+#include "runtime/graph/number_text.hpp"
 
 namespace troupe {
 
@@ -38,6 +39,16 @@ struct patience final : finish_condition {
     without_better = f.accuracy > best ? 0 : without_better + 1;
     best = std::max(best, f.accuracy);
     return without_better >= most;
+  }
+  std::string memory() const override { return number_text(without_better) + " " + number_text(best); }
+  void recall(const std::string& text) override {
+    const auto blank = text.find(' ');
+    std::int64_t count = 0;
+    double before = -1;
+    if (blank == std::string::npos || !read_number(text.substr(0, blank), count) || !read_number(text.substr(blank + 1), before))
+      return;
+    without_better = count;
+    best = before;
   }
 };
 
@@ -88,13 +99,17 @@ finish_conditions make_finish(const finish_spec& s, const finish_registry& rows,
   const auto add = [&](const char* row, options given) {
     const auto& type = *rows.find(row);
     all.push_back(type.make(check_options(given, type.specs), c));
+    all.back()->kind = row;
   };
   if (s.epochs) add("epochs", one("count", *s.epochs));
   if (s.steps) add("steps", one("count", *s.steps));
   if (s.target_accuracy) add("target_accuracy", one("value", *s.target_accuracy));
   if (s.patience) add("patience", one("evaluations", *s.patience));
   if (s.seconds) add("time", one("seconds", *s.seconds));
-  if (s.custom) all.push_back(rows.find(s.custom->kind)->make(s.custom->values, c));
+  if (s.custom) {
+    all.push_back(rows.find(s.custom->kind)->make(s.custom->values, c));
+    all.back()->kind = s.custom->kind;
+  }
   return all;
 }
 
@@ -115,6 +130,18 @@ bool after_evaluation(const finish_conditions& all, const finish_facts& f) {
   bool end = false;
   for (const auto& c : all) end = c->after_evaluation(f) || end;
   return end;
+}
+
+std::map<std::string, std::string> memory_of(const finish_conditions& all) {
+  std::map<std::string, std::string> memory;
+  for (const auto& c : all)
+    if (auto text = c->memory(); !text.empty()) memory[c->kind] = std::move(text);
+  return memory;
+}
+
+void recall(const finish_conditions& all, const std::map<std::string, std::string>& memory) {
+  for (const auto& c : all)
+    if (const auto at = memory.find(c->kind); at != memory.end()) c->recall(at->second);
 }
 
 }  // namespace troupe

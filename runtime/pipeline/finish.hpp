@@ -1,11 +1,13 @@
 // Finish conditions: when a job ends. One of Platoon's five parts (Ma et al. 2016). The coordinator tells each condition every fact
 // once, in order, and ends the job at the next step boundary as soon as one of them says so.
 //
-// A condition knows only what it is told: time comes as a fact. Pure but for what it remembers; one thread at a time.
+// A condition knows only what it is told: time comes as a fact. Pure but for what it remembers, which it can say as text and take back: it
+// goes with the job from plan to plan and into its checkpoints. One thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,12 +29,17 @@ struct finish_facts {
 };
 
 struct finish_condition {
+  std::string kind;  // its row, set by make_finish
+
   virtual ~finish_condition() = default;
   // A step that is known beforehand to be the last: none is granted beyond it.
   virtual std::optional<std::uint64_t> last_step() const { return std::nullopt; }
   // True: end.
   virtual bool after_step(const finish_facts&) { return false; }
   virtual bool after_evaluation(const finish_facts&) { return false; }
+  // What it has to remember of the facts so far, and that of a former life (which may have been damaged: then it begins anew).
+  virtual std::string memory() const { return {}; }
+  virtual void recall(const std::string&) {}
 };
 using finish_conditions = std::vector<std::unique_ptr<finish_condition>>;
 
@@ -61,5 +68,9 @@ std::uint64_t last_step_of(const finish_conditions& all);
 // Tell all of them; true when any wants to end.
 bool after_step(const finish_conditions& all, const finish_facts& f);
 bool after_evaluation(const finish_conditions& all, const finish_facts& f);
+
+// By kind, of those that remember anything.
+std::map<std::string, std::string> memory_of(const finish_conditions& all);
+void recall(const finish_conditions& all, const std::map<std::string, std::string>& memory);
 
 }  // namespace troupe

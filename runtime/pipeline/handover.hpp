@@ -1,17 +1,16 @@
-// What the coordinator of one plan hands to the coordinator of the next plan of the same job, beside weights and states of the rule. A
-// plan ends at a step boundary: every packet is through and every half has settled, so this and the tensors are all there is.
-// Stays on the coordinator's node. A plain value; `finish` and `named` belong to the coordinator that takes it over.
+// What a job is at a step boundary: every packet is through and every half has settled, so this and the tensors are all there is. The
+// coordinator of one plan hands it to the coordinator of the next plan of the job; on disk it is a checkpoint (record/handover_record.hpp), and
+// a job that is resumed, or begins with given weights, takes it over like any other plan.
+// Stays on the coordinator's node. A plain value; `named` belongs to the coordinator that takes it over.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/messages/message.hpp"
-#include "runtime/pipeline/finish.hpp"
 
 namespace troupe {
 
@@ -23,7 +22,7 @@ struct handover {
   bool paused = false;
   std::vector<set_value> settings;               // what a person has set, in order
   std::map<std::string, std::uint64_t> updates;  // by parameter: how many the states of the rule have seen
-  std::shared_ptr<finish_conditions> finish;     // they remember
+  std::map<std::string, std::string> finish;     // what the finish conditions remember, by kind
   std::vector<std::pair<std::string, tensor>>
       named;  // "<param>", "<param>@<state>", carried state; the next coordinator lets go of them
 };

@@ -63,9 +63,8 @@ struct stage_config {
   std::int64_t eval_examples = 0;  // of a packet of an evaluation; 0: as many as in training
   bool keeps = false;              // roles around it, and it itself, may be restarted while packets are under way
   std::uint32_t incarnation = 0;
-  // Of a stage whose layers carry state: it begins with `carried` (by packet and position; missing: zeros), or waits for restore_state.
-  std::map<std::uint32_t, std::vector<tensors>> carried;
-  bool await_carried = false;
+  bool await_carried =
+      false;  // a stage whose layers carry state waits for what they begin with (restore_state); else it begins with zeros
 };
 
 class stage : public role {
@@ -208,8 +207,9 @@ class stage : public role {
     std::vector<tensors> state;  // by position
   };
   bool carries_ = false;
-  std::set<std::uint32_t> restored_;        // pieces that have come back
-  std::map<std::uint32_t, lane> lanes_[2];  // by phase, packet (modulo the plan's packets)
+  std::set<std::uint32_t> restored_;                      // pieces that have come back
+  std::map<std::uint32_t, std::vector<tensors>> coming_;  // of packets whose pieces are not all here, by position
+  std::map<std::uint32_t, lane> lanes_[2];                // by phase, packet (modulo the plan's packets)
 };
 
 }  // namespace troupe

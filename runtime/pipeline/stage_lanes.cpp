@@ -11,11 +11,8 @@ void stage::begin_lanes() {
   for (std::size_t p = 0; p < me.layers.size(); ++p) carries_ = carries_ || !hosted(p).carries.empty();
   if (!carries_ || me.tester || config_.await_carried) return;
   for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k) {
-    auto& l = lanes_[0][k];
-    l.next = config_.first_step;
-    if (const auto at = config_.carried.find(k); at != config_.carried.end()) l.state = at->second;
+    lanes_[0][k].next = config_.first_step;
   }
-  config_.carried.clear();
 }
 
 // A packet that begins anew still comes after the one before: else that one would leave its state behind this one's.
@@ -77,7 +74,7 @@ void stage::take_carried(const restore_state& s) {
   const auto mine = std::find_if(pieces.begin(), pieces.end(),
                                  [&](const carried_piece& x) { return x.block == s.block && x.stage == config_.self; });
   if (mine == pieces.end()) return;
-  auto& all = config_.carried[mine->packet];
+  auto& all = coming_[mine->packet];
   all.resize(me.layers.size());
   auto& here = all[static_cast<std::size_t>(std::find(me.layers.begin(), me.layers.end(), mine->layer) - me.layers.begin())];
   if (s.value) here.push_back(s.value);
@@ -85,7 +82,7 @@ void stage::take_carried(const restore_state& s) {
   const bool missing = std::any_of(pieces.begin(), pieces.end(), [&](const carried_piece& x) {
     return x.stage == config_.self && x.packet == mine->packet && restored_.count(x.block) == 0;
   });
-  if (!missing) lanes_[0][mine->packet] = {config_.first_step, 0, std::move(all)};
+  if (!missing) lanes_[0][mine->packet] = {config_.first_step, 0, coming_.extract(mine->packet).mapped()};
 }
 
 }  // namespace troupe

@@ -130,11 +130,11 @@ void plain_loop::impl::fill_parameters() {
     mine.trained = p.spec.trainable && j->graph.layers[p.layer].wants_backward && j->graph.layers[p.layer].in_train;
     for (const auto& s : states) {
       auto t = tensor::allocate(*dev, p.spec.dims, j->spec.parameter_type());
-      const tensor* given = nullptr;
-      for (const auto& [name, value] : j->initial)
-        if (name == p.full_name + "@" + s) given = &value;
-      if (given)
-        dev->copy(*given, t);
+      const tensor* have = nullptr;
+      for (const auto& [name, value] : given(*j))
+        if (name == p.full_name + "@" + s) have = &value;
+      if (have)
+        dev->copy(*have, t);
       else
         dev->fill(0, t);
       mine.rule.push_back(std::move(t));
@@ -164,7 +164,7 @@ tensors plain_loop::impl::carried_in(const graph_layer& l, std::uint32_t packet)
   auto& mine = passes[l.index].carried;
   if (l.carries.empty()) return {};
   if (mine.empty())
-    for (std::uint32_t k = 0; k < j->plan.packets; ++k) mine.push_back(carried_from(j->initial, l, k));
+    for (std::uint32_t k = 0; k < j->plan.packets; ++k) mine.push_back(carried_from(given(*j), l, k));
   return at % static_cast<std::uint64_t>(order->steps_per_epoch()) == 0 ? tensors{} : std::move(mine[packet]);
 }
 

@@ -1,12 +1,12 @@
 #include "runtime/record/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "runtime/graph/number_text.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe {
@@ -17,13 +17,9 @@ namespace fs = std::filesystem;
 const std::string name_start = "checkpoint-";
 const std::string name_end = ".safetensors";
 const std::string key_start = "troupe.";
+const std::string extra_start = "extra.";
+const std::string progress_start = "progress.";
 const std::string format = "1";
-
-template <class T>
-bool parse_number(const std::string& s, T& out) {
-  const auto r = std::from_chars(s.data(), s.data() + s.size(), out);
-  return !s.empty() && r.ec == std::errc{} && r.ptr == s.data() + s.size();
-}
 
 // The number n of "checkpoint-<n>-step-<step>.safetensors".
 std::optional<std::uint64_t> sequence_of(const std::string& name) {
@@ -32,7 +28,7 @@ std::optional<std::uint64_t> sequence_of(const std::string& name) {
     return std::nullopt;
   const auto end = name.find('-', name_start.size());
   std::uint64_t n = 0;
-  if (end == std::string::npos || !parse_number(name.substr(name_start.size(), end - name_start.size()), n)) return std::nullopt;
+  if (end == std::string::npos || !read_number(name.substr(name_start.size(), end - name_start.size()), n)) return std::nullopt;
   return n;
 }
 
@@ -58,7 +54,8 @@ std::string file_name(std::uint64_t sequence, std::uint64_t step) {
 
 metadata_map metadata_of(const checkpoint& c) {
   metadata_map m;
-  for (const auto& [key, value] : c.extra) m["extra." + key] = value;
+  for (const auto& [key, value] : c.extra) m[extra_start + key] = value;
+  for (const auto& [key, value] : c.progress) m[progress_start + key] = value;
   m[key_start + "checkpoint"] = format;
   m[key_start + "job"] = c.job;
   m[key_start + "step"] = std::to_string(c.step);
@@ -84,7 +81,7 @@ class metadata_reader {
   template <class T>
   metadata_reader& number(const char* key, T& out) {
     const auto i = m_.find(key_start + key);
-    if (i == m_.end() || !parse_number(i->second, out)) blame(key);
+    if (i == m_.end() || !read_number(i->second, out)) blame(key);
     return *this;
   }
   const std::string& wrong() const { return wrong_; }
@@ -164,9 +161,10 @@ std::variant<checkpoint, record_error> load_checkpoint(const std::string& file) 
   if (version.empty()) return record_error{file, {}, "not a checkpoint"};
   if (version != format) return record_error{file, {}, "unknown checkpoint format: " + version};
   if (!m.wrong().empty()) return record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"};
-  const std::string extra = "extra.";
-  for (const auto& [key, value] : content.metadata)
-    if (key.rfind(extra, 0) == 0) c.extra[key.substr(extra.size())] = value;
+  for (const auto& [key, value] : content.metadata) {
+    if (key.rfind(extra_start, 0) == 0) c.extra[key.substr(extra_start.size())] = value;
+    if (key.rfind(progress_start, 0) == 0) c.progress[key.substr(progress_start.size())] = value;
+  }
   c.named = std::move(content.named);
   return c;
 }

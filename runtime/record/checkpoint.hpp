@@ -4,6 +4,7 @@
 //
 // Invariants: a file under such a name was complete when it got it (temp file, fsync, rename, fsync of the folder); it is read back
 // and verified before an older one goes; the last two are kept. A failed save leaves the older ones as they were.
+// A checkpoint is a handover on disk, with what its job must have in common with the one that goes on: handover_record.hpp.
 // States of an update rule are tensors named "<parameter>@<state>", e.g. "conv1.weight@momentum".
 #pragma once
 
@@ -26,7 +27,8 @@ struct checkpoint {
   std::string numerics;                // numerics id (docs/determinism.md)
   std::uint64_t sampler_position = 0;  // step the sampler is asked for next
   named_tensors named;                 // weights and rule states, in layer order
-  metadata_map extra;                  // the caller's own
+  metadata_map progress;  // the rest of a handover, as text (handover_record.hpp); files of before it was kept have none
+  metadata_map extra;     // the caller's own
 };
 
 constexpr std::size_t checkpoints_kept = 2;

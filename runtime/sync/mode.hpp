@@ -25,10 +25,10 @@
 
 namespace troupe {
 
-// A parameter block as it passes from one mode to the next, or from a checkpoint to a shard.
+// A parameter block as it passes from one mode to the next, or from a handover to a shard.
 struct block_content {
-  tensor value;
-  tensors rule;               // states of the update rule
+  tensor value;               // of any type: the shard makes it the parameters'
+  tensors rule;               // states of the update rule; none: it begins at rest
   std::uint64_t updates = 0;  // steps these states have seen (Adam's bias correction)
 };
 
@@ -55,10 +55,7 @@ struct half_config {
   std::uint32_t incarnation = 0;  // > 0: this node has been restarted
   bool keeps = false;             // roles may be restarted one by one: keep what they will ask for
   bool continued = false;         // shard: begin when the coordinator has sent every block (restore_state), with these
-  // Shard: full parameters by graph index to begin from (an empty tensor: the filler), and states of the rule.
-  std::shared_ptr<const std::vector<tensor>> initial;
-  std::shared_ptr<const std::vector<tensors>> initial_rule;
-  // Shard: the blocks another mode left, by block id. Takes precedence.
+  // Shard: what its blocks begin with, by block id: what the coordinator has sent, or another mode left. Null: the fillers.
   std::shared_ptr<const std::map<std::uint32_t, block_content>> inherited;
 };
 

@@ -32,7 +32,7 @@ mode_host::mode_host(half_config c, const mode_registry& modes, const std::strin
 void mode_host::take_block(const header& h, const restore_state& s, time_point now, effects& out) {
   const auto& blocks = config_.plan->blocks;
   if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self ||
-      s.value.count() != blocks[s.block].count || s.rule.size() != config_.update->states().size())
+      s.value.count() != blocks[s.block].count || (!s.rule.empty() && s.rule.size() != config_.update->states().size()))
     return void(++late_);
   restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step});
   if (restored_.size() < awaited_) return;

@@ -11,7 +11,7 @@
 // Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that is made anew may still ask for versions
 // of before the boundary, which a new half would not have.
 //
-// In a later plan of a running job a shard's half is made when the coordinator has sent all its blocks.
+// Where a job goes on or begins with given weights (half_config::continued) a shard's half is made when the coordinator has sent all its blocks.
 //
 // Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
 #pragma once

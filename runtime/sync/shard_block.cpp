@@ -60,44 +60,50 @@ std::uint64_t shard_blocks::oldest() const {
 }
 
 task_work shard_blocks::fill() {
-  if (config_.inherited)
-    for (auto& b : blocks_) {
-      const auto& from = config_.inherited->at(b.plan->id);
-      b.value = from.value;
-      b.rule = from.rule;
-      b.updates = from.updates;
-    }
   struct wish {
     const param_block* block;
-    tensor whole;  // empty: the filler
-    tensors rule;  // whole states; missing ones begin with zeros
+    block_content given;  // no value: the filler
   };
   std::vector<wish> wishes;
   filling_ = std::make_shared<std::vector<block_update>>();
   for (auto& b : blocks_) {
-    if (config_.inherited) break;
-    const auto p = b.plan->param;
-    wishes.push_back({b.plan, config_.initial ? (*config_.initial)[p] : tensor{},
-                      config_.initial_rule ? (*config_.initial_rule)[p] : tensors{}});
-    filling_->push_back({b.value, tensors(b.rule.size(), tensor::declare({b.plan->count}, config_.type))});
+    wishes.push_back({b.plan, {}});
+    if (config_.inherited) {
+      wishes.back().given = config_.inherited->at(b.plan->id);
+      b.updates = wishes.back().given.updates;
+    }
+    filling_->push_back({b.value, b.rule});
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
           made = filling_](task_context& c) {
+    const auto take = [&](const tensor& given, tensor& to) {
+      if (given.type() == type) return void(to = given);
+      to.back(c.dev);
+      c.dev.copy(given, to);
+    };
     tensor whole;  // of the parameter below: its blocks follow each other
     for (std::size_t i = 0; i < made->size(); ++i) {
-      const auto& [block, given, rule] = wishes[i];
+      const auto& [block, given] = wishes[i];
       auto& to = (*made)[i];
       const auto& p = graph->params[block->param];
-      if (i == 0 || wishes[i - 1].block->param != block->param) whole = given;
-      if (!whole) {
-        whole = tensor::allocate(c.dev, p.spec.dims, type);
-        fill_param(c.dev, p.spec, seed, p.layer, p.index_in_layer, whole);
+      if (given.value) {
+        take(given.value, to.value);
+      } else {
+        if (i == 0 || wishes[i - 1].block->param != block->param) whole = {};
+        if (!whole) {
+          whole = tensor::allocate(c.dev, p.spec.dims, type);
+          fill_param(c.dev, p.spec, seed, p.layer, p.index_in_layer, whole);
+        }
+        to.value.back(c.dev);
+        copy_block_out(c.dev, whole, *block, to.value);
       }
-      to.value.back(c.dev);
-      copy_block_out(c.dev, whole, *block, to.value);
       for (std::size_t k = 0; k < to.rule.size(); ++k) {
-        to.rule[k].back(c.dev);
-        k < rule.size() ? copy_block_out(c.dev, rule[k], *block, to.rule[k]) : c.dev.fill(0, to.rule[k]);
+        if (k < given.rule.size()) {
+          take(given.rule[k], to.rule[k]);
+        } else {
+          to.rule[k].back(c.dev);
+          c.dev.fill(0, to.rule[k]);
+        }
       }
     }
   };

@@ -22,7 +22,6 @@ CPP = (".hpp", ".cpp", ".inl", ".cu", ".cuh")
 REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
 
 ALLOWED = """
-actors/control/actors.cpp
 runtime/graph/graph.cpp
 runtime/messages/wire.cpp
 runtime/node/net/tcp_transport.cpp

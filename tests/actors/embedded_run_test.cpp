@@ -58,8 +58,7 @@ TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
     ASSERT_LT(broken.step, 40u);
     ASSERT_EQ(kept.step, broken.step);
     const auto j = job_of(lenet_like(), {"train.finish.steps=40", "topology.workers_per_group=2"});
-    j->initial = kept.named;
-    j->first_step = kept.step;
+    begin_at(*j, kept.step, kept.named);
     EXPECT_EQ(embedded(j).weights_sha256, unbroken) << "stopped at step " << kept.step;
   }
 }

@@ -90,8 +90,7 @@ TEST(embedded_same_bits, blocks_of_any_size_through_checkpoint_switch_and_move) 
   ASSERT_EQ(moved, 1u);
   ASSERT_LT(broken.step, 400u);
   const auto j = job_of(lenet_like(), set);
-  j->initial = kept.named;
-  j->first_step = kept.step;
+  begin_at(*j, kept.step, kept.named);
   EXPECT_EQ(embedded(j).weights_sha256, unbroken) << "stopped at step " << kept.step;
 }
 

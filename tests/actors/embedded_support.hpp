@@ -12,6 +12,7 @@
 #include "actors/embedded.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/record.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/record/sha256.hpp"

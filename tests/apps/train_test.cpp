@@ -117,6 +117,36 @@ TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   }
 }
 
+TEST_F(train_command, of_a_folder_of_checkpoints_the_newest_sound_one_goes_on) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::string> words{"train", job, "--json", "--set", "train.finish.steps=6000", "--set", "eval.every=0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return more;
+  };
+  child c(troupe_program(), with({"--checkpoint", path("c.safetensors")}), folder_);
+  std::string line;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(c.read_line(line)) << "no step " << i;
+  c.send(SIGINT);
+  ASSERT_EQ(c.wait().code, 0);
+  auto kept = load_checkpoint(path("c.safetensors"));
+  ASSERT_TRUE(std::holds_alternative<checkpoint>(kept)) << std::get<record_error>(kept).to_string();
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(save_checkpoint(path("all"), std::get<checkpoint>(kept)), std::nullopt);
+  const auto newest = checkpoint_files(path("all")).at(0);
+  std::fstream(newest, std::ios::in | std::ios::out | std::ios::binary).seekp(-3, std::ios::end).put('\x7f');
+  const auto on = troupe(with({"--resume", path("all")}));
+  ASSERT_EQ(on.code, 0) << on.out;
+  EXPECT_NE(on.err.find(newest + ": tensor"), std::string::npos) << on.err;
+  EXPECT_EQ(hash_of(on), hash_of(troupe(with({}))));
+  std::filesystem::create_directories(path("none"));
+  const auto none = troupe(with({"--resume", path("none")}));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(last(none)["where"], path("none"));
+  const auto both = troupe(with({"--resume", path("all"), "--weights", path("c.safetensors"), "--cluster", path("no.toml")}));
+  EXPECT_EQ(both.code, 2);
+  EXPECT_EQ(last(both)["where"], "--resume") << both.out;
+}
+
 TEST_F(train_command, a_second_signal_ends_at_once) {
   // One step that takes long: the first signal has to wait for its end.
   auto text = tiny_job();

@@ -13,12 +13,13 @@
 
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/pki/certificates.hpp"
+#include "tests/failing_fsync.hpp"
 
 namespace troupe::testing_cluster {
 
 // --- process
 
-process::process(const std::vector<std::string>& words, const std::filesystem::path& where) {
+process::process(const std::vector<std::string>& words, const std::filesystem::path& where, bool bad_disk) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipes");
   std::vector<char*> argv;
@@ -29,6 +30,7 @@ process::process(const std::vector<std::string>& words, const std::filesystem::p
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no daemon behind
     ::dup2(out[1], STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
+    if (bad_disk && !test::fail_fsync()) ::_exit(126);
     if (::chdir(where.c_str()) == 0) ::execv(argv[0], argv.data());
     ::_exit(127);
   }
@@ -183,10 +185,10 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
   ASSERT_TRUE(made) << made.error().message;
 }
 
-void cluster_test::start(const std::string& node) {
+void cluster_test::start(const std::string& node, bool bad_disk) {
   daemons_[node] = std::make_unique<process>(
       std::vector<std::string>{std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node},
-      folder_);
+      folder_, bad_disk);
   ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   ++starts_[node];
 }
@@ -242,6 +244,22 @@ cluster_test::run_result cluster_test::run(const std::string& text, const std::v
   s.text = text;
   s.overrides = set;
   s.out = out;
+  return run_all(s);
+}
+
+cluster_test::run_result cluster_test::run_with(cluster_submission::beginning from, const std::string& file,
+                                                const std::string& text, const std::vector<std::string>& set) {
+  cluster_submission s;
+  s.where = coordinator();
+  s.file = "job.toml";
+  s.text = text;
+  s.overrides = set;
+  s.from = from;
+  s.given = file;
+  return run_all(s);
+}
+
+cluster_test::run_result cluster_test::run_all(const cluster_submission& s) {
   run_result r;
   const std::atomic<bool> detach{false};
   r.outcome = run_on_cluster(

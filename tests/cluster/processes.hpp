@@ -27,7 +27,8 @@ inline millis since(clock::time_point t) { return std::chrono::duration_cast<mil
 // One child process. Both of its streams are read whenever somebody waits for something.
 class process {
  public:
-  process(const std::vector<std::string>& words, const std::filesystem::path& where);
+  // `bad_disk`: it syncs no file (failing_fsync.hpp).
+  process(const std::vector<std::string>& words, const std::filesystem::path& where, bool bad_disk = false);
   ~process();  // kills what is left
   process(const process&) = delete;
   process& operator=(const process&) = delete;
@@ -66,7 +67,7 @@ class cluster_test : public testing::Test {
   void make_cluster(int nodes);
   // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.
   void make_cluster_like(const std::string& file);
-  void start(const std::string& node);
+  void start(const std::string& node, bool bad_disk = false);
   void start_all();  // and waits until all have joined
   bool joined(const std::string& node, millis within = 15s);
   process& daemon(const std::string& node) { return *daemons_.at(node); }
@@ -89,6 +90,9 @@ class cluster_test : public testing::Test {
     std::size_t count(const std::string& kind) const;
   };
   run_result run(const std::string& text, const std::vector<std::string>& set = {}, const std::string& out = {});
+  static run_result run_all(const cluster_submission& s);
+  run_result run_with(cluster_submission::beginning from, const std::string& file, const std::string& text,
+                      const std::vector<std::string>& set);
   // The same in the background of a test.
   class background;
   std::unique_ptr<background> begin(const std::string& text, const std::vector<std::string>& set = {});

@@ -69,6 +69,28 @@ TEST(finish, any_of_them_ends_the_job_and_all_of_them_hear_everything) {
   EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.3})) << "patience has heard of the first as well";
 }
 
+// A job goes on in another plan, or from a checkpoint: with what the conditions had come to.
+TEST(finish, what_is_remembered_is_said_and_taken_back) {
+  finish_spec s;
+  s.patience = 3;
+  s.target_accuracy = 0.8;
+  const auto first = made(s);
+  EXPECT_FALSE(after_evaluation(first, {.accuracy = 0.7}));
+  EXPECT_FALSE(after_evaluation(first, {.accuracy = 0.1 + 0.2}));
+  const auto memory = memory_of(first);
+  EXPECT_EQ(memory, (std::map<std::string, std::string>{{"patience", "1 0.7"}}));
+  const auto next = made(s);
+  recall(next, memory);
+  EXPECT_EQ(memory_of(next), memory);
+  EXPECT_FALSE(after_evaluation(next, {.accuracy = 0.5}));
+  EXPECT_TRUE(after_evaluation(next, {.accuracy = 0.5})) << "the third in a row, counted over both";
+  for (const char* damaged : {"", "1", "1 ", "x 0.7", "1 0.7 2"}) {
+    const auto anew = made(s);
+    recall(anew, {{"patience", damaged}});
+    EXPECT_EQ(memory_of(anew), memory_of(made(s))) << damaged;
+  }
+}
+
 // What a plugin adds: ends when the loss has stayed below a bound for some steps in a row.
 struct low_loss final : finish_condition {
   double bound = 0;
@@ -96,6 +118,7 @@ TEST(finish, a_row_of_ones_own_is_fed_like_the_stock) {
   s.custom = choice{"low_loss", {{{"below", 0.5}, {"steps", std::int64_t{1}}}}, {}};
   const auto all = make_finish(s, rows, {2});
   EXPECT_EQ(last_step_of(all), 200u);
+  EXPECT_EQ(all.back()->kind, "low_loss");
   std::vector<bool> ends;
   for (const double loss : {0.4, 0.6, 0.4, 0.3}) ends.push_back(after_step(all, {.loss = loss}));
   EXPECT_EQ(ends, (std::vector<bool>{false, false, false, true}));

@@ -219,18 +219,18 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
     if (std::string(mode) != "bsp") continue;  // ssp's history is its own: only that the state is there
     auto o = s;
     o.workers = 3, o.sub_solvers = 2;
-    const auto again = prepared(spec_of(o));
-    again->first_step = at.step;
-    again->initial = at.named;
-    EXPECT_EQ(run_in_world(again, world(5)).bytes(), unbroken.bytes());
-    plain_loop loop(again, dev);
+    const auto begun = [&](const text_job& how, const std::vector<std::pair<std::string, tensor>>& named) {
+      const auto again = prepared(spec_of(how));
+      begin_at(*again, at.step, named);
+      return again;
+    };
+    EXPECT_EQ(run_in_world(begun(o, at.named), world(5)).bytes(), unbroken.bytes());
+    plain_loop loop(begun(o, at.named), dev);
     while (loop.steps() < 14) loop.step();
     EXPECT_EQ(bytes_of(loop.weights()), unbroken.bytes());
-    const auto forgetful = prepared(spec_of(s));
-    forgetful->first_step = at.step;
-    for (const auto& n : at.named)
-      if (!n.first.ends_with("@carried")) forgetful->initial.push_back(n);
-    EXPECT_NE(run_in_world(forgetful, world()).bytes(), unbroken.bytes());
+    auto forgetful = at.named;
+    std::erase_if(forgetful, [](const auto& n) { return n.first.ends_with("@carried"); });
+    EXPECT_NE(run_in_world(begun(s, forgetful), world()).bytes(), unbroken.bytes());
   }
 }
 

@@ -135,8 +135,7 @@ TEST_F(sampler_world, resumed_in_the_middle_every_sampler_ends_where_the_unbroke
     first.steps = 6;
     const auto half = run(prepared(first, kind), 2);
     auto j = prepared(rest, kind);
-    j->first_step = 6;
-    j->initial = half.weights;
+    begin_at(*j, 6, half.weights);
     EXPECT_EQ(run(j, 3).bytes(), want) << kind;
   }
 }
@@ -215,8 +214,7 @@ TEST_F(sampler_world, augmented_examples_do_not_depend_on_who_reads_them) {
     const auto unbroken = run(prepared(whole, kind, {}, 3, augmented), 1).bytes();
     const auto half = run(prepared(first, kind, {}, 3, augmented), 2);
     auto j = prepared(whole, kind, {}, 3, augmented);
-    j->first_step = 6;
-    j->initial = half.weights;
+    begin_at(*j, 6, half.weights);
     EXPECT_EQ(run(j, 3).bytes(), unbroken) << kind << ", resumed at step 6";
   }
 }

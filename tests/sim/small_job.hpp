@@ -14,6 +14,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/record.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe::testing {

@@ -35,8 +35,8 @@ inline run_result run_of_the_written(const prepared_job& j, const run_result& r,
     return {};
   }
   auto again = std::get<std::shared_ptr<prepared_job>>(made);
-  again->initial = r.weights;
-  again->first_step = again->last_step = 1;
+  begin_at(*again, 1, r.weights);
+  again->last_step = 1;
   again->spec.train.finish = {};
   sim::world_config c;
   c.dev = dev;

@@ -1,0 +1,90 @@
+// The head's fourth part: the file of a client that a job begins with (`troupe train --cluster --resume`, --weights).
+//
+//   checking    of the job alone: mistakes in it are found before anything travels
+//   receiving   the head asks for one piece, the keeper writes it, the head asks for the next (a minute each, at most)
+//   checking    again, with the file: the keeper makes the handover of it that the job begins with
+//
+// Invariants: one piece of a file is under way at a time, so memory does not grow with it; a file is no larger than one of this job can be; who
+// is refused is told why, with the file's name as the user gave it; what had come of a file that is not wanted any more is removed.
+#include <algorithm>
+
+#include "actors/control/head.hpp"
+#include "actors/control/pieces.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto piece_within = 60s;
+constexpr auto check_within = 60s;
+constexpr std::ptrdiff_t most_receiving = 8;
+
+}  // namespace
+
+std::string head::why_not_given(const given_file& g) const {
+  if (g.kind == given_file::nothing) return {};
+  if (g.kind > given_file::checkpoint) return g.file + ": " + self_ + " does not know what this file is for";
+  if (g.bytes == 0) return g.file + ": it is empty";
+  const auto coming = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& j) { return j.second.at == phase::receiving; });
+  return coming < most_receiving ? std::string() : "files of " + std::to_string(coming) + " other jobs are under way";
+}
+
+// The job is sound as it is: now for its file.
+void head::receive(job& j, instant now, orders& out) {
+  if (j.submitter.empty()) return void(jobs_.erase(j.id));  // nobody to ask any more
+  if (j.given.bytes > j.plan.room)
+    return refuse_given(
+        j,
+        "it has " + std::to_string(j.given.bytes) + " bytes, and what belongs to this job at most " + std::to_string(j.plan.room),
+        out);
+  j.at = phase::receiving;
+  j.deadline = now + piece_within;
+  out.push_back(to_peer{j.submitter, fetch{j.id, 0}});
+}
+
+void head::take(const std::string& from, const piece& m, instant now, orders& out) {
+  auto* j = find(m.job);
+  if (!j || j->at != phase::receiving || j->submitter != from) return;
+  if (!m.error.empty()) return refuse_given(*j, m.error, out);
+  if (m.offset != j->received || m.bytes.empty() || m.bytes.size() > j->given.bytes - j->received)
+    return refuse_given(*j, "it did not come as it was announced", out);
+  j->received += m.bytes.size();
+  j->deadline = now + piece_within;
+  out.push_back(keep_piece{j->id, m.offset, m.bytes});
+}
+
+void head::on_piece_kept(std::uint32_t id, const std::string& error, instant now, orders& out) {
+  auto* j = find(id);
+  if (!j || j->at != phase::receiving) return;
+  if (!error.empty()) return refuse_given(*j, self_ + " cannot keep it: " + error, out);
+  if (j->received < j->given.bytes) return out.push_back(to_peer{j->submitter, fetch{id, j->received}});
+  j->at = phase::checking;
+  j->deadline = now + check_within + time_for(j->given.bytes);
+  out.push_back(check_text{id, j->what, j->given, true});
+}
+
+void head::refuse_given(job& j, const std::string& why, orders& out) {
+  const auto text = j.given.file + ": " + why;
+  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " refused: " + text});
+  answer_submitter(j, 0, {text}, out);
+  out.push_back(drop_given{j.id});
+  jobs_.erase(j.id);
+}
+
+void head::refuse_late_pieces(instant now, orders& out) {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    auto& j = (at++)->second;
+    if (j.at == phase::receiving && now > j.deadline) refuse_given(j, "no piece of it came for 60 s", out);
+  }
+}
+
+void head::forget_given_of(const std::string& client, orders& out) {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    auto& j = (at++)->second;
+    if (j.at != phase::receiving || j.submitter != client) continue;
+    j.submitter.clear();
+    refuse_given(j, "its client is gone", out);
+  }
+}
+
+}  // namespace troupe::control

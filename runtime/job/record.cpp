@@ -1,0 +1,155 @@
+#include "runtime/job/record.hpp"
+
+#include <algorithm>
+
+#include "runtime/graph/number_text.hpp"
+#include "runtime/job/amend.hpp"
+#include "runtime/job/convolutions.hpp"
+#include "runtime/pipeline/carried.hpp"
+#include "runtime/record/handover_record.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* step_key = "step";
+constexpr const char* carried_end = "@carried";
+
+using error = std::optional<record_error>;
+
+const tensor* find(const named_tensors& named, const std::string& name) {
+  const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == name; });
+  return at == named.end() ? nullptr : &at->second;
+}
+
+error wrong_shape(const std::string& name, const tensor& t, const shape& want, const char* who) {
+  return record_error{{}, name, "it has shape " + t.dims().to_string() + ", the " + who + " wants " + want.to_string()};
+}
+
+error check_states(const prepared_job& j, const checkpoint& c) {
+  const auto rule = j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values);
+  for (const auto& p : j.graph.params)
+    for (const auto& s : rule->states()) {
+      const auto name = p.full_name + "@" + s;
+      const auto* t = find(c.named, name);
+      if (!t)
+        return record_error{{},
+                            {},
+                            "it has no tensor '" + name + "', which the update rule '" + j.spec.train.rule.kind +
+                                "' needs to continue; to begin anew from its weights use --weights"};
+      if (!(t->dims() == p.spec.dims)) return wrong_shape(name, *t, p.spec.dims, "model");
+    }
+  return {};
+}
+
+// At an epoch's beginning lanes begin anew, and what they had carried does not count.
+bool carries_on(const prepared_job& j, std::uint64_t step) { return step % j.steps_per_epoch != 0; }
+
+error check_carried(const prepared_job& j, const checkpoint& c) {
+  for (const auto& l : j.graph.layers)
+    for (std::size_t k = 0; k < l.carries.size() && carries_on(j, c.step); ++k) {
+      const auto name = carried_name(l, k);
+      const auto want = carried_shape(l, k, j.plan.packets);
+      const auto* t = find(c.named, name);
+      if (!t) return record_error{{}, {}, "it has no tensor '" + name + "', the state that its lanes had come to"};
+      if (!(t->dims() == want)) return wrong_shape(name, *t, want, "job");
+    }
+  return {};
+}
+
+error check_same_numbers(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
+  const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
+    return record_error{{},
+                        {},
+                        std::string("it was made with ") + what + " " + theirs + ", the job has " + ours +
+                            ": continuing would not give the weights of an unbroken run. "
+                            "Allow it with --set train.deterministic=false"};
+  };
+  if (!j.spec.train.deterministic) return {};
+  if (c.seed != j.spec.seed) return differs("seed", std::to_string(c.seed), std::to_string(j.spec.seed));
+  if (c.packets != j.plan.packets) return differs("packets =", std::to_string(c.packets), std::to_string(j.plan.packets));
+  if (c.numerics != numerics) return differs("the numerics", c.numerics, numerics);
+  const auto theirs = kept_convolutions(c.extra), ours = kept_convolutions(convolutions_to_keep(j));
+  const auto shown = [](const std::string& t) { return t.empty() ? std::string("those of the rule") : t; };
+  if (theirs != ours) return differs("the convolutions", shown(theirs), shown(ours));
+  return {};
+}
+
+error check_end(const prepared_job& j, const checkpoint& c) {
+  if (j.last_step == 0 || c.step <= j.last_step) return {};
+  return record_error{
+      {}, {}, "it is of step " + std::to_string(c.step) + ", and the job ends at step " + std::to_string(j.last_step)};
+}
+
+error check(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
+  if (auto why = check_weights(j.graph, c.named); !why.empty()) return record_error{{}, {}, why};
+  if (auto e = check_states(j, c)) return e;
+  if (auto e = check_carried(j, c)) return e;
+  if (auto e = check_same_numbers(j, c, numerics)) return e;
+  return check_end(j, c);
+}
+
+bool given_anew(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(), [&](const auto& o) { return o.starts_with(key + "="); });
+}
+
+}  // namespace
+
+checkpoint checkpoint_of(const prepared_job& j, const store_effect& s, const std::string& numerics) {
+  checkpoint c;
+  c.job = j.spec.name;
+  c.seed = j.spec.seed;
+  c.packets = j.plan.packets;
+  c.numerics = numerics;
+  c.extra = convolutions_to_keep(j);
+  handover bare;
+  bare.step = bare.evaluated = s.step;
+  put_handover(c, s.with ? *s.with : bare, s.named);
+  return c;
+}
+
+metadata_map weights_metadata(const prepared_job& j, std::uint64_t step) {
+  return {{"job", j.spec.name}, {step_key, std::to_string(step)}, {"format", "pt"}};
+}
+
+void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
+  const auto h = std::make_shared<handover>();
+  h->step = h->evaluated = step;
+  continue_at(j, step, h, std::move(named));
+}
+
+std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content,
+                                                             const std::string& file) {
+  if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
+  named_tensors mine;
+  for (const auto& p : j.graph.params) mine.emplace_back(p.full_name, *find(content.named, p.full_name));
+  begin_at(j, 0, std::move(mine));
+  std::uint64_t step = 0;
+  for (const auto& key : {std::string(step_key), std::string("troupe.step")}) {
+    const auto at = content.metadata.find(key);
+    if (at != content.metadata.end() && at->second.size() <= 18 && read_number(at->second, step)) break;
+  }
+  return step;
+}
+
+std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
+                                        const std::vector<std::string>& overrides) {
+  auto bad = check(j, c, numerics);
+  const auto step = c.step;
+  auto made = handover_of(std::move(c));
+  if (const auto* key = std::get_if<std::string>(&made); key && !bad)
+    bad = record_error{{}, {}, "metadata '" + *key + "' is malformed"};
+  if (bad) {
+    bad->file = file;
+    return bad;
+  }
+  auto h = std::make_shared<handover>(std::get<handover>(std::move(made)));
+  h->seconds = 0;
+  h->paused = false;
+  std::erase_if(h->settings, [&](const set_value& s) { return given_anew(overrides, s.key); });
+  auto named = std::exchange(h->named, {});
+  if (!carries_on(j, step)) std::erase_if(named, [](const auto& n) { return n.first.ends_with(carried_end); });
+  continue_at(j, step, h, std::move(named));
+  return {};
+}
+
+}  // namespace troupe

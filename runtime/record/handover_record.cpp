@@ -1,0 +1,75 @@
+#include "runtime/record/handover_record.hpp"
+
+#include "runtime/graph/number_text.hpp"
+
+namespace troupe {
+namespace {
+
+const std::string set_start = "set.";
+const std::string updates_start = "updates.";
+const std::string finish_start = "finish.";
+
+std::string setting_text(const set_value& s) { return number_text(s.from) + " " + number_text(s.value) + " " + s.key; }
+
+bool read_setting(const std::string& text, set_value& s) {
+  const auto first = text.find(' ');
+  const auto second = first == std::string::npos ? first : text.find(' ', first + 1);
+  if (second == std::string::npos) return false;
+  s.key = text.substr(second + 1);
+  return read_number(text.substr(0, first), s.from) && read_number(text.substr(first + 1, second - first - 1), s.value);
+}
+
+bool read_flag(const std::string& text, bool& flag) {
+  flag = text == "1";
+  return flag || text == "0";
+}
+
+// What stands behind `start` in `key`, where it begins with that.
+bool behind(const std::string& key, const std::string& start, std::string& rest) {
+  if (!key.starts_with(start)) return false;
+  rest = key.substr(start.size());
+  return true;
+}
+
+// Keys that are not known are of a later Troupe, and not ours to judge.
+bool read(const std::string& key, const std::string& text, handover& h, std::map<std::uint64_t, set_value>& settings) {
+  std::string name;
+  if (key == "evaluated") return read_number(text, h.evaluated);
+  if (key == "rounds") return read_number(text, h.rounds);
+  if (key == "accuracy") return read_number(text, h.accuracy);
+  if (key == "seconds") return read_number(text, h.seconds);
+  if (key == "paused") return read_flag(text, h.paused);
+  if (behind(key, updates_start, name)) return read_number(text, h.updates[name]);
+  if (behind(key, finish_start, name)) return h.finish[name] = text, true;
+  if (!behind(key, set_start, name)) return true;
+  std::uint64_t index = 0;
+  return read_number(name, index) && read_setting(text, settings[index]);
+}
+
+}  // namespace
+
+void put_handover(checkpoint& c, const handover& h, named_tensors named) {
+  c.step = c.sampler_position = h.step;
+  c.named = std::move(named);
+  c.progress = {{"evaluated", number_text(h.evaluated)},
+                {"rounds", number_text(h.rounds)},
+                {"accuracy", number_text(h.accuracy)},
+                {"seconds", number_text(h.seconds)},
+                {"paused", h.paused ? "1" : "0"}};
+  for (std::size_t i = 0; i < h.settings.size(); ++i) c.progress[set_start + number_text(i)] = setting_text(h.settings[i]);
+  for (const auto& [param, n] : h.updates) c.progress[updates_start + param] = number_text(n);
+  for (const auto& [kind, memory] : h.finish) c.progress[finish_start + kind] = memory;
+}
+
+std::variant<handover, std::string> handover_of(checkpoint c) {
+  handover h;
+  h.step = h.evaluated = c.step;
+  std::map<std::uint64_t, set_value> settings;
+  for (const auto& [key, text] : c.progress)
+    if (!read(key, text, h, settings)) return "progress." + key;
+  for (auto& [index, s] : settings) h.settings.push_back(std::move(s));
+  h.named = std::move(c.named);
+  return h;
+}
+
+}  // namespace troupe
