@@ -13,7 +13,7 @@ void layer_checker::check_written(const char* what, const tensors& got, const sh
       find(numbered(what, i) + " is " + got[i].dims().to_string() + ", declared " + declared[i].to_string());
     else if (!got[i].backed())
       find(numbered(what, i) + " has no memory");
-    else if (any_nan(got[i]))
+    else if (any_nan(home(got[i])))
       find(numbered(what, i) +
            " has elements that were not written, or NaN (was something used that backward_needs() does not ask for?)");
   }

@@ -13,13 +13,14 @@ tensor layer_passes::random(shape s, std::uint32_t number, double deviation) {
 }
 
 tensor layer_passes::labels(shape s, std::uint32_t number) {
-  const tensor u = random(s, number);
-  tensor t = tensor::allocate(dev_, s, dtype::i32);
+  const tensor u = home(random(s, number));
+  tensor t = tensor::allocate(dev_.host(), s, dtype::i32), there = tensor::allocate(dev_, s, dtype::i32);
   for (std::int64_t i = 0; i < t.count(); ++i) {
     const auto n = static_cast<std::int64_t>(std::fabs(value(u, i)) * 1e6);
     t.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(n % std::max<std::int64_t>(case_.classes, 1));
   }
-  return t;
+  dev_.fetch(t, there);
+  return there;
 }
 
 pass_values layer_passes::random_values(std::uint32_t packet) {
@@ -137,10 +138,10 @@ pass_results layer_passes::both(const pass_values& v, plan& p, std::uint32_t pac
 double layer_passes::objective(const pass_values& v) {
   auto p = make_plan(phase::train, dtype::f64);
   saved s;
-  const tensors out = forward(v, *p, s, phase::train);
+  const tensors out = home(forward(v, *p, s, phase::train)), weights = home(v.grad_out);
   double sum = 0;
   for (std::size_t i = 0; i < out.size(); ++i)
-    for (std::int64_t j = 0; j < out[i].count(); ++j) sum += value(out[i], j) * value(v.grad_out[i], j);
+    for (std::int64_t j = 0; j < out[i].count(); ++j) sum += value(out[i], j) * value(weights[i], j);
   return sum;
 }
 

@@ -64,6 +64,14 @@ class layer_passes {
   pass_results both(const pass_values& v, plan& p, std::uint32_t packet = 0);
   double objective(const pass_values& v);
 
+  // For the host to look at: what lies elsewhere comes home.
+  tensor home(const tensor& t) const { return at_home(dev_, t); }
+  tensors home(tensors list) const {
+    for (auto& t : list) t = home(t);
+    return list;
+  }
+  bool same_bits(const tensors& a, const tensors& b) const { return troupe::same_bits(home(a), home(b)); }
+
   const layer& layer_;
   const bool takes_bf16_;
   const layer_case& case_;

@@ -38,10 +38,11 @@ void layer_checker::check_bf16(const pass_values& given) {
 void layer_checker::compare_types(const char* what, const tensors& wide, const tensors& narrow, double tolerance) {
   for (std::size_t i = 0; i < wide.size(); ++i) {
     if (!wide[i]) continue;
+    const tensor a = home(wide[i]), b = home(narrow[i]);
     double largest = 1.0, error = 0;
-    for (std::int64_t j = 0; j < wide[i].count(); ++j) {
-      const double difference = std::fabs(value(wide[i], j) - value(narrow[i], j));
-      largest = std::max(largest, std::fabs(value(wide[i], j)));
+    for (std::int64_t j = 0; j < a.count(); ++j) {
+      const double difference = std::fabs(value(a, j) - value(b, j));
+      largest = std::max(largest, std::fabs(value(a, j)));
       error = std::isnan(difference) ? nan : std::max(error, difference);
       if (std::isnan(error)) break;
     }

@@ -1,7 +1,8 @@
-// Every row of the catalogue, every case, on every instruction set that this machine has.
+// Every row of the catalogue, every case, on every device that there is (support.hpp).
 #include <gtest/gtest.h>
 
 #include "ops/check_layer.hpp"
+#include "tests/ops/support.hpp"
 
 namespace troupe {
 namespace {
@@ -14,17 +15,16 @@ std::vector<std::string> layer_names() {
 
 class stock_layer : public testing::TestWithParam<std::string> {};
 
-TEST_P(stock_layer, passes_check_layer_on_every_instruction_set) {
+TEST_P(stock_layer, passes_check_layer_on_every_device) {
   layer_registry r;
   add_stock_layers(r);
-  for (const char* isa : {"", "x86-64-v3", "baseline"}) {
-    const auto dev = make_cpu_device(isa);
-    if (!dev) continue;
+  for (const auto& each : test::device_cases()) {
+    if (each.name == "v4" && make_cpu_device("x86-64-v4-amx")) continue;  // the same kernels, but for the tiles
+    const auto dev = each.make();
     layer_check how;
     if (GetParam() == "rbm") how.bf16_tolerance = 1e30;  // what is drawn depends on the last bit (bf16_test.cpp looks at the rest)
     if (GetParam() == "rnn") how.bf16_tolerance = 0.3;   // a state of relu that is nearly 0 may fall on the other side of the kink
-    for (const auto& finding : check_layer_type(*r.find(GetParam()), *dev, how))
-      ADD_FAILURE() << dev->numerics_id() << ": " << finding;
+    for (const auto& finding : check_layer_type(*r.find(GetParam()), *dev, how)) ADD_FAILURE() << each.name << ": " << finding;
   }
 }
 

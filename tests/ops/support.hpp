@@ -5,10 +5,12 @@
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ops/device.hpp"
 #include "ops/registry.hpp"
+#include "tests/apart/apart_device.hpp"
 
 namespace troupe::test {
 
@@ -16,6 +18,28 @@ inline std::vector<std::unique_ptr<device>> all_devices() {
   std::vector<std::unique_ptr<device>> all;
   for (const char* isa : {"baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"})
     if (auto d = make_cpu_device(isa)) all.push_back(std::move(d));
+  return all;
+}
+
+// What keeps the contract of ops/device.hpp, a row each: a backend is one more.
+struct device_case {
+  std::string name;
+  std::shared_ptr<device> (*make)();
+  friend void PrintTo(const device_case& c, std::ostream* out) { *out << c.name; }
+};
+inline std::vector<device_case> device_cases() {
+  std::vector<device_case> all{
+      {"baseline", [] { return std::shared_ptr<device>(make_cpu_device("baseline")); }},
+      {"v3", [] { return std::shared_ptr<device>(make_cpu_device("x86-64-v3")); }},
+      {"v4", [] { return std::shared_ptr<device>(make_cpu_device("x86-64-v4")); }},
+      {"v4_amx", [] { return std::shared_ptr<device>(make_cpu_device("x86-64-v4-amx")); }},
+      {"apart",
+       [] {
+         apart::machine::on_finding = [](const std::string& what) { ADD_FAILURE() << "apart: " << what; };
+         return std::shared_ptr<device>(apart::make_device(make_cpu_device(), std::make_shared<apart::machine>(1)));
+       }},
+  };
+  std::erase_if(all, [](const device_case& c) { return !c.make(); });  // kernels that this machine does not run
   return all;
 }
 
