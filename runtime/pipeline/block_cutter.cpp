@@ -33,8 +33,8 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
         cut.whole.push_back(at->second);
         cut.block.what.rule.push_back(part(at->second));
       }
-    for (std::uint32_t g = 0; g < plan_->server_groups; ++g) {  // each group has them all
-      cut.block.to = plan_->shard_of(block, g);
+    for (std::uint32_t group = 0; group < plan_->server_groups; ++group) {  // each has them all
+      cut.block.to = plan_->shard_of(block, group);
       if (block.run == 0)
         ready_.push_back(cut.block);
       else
