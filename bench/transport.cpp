@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -84,12 +85,16 @@ struct bench {
   const std::shared_ptr<std::vector<std::byte>> block =
       std::make_shared<std::vector<std::byte>>(std::size_t{64} << 20, std::byte{7});
 
+  double cpu = 0;  // microseconds of processor a frame, of both ends, in the last rate(): what a busy machine cannot blur
+
   // Frames a second.
   double rate(std::size_t bytes, std::uint64_t n) {
     const std::uint64_t before = b.got[bulk];
+    const auto ticks = std::clock();
     const auto begun = clock_type::now();
     for (std::uint64_t i = 0; i < n; ++i) a.net->send("b", frame_of(block, bytes, bulk));
     b.wait(bulk, before + n);
+    cpu = 1e6 * static_cast<double>(std::clock() - ticks) / CLOCKS_PER_SEC / static_cast<double>(n);
     return static_cast<double>(n) / seconds_since(begun);
   }
   // Microseconds there and back, median; with `load`, while that many 64 MiB frames are always queued.
@@ -128,11 +133,13 @@ int main() {
     b.wait_up();
     bench m{a, b};
     m.rate(std::size_t{64} << 20, 4);  // pages are touched, and windows of TCP wide
-    const double huge = m.rate(std::size_t{64} << 20, 40) / 16, large = m.rate(std::size_t{1} << 20, 2000) / 1024;
-    const double small = m.rate(100, 300000);
+    const double huge = m.rate(std::size_t{64} << 20, 40) / 16, huge_cpu = m.cpu * 16 / 1000;
+    const double large = m.rate(std::size_t{1} << 20, 2000) / 1024, large_cpu = m.cpu * 1024 / 1000;
+    const double small = m.rate(100, 300000), small_cpu = m.cpu;
     const double alone = m.round_trip(20000, 0), loaded = m.round_trip(50, 2);
-    std::printf(R"({"gib_per_second_64_mib": %.3f, "gib_per_second_1_mib": %.3f, "frames_per_second_100_bytes": %.0f, )", huge,
-                large, small);
+    std::printf(R"({"gib_per_second_64_mib": %.3f, "cpu_ms_per_gib_64_mib": %.0f, )", huge, huge_cpu);
+    std::printf(R"("gib_per_second_1_mib": %.3f, "cpu_ms_per_gib_1_mib": %.0f, )", large, large_cpu);
+    std::printf(R"("frames_per_second_100_bytes": %.0f, "cpu_us_per_frame_100_bytes": %.2f, )", small, small_cpu);
     std::printf("\"round_trip_us\": %.1f, \"round_trip_us_behind_64_mib\": %.1f}\n", alone, loaded);
     a.net->close();
     b.net->close();

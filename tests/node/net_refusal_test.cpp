@@ -237,6 +237,36 @@ TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_cut_off)
   EXPECT_EQ(a.downs["b"][2].code, "bad_credit") << "no such part of the window";
 }
 
+TEST_F(net_refusal, streams_are_held_to_their_rules_and_to_the_window) {
+  constexpr std::uint64_t MiB = 1 << 20;
+  const bytes piece = pattern(MiB, 1);
+  std::size_t times = 0;
+  const auto ended_by = [&](const std::vector<frame_header>& chunks) {
+    const auto b = std::make_unique<raw_client>(a.port);
+    EXPECT_TRUE(b->handshake(good("b")) && b->greet("b") && b->read() && b->read());
+    for (const auto& h : chunks)
+      if (!b->write_frame(h, piece)) break;
+    EXPECT_TRUE(a.wait_down("b", 5s, ++times));
+    return a.downs["b"].back().code;
+  };
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 9}}), "bad_stream");
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 0}}), "bad_stream") << "more than a chunk, and no stream";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, MiB, 1, true}}), "bad_chunk") << "it continues what has not begun";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 2, 2 * MiB, 1}}), "bad_chunk") << "two at once in one stream";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 1, MiB, 2, true}}), "bad_chunk") << "it goes on in another";
+  std::vector<frame_header> many;
+  for (std::uint8_t s = 1; s <= max_streams; ++s) many.push_back({1, 0, 0, 0, s, 20 * MiB, s});
+  EXPECT_EQ(ended_by(many), "credit_exceeded") << "begun and never finished, they take of the window as well";
+  EXPECT_TRUE(a.frames.empty());
+  const auto b = std::make_unique<raw_client>(a.port);
+  ASSERT_TRUE(b->handshake(good("b")) && b->greet("b") && b->read() && b->read());
+  for (const bool second : {false, true})
+    for (std::uint8_t s = 1; s <= 2; ++s) ASSERT_TRUE(b->write_frame({1, 0, 0, 0, s, (second ? 1 : 2) * MiB, s, second}, piece));
+  ASSERT_TRUE(a.wait_frames(2)) << "mixed as they may be";
+  for (const auto& r : a.frames)
+    EXPECT_TRUE(r.f.bytes == 2 * MiB && std::equal(piece.begin(), piece.end(), r.f.payload.get() + MiB));
+}
+
 TEST_F(net_refusal, a_peer_whose_socket_vanishes_is_down_within_three_seconds) {
   const auto b = authenticated();
   b->hang_up();

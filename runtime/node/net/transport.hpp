@@ -4,7 +4,8 @@
 // Invariants
 //  - Frames from one node to another arrive whole and once, until on_peer_down; what was queued then is lost. Those of one pair
 //    (source, destination) arrive in the order of send(); others overtake: a small frame does not wait behind a large one of
-//    another pair, neither for its bytes nor for its part of the window.
+//    another pair, neither for its bytes nor for its part of the window. Who names neither source nor destination (the control
+//    plane, the exchange) has one pair, and all in order.
 //  - on_peer_up(p) comes before the first on_frame(p), on_peer_down(p) after the last. Callbacks run one at a time, on the
 //  transport's
 //    own I/O thread: keep them short, never wait in them, never call close() in them. None comes after close() has returned.
