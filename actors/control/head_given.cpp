@@ -32,6 +32,7 @@ std::string head::why_not_given(const given_file& g) const {
 // The job is sound as it is: now for its file.
 void head::receive(job& j, instant now, orders& out) {
   if (j.submitter.empty()) return void(jobs_.erase(j.id));  // nobody to ask any more
+  if (draining_) return refuse_given(j, self_ + " shuts down", out);
   if (j.given.bytes > j.plan.room)
     return refuse_given(
         j,
