@@ -24,13 +24,13 @@ class device;
 struct handover;  // runtime/pipeline/handover.hpp
 
 // What the host lends to a job while it runs.
-struct job_context {
+struct task_context {
   device& dev;
 };
-using job_work = std::function<void(job_context&)>;
+using task_work = std::function<void(task_context&)>;
 
 // What a job costs, for hosts that do not run it: forward multiply-adds x 2, and bytes moved.
-struct job_cost {
+struct task_cost {
   double flops = 0;
   double bytes = 0;
   const char* kind = "job";  // names the row of the compute model and the span in a trace
@@ -40,8 +40,8 @@ struct send_effect {
   envelope e;
 };
 struct run_effect {
-  job_work work;
-  job_cost cost;
+  task_work work;
+  task_cost cost;
   std::uint64_t token = 0;
   std::uint32_t slot = 0;  // sub-solver
 };
@@ -84,7 +84,7 @@ using effect =
 class effects {
  public:
   void send(envelope e) { list_.emplace_back(send_effect{std::move(e)}); }
-  void run(job_work work, job_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
+  void run(task_work work, task_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
     list_.emplace_back(run_effect{std::move(work), cost, token, slot});
   }
   void set_timer(std::uint64_t timer, duration after) { list_.emplace_back(timer_effect{timer, after}); }

@@ -26,7 +26,7 @@ struct node_shared {
   mutable std::mutex trace_lock;
   std::shared_ptr<const trace_hook> hook;
 
-  void trace(const job_span& s) const {
+  void trace(const task_span& s) const {
     std::shared_ptr<const trace_hook> h;
     {
       std::lock_guard guard(trace_lock);

@@ -74,7 +74,7 @@ struct host_counts {
 };
 
 // One job on a sub-solver (or inline), as it ran. Times since the job's start.
-struct job_span {
+struct task_span {
   std::uint32_t job = 0;
   role_id role = no_role;
   std::string_view name;
@@ -82,7 +82,7 @@ struct job_span {
   std::uint32_t slot = 0;
   time_point begin{}, end{};
 };
-using trace_hook = std::function<void(const job_span&)>;
+using trace_hook = std::function<void(const task_span&)>;
 
 class node_host {
  public:

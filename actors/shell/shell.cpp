@@ -33,7 +33,7 @@ caf::behavior role_actor::make_behavior() {
         pump_posted_ = false;
         pump();
       },
-      [this](const job_answer& a) { answer(a); },
+      [this](const task_answer& a) { answer(a); },
       [this](const timer_wake&) { wake(); },
       [this](const publish_now&) {
         job_->rows[index_of(id_)]->answered();
@@ -58,7 +58,7 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   if (lane_) lane_->wait_over();  // what it has to tell is told to the role
   for (auto& s : solvers_) compat::ask_to_exit(s);
   solvers_.clear();
-  jobs_.clear();
+  tasks_.clear();
   out_.clear();
   role_.reset();
   if (auto j = std::move(job_)) j->left();
@@ -77,7 +77,7 @@ void role_actor::receive(envelope& e) {
   if (!pump_posted_) pump();
 }
 
-void role_actor::answer(const job_answer& a) {
+void role_actor::answer(const task_answer& a) {
   waits_for_lane_ = false;
   busy_ += a.end - a.begin;
   if (!a.error.empty()) {
@@ -182,7 +182,7 @@ void role_actor::cross_to(envelope& e, device& to) {
 
 void role_actor::perform(run_effect& x) {
   if (solvers_.empty()) {
-    jobs_.push_back(std::move(x));
+    tasks_.push_back(std::move(x));
   } else {
     const auto slot = x.slot % solvers_.size();
     queues_[slot].given(*job_);
@@ -235,8 +235,8 @@ void role_actor::perform(stop_effect&) { stopping_ = true; }
 void role_actor::pump() {
   for (;;) {
     if (ran_) tell_finished(*std::exchange(ran_, std::nullopt));
-    if (waits_for_lane_ || next_job_ == jobs_.size() || job_->ended.load(std::memory_order_relaxed)) break;
-    if (slice_over_ || waits(jobs_[next_job_])) {
+    if (waits_for_lane_ || next_task_ == tasks_.size() || job_->ended.load(std::memory_order_relaxed)) break;
+    if (slice_over_ || waits(tasks_[next_task_])) {
       yield_ = true;
       return continue_later();
     }
@@ -252,18 +252,18 @@ bool role_actor::waits(const run_effect& r) const {
 }
 
 void role_actor::run_next() {
-  run_effect r = std::move(jobs_[next_job_++]);
-  if (next_job_ * 2 >= jobs_.size()) {  // keeps the memory, and a queue that never empties short
-    jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(next_job_));
-    next_job_ = 0;
+  run_effect r = std::move(tasks_[next_task_++]);
+  if (next_task_ * 2 >= tasks_.size()) {  // keeps the memory, and a queue that never empties short
+    tasks_.erase(tasks_.begin(), tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
+    next_task_ = 0;
   }
   if (changed_ && last_job_ >= publish_every / 2) publish(job_->now());  // nobody hears of us until this job is over
-  const auto ran = run_job(*job_, lane_.get(), id_, name_, r, caf::actor{this});
+  const auto ran = run_task(*job_, lane_.get(), id_, name_, r, caf::actor{this});
   if (!ran) {
     waits_for_lane_ = true;
     return;
   }
-  const job_answer& a = *ran;
+  const task_answer& a = *ran;
   last_job_ = a.end - a.begin;
   busy_ += last_job_;
   if (!slice_began_) slice_began_ = a.begin;
@@ -287,8 +287,8 @@ void role_actor::fail(const std::string& what) {
   failed_ = true;
   failure_ = "role " + name_ + ": " + what;
   out_.clear();
-  jobs_.clear();
-  next_job_ = 0;
+  tasks_.clear();
+  next_task_ = 0;
   ran_.reset();
   timers_.clear();
   event_effect e;

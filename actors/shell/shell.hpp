@@ -40,7 +40,7 @@ class role_actor final : public compat::base_actor {
 
  private:
   void receive(envelope& e);
-  void answer(const job_answer& a);
+  void answer(const task_answer& a);
   void wake();
 
   void hand_to_role(envelope& e);  // on(), then its effects; catches. Leaves nothing in `e`
@@ -86,8 +86,8 @@ class role_actor final : public compat::base_actor {
   std::vector<caf::actor> solvers_;   // empty: jobs run here
   effects out_;
 
-  std::vector<run_effect> jobs_;  // [next_job_, end) wait to run here
-  std::size_t next_job_ = 0;
+  std::vector<run_effect> tasks_;  // [next_task_, end) wait to run here
+  std::size_t next_task_ = 0;
   std::optional<std::uint64_t> ran_;  // a job has run whose `finished` waits for the mailbox
   bool pump_posted_ = false;
   bool yield_ = false;

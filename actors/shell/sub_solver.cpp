@@ -4,15 +4,15 @@
 
 namespace troupe {
 
-std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
-                                  const caf::actor& owner) {
+std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
+                                    const caf::actor& owner) {
   auto& dev = lane != nullptr ? *lane : j.device_of(id);
-  job_answer answer;
+  task_answer answer;
   answer.token = r.token;
   answer.begin = j.now();
   bool over = true;
   try {
-    job_context context{dev};
+    task_context context{dev};
     dev.begin_task();
     r.work(context);
     over = dev.end_task();
@@ -38,7 +38,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
 
 caf::behavior sub_solver::make_behavior() {
   return {[this](const job_request& r) { busy_ ? later_.push_back(r) : take(r); },
-          [this](const job_answer& a) {  // of our lane
+          [this](const task_answer& a) {  // of our lane
             compat::post(owner_, a, context());
             busy_ = false;
             while (!busy_ && !later_.empty()) {
@@ -52,7 +52,7 @@ caf::behavior sub_solver::make_behavior() {
 void sub_solver::take(const job_request& r) {
   if (job_->ended.load(std::memory_order_relaxed)) return;
   queue_.begun(*job_);
-  auto a = run_job(*job_, lane_.get(), id_, role_name_, r.run, caf::actor{this});
+  auto a = run_task(*job_, lane_.get(), id_, role_name_, r.run, caf::actor{this});
   queue_.finished(*job_);
   busy_ = !a;
   running_ = busy_ ? r.owner : nullptr;

@@ -20,16 +20,16 @@ struct job_request {
 };
 
 // Sub-solver -> role actor.
-struct job_answer {
+struct task_answer {
   std::uint64_t token = 0;
   time_point begin{}, end{};
   std::string error;  // of the exception that ended it; empty: done
 };
 
 // Runs `r` now, on this thread, on a seat's lane (null: the role's device serves all); reports it to a trace. Never throws. Nothing: the
-// lane has more to do before the task is over, and says so to `owner` by a job_answer.
-std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
-                                  const caf::actor& owner);
+// lane has more to do before the task is over, and says so to `owner` by a task_answer.
+std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
+                                    const caf::actor& owner);
 
 // The jobs that a sub-solver has been given and has not finished; kept so that hosted_job::ready is right. Any thread.
 class solver_queue {
@@ -72,4 +72,4 @@ class sub_solver final : public compat::base_actor {
 }  // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::job_request)
-TROUPE_LOCAL_MESSAGE(troupe::job_answer)
+TROUPE_LOCAL_MESSAGE(troupe::task_answer)

@@ -56,7 +56,7 @@ class simulation {
       if (e.what == "weights") weights_ = e.named;
     };
     if (!s_.measured.empty())
-      world_.measured = [this](role_id r, const job_cost& c) -> std::optional<duration> {
+      world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
         const auto& [f, b] = s_.measured[index_of(r)];
         const std::string_view kind = c.kind;
         if (kind != "forward" && kind != "backward") return std::nullopt;

@@ -195,12 +195,14 @@ class cross_batch_norm_stage final : public stage {
     if (!training(s))
       return run_own(
           s, normalise,
-          [m = maths_of_stage(), mine = s.shared_from_this(), n = running_](job_context& c) { run_normalise(*m, *mine, n, c.dev); },
+          [m = maths_of_stage(), mine = s.shared_from_this(), n = running_](task_context& c) {
+            run_normalise(*m, *mine, n, c.dev);
+          },
           {}, out);
     auto sum = begin_sum(s);
     run_own(
         s, sums,
-        [m = maths_of_stage(), mine = s.shared_from_this(), sum](job_context& c) {
+        [m = maths_of_stage(), mine = s.shared_from_this(), sum](task_context& c) {
           m->gather(*mine, 0);
           *sum = pack(add_up_channels(mine->passes[0].in[0], {}), c.dev);
         },
@@ -211,7 +213,7 @@ class cross_batch_norm_stage final : public stage {
     auto sum = begin_sum(s);
     run_own(
         s, grad_sums,
-        [m = maths_of_stage(), mine = s.shared_from_this(), sum](job_context& c) {
+        [m = maths_of_stage(), mine = s.shared_from_this(), sum](task_context& c) {
           m->fill_grad_out(*mine, 0, c.dev);
           auto& pass = mine->passes[0];
           const auto added = add_up_channels(pass.grad_out[0], pass.kept.extra[0]);
@@ -254,11 +256,11 @@ class cross_batch_norm_stage final : public stage {
       const auto mine = s.shared_from_this();
       if (u.type == forward_sums)
         run_own(
-            s, normalise, [m, mine, n = now_](job_context& c) { run_normalise(*m, *mine, n, c.dev); }, {}, out);
+            s, normalise, [m, mine, n = now_](task_context& c) { run_normalise(*m, *mine, n, c.dev); }, {}, out);
       else
         run_own(
             s, grads,
-            [m, mine, n = now_, all, count = total_count_](job_context& c) { run_grads(*m, *mine, n, *all, count, c.dev); }, {},
+            [m, mine, n = now_, all, count = total_count_](task_context& c) { run_grads(*m, *mine, n, *all, count, c.dev); }, {},
             out);
     }
     steps_.erase({e.h.step, u.type});

@@ -68,9 +68,9 @@ class averaging_shard final : public centre_shard {
     sent[worker_of(h.src)] = value;
     if (sent.size() < workers()) return done(b, out);
     const auto mean = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    const job_cost cost{0, 2.0 * static_cast<double>(mean->bytes() * sent.size()), "mean"};
-    jobs_.run(
-        [mean, copies = std::exchange(sent, {})](job_context& c) {
+    const task_cost cost{0, 2.0 * static_cast<double>(mean->bytes() * sent.size()), "mean"};
+    tasks_.run(
+        [mean, copies = std::exchange(sent, {})](task_context& c) {
           mean->back(c.dev);
           c.dev.fill(0, *mean);
           for (const auto& [worker, copy] : copies) c.dev.axpy(1.0 / static_cast<double>(copies.size()), copy, *mean);

@@ -160,10 +160,10 @@ class coordinator final : public role {
   void take_state(const envelope& e, effects& out);
   void name_pieces(collecting& c) const;
   static void join_pieces(const model_graph& g, const job_plan& plan, collecting& c, device& d);
-  job_work join_blocks() const;
+  task_work join_blocks() const;
   void collected(effects& out);
   void restore(effects& out);
-  job_work cut_blocks() const;
+  task_work cut_blocks() const;
   void send_cut(effects& out);
   void hand_over(collecting c, effects& out);
   void begin_observe(effects& out);

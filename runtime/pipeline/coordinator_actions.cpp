@@ -202,7 +202,7 @@ void coordinator::begin_collect(bool final, effects& out) {
     h.version = config_.mode.lockstep ? completed_ : 0;
     out.send({h, collect{requests_, true}});
   }
-  if (collect_->missing == 0) out.run([](job_context&) {}, {}, requests_);
+  if (collect_->missing == 0) out.run([](task_context&) {}, {}, requests_);
 }
 
 void coordinator::take_state(const envelope& e, effects& out) {
@@ -253,8 +253,8 @@ void coordinator::join_pieces(const model_graph& g, const job_plan& plan, collec
     }
 }
 
-job_work coordinator::join_blocks() const {
-  return [graph = config_.graph, plan = config_.plan, all_blocks = collect_](job_context& ctx) {
+task_work coordinator::join_blocks() const {
+  return [graph = config_.graph, plan = config_.plan, all_blocks = collect_](task_context& ctx) {
     auto& at = *all_blocks;
     join_pieces(*graph, *plan, at, ctx.dev);
     std::size_t rule_index = 0;
@@ -371,8 +371,8 @@ void coordinator::restore(effects& out) {
 }
 
 // Columns of a parameter have to be picked out of it.
-job_work coordinator::cut_blocks() const {
-  return [cuts = cutting_](job_context& c) {
+task_work coordinator::cut_blocks() const {
+  return [cuts = cutting_](task_context& c) {
     for (auto& cut : *cuts)
       for (std::size_t k = 0; k < cut.whole.size(); ++k) {
         auto& part = k == 0 ? cut.s.value : cut.s.rule[k - 1];

@@ -144,7 +144,7 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
   auto& leader = *all[0];
   run_own(
       leader, job,
-      [m = maths_of_stage(), job, all = std::move(all)](job_context& c) {
+      [m = maths_of_stage(), job, all = std::move(all)](task_context& c) {
         job == ahead ? forward_all(*m, all, c.dev) : backward_all(*m, all, c.dev);
       },
       cost, out);

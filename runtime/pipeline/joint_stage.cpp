@@ -36,7 +36,7 @@ void joint_stage::begin_forward(slot& s, effects& out) {
   if (!training(s)) return stage::begin_forward(s, out);
   run_own(
       s, measure,
-      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](job_context& c) {
+      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](task_context& c) {
         m->join_inputs(*mine, c.dev);
         m->gather(*mine, 0);
         auto with = m->context_of(*mine, 0, c.dev);
@@ -48,7 +48,7 @@ void joint_stage::begin_forward(slot& s, effects& out) {
 void joint_stage::begin_backward(slot& s, effects& out) {
   run_own(
       s, measure_back,
-      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](job_context& c) {
+      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](task_context& c) {
         m->fill_grad_out(*mine, 0, c.dev);
         auto& pass = mine->passes[0];
         auto with = m->context_of(*mine, 0, c.dev);
@@ -98,7 +98,7 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
   waits_[s.index] = 0;
   run_own(
       s, ahead ? make : make_back,
-      [m = maths_of_stage(), mine = s.shared_from_this(), all, ahead](job_context& c) {
+      [m = maths_of_stage(), mine = s.shared_from_this(), all, ahead](task_context& c) {
         auto& pass = mine->passes[0];
         auto with = m->context_of(*mine, 0, c.dev);
         if (ahead) {

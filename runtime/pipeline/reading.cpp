@@ -65,9 +65,9 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   r->data = tensor::declare(data, c.graph->ids ? dtype::i32 : c.type);
   r->label = tensor::declare(label, dtype::i32);
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
-  const job_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
+  const task_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(
-      [r, from, source = c.data, augment = c.augment, graph = c.graph](job_context& j) {
+      [r, from, source = c.data, augment = c.augment, graph = c.graph](task_context& j) {
         auto& host = j.dev.host();
         r->data.back(host);
         r->label.back(host);

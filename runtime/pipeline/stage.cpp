@@ -267,17 +267,17 @@ void stage::declare(slot& s) {
   maths_->declare(s);
 }
 
-void stage::run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out) {
+void stage::run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out) {
   out.run(std::move(work), cost, token_of(s.index, kind + kind_own), s.index);
 }
 
 void stage::begin_forward(slot& s, effects& out) {
-  out.run([maths = maths_, mine = s.shared_from_this()](job_context& c) { maths->run_forward(*mine, c.dev); },
+  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_forward(*mine, c.dev); },
           maths_->cost_forward(), token_of(s.index, kind_forward), s.index);
 }
 
 void stage::begin_backward(slot& s, effects& out) {
-  out.run([maths = maths_, mine = s.shared_from_this()](job_context& c) { maths->run_backward(*mine, c.dev); },
+  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_backward(*mine, c.dev); },
           maths_->cost_backward(), token_of(s.index, kind_backward), s.index);
 }
 

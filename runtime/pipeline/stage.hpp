@@ -87,7 +87,7 @@ class stage : public role {
   virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
   // A job of the derived stage has finished: it was run with run_own(s, kind, ...).
   virtual void on_job(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
-  void run_own(slot& s, std::uint32_t kind, job_work work, job_cost cost, effects& out);
+  void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
   // A job has finished whose packet had been given up meanwhile.
   virtual void on_lost(slot& s) { clear(s); }
   void clear(slot& s);

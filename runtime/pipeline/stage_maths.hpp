@@ -74,8 +74,8 @@ class stage_maths {
   static bool training(const slot& s) { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
   bool wants_backward() const { return wants_backward_; }
   bool reports(std::uint8_t ph) const { return reports_[ph]; }  // does it host a loss or a metric?
-  const job_cost& cost_forward() const { return forward_cost_; }
-  const job_cost& cost_backward() const { return backward_cost_; }
+  const task_cost& cost_forward() const { return forward_cost_; }
+  const task_cost& cost_backward() const { return backward_cost_; }
 
  private:
   // A tensor from elsewhere, or the features of it that hosted layers read.
@@ -153,7 +153,7 @@ class stage_maths {
   std::vector<backward_wants> wants_of_;      // by step: backward_needs()
   bool wants_backward_ = false;
   bool reports_[2] = {false, false};
-  job_cost forward_cost_, backward_cost_;
+  task_cost forward_cost_, backward_cost_;
 };
 
 }  // namespace troupe

@@ -51,7 +51,7 @@ void tester::take_state(const state& s, effects& out) {
   made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());
   for (const auto& p : config_.graph->params) (*made_)[p.layer].push_back(tensor::declare(p.spec.dims, config_.type));
   out.run(
-      [graph = config_.graph, plan = config_.plan, blocks = std::move(blocks_), made = made_](job_context& c) {
+      [graph = config_.graph, plan = config_.plan, blocks = std::move(blocks_), made = made_](task_context& c) {
         for (const auto& b : plan->blocks) {
           const auto& p = graph->params[b.param];
           auto& whole = (*made)[p.layer][p.index_in_layer];

@@ -35,7 +35,7 @@ void sum_reducer::on(const envelope& e, time_point, effects& out) {
                  [&](const weights& w) { take_weights(e.h, w, out); },
                  [&](const fetch& f) { take_fetch(e.h, f, out); },
                  [&](const finished& f) {
-                   const auto next = jobs_.extract(f.token);
+                   const auto next = tasks_.extract(f.token);
                    if (!next.empty() && next.mapped().sum)
                      sum_done(next.mapped().block, next.mapped().step, next.mapped().node, (*next.mapped().sum)[0], out);
                  },
@@ -77,8 +77,8 @@ void sum_reducer::take_push(const header& h, const push& p, effects& out) {
     return;
   }
   const auto cost = cost_of(due);
-  jobs_.emplace(++tokens_, waiting{p.block, h.step, node, sum});
-  out.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, tokens_);
+  tasks_.emplace(++tokens_, waiting{p.block, h.step, node, sum});
+  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
 }
 
 void sum_reducer::sum_done(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
@@ -151,7 +151,7 @@ role_status sum_reducer::status() const {
     s.step = std::max(s.step, b.done);
     s.queued += static_cast<std::uint32_t>(b.open.size());
   }
-  s.in_flight = static_cast<std::uint32_t>(jobs_.size());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
   return s;
 }
 

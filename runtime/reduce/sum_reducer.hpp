@@ -77,7 +77,7 @@ class sum_reducer final : public role {
     tree_node node;
     sum_ptr sum;
   };
-  std::unordered_map<std::uint64_t, waiting> jobs_;
+  std::unordered_map<std::uint64_t, waiting> tasks_;
   std::uint64_t tokens_ = 0, dropped_ = 0;
   bool keeps_ = false;  // there are other nodes, which may be restarted
 };

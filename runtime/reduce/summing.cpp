@@ -33,8 +33,8 @@ void run_additions(const additions& due, device& d) {
   }
 }
 
-job_cost cost_of(const additions& due) {
-  job_cost c{0, 0, "add"};
+task_cost cost_of(const additions& due) {
+  task_cost c{0, 0, "add"};
   for (const auto& a : due)
     for (const auto& t : *a.out) c.bytes += t ? 3.0 * static_cast<double>(t.bytes()) : 0.0;
   return c;

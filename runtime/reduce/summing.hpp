@@ -20,6 +20,6 @@ using additions = std::vector<addition>;
 
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due);
 void run_additions(const additions& due, device& d);
-job_cost cost_of(const additions& due);
+task_cost cost_of(const additions& due);
 
 }  // namespace troupe

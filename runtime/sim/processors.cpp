@@ -5,7 +5,7 @@
 
 namespace troupe::sim {
 
-duration processors::time_of(const job_cost& c) const {
+duration processors::time_of(const task_cost& c) const {
   double s = 0;
   if (model_.flops_per_second > 0) s += c.flops / model_.flops_per_second;
   if (model_.bytes_per_second > 0) s += c.bytes / model_.bytes_per_second;

@@ -16,7 +16,7 @@ class processors {
   processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
 
   // What the job would take on a node that is neither a straggler nor slowed down by a fault.
-  duration time_of(const job_cost& c) const;
+  duration time_of(const task_cost& c) const;
   // What that time becomes on this node: stragglers are drawn, faults make it slower.
   duration drawn(std::uint32_t node, duration time, fault_counts& counts);
 

@@ -170,7 +170,7 @@ void world::take_effects(role_id self) {
     auto& h = roles_[index_of(self)];
     std::visit(overloaded{
                    [&](send_effect& s) { send(self, std::move(s.e)); },
-                   [&](run_effect& r) { run_job(self, r); },
+                   [&](run_effect& r) { run_task(self, r); },
                    [&](timer_effect& t) {
                      std::erase_if(h.timers, [&](const auto& set) { return set.first == t.timer; });
                      h.timers.emplace_back(t.timer, ++generations_);
@@ -203,7 +203,7 @@ device& world::leaving_lane_of(hosted& h) {
   return h.leaving ? *h.leaving : *h.dev;
 }
 
-void world::run_job(role_id self, run_effect& r) {
+void world::run_task(role_id self, run_effect& r) {
   auto& h = roles_[index_of(self)];
   const auto number =
       config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
@@ -221,9 +221,9 @@ void world::run_job(role_id self, run_effect& r) {
 }
 
 // 0: it has run.
-std::uint64_t world::begin_task(std::uint64_t seat, device& dev, job_work work) {
+std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work) {
   auto run = [&dev, work = std::move(work)] {
-    job_context c{dev};
+    task_context c{dev};
     dev.begin_task();
     work(c);
     if (!dev.end_task()) dev.wait_over();
@@ -252,7 +252,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   if (!store) store = std::make_unique<param_store>();
   const bool adds = e.kind == shared_effect::kind_of::add;
   if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_lane_of(h));
-  const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
+  const task_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
   auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
   // One role's follow each other: it reads what it has added before.
   const auto late = std::max(duration{}, h.last_shared - turn.begin);

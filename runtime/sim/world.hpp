@@ -97,7 +97,7 @@ class world {
   std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
   // What a job of this role takes, where it has been measured; none: the compute model says.
-  std::function<std::optional<duration>(role_id, const job_cost&)> measured;
+  std::function<std::optional<duration>(role_id, const task_cost&)> measured;
   // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some time after the first, with other
   // messages between them; it never overtakes. Empty: one.
   std::function<int(const envelope&, random&)> copies;
@@ -152,10 +152,10 @@ class world {
   void deliver(record& r);
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
-  void run_job(role_id self, run_effect& r);
+  void run_task(role_id self, run_effect& r);
   device& lane_of(hosted& h, std::uint32_t solver);
   device& leaving_lane_of(hosted& h);
-  std::uint64_t begin_task(std::uint64_t seat, device& dev, job_work work);
+  std::uint64_t begin_task(std::uint64_t seat, device& dev, task_work work);
   void wait_for_task(std::uint64_t number);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);

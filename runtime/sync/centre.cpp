@@ -62,7 +62,7 @@ void centre_shard::done(shard_block& b, effects& out) {
 bool centre_shard::quiet(std::uint64_t) {
   for (const auto& l : lines_)
     if (l.busy || !l.waiting.empty() || !l.held.empty()) return false;
-  return jobs_.size() == 0;
+  return tasks_.size() == 0;
 }
 
 std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {

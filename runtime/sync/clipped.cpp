@@ -49,8 +49,8 @@ class clipped_shard final : public clocked_shard {
     cost.kind = "norm";
     cost.bytes += static_cast<double>(b.value.bytes());
     const auto total = config_.graph->params[b.plan->param].spec.dims.count();
-    jobs_.run(
-        [due = std::move(due), sum, found, total, begin = b.plan->begin, even = even(b.plan->param)](job_context& c) {
+    tasks_.run(
+        [due = std::move(due), sum, found, total, begin = b.plan->begin, even = even(b.plan->param)](task_context& c) {
           run_additions(due, c.dev);
           even ? find_square_sums(c.dev, (*sum)[0], begin, total, found) : find_square_sum(c.dev, (*sum)[0], found);
         },

@@ -218,11 +218,11 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });
   if (copies.empty()) return hand(layer, step, std::move(*values), out);
   assembling_[layer] = true;
-  job_cost cost{0, 0, "assemble"};
+  task_cost cost{0, 0, "assemble"};
   for (const auto& c : copies) cost.bytes += 2.0 * static_cast<double>(c.from.bytes());
   for (const auto& o : own) cost.bytes += 3.0 * static_cast<double>(o.count) * static_cast<double>(size_of(config_.type));
-  jobs_.run(
-      [values, copies = std::move(copies), own = std::move(own)](job_context& c) {
+  tasks_.run(
+      [values, copies = std::move(copies), own = std::move(own)](task_context& c) {
         for (const auto& part : copies) {
           auto& whole = (*values)[part.param];
           whole.back(c.dev);
@@ -273,7 +273,7 @@ void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effe
   if (node == root_of(packets) && h.step == clock.next && !b.updating) return void(apply(b, g, std::move(due), out));
   if (due.empty()) return;
   const auto cost = cost_of(due);
-  jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
+  tasks_.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
 }
 
 // The clock of group `g` that is next, if all its gradients are here.
@@ -353,7 +353,7 @@ std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block
 }
 
 bool clocked_shard::quiet(std::uint64_t step) {
-  if (jobs_.size() > 0) return false;
+  if (tasks_.size() > 0) return false;
   for (const auto& b : blocks_.list())
     for (std::uint32_t g = 0; g < config_.plan->groups.size(); ++g)
       if (group_at(g).server_group == group() && clocks_[b.plan->id].groups[g].applied != step) return false;

@@ -46,7 +46,7 @@ class downpour_worker final : public local_worker {
     unsent = unsent ? plan_addition(unsent, std::make_shared<tensors>(*sum), due) : sum;
     if (!due.empty()) {
       const auto cost = cost_of(due);
-      jobs_.run([due = std::move(due)](job_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
+      tasks_.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
     }
     local_worker::on_sum(layer, step, node, sum, out);
   }

@@ -53,16 +53,16 @@ class elastic_worker final : public local_worker {
   void on_centre(std::uint32_t layer, std::uint64_t step, tensors centre, effects& out) override {
     auto next = std::make_shared<tensors>();
     auto moved = std::make_shared<tensors>();  // by block
-    job_cost cost{0, 0, "exchange"};
+    task_cost cost{0, 0, "exchange"};
     for (auto p : layer_at(layer).params) {
       next->push_back(tensor::declare(replicas_[p].value.dims(), config_.type));
       cost.bytes += 6.0 * static_cast<double>(next->back().bytes());
     }
     for (auto id : layers_[layer].blocks) moved->push_back(tensor::declare({block_at(id).count}, config_.type));
     busy_[layer] = true;
-    jobs_.run(
+    tasks_.run(
         [plan = config_.plan, params = layer_at(layer).params, blocks = layers_[layer].blocks, mine = values_of(layer),
-         alpha = policy_.alpha, centre = std::move(centre), next, moved](job_context& c) {
+         alpha = policy_.alpha, centre = std::move(centre), next, moved](task_context& c) {
           for (std::size_t i = 0; i < params.size(); ++i) {
             (*next)[i].back(c.dev);
             c.dev.copy(mine[i], (*next)[i]);
@@ -126,8 +126,8 @@ class elastic_shard final : public centre_shard {
     b.next = std::make_shared<block_update>();
     b.next->value = tensor::declare({b.plan->count}, config_.type);
     const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
-    jobs_.run(
-        [was = b.value, next = b.next, moved = std::move(moved)](job_context& c) {
+    tasks_.run(
+        [was = b.value, next = b.next, moved = std::move(moved)](task_context& c) {
           next->value.back(c.dev);
           c.dev.copy(was, next->value);
           for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);

@@ -261,14 +261,14 @@ class gossip_worker final : public local_worker {
     arrived_[layer].pop_front();
     const double all = mass_[layer] + a.mass, mine = mass_[layer] / all, theirs = a.mass / all;
     auto next = std::make_shared<tensors>();
-    job_cost cost{0, 0, "merge"};
+    task_cost cost{0, 0, "merge"};
     for (auto p : layer_at(layer).params) {
       next->push_back(tensor::declare(replicas_[p].value.dims(), config_.type));
       cost.bytes += 5.0 * static_cast<double>(next->back().bytes());
     }
     busy_[layer] = true;
-    jobs_.run(
-        [was = values_of(layer), next, mine, theirs, values = std::move(a.values)](job_context& c) {
+    tasks_.run(
+        [was = values_of(layer), next, mine, theirs, values = std::move(a.values)](task_context& c) {
           for (std::size_t i = 0; i < next->size(); ++i) {
             auto& t = (*next)[i];
             t.back(c.dev);
@@ -387,12 +387,12 @@ class gossip_shard final : public shard_half {
     for (const auto& b : blocks_.list())
       if (copies_[b.plan->id].size() < workers()) return true;
     fold(copies_, true, true, out);
-    jobs_.run([](job_context&) {}, {0, 0, "mean"},
-              [this](effects& more) {
-                blocks_.hold_collects = false;
-                blocks_.answer_collects(more);
-              },
-              out);
+    tasks_.run([](task_context&) {}, {0, 0, "mean"},
+               [this](effects& more) {
+                 blocks_.hold_collects = false;
+                 blocks_.answer_collects(more);
+               },
+               out);
     copies_.clear();
     return true;
   }

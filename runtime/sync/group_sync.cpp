@@ -108,8 +108,8 @@ class group_shard final : public clocked_shard {
     s.sent = b.value;
     ++s.number;
     auto delta = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    jobs_.run(
-        [now = s.sent, last = s.last, delta](job_context& c) {
+    tasks_.run(
+        [now = s.sent, last = s.last, delta](task_context& c) {
           delta->back(c.dev);
           c.dev.apply(binary::subtract, now, last, *delta);
         },
@@ -127,8 +127,8 @@ class group_shard final : public clocked_shard {
               effects& out) {
     b.updating = true;
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    jobs_.run(
-        [was = b.value, next, scale, plus = std::move(plus), minus = std::move(minus)](job_context& c) {
+    tasks_.run(
+        [was = b.value, next, scale, plus = std::move(plus), minus = std::move(minus)](task_context& c) {
           next->back(c.dev);
           c.dev.copy(was, *next);
           c.dev.axpy(scale, plus, *next);

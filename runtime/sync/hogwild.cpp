@@ -53,10 +53,10 @@ class hogwild_worker final : public local_worker {
       was->push_back(before_[p]);
     }
     busy_[layer] = true;
-    job_cost cost{0, 0, "difference"};
+    task_cost cost{0, 0, "difference"};
     for (const auto& d : *delta) cost.bytes += 3.0 * static_cast<double>(d.bytes());
-    jobs_.run(
-        [now = values_of(layer), delta, was](job_context& c) {
+    tasks_.run(
+        [now = values_of(layer), delta, was](task_context& c) {
           for (std::size_t i = 0; i < delta->size(); ++i) {
             (*delta)[i].back(c.dev);
             c.dev.apply(binary::subtract, now[i], (*was)[i], (*delta)[i]);
@@ -71,7 +71,7 @@ class hogwild_worker final : public local_worker {
       const auto& b = block_at(id);
       const auto i = static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin());
       auto part = std::make_shared<tensor>(delta[i].slice(b.begin, {b.count}));
-      out.shared({kind::add, place_of(*config_.plan, group_, id), std::move(part), jobs_.expect([](effects&) {})});
+      out.shared({kind::add, place_of(*config_.plan, group_, id), std::move(part), tasks_.expect([](effects&) {})});
     }
     note(layer, step + 1, out);
     read(layer, step + 1, out);
@@ -96,7 +96,7 @@ class hogwild_worker final : public local_worker {
     for (auto id : layers_[layer].blocks) {
       blocks->push_back(std::make_shared<tensor>(tensor::declare({block_at(id).count}, config_.type)));
       out.shared({kind::read, place_of(*config_.plan, group_, id), blocks->back(),
-                  jobs_.expect([this, layer, version, blocks, missing](effects& more) {
+                  tasks_.expect([this, layer, version, blocks, missing](effects& more) {
                     if (--*missing == 0) have_read(layer, version, *blocks, more);
                   })});
     }
@@ -138,7 +138,7 @@ class hogwild_shard final : public shard_half {
   void on_filled(effects& out) override {
     for (auto& b : blocks_.list()) {
       syncs_[b.plan->id].last = b.value;
-      out.shared({kind::write, place(b), std::make_shared<tensor>(b.value), jobs_.expect([](effects&) {})});
+      out.shared({kind::write, place(b), std::make_shared<tensor>(b.value), tasks_.expect([](effects&) {})});
     }
   }
 
@@ -147,7 +147,7 @@ class hogwild_shard final : public shard_half {
   // The array's content into b.value, then `then`.
   void read(shard_block& b, std::function<void(effects&)> then, effects& out) {
     auto t = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    out.shared({kind::read, place(b), t, jobs_.expect([&b, t, then = std::move(then)](effects& more) {
+    out.shared({kind::read, place(b), t, tasks_.expect([&b, t, then = std::move(then)](effects& more) {
                   b.value = *t;
                   then(more);
                 })});
@@ -211,8 +211,8 @@ class hogwild_shard final : public shard_half {
 
   void subtract(const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
     auto delta = std::make_shared<tensor>(tensor::declare(a.dims(), config_.type));
-    jobs_.run(
-        [a, b, delta](job_context& c) {
+    tasks_.run(
+        [a, b, delta](task_context& c) {
           delta->back(c.dev);
           c.dev.apply(binary::subtract, a, b, *delta);
         },
@@ -224,7 +224,7 @@ class hogwild_shard final : public shard_half {
     const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].kind == role_kind::shard;
     auto& taken = syncs_[b.plan->id].taken[from_shard ? (*config_.plan)[h.src].group : 0];
     if (!from_shard || !master() || h.step < taken) return void(++dropped_);
-    if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), jobs_.expect([](effects&) {})});
+    if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), tasks_.expect([](effects&) {})});
     taken = h.step;
     read(
         b,
@@ -246,7 +246,7 @@ class hogwild_shard final : public shard_half {
     subtract(
         w.value, std::exchange(s.sent, {}),
         [this, b](tensor delta, effects& more) {
-          more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)), jobs_.expect([this, b](effects& then) {
+          more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)), tasks_.expect([this, b](effects& then) {
                          syncs_[b->plan->id].waiting = false;  // not before: what is read for the next one must have this
                          advance_closing(then);
                        })});
@@ -275,7 +275,7 @@ class hogwild_shard final : public shard_half {
       if (s.waiting) return true;
     return false;
   }
-  bool quiet(std::uint64_t) override { return closing_ == closing::done && jobs_.size() == 0; }
+  bool quiet(std::uint64_t) override { return closing_ == closing::done && tasks_.size() == 0; }
 
   std::uint64_t every_, since_ = 0;
   std::vector<block_sync> syncs_;     // by block id

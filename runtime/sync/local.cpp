@@ -46,10 +46,10 @@ void local_worker::begin_layer(std::uint32_t layer, effects& out) {
     made->push_back({tensor::declare(dims, config_.type), tensors(states, tensor::declare(dims, config_.type)),
                      from->at(blocks_of(p).front()).request});
   }
-  job_cost cost{0, 0, "begin"};
+  task_cost cost{0, 0, "begin"};
   for (const auto& [id, s] : *from) cost.bytes += 2.0 * static_cast<double>(s.value.bytes() * (1 + s.rule.size()));
-  jobs_.run(
-      [plan = config_.plan, params, from, made](job_context& c) {
+  tasks_.run(
+      [plan = config_.plan, params, from, made](task_context& c) {
         for (const auto& [id, s] : *from) {
           const auto& b = plan->blocks[id];
           auto& to = (*made)[static_cast<std::size_t>(std::find(params.begin(), params.end(), b.param) - params.begin())];
@@ -103,14 +103,14 @@ void local_worker::decide(std::uint64_t done, double drift) {
 
 void local_worker::measure_drift(std::uint64_t done, effects& out) {
   auto squares = std::make_shared<std::vector<double>>();  // of what each parameter has moved, and of where it began
-  job_cost cost{0, 0, "drift"};
+  task_cost cost{0, 0, "drift"};
   tensors now;
   for (const auto& r : replicas_) {
     now.push_back(r.value);
     cost.bytes += 3.0 * static_cast<double>(r.value.bytes());
   }
-  jobs_.run(
-      [now, base = base_, squares](job_context& c) {
+  tasks_.run(
+      [now, base = base_, squares](task_context& c) {
         const auto add = [&](const tensor& t) {
           tensor sum = tensor::allocate(c.dev, shape{1}, dtype::f64);
           c.dev.sum_squares(t, sum);
@@ -162,7 +162,7 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
   auto next = std::make_shared<std::vector<replica>>();
   std::vector<replica> was;
   std::vector<rule_step> ins;
-  job_cost cost{0, 0, "update"};
+  task_cost cost{0, 0, "update"};
   for (auto p : layer_at(layer).params) {
     const auto& r = replicas_[p];
     cost.bytes += static_cast<double>(r.value.bytes() * (3 + 2 * r.rule.size()));
@@ -173,9 +173,9 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
     ins.back().updates = r.updates;
   }
   busy_[layer] = true;
-  jobs_.run(
+  tasks_.run(
       [graph = config_.graph, rule = stepping(), params = layer_at(layer).params, was = std::move(was), ins = std::move(ins), sum,
-       packets = packets_here(), next](job_context& c) {
+       packets = packets_here(), next](task_context& c) {
         for (std::size_t i = 0; i < params.size(); ++i) {
           if (!(*sum)[i]) continue;
           const auto& r = was[i];
@@ -262,15 +262,15 @@ void local_worker::take_blocks(std::uint32_t layer, std::uint64_t version, tenso
   };
   if (std::all_of(params.begin(), params.end(), [&](auto p) { return blocks_of(p).size() == 1; })) return use(blocks, out);
   auto next = std::make_shared<tensors>();
-  job_cost cost{0, 0, "assemble"};
+  task_cost cost{0, 0, "assemble"};
   for (auto p : params) {
     next->push_back(tensor::declare(config_.graph->params[p].spec.dims, config_.type));
     cost.bytes += 2.0 * static_cast<double>(next->back().bytes());
   }
   busy_[layer] = true;
-  jobs_.run([plan = config_.plan, params, all = layers_[layer].blocks, blocks = std::move(blocks),
-             next](job_context& c) { join_blocks(c.dev, *plan, params, all, blocks, *next); },
-            cost, [next, use](effects& more) { use(*next, more); }, out);
+  tasks_.run([plan = config_.plan, params, all = layers_[layer].blocks, blocks = std::move(blocks),
+              next](task_context& c) { join_blocks(c.dev, *plan, params, all, blocks, *next); },
+             cost, [next, use](effects& more) { use(*next, more); }, out);
 }
 
 void local_worker::push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out) {

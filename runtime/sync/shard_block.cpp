@@ -59,7 +59,7 @@ std::uint64_t shard_blocks::oldest() const {
   return blocks_.empty() ? config_.first_step : v;
 }
 
-job_work shard_blocks::fill() {
+task_work shard_blocks::fill() {
   if (config_.inherited)
     for (auto& b : blocks_) {
       const auto& from = config_.inherited->at(b.plan->id);
@@ -82,7 +82,7 @@ job_work shard_blocks::fill() {
     filling_->push_back({b.value, tensors(b.rule.size(), tensor::declare({b.plan->count}, config_.type))});
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
-          made = filling_](job_context& c) {
+          made = filling_](task_context& c) {
     tensor whole;  // of the parameter below: its blocks follow each other
     for (std::size_t i = 0; i < made->size(); ++i) {
       const auto& [block, given, rule] = wishes[i];
@@ -111,8 +111,8 @@ void shard_blocks::filled() {
   }
 }
 
-std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                                   std::uint64_t step) {
+std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
+                                                     std::uint64_t step) {
   auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
@@ -123,7 +123,7 @@ std::pair<job_work, job_cost> shard_blocks::update(shard_block& b, additions due
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
   return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
-           due = std::move(due), sum = std::move(sum), in, packets](job_context& c) mutable {
+           due = std::move(due), sum = std::move(sum), in, packets](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
             if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);

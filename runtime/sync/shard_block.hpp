@@ -51,12 +51,12 @@ class shard_blocks {
   std::uint64_t oldest() const;
 
   // A task that fills every block, from the fillers or from what there is to begin with. To be followed by filled().
-  job_work fill();
+  task_work fill();
   void filled();
   // A job: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
   // (running statistics: reduce/fold.hpp). To be followed by updated().
-  std::pair<job_work, job_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                       std::uint64_t step);
+  std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
+                                         std::uint64_t step);
   void updated(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);

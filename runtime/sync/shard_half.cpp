@@ -36,7 +36,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                  [&](const start&) {
                    if (std::exchange(started_, true))
                      return void(++dropped_);  // it came twice; a second filling would undo training
-                   jobs_.run(
+                   tasks_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
                          blocks_.filled();
@@ -70,7 +70,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const finished& f) {
-                   if (!jobs_.finished(f.token, out)) ++dropped_;
+                   if (!tasks_.finished(f.token, out)) ++dropped_;
                  },
                  [&](const state& s) { take_contribution(e.h, s, out); },
                  [&](const halt&) { out.stop(); },
@@ -142,7 +142,7 @@ void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects
 void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step,
                             effects& out) {
   auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step);
-  jobs_.run(
+  tasks_.run(
       std::move(work), cost,
       [this, &b](effects& more) {
         blocks_.updated(b);
@@ -211,8 +211,8 @@ void shard_half::fold(const contributions& all, bool mean_states, bool mean_valu
     const auto value = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     const auto states = std::make_shared<tensors>(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
     const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + b.rule.size()));
-    jobs_.run(
-        [value, states, copies, total, mean_states, mean_values](job_context& c) {
+    tasks_.run(
+        [value, states, copies, total, mean_states, mean_values](task_context& c) {
           const auto fold = [&](tensor& to, auto part_of) {
             to.back(c.dev);
             c.dev.fill(0, to);
@@ -234,7 +234,7 @@ void shard_half::fold(const contributions& all, bool mean_states, bool mean_valu
 role_status shard_half::status() const {
   role_status s;
   s.version = s.step = blocks_.oldest();
-  s.in_flight = static_cast<std::uint32_t>(jobs_.size());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
   if (!settled_.empty()) s.waits_for = std::to_string(members_ - settled_.size()) + " workers to settle";
   return s;
 }

@@ -11,8 +11,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/sync/jobs.hpp"
 #include "runtime/sync/shard_block.hpp"
+#include "runtime/sync/tasks.hpp"
 
 namespace troupe {
 
@@ -38,7 +38,7 @@ class shard_half : public role {
   virtual void on_all_settled(std::uint64_t step, effects& out) { (void)step, (void)out; }
   virtual bool quiet(std::uint64_t step) {
     (void)step;
-    return jobs_.size() == 0;
+    return tasks_.size() == 0;
   }
   // For modes whose workers keep their own copies: what they sent when they settled, by block and worker. `mean_states` makes the
   // states of the rule their mean, `mean_values` the weights too, each worker's counting by its mass.
@@ -77,7 +77,7 @@ class shard_half : public role {
 
   half_config config_;
   shard_blocks blocks_;
-  pending_jobs jobs_;
+  pending_tasks tasks_;
   std::uint64_t dropped_ = 0;
 
  private:

@@ -70,7 +70,7 @@ void worker_half::on(const envelope& e, time_point, effects& out) {
                    joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
                  },
                  [&](const finished& f) {
-                   if (!jobs_.finished(f.token, out)) ++dropped_;
+                   if (!tasks_.finished(f.token, out)) ++dropped_;
                  },
                  [&](const start&) { take_start(e.h, out); },
                  [&](const settle&) {
@@ -159,11 +159,11 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
     return;
   }
   const auto cost = cost_of(due);
-  auto add = [due = std::move(due)](job_context& c) { run_additions(due, c.dev); };
+  auto add = [due = std::move(due)](task_context& c) { run_additions(due, c.dev); };
   if (!leaves)
-    return jobs_.run(
+    return tasks_.run(
         std::move(add), cost, [](effects&) {}, out);
-  jobs_.run(
+  tasks_.run(
       std::move(add), cost,
       [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
 }
@@ -178,9 +178,10 @@ void worker_half::weigh(const header& h, const gradient& g, effects& out) {
     if (!config_.graph->params[l.params[i]].spec.trainable)
       weighed->grads[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
   const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
-  jobs_.run([graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
-                job_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, weighed->grads); },
-            {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
+  tasks_.run(
+      [graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
+          task_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, weighed->grads); },
+      {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
 }
 
 void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
@@ -380,7 +381,7 @@ role_status worker_half::status() const {
   }
   s.step = last == ~0ull ? config_.first_step : last;
   for (const auto& o : open_) s.queued += static_cast<std::uint32_t>(o.size());
-  s.in_flight = static_cast<std::uint32_t>(jobs_.size());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
   if (joining_)
     s.waits_for = std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart";
   else if (last < s.version)

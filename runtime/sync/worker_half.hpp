@@ -17,8 +17,8 @@
 
 #include "runtime/reduce/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
-#include "runtime/sync/jobs.hpp"
 #include "runtime/sync/shard_block.hpp"
+#include "runtime/sync/tasks.hpp"
 
 namespace troupe {
 
@@ -65,7 +65,7 @@ class worker_half : public role {
   // Settling, in two parts. All layers have been handed version `step`: finish what is under way with others. Then, once quiet():
   // send what is held back; `ready` follows it.
   virtual void on_settling(std::uint64_t step, effects& out) { (void)step, (void)out; }
-  virtual bool quiet() const { return jobs_.size() == 0; }
+  virtual bool quiet() const { return tasks_.size() == 0; }
   virtual void on_settle(std::uint64_t step, effects& out) { (void)step, (void)out; }
 
   void hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out);
@@ -91,7 +91,7 @@ class worker_half : public role {
   half_config config_;
   std::vector<layer_half> layers_;
   std::vector<tree_node> cover_;
-  pending_jobs jobs_;
+  pending_tasks tasks_;
   std::uint64_t dropped_ = 0;
   sums sums_;
   std::uint64_t settling_ = 0;  // round, 0: none

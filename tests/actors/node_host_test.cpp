@@ -139,7 +139,7 @@ void end_while_running(std::uint32_t slots, int jobs) {
                      if (std::holds_alternative<finished>(e.body)) return out.event(note("finished"));
                      for (std::uint32_t i = 0; i < 6; ++i) {
                        out.run(
-                           [&, watch](job_context&) {
+                           [&, watch](task_context&) {
                              running.arrive();
                              let_go.wait();
                              if (watch.use_count() > 0) ++owners_seen;
@@ -207,7 +207,7 @@ TEST(node_host, fifty_jobs_one_after_the_other_leave_nothing) {
           [state, r](const envelope& e, time_point, effects& out) {
             if (e.h.step == 24) return out.event(note("round"));
             out.set_timer(r, 1h);  // left behind
-            out.run([state](job_context&) { (*state)[0] += 1; }, {}, 1, r);
+            out.run([state](task_context&) { (*state)[0] += 1; }, {}, 1, r);
             if (!std::holds_alternative<finished>(e.body)) out.send(make_envelope(0, (r + 1) % 8, credit{1}, e.h.step + 1));
           },
           1 + r % 3, witness));
@@ -236,7 +236,7 @@ TEST(node_host, monitor_answers_while_every_scheduler_thread_computes) {
     return make_seat(id, [&](const envelope& e, time_point, effects& out) {
       if (!std::holds_alternative<start>(e.body)) return;
       out.run(
-          [&](job_context&) {
+          [&](task_context&) {
             blocked.arrive();
             let_go.wait();
           },
@@ -279,11 +279,11 @@ TEST(node_host, trace_sees_every_job_until_it_is_taken_away) {
                      0,
                      [](const envelope& e, time_point, effects& out) {
                        if (std::holds_alternative<finished>(e.body)) return out.event(note("finished"));
-                       out.run([](job_context&) {}, {0, 0, "forward"}, 1, 1);
+                       out.run([](task_context&) {}, {0, 0, "forward"}, 1, 1);
                      },
                      slots)),
                  {0}, 0);
-    w.host.trace([&](const job_span& s) {
+    w.host.trace([&](const task_span& s) {
       spans.add(std::string(s.name) + " " + s.kind + " " + std::to_string(s.slot) + (s.end < s.begin ? " backwards" : ""));
     });
     w.host.deliver(make_envelope(1, 0, start{}));

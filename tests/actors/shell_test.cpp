@@ -44,9 +44,9 @@ TEST(shell, effects_happen_in_order_and_jobs_after_them) {
                                  if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
                                  if (!is<start>(e)) return out.event(note("got self"));
                                  out.event(note("a"));
-                                 out.run([&](job_context&) { w.events.add("job 7"); }, {}, 7);
+                                 out.run([&](task_context&) { w.events.add("job 7"); }, {}, 7);
                                  out.event(note("b"));
-                                 out.run([&](job_context&) { w.events.add("job 8"); }, {}, 8);
+                                 out.run([&](task_context&) { w.events.add("job 8"); }, {}, 8);
                                  out.send(make_envelope(1, 0, credit{1}));
                                  out.event(note("c"));
                                })),
@@ -70,7 +70,7 @@ TEST(shell, long_chain_of_inline_jobs_does_not_recurse_or_starve_others) {
                                  const std::uint64_t n = is<finished>(e) ? token_of(e) + 1 : 0;
                                  if (n == 0) both_told.wait();
                                  if (n == chain) return out.event(note("end"));
-                                 out.run([&](job_context&) { ++ran; }, {}, n);
+                                 out.run([&](task_context&) { ++ran; }, {}, n);
                                }),
                      make_seat(1,
                                [&](const envelope&, time_point, effects& out) {
@@ -96,7 +96,7 @@ TEST(shell, message_reaches_a_role_between_its_jobs) {
                                  if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
                                  for (std::uint64_t i = 0; i < 3; ++i) {
                                    out.run(
-                                       [&](job_context&) {
+                                       [&](task_context&) {
                                          first_runs.arrive();
                                          message_sent.wait();
                                        },
@@ -124,7 +124,7 @@ TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
                      if (is<finished>(e)) return out.event(note("finished " + std::to_string(token_of(e))));
                      for (std::uint32_t i = 0; i < 8; ++i) {
                        out.run(
-                           [&, i](job_context&) {
+                           [&, i](task_context&) {
                              if (++in_slot[i % 2] > 1) ++clashes;
                              if (i < 2) {
                                both.arrive();
@@ -146,16 +146,16 @@ TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
 std::vector<std::string> order_of_jobs(bool gives_way, double bytes, bool adopted = false) {
   written_host w(1);
   auto updates = make_seat(0, [&w, bytes](const envelope& e, time_point, effects& out) {
-    if (is<credit>(e)) out.run([&w](job_context&) { w.events.add("update"); }, {0, bytes, "update"}, 1);
+    if (is<credit>(e)) out.run([&w](task_context&) { w.events.add("update"); }, {0, bytes, "update"}, 1);
   });
   updates.gives_way = gives_way;
   auto stage = make_seat(
       1,
       [&w](const envelope& e, time_point, effects& out) {
-        if (is<credit>(e)) return out.run([&w](job_context&) { w.events.add("awake"); }, {}, 1);
+        if (is<credit>(e)) return out.run([&w](task_context&) { w.events.add("awake"); }, {}, 1);
         if (!is<start>(e)) return;
         out.send(make_envelope(0, 0, credit{1}));
-        out.run([&w](job_context&) { w.events.add("packet"); }, {0, 0, "forward"}, 2);
+        out.run([&w](task_context&) { w.events.add("packet"); }, {0, 0, "forward"}, 2);
       },
       2);
   w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
@@ -179,7 +179,7 @@ TEST(shell, what_gives_way_runs_in_the_end) {
   written_host w(2);
   constexpr int jobs = 300;
   auto updates = make_seat(0, [](const envelope& e, time_point, effects& out) {
-    if (is<credit>(e)) out.run([](job_context&) {}, {0, 1 << 30, "update"}, 1);
+    if (is<credit>(e)) out.run([](task_context&) {}, {0, 1 << 30, "update"}, 1);
     if (is<finished>(e)) out.event(note("updated"));
   });
   updates.gives_way = true;
@@ -187,7 +187,7 @@ TEST(shell, what_gives_way_runs_in_the_end) {
       1,
       [](const envelope& e, time_point, effects& out) {
         if (is<finished>(e)) return out.send(make_envelope(0, 0, credit{1}));
-        for (std::uint32_t i = 0; i < jobs; ++i) out.run([](job_context&) {}, {}, i, i % 3);
+        for (std::uint32_t i = 0; i < jobs; ++i) out.run([](task_context&) {}, {}, i, i % 3);
       },
       3);
   w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
@@ -247,8 +247,8 @@ void throwing_job(std::uint32_t slots) {
                    0,
                    [](const envelope& e, time_point, effects& out) {
                      if (is<finished>(e)) return out.event(note("finished"));
-                     out.run([](job_context&) { throw 7; }, {0, 0, "forward"}, 1);
-                     out.run([](job_context&) {}, {0, 0, "forward"}, 2);
+                     out.run([](task_context&) { throw 7; }, {0, 0, "forward"}, 1);
+                     out.run([](task_context&) {}, {0, 0, "forward"}, 2);
                    },
                    slots)),
                {0}, 0);
@@ -267,7 +267,7 @@ TEST(shell, stop_ends_the_role_after_its_jobs) {
                seats(make_seat(
                    0,
                    [&](const envelope&, time_point, effects& out) {
-                     out.run([&](job_context&) { w.events.add("job"); }, {}, 1);
+                     out.run([&](task_context&) { w.events.add("job"); }, {}, 1);
                      out.stop();
                      out.event(note("stopping"));
                    },

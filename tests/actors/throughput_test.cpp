@@ -19,7 +19,7 @@ double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uin
       } else if (e.h.step >= hops / balls) {
         done.arrive();
       } else if (with_jobs) {
-        out.run([](job_context&) {}, {}, e.h.step);
+        out.run([](task_context&) {}, {}, e.h.step);
       } else {
         out.send(make_envelope(1, (r + 1) % roles, credit{1}, e.h.step + 1));
       }

@@ -97,7 +97,7 @@ TEST(nightly_weight_rules, histogram_of_latest_is_the_simulators_with_measured_t
       12.0 * static_cast<double>(j->graph.parameter_count) / std::max(times.update, 1e-9);  // sgd: 3 x 4 bytes
   sim::world world(w);
   for (const auto& r : j->plan.roles) world.add(r.id, r.node, make_role(j, r.id));
-  world.measured = [&](role_id r, const job_cost& cost) -> std::optional<duration> {
+  world.measured = [&](role_id r, const task_cost& cost) -> std::optional<duration> {
     const std::string_view kind = cost.kind;
     if (kind != "forward" && kind != "backward") return std::nullopt;
     double s = 0;

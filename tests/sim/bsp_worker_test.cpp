@@ -40,7 +40,7 @@ TEST(bsp_worker, a_sum_that_is_still_running_is_not_given_up) {
   }
   ASSERT_EQ(running.size(), 1u);
   EXPECT_EQ(pushed, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{2, 1}}));
-  job_context c{*dev};
+  task_context c{*dev};
   running[0].work(c);
   say({}, finished{running[0].token});
   EXPECT_EQ(pushed, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{2, 1}, {0, 2}}));

@@ -44,7 +44,7 @@ std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_be
   effects out;
   begin_reading(r, c, 1, out);
   const auto dev = make_cpu_device();
-  job_context lent{*dev};
+  task_context lent{*dev};
   try {
     std::get<run_effect>(out.list().at(0)).work(lent);
   } catch (const std::runtime_error& e) {

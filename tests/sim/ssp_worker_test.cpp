@@ -28,7 +28,7 @@ class lone_worker {
       self_->on(next, {}, out);
       for (auto& x : out.list()) {
         if (auto* r = std::get_if<run_effect>(&x)) {
-          job_context ctx{*dev_};
+          task_context ctx{*dev_};
           r->work(ctx);
           todo.push_back({{}, finished{r->token}});
         } else if (auto* s = std::get_if<send_effect>(&x)) {

@@ -43,7 +43,7 @@ class fading_worker final : public local_worker {
     busy_[layer] = true;
     jobs_.run(
         [plan = config_.plan, params, blocks = layers_[layer].blocks, mine = values_of(layer), pull, centre = std::move(centre),
-         next, moved](job_context& c) {
+         next, moved](task_context& c) {
           join_blocks(c.dev, *plan, params, blocks, centre, *moved);
           for (std::size_t i = 0; i < mine.size(); ++i) {
             auto& d = (*moved)[i];
@@ -80,7 +80,7 @@ class fading_shard final : public centre_shard {
   void apply(const header&, const tensor& value, shard_block& b, effects& out) override {
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     jobs_.run(
-        [&b, value, next](job_context& c) {
+        [&b, value, next](task_context& c) {
           next->back(c.dev);
           c.dev.copy(b.value, *next);
           c.dev.axpy(1.0, value, *next);

@@ -12,11 +12,11 @@
 
 namespace troupe {
 
-class pending_jobs {
+class pending_tasks {
  public:
   using continuation = std::function<void(effects&)>;
 
-  void run(job_work work, job_cost cost, continuation next, effects& out) {
+  void run(task_work work, task_cost cost, continuation next, effects& out) {
     out.run(std::move(work), cost, expect(std::move(next)));
   }
   // For effects that answer by `finished` in other ways.
