@@ -34,6 +34,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
 
 // Which packets are whose, and which layers lie where.
 void assign(plan_draft& draft) {
+  deal_devices(draft.plan);
   auto& plan = draft.plan;
   plan.ranges = worker_ranges(draft.job, static_cast<std::uint32_t>(draft.workers), plan.packets, draft.errors);
   if (!draft.errors.empty()) return;
