@@ -134,7 +134,7 @@ void embedded_run::impl::fail(std::string where, std::string what) {
 void embedded_run::impl::start() {
   host_config c;
   c.threads = options.threads;
-  c.dev = options.dev;
+  c.devices = options.devices;
   c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) { notes.put(e); };
   c.callbacks.on_store = [this](std::uint32_t, const store_effect& s) { notes.put(s); };
   auto made = std::make_shared<node_host>(std::move(c));

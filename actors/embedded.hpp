@@ -27,8 +27,9 @@ namespace troupe {
 class node_host;
 
 struct embedded_options {
-  unsigned threads = 0;         // of the scheduler; 0: one per core
-  std::shared_ptr<device> dev;  // where jobs run; null: the CPU
+  unsigned threads = 0;  // of the scheduler; 0: one per core
+  // Where jobs run, by number in the job's list of devices; empty: the CPU.
+  std::vector<std::shared_ptr<device>> devices;
   std::function<void(const event_effect&)> on_event;
   // "checkpoint" and "weights", before the event that goes with them. A checkpoint that the callback cannot save it reports itself.
   std::function<void(const store_effect&)> on_store;

@@ -16,7 +16,7 @@ told_run::told_run(std::shared_ptr<prepared_job> j, const output& out, std::shar
     : job_(std::move(j)), dev_(std::move(dev)), told_(out, extent_of(*job_)) {
   embedded_options o;
   o.threads = threads;
-  o.dev = dev_;
+  o.devices = {dev_};
   o.on_event = [this](const event_effect& e) { hear(e); };
   o.on_store = [this](const store_effect& s) { keep(s); };
   run_ = std::make_unique<embedded_run>(job_, std::move(o));

@@ -75,7 +75,7 @@ class device {
   virtual void upload(const void* from, tensor& t) = 0;  // has read `from` when it returns
   virtual void download(const tensor& t, void* to) = 0;  // waits
   virtual void fetch(const tensor& from,
-                     tensor& to);  // between two spaces, of equal type and count; into the host's: by the task's end
+                     tensor& to);  // of equal type and count: here, from or to the host, to another device; home by the task's end
   double scalar(const tensor& t);  // the only element of t; waits
   // Calls `then` with the only element of t before the task is over: at once, or, by a device with queues, when the task has returned,
   // from any thread.

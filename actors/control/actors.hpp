@@ -100,8 +100,8 @@ struct shared {
   std::unique_ptr<net::transport> control_net, data_net;
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
   listening_ports ports;
-  std::shared_ptr<device> dev;  // all jobs run on it
-  std::string numerics;         // its
+  std::shared_ptr<device> dev;  // the first of the node's
+  std::string numerics;         // of all of them
   mailbox control, keep, repl, exchange;
 
   bool coordinates() const { return coordinator == options.node; }

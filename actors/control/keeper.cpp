@@ -36,6 +36,7 @@ std::string plan_hash(const job_plan& p) {
     text += r.name + ":";
     number(static_cast<unsigned>(r.kind));
     number(r.node);
+    number(r.device);
     list(r.layers);
     list(r.in_edges);
     list(r.out_edges);

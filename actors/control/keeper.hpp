@@ -26,7 +26,7 @@ class keeper {
     std::filesystem::path state;
     node_host& host;
     router& route;
-    std::shared_ptr<device> dev;  // that all jobs run on
+    std::shared_ptr<device> dev;  // the node's first: convolutions are measured on it
   };
   explicit keeper(place at) : at_(std::move(at)) {}
 

@@ -4,7 +4,7 @@
 
 #include "actors/control/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
-#include "ops/device.hpp"
+#include "ops/device_rows.hpp"
 #include "runtime/exchange/wire.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -114,10 +114,11 @@ struct control_plane::impl {
   net::expected<void> start(const node_spec& me) {
     if (auto made = make_transports(); !made) return made;
     auto config = host_config_of(s, me);
-    config.dev = make_cpu_device();
-    if (!config.dev) return net::error{"no_device", "this machine has no usable CPU device"};
-    s.dev = config.dev;
-    s.numerics = config.dev->numerics_id();
+    config.devices = make_devices(me.devices);
+    for (std::size_t i = 0; i < config.devices.size(); ++i)
+      if (!config.devices[i]) return net::error{"no_device", "this machine has no usable device " + me.devices[i]};
+    s.dev = config.devices.front();
+    s.numerics = numerics_of(config.devices);
     s.host = std::make_unique<node_host>(std::move(config));
     s.route.attach(s.data_net.get(), s.host.get());
     auto& system = s.host->system();

@@ -106,7 +106,7 @@ class embedded_backend final : public repl_backend {
         j = std::move(waiting_.front());
         waiting_.pop_front();
         embedded_options o;
-        o.dev = dev_;
+        o.devices = {dev_};
         o.on_event = [this, id = j->id](const event_effect& e) { hear(id, e); };
         o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));

@@ -19,7 +19,7 @@ namespace troupe {
 // What all jobs hosted on this node have in common. Outlives the actor system.
 struct node_shared {
   host_callbacks callbacks;
-  std::shared_ptr<device> dev;
+  std::vector<std::shared_ptr<device>> devices;  // by number in the node's list
   std::atomic<std::uint64_t> unknown_job{0}, unknown_role{0}, old_incarnation{0}, to_failed{0};
 
   std::atomic<bool> tracing{false};
@@ -46,6 +46,7 @@ class hosted_job {
         me(where),
         first_incarnation(least),
         node_of(std::move(nodes)),
+        device_at(node_of.size(), 0),
         handles(node_of.size()),
         rows(node_of.size()),
         floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
@@ -57,6 +58,7 @@ class hosted_job {
   const std::uint32_t first_incarnation;  // of the roles of this plan; they themselves count from 0
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
+  std::vector<std::uint32_t> device_at;            // by role that is here: index in node.devices
   std::vector<caf::actor> handles;                 // by role; empty: not here
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
@@ -64,6 +66,8 @@ class hosted_job {
   std::atomic<int> ready{0};  // sub-solvers that have a job and have not begun it
 
   time_point now() const { return clock::now() - began; }
+  // Where the tasks of a role that lives here run.
+  device& device_of(role_id r) const { return *node.devices[device_at[index_of(r)]]; }
 
   // Is a message of `source`'s incarnation `i` fit to be read? A newer one raises the fence.
   bool admits(role_id source, std::uint32_t i) {

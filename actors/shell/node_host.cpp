@@ -24,8 +24,9 @@ struct system_config : caf::actor_system_config {
 struct node_host::impl {
   explicit impl(host_config& c) : config(c), system(config), monitor([this] { wake_stale(); }) {
     shared.callbacks = std::move(c.callbacks);
-    shared.dev = c.dev ? std::move(c.dev) : std::shared_ptr<device>(make_cpu_device());
-    if (!shared.dev) throw std::runtime_error("node_host: no CPU device");
+    shared.devices = std::move(c.devices);
+    if (shared.devices.empty()) shared.devices.emplace_back(make_cpu_device());
+    if (!shared.devices.front()) throw std::runtime_error("node_host: no CPU device");
   }
 
   std::shared_ptr<hosted_job> find(std::uint32_t job_id) const {
@@ -71,11 +72,13 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
   auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
   for (const seat& s : seats) {
     const auto i = index_of(s.id);
-    if (i >= j->node_of.size() || j->node_of[i] != me || j->rows[i] || !s.value) {
+    const bool here = i < j->node_of.size() && j->node_of[i] == me && s.device < impl_->shared.devices.size();
+    if (!here || j->rows[i] || !s.value) {
       throw std::invalid_argument("node_host: role " + s.name + " has no place in job " + std::to_string(job_id));
     }
     j->rows[i] = std::make_unique<monitor_row>();
     j->rows[i]->name(job_id, s.id, s.name);
+    j->device_at[i] = s.device;
     j->admits(s.id, s.incarnation);
     j->joined(s.slots > 1 ? 1 + s.slots : 1);
   }

@@ -44,7 +44,8 @@ struct host_callbacks {
 struct host_config {
   unsigned threads = 0;  // scheduler threads; 0: one per core
   host_callbacks callbacks;
-  std::shared_ptr<device> dev;  // where all jobs run; null: the CPU
+  // By number in the list of the node that jobs see (role_plan::device); empty: one, the CPU.
+  std::vector<std::shared_ptr<device>> devices;
   // Called before the actor system exists: the daemon's control plane loads CAF modules and adds its message types here. Without
   // it the system knows no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
@@ -56,6 +57,7 @@ struct seat {
   std::string name;
   std::uint32_t slots = 1;  // more than one: jobs go to as many sub-solver actors; else they run in the role's own actor
   std::uint32_t incarnation = 0;
+  std::uint32_t device = 0;  // that its jobs run on: number in host_config::devices
   // The role's own work gives way: it waits while sub-solvers have work that no thread has begun. For roles whose long sums and
   // updates can fill the threads that a step's last packets leave idle; only in jobs where those packets wait for this role in the
   // end.
@@ -93,7 +95,7 @@ class node_host {
   // `leg`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
   void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0);
   // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
-  // when the job is here already or a seat has no place.
+  // when the job is here already or a seat has no place, or one on a device that there is not.
   // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped. Roles see incarnations counted from there: whoever
   // has not been restarted in this plan has 0.
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,

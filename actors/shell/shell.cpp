@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/device.hpp"
+#include "runtime/messages/crossing.hpp"
 
 namespace troupe {
 
@@ -16,7 +17,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       gives_way_(s.gives_way),
       name_(std::move(s.name)),
       role_(std::move(s.value)),
-      lane_(slots_ > 1 ? nullptr : job_->node.dev->make_lane()) {
+      lane_(slots_ > 1 ? nullptr : job_->device_of(id_).make_lane()) {
   compat::ignore_unknown(*this);
 }
 
@@ -154,14 +155,29 @@ void role_actor::perform(send_effect& x) {
   e.h.job = job_->id;
   if (e.h.src == no_role) e.h.src = id_;
   if (e.h.src == id_) e.h.incarnation = incarnation_;
-  freeze(e);
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
-    if (const auto& local = job_->handles[to]) return compat::post(local, std::move(e), context());
+    if (const auto& local = job_->handles[to]) {
+      cross_to(e, job_->device_of(e.h.dst));
+      return compat::post(local, std::move(e), context());
+    }
     const std::uint32_t node = job_->node_of[to];
-    if (node != job_->me && job_->node.callbacks.on_remote) return job_->node.callbacks.on_remote(node, std::move(e));
+    if (node != job_->me && job_->node.callbacks.on_remote) {
+      cross_to(e, job_->device_of(id_).host());
+      return job_->node.callbacks.on_remote(node, std::move(e));
+    }
   }
   job_->node.unknown_role.fetch_add(1, std::memory_order_relaxed);
+}
+
+device& role_actor::leaving() {
+  if (!leaving_) leaving_ = job_->device_of(id_).make_lane();
+  return leaving_ ? *leaving_ : job_->device_of(id_);
+}
+
+void role_actor::cross_to(envelope& e, device& to) {
+  if (crosses(job_->device_of(id_), to)) cross(e, leaving(), to);
+  freeze(e);
 }
 
 void role_actor::perform(run_effect& x) {
@@ -202,7 +218,8 @@ void role_actor::perform(store_effect& x) {
 
 // Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message, behind those that wait.
 void role_actor::perform(shared_effect& x) {
-  job_->parameters.perform(x, job_->node.dev->host());
+  if (x.kind != shared_effect::kind_of::read) bring_home(*x.value, leaving());
+  job_->parameters.perform(x, job_->device_of(id_).host());
   envelope e;
   e.h.job = job_->id;
   e.h.src = e.h.dst = id_;

@@ -54,6 +54,8 @@ class role_actor final : public compat::base_actor {
   void perform(store_effect& x);
   void perform(shared_effect& x);
   void perform(stop_effect& x);
+  void cross_to(envelope& e, device& to);
+  device& leaving();
 
   void pump();
   bool waits(const run_effect& r) const;  // gives way to sub-solvers
@@ -78,6 +80,7 @@ class role_actor final : public compat::base_actor {
   const std::string name_;
   std::shared_ptr<role> role_;
   std::shared_ptr<device> lane_;      // of the one slot whose jobs run here
+  std::shared_ptr<device> leaving_;   // the lane of what crosses to other devices
   bool waits_for_lane_ = false;       // a job that ran here is not over there
   std::vector<solver_queue> queues_;  // of the sub-solvers
   std::vector<caf::actor> solvers_;   // empty: jobs run here

@@ -6,7 +6,7 @@ namespace troupe {
 
 std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
                                   const caf::actor& owner) {
-  auto& dev = lane != nullptr ? *lane : *j.node.dev;
+  auto& dev = lane != nullptr ? *lane : j.device_of(id);
   job_answer answer;
   answer.token = r.token;
   answer.begin = j.now();
@@ -32,7 +32,7 @@ std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id,
 sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
                        std::string name)
     : compat::base_actor(c), job_(std::move(j)), owner_(std::move(owner)), queue_(queue), id_(id), role_name_(std::move(name)) {
-  lane_ = job_->node.dev->make_lane();
+  lane_ = job_->device_of(id_).make_lane();
   compat::ignore_unknown(*this);
 }
 

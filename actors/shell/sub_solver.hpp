@@ -26,7 +26,7 @@ struct job_answer {
   std::string error;  // of the exception that ended it; empty: done
 };
 
-// Runs `r` now, on this thread, on a seat's lane (null: the node's device serves all); reports it to a trace. Never throws. Nothing: the
+// Runs `r` now, on this thread, on a seat's lane (null: the role's device serves all); reports it to a trace. Never throws. Nothing: the
 // lane has more to do before the task is over, and says so to `owner` by a job_answer.
 std::optional<job_answer> run_job(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
                                   const caf::actor& owner);

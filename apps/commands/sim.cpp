@@ -49,7 +49,7 @@ json counts_of(const sim::fault_counts& c) {
 class simulation {
  public:
   simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), world_(s_.world) {
-    for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id));
+    for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id), r.device);
     world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) { hear(e); };
     world_.on_store = [this](const store_effect& e) {

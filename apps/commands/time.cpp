@@ -57,7 +57,7 @@ class alternation {
       : job_(std::move(j)), plain_(job_, d), steps_(steps), block_(std::clamp(steps / 5, 2u, 20u)) {
     embedded_options o;
     o.threads = threads;
-    o.dev = d;
+    o.devices = {d};
     o.on_event = [this](const event_effect& e) { hear(e); };
     actors_ = std::make_unique<embedded_run>(job_, std::move(o));
   }

@@ -34,6 +34,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
     options.lay_out_reducers(layout);
   }
   if (options.tester) add_tester(draft);
+  deal_devices(draft.plan);
 }
 
 // Which packets are whose, and which layers lie where.

@@ -66,6 +66,7 @@ struct role_plan {
   role_kind kind = role_kind::stage;
   std::string name;                                      // "worker0/conv1", "shard1", "coordinator"
   std::uint32_t node = 0;                                // index in job_plan::nodes
+  std::uint32_t device = 0;                              // of it: index in plan_node::devices
   std::uint32_t worker = 0;                              // which worker it belongs to (loader, stage, worker, reducer)
   std::uint32_t index = 0;                               // which shard of its server group
   std::uint32_t group = 0;                               // which server group (shard)

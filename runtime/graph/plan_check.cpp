@@ -59,6 +59,8 @@ class checker {
       if (index_of(r.id) != i)
         fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " +
                       std::to_string(i) + ": a role is missing, or there twice");
+      if (r.device > 0 && r.node < p_.nodes.size() && r.device >= p_.nodes[r.node].devices.size())
+        fault(-1, "role " + in_quotes(r.name) + " is on a device that its node does not lend");
       const auto strange = [&](const std::vector<std::uint32_t>& list, std::size_t all) {
         return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
       };

@@ -59,5 +59,6 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
 
 void cut_parameters(plan_draft& draft, std::int64_t max_message);  // into blocks (plan_blocks.cpp)
 void add_tester(plan_draft& draft);                                // what evaluates beside training (plan_tester.cpp)
+void deal_devices(job_plan& plan);                                 // roles over the devices of their nodes (plan_devices.cpp)
 
 }  // namespace troupe

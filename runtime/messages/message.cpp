@@ -4,6 +4,9 @@
 #include <concepts>
 #include <type_traits>
 
+#include "ops/device.hpp"
+#include "runtime/messages/crossing.hpp"
+
 namespace troupe {
 namespace {
 
@@ -42,6 +45,14 @@ void visit_tensors(B& b, F&& f) {
   }
 }
 
+// `t`, which `lane` can read, where `to` can: itself, or a copy in the memory of `to`.
+tensor sent_to(device& lane, device& to, const tensor& t) {
+  if (!t.backed() || t.space().host() || t.space() == to.space()) return t;
+  tensor there = tensor::allocate(to, t.dims(), t.type());
+  lane.fetch(t, there);
+  return there;
+}
+
 }  // namespace
 
 void freeze(envelope& e) {
@@ -50,6 +61,23 @@ void freeze(envelope& e) {
     if (!t.frozen()) t.freeze();
   };
   std::visit([&](auto& b) { visit_tensors(b, mark); }, e.body);
+}
+
+bool crosses(const device& from, const device& to) {
+  const auto space = from.space();
+  return !space.host() && !(space == to.space());
+}
+
+void cross(envelope& e, device& lane, device& to) {
+  lane.begin_task();
+  std::visit([&](auto& b) { visit_tensors(b, [&](tensor& t) { t = sent_to(lane, to, t); }); }, e.body);
+  if (!lane.end_task()) lane.wait_over();
+}
+
+void bring_home(tensor& t, device& lane) {
+  lane.begin_task();
+  t = brought_home(lane, t);
+  if (!lane.end_task()) lane.wait_over();
 }
 
 std::size_t tensor_bytes(const message& m) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/device.hpp"
+#include "runtime/messages/crossing.hpp"
 
 namespace troupe::sim {
 
@@ -13,12 +14,13 @@ world::world(world_config c)
       processors_(config_.compute, config_.seed),
       unreliable_(faults_.unreliable()) {}
 
-void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r) {
+void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on) {
   if (index_of(id) >= roles_.size()) roles_.resize(index_of(id) + 1);
   auto& h = roles_[index_of(id)];
   h = hosted{};
   h.value = std::move(r);
   h.node = node;
+  h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
   h.there = true;
   if (node >= nodes_.size()) nodes_.resize(node + 1);
 }
@@ -192,8 +194,13 @@ void world::take_effects(role_id self) {
 device& world::lane_of(hosted& h, std::uint32_t solver) {
   if (solver >= h.lanes.size()) h.lanes.resize(solver + 1);
   auto& own = h.lanes[solver];
-  if (!own) own = config_.dev->make_lane();
-  return own ? *own : *config_.dev;
+  if (!own) own = h.dev->make_lane();
+  return own ? *own : *h.dev;
+}
+
+device& world::leaving_lane_of(hosted& h) {
+  if (!h.leaving) h.leaving = h.dev->make_lane();
+  return h.leaving ? *h.leaving : *h.dev;
 }
 
 void world::run_job(role_id self, run_effect& r) {
@@ -244,6 +251,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   auto& store = nodes_[h.node].shared;
   if (!store) store = std::make_unique<param_store>();
   const bool adds = e.kind == shared_effect::kind_of::add;
+  if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_lane_of(h));
   const job_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
   auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
   // One role's follow each other: it reads what it has added before.
@@ -266,7 +274,8 @@ void world::begin_shared(role_id self, shared_effect& e) {
 }
 
 void world::go_on_shared(slot s, record& r) {
-  if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), config_.dev)) {
+  auto* host = config_.dev ? &config_.dev->host() : nullptr;  // what has no mailbox has no device's queues either
+  if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), host)) {
     ++r.attempt;
     return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);
   }

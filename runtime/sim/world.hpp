@@ -43,6 +43,8 @@ struct world_config {
   // Runs a task away from here, behind those of the same seat (a number), and returns what waits for it; the world does when the task's
   // `finished` is due, and before it ends. So a role goes on while its task runs, as in a cluster. None: tasks run at once.
   std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere = {};
+  // Where nodes have several devices: by number in their lists, alike for all nodes; `dev` is one of them. Empty: `dev` alone.
+  std::vector<device*> devices = {};
 };
 
 class world {
@@ -50,7 +52,8 @@ class world {
   explicit world(world_config c);
   ~world();
 
-  void add(role_id id, std::uint32_t node, std::unique_ptr<role> r);
+  // `on`: which of the node's devices its tasks run on.
+  void add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on = 0);
   // A message from outside the world, a person's command for instance: delivered now.
   void inject(envelope e);
   // Calls `what` at a virtual time (not before now), between two events.
@@ -109,7 +112,9 @@ class world {
     time_point last_job{}, last_shared{};                         // its jobs finish in order; so do its shared effects
     flat_map<time_point> last_from;                               // uniform network: latest arrival by source
     std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
-    std::vector<std::shared_ptr<device>> lanes;                   // by slot, of a device that has lanes
+    device* dev = nullptr;
+    std::vector<std::shared_ptr<device>> lanes;  // by slot, of a device that has lanes
+    std::shared_ptr<device> leaving;             // the lane of what crosses to other devices
   };
   struct node_state {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
@@ -149,6 +154,7 @@ class world {
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_job(role_id self, run_effect& r);
   device& lane_of(hosted& h, std::uint32_t solver);
+  device& leaving_lane_of(hosted& h);
   std::uint64_t begin_task(std::uint64_t seat, device& dev, job_work work);
   void wait_for_task(std::uint64_t number);
   void begin_shared(role_id self, shared_effect& e);

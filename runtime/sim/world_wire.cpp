@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/device.hpp"
+#include "runtime/messages/crossing.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
@@ -21,7 +23,11 @@ void world::send(role_id self, envelope&& e) {
     if (index_of(e.h.dst) < roles_.size() && roles_[index_of(e.h.dst)].there) ++counts_.lost_in_crash;
     return;
   }
-  if (config_.dev) freeze(e);
+  if (config_.dev) {
+    auto& there = from.node == to->node ? *to->dev : to->dev->host();  // what goes to another node leaves from the host's memory
+    if (crosses(*from.dev, there)) cross(e, leaving_lane_of(from), there);
+    freeze(e);
+  }
   int n = copies ? copies(e, random_) : 1;
   // What stays on a node is handed over in memory; only what crosses nodes may come twice.
   if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;

@@ -96,7 +96,9 @@ packets = 4
 
 using overrides = std::vector<std::string>;
 
-inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec) {
+// `lent`: the devices of the one node, which a file cannot name where they are the tests' own.
+inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec,
+                                          const std::vector<std::string>& lent = {"cpu:0"}) {
   if (auto* bad = std::get_if<diagnostics>(&spec)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
     return nullptr;
@@ -104,6 +106,7 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
   auto all = std::make_shared<const tables>(stock_tables());
   node_spec here;
   here.name = "local";
+  here.devices = lent;
   auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {here});
   if (auto* bad = std::get_if<diagnostics>(&j)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
@@ -112,8 +115,9 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
   return std::get<std::shared_ptr<prepared_job>>(j);
 }
 
-inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {}) {
-  return take(parse_job(text, "job.toml", stock_tables(), set));
+inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {},
+                                            const std::vector<std::string>& lent = {"cpu:0"}) {
+  return take(parse_job(text, "job.toml", stock_tables(), set), lent);
 }
 
 inline std::string plain_hash(const std::shared_ptr<prepared_job>& j, std::uint64_t steps) {

@@ -38,24 +38,24 @@ struct call_of {
 
 class lane final : public device {
  public:
-  lane(std::shared_ptr<device> maths, std::shared_ptr<machine> m)
-      : maths_(std::move(maths)), machine_(std::move(m)), queue_(machine_->next_queue()) {}
+  lane(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number)
+      : maths_(std::move(maths)), machine_(std::move(m)), number_(number), queue_(machine_->next_queue()) {}
 
   device_kind kind() const override { return maths_->kind(); }
-  std::string name() const override { return "apart:0"; }
+  std::string name() const override { return "apart:" + std::to_string(number_); }
   std::string numerics_id() const override { return maths_->numerics_id(); }
-  std::shared_ptr<storage> allocate(std::size_t size) override { return machine_->allocate(size); }
+  std::shared_ptr<storage> allocate(std::size_t size) override { return machine_->allocate(size, number_); }
   pool_statistics pool() const override {
     const auto c = machine_->statistics();
     return {c.held, c.in_use, c.peak, c.made, c.reused};
   }
   memory_space space() const override {
     memory_space s;
-    s.device = 0;
+    s.device = machine_->space_of(number_);
     return s;
   }
   device& host() override { return *maths_; }
-  std::shared_ptr<device> make_lane() override { return std::make_shared<lane>(maths_, machine_); }
+  std::shared_ptr<device> make_lane() override { return std::make_shared<lane>(maths_, machine_, number_); }
 
   void begin_task() override { promises_.clear(); }
   bool end_task() override {
@@ -89,7 +89,8 @@ class lane final : public device {
   void fetch(const tensor& from, tensor& to) override {
     if (from.space().host() && to.space().host()) return maths_->fetch(from, to);
     if (from.space().host()) return upload(from.raw(), to);
-    if (!to.space().host()) return copy(from, to);
+    if (!to.space().host()) return void(across(from, to));
+    own(from, "fetch");
     auto* target = static_cast<std::byte*>(to.raw_mutable());
     const auto* source = back(from);
     const auto when = put({"fetch", {from}, {}}, [to, target, source, n = from.bytes()] { std::memcpy(target, source, n); });
@@ -132,10 +133,21 @@ class lane final : public device {
     }
   }
 
+  // From this device's memory to that of another, or within it.
+  void across(const tensor& from, tensor& to) {
+    own(from, "fetch");
+    if (to.frozen()) throw std::logic_error("apart: fetch is to write what has been sent");
+    put({"fetch", {from}, {to}}, [target = back(to), source = back(from), n = from.bytes()] { std::memcpy(target, source, n); });
+  }
+  void own(const tensor& t, const char* what) const {
+    const auto& b = static_cast<const apart::block&>(*t.block());
+    if (b.device != number_) throw std::logic_error(name() + ": " + what + " is given memory of apart:" + std::to_string(b.device));
+  }
   std::byte* back(const tensor& t) const { return machine_->back_of(t.block()->data + t.offset()); }
   std::byte* writable(tensor& t, const char* what) const {
     if (t.space().host()) throw std::logic_error(std::string("apart: ") + what + " is to write the host's memory");
     if (t.frozen()) throw std::logic_error(std::string("apart: ") + what + " is to write what has been sent");
+    own(t, what);
     return back(t);
   }
   event put(call_of c, std::function<void()> run) {
@@ -179,6 +191,7 @@ class lane final : public device {
       std::memcpy(here.raw_mutable(), t.raw(), t.bytes());
       return here;
     }
+    own(t, c.what);
     c.reads.push_back(t);
     return tensor::borrow(back(t), t.dims(), t.type());
   }
@@ -191,14 +204,15 @@ class lane final : public device {
 
   std::shared_ptr<device> maths_;
   std::shared_ptr<machine> machine_;
+  std::int16_t number_;
   std::uint32_t queue_;
   std::vector<promise> promises_;
 };
 
 }  // namespace
 
-std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m) {
-  return std::make_unique<lane>(std::move(maths), std::move(m));
+std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number) {
+  return std::make_unique<lane>(std::move(maths), std::move(m), number);
 }
 
 }  // namespace troupe::apart

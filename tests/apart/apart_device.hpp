@@ -9,6 +9,7 @@
 
 namespace troupe::apart {
 
-std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m);
+// `number`: which device of the machine, "apart:0".
+std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number = 0);
 
 }  // namespace troupe::apart

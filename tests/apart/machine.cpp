@@ -9,9 +9,10 @@
 
 namespace troupe::apart {
 
-block::block(std::shared_ptr<machine> m, std::size_t place, std::size_t r) : owner(std::move(m)), at(place), size(r) {
+block::block(std::shared_ptr<machine> m, std::int16_t of, std::size_t place, std::size_t r)
+    : owner(std::move(m)), device(of), at(place), size(r) {
   data = owner->front_ + at;
-  space.device = 0;
+  space.device = owner->space_of(of);
 }
 block::~block() { owner->give_back(*this); }
 
@@ -37,25 +38,23 @@ machine::~machine() {
     called_.notify_all();
     server_.get_id() == std::this_thread::get_id() ? server_.detach() : server_.join();
   }
-  if (on_finding)
-    for (const auto& f : findings_) on_finding(f);
   munmap(front_, room_);
   munmap(back_, room_);
 }
 
-std::shared_ptr<storage> machine::allocate(std::size_t bytes) {
+std::shared_ptr<storage> machine::allocate(std::size_t bytes, std::int16_t device) {
   std::lock_guard guard(lock_);
   const auto size = (bytes + 64 + 4095) / 4096 * 4096;
-  auto& list = free_[size];
+  auto& list = free_[{device, size}];
   std::shared_ptr<block> b;
   if (list.empty()) {
     if (top_ + size > room_) throw std::runtime_error("apart: out of memory");
-    b = std::make_shared<block>(shared_from_this(), top_, size);
+    b = std::make_shared<block>(shared_from_this(), device, top_, size);
     top_ += size;
     counts_.held += size;
     ++counts_.made;
   } else {
-    b = std::make_shared<block>(shared_from_this(), list.back().first, size);
+    b = std::make_shared<block>(shared_from_this(), device, list.back().first, size);
     b->used = list.back().second;
     b->blind = fault == planted::reuse_does_not_wait;
     list.pop_back();
@@ -69,7 +68,7 @@ std::shared_ptr<storage> machine::allocate(std::size_t bytes) {
 
 void machine::give_back(block& b) {
   std::lock_guard guard(lock_);
-  free_[b.size].emplace_back(b.at, b.used);
+  free_[{b.device, b.size}].emplace_back(b.at, b.used);
   counts_.in_use -= b.size;
 }
 
@@ -79,7 +78,9 @@ machine::counts machine::statistics() {
 }
 
 void machine::find(std::string what) {
-  if (findings_.size() < 100) findings_.push_back(std::move(what));
+  if (findings_.size() >= 100) return;
+  if (on_finding) on_finding(what);
+  findings_.push_back(std::move(what));
 }
 std::vector<std::string> machine::findings() {
   std::lock_guard guard(lock_);

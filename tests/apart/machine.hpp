@@ -39,6 +39,7 @@ enum class planted : std::uint8_t {
   reuse_does_not_wait,  // memory of dropped handles is given out again while it is still read
   told_too_early,       // the host is told a number before it has been computed
   host_looks,           // the host reads device memory
+  crossing_left_out,    // devices say that the memory of all is one, so nothing is fetched from one to another
 };
 
 struct event {
@@ -56,9 +57,10 @@ struct uses {
 };
 
 struct block final : storage {
-  block(std::shared_ptr<class machine> m, std::size_t place, std::size_t room);
+  block(std::shared_ptr<class machine> m, std::int16_t of, std::size_t place, std::size_t room);
   ~block();
   std::shared_ptr<class machine> owner;
+  std::int16_t device = 0;  // whose memory it is
   std::size_t at = 0, size = 0;
   uses used;           // those of the block's former life among them
   bool blind = false;  // planted: whoever writes first does not wait for these
@@ -70,7 +72,9 @@ class machine : public std::enable_shared_from_this<machine> {
   explicit machine(std::uint64_t seed);
   ~machine();
 
-  std::shared_ptr<storage> allocate(std::size_t bytes);
+  // Memory of one of its devices. Their lanes share the queues; none but fetch() may touch another's memory.
+  std::shared_ptr<storage> allocate(std::size_t bytes, std::int16_t device);
+  std::int16_t space_of(std::int16_t device) const { return fault == planted::crossing_left_out ? std::int16_t{0} : device; }
   bool is_front(const void* p) const { return p >= front_ && p < front_ + room_; }
   std::byte* back_of(const void* front) const { return back_ + (static_cast<const std::byte*>(front) - front_); }
 
@@ -88,7 +92,7 @@ class machine : public std::enable_shared_from_this<machine> {
   std::uint64_t operations() const { return operations_; }
   planted fault = planted::none;
   void find(std::string what);
-  static inline std::function<void(const std::string&)> on_finding;  // of machines that end
+  static inline std::function<void(const std::string&)> on_finding;  // any machine's, at once
   struct counts {
     std::size_t held = 0, in_use = 0, peak = 0;
     std::uint64_t made = 0, reused = 0;
@@ -110,7 +114,7 @@ class machine : public std::enable_shared_from_this<machine> {
   std::recursive_mutex lock_;  // an operation that ends may drop the last handle of a block
   std::byte *front_ = nullptr, *back_ = nullptr;
   std::size_t room_ = 0, top_ = 0;
-  std::map<std::size_t, std::vector<std::pair<std::size_t, uses>>> free_;  // by size
+  std::map<std::pair<std::int16_t, std::size_t>, std::vector<std::pair<std::size_t, uses>>> free_;  // by device, size
   std::array<std::deque<operation>, queues> waiting_;
   std::array<std::uint64_t, queues> put_{}, done_{};
   std::array<clock, queues> clocks_{};

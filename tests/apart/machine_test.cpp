@@ -98,6 +98,43 @@ TEST(apart_machine, what_is_the_hosts_is_read_and_never_written) {
   EXPECT_EQ(brought_home(*d, mine).raw(), mine.raw());
 }
 
+// Two devices of one machine: what lies on one is fetched to the other, which waits for that and touches nothing else of it.
+std::vector<std::string> between_two(std::uint64_t seed, planted fault, std::vector<float>& values) {
+  const auto m = std::make_shared<machine>(seed);
+  m->fault = fault;
+  const std::shared_ptr<device> maths = make_cpu_device();
+  const auto one = make_device(maths, m, 0), other = make_device(maths, m, 1);
+  const shape s{100};
+  auto x = tensor::allocate(*one, s, dtype::f32), there = tensor::allocate(*other, s, dtype::f32),
+       sum = tensor::allocate(*other, s, dtype::f32);
+  other->fill(0, sum);
+  one->fill(0, x);
+  auto ones = tensor::allocate(*one, s, dtype::f32);
+  one->fill(1, ones);
+  for (int i = 0; i < 10; ++i) {
+    one->axpy(1.0, ones, x);
+    one->fetch(x, there);
+    other->axpy(1.0, there, sum);
+  }
+  EXPECT_THROW(other->axpy(1.0, x, sum), std::logic_error);
+  EXPECT_THROW(one->fill(0, sum), std::logic_error);
+  EXPECT_THROW(other->fetch(x, sum), std::logic_error) << "who has it gives it away";
+  values.resize(100);
+  other->download(sum, values.data());
+  return m->findings();
+}
+
+TEST(apart_machine, what_lies_on_another_device_is_fetched_and_not_touched) {
+  for (std::uint64_t seed = 1; seed < 50; ++seed) {
+    std::vector<float> values;
+    const auto findings = between_two(seed, planted::none, values);
+    EXPECT_TRUE(findings.empty()) << seed << ": " << findings.front();
+    EXPECT_EQ(values, std::vector<float>(100, 55.0F)) << seed;
+    EXPECT_FALSE(between_two(seed, planted::read_does_not_wait, values).empty()) << seed;
+    EXPECT_FALSE(between_two(seed, planted::write_does_not_wait, values).empty()) << seed;
+  }
+}
+
 TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
   const auto m = std::make_shared<machine>(7);
   std::shared_ptr<device> maths = make_cpu_device();

@@ -26,8 +26,8 @@ TEST_P(predicted, memory_is_what_the_run_takes) {
   const auto plan = memory_of(j->plan, j->graph, j->spec);
   embedded_options o;
   o.threads = static_cast<unsigned>(j->plan.sub_solvers);
-  o.dev = make_cpu_device();
-  const auto dev = o.dev;
+  o.devices.emplace_back(make_cpu_device());
+  const auto dev = o.devices.front();
   ASSERT_TRUE(embedded(j, o).ok);
   const auto want = plan.nodes[0].total(), got = static_cast<double>(dev->pool().peak_bytes_in_use);
   std::cout << "predicted " << want / 1e6 << " MB, measured " << got / 1e6 << " MB: " << got / want << "\n";

@@ -159,7 +159,7 @@ inline mode_result run(const mode_run& r) {
   const auto made = [&](role_id id, std::uint32_t incarnation) -> std::unique_ptr<role> {
     return std::make_unique<watched_role>(id, make_role(r.job, id, incarnation), r.job, r.checkers, r.wrong);
   };
-  for (const auto& p : r.job->plan.roles) w.add(p.id, p.node, made(p.id, 0));
+  for (const auto& p : r.job->plan.roles) w.add(p.id, p.node, made(p.id, 0), p.device);
   w.remake = made;
   mode_result out;
   w.on_event = [&](const event_effect& e) {

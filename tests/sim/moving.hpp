@@ -90,7 +90,7 @@ inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, con
       continue_at(*next, s.step, s.with, s.named);
       out.at.push_back(s.step);
     };
-    for (const auto& r : now->plan.roles) w.add(r.id, r.node, make_role(now, r.id));
+    for (const auto& r : now->plan.roles) w.add(r.id, r.node, make_role(now, r.id), r.device);
     envelope go;
     go.h.dst = role_id{0};
     go.body = start{};

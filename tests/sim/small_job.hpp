@@ -148,7 +148,7 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
                                const std::function<void(sim::world&)>& prepare = {}) {
   sim::world w(c);
   w.copies = std::move(copies);
-  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id), r.device);
   w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
   if (prepare) prepare(w);
   run_result out;

@@ -1,0 +1,31 @@
+// Which device of its node a role computes on. What belongs to one worker is on one device, so that between its stages nothing crosses;
+// workers and shards of a node are dealt over its devices in turn. Who serves everybody is on the node's first.
+#include <map>
+#include <utility>
+
+#include "ops/device_rows.hpp"
+#include "runtime/graph/plan_draft.hpp"
+
+namespace troupe {
+
+void deal_devices(job_plan& plan) {
+  std::vector<std::vector<std::uint32_t>> lent;
+  for (const auto& n : plan.nodes) lent.push_back(different_devices(n.devices));
+  std::vector<std::map<std::uint32_t, std::uint32_t>> workers(plan.nodes.size());  // by node: number of a worker among those there
+  std::vector<std::uint32_t> shards(plan.nodes.size());
+  for (auto& r : plan.roles) {
+    const auto& devices = lent[r.node];
+    if (devices.size() < 2) continue;
+    std::uint32_t turn = 0;
+    if (r.kind == role_kind::shard) turn = shards[r.node]++;
+    const bool of_worker =
+        r.kind == role_kind::loader || r.kind == role_kind::stage || r.kind == role_kind::worker || r.kind == role_kind::reducer;
+    if (of_worker && !r.tester) {
+      auto& there = workers[r.node];
+      turn = there.try_emplace(r.worker, static_cast<std::uint32_t>(there.size())).first->second;
+    }
+    r.device = devices[turn % devices.size()];
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+// A node that lends two devices, neither of which can touch the other's memory: roles are dealt over both, what they say to each other
+// crosses, and the weights are those of one CPU, bit for bit.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "actors/shell/node_host.hpp"
+#include "tests/actors/embedded_support.hpp"
+#include "tests/apart/apart_device.hpp"
+#include "tests/sim/random_net.hpp"
+
+namespace troupe::testing {
+namespace {
+
+struct two_devices {
+  std::shared_ptr<apart::machine> machine;
+  std::vector<std::shared_ptr<device>> list;
+  explicit two_devices(std::uint64_t seed, apart::planted fault = apart::planted::none)
+      : machine(std::make_shared<apart::machine>(seed)) {
+    machine->fault = fault;
+    const std::shared_ptr<device> maths = make_cpu_device();
+    for (std::int16_t k = 0; k < 2; ++k) list.push_back(apart::make_device(maths, machine, k));
+  }
+  ~two_devices() {
+    for (const auto& f : machine->findings()) ADD_FAILURE() << f;
+  }
+};
+
+const std::vector<std::string> two{"apart:0", "apart:1"}, one_cpu{"cpu:0", "cpu:1"};
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared(const job_spec& spec, std::uint32_t nodes,
+                                                                  const std::vector<std::string>& lent) {
+  std::vector<node_spec> list(nodes);
+  for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1), list[i].devices = lent;
+  return prepare_job(spec, shared_tables(), list);
+}
+
+run_result run(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, const std::vector<std::shared_ptr<device>>& devices) {
+  sim::world_config c;
+  c.seed = seed;
+  c.dev = devices.front().get();
+  for (const auto& d : devices) c.devices.push_back(d.get());
+  return run_in_world(j, c);
+}
+
+// Edges of the plan between roles of one node that are on different devices.
+std::size_t crossings(const job_plan& p) {
+  return static_cast<std::size_t>(std::count_if(p.edges.begin(), p.edges.end(), [&](const plan_edge& e) {
+    return p[e.from].node == p[e.to].node && p[e.from].device != p[e.to].device;
+  }));
+}
+
+// Runs of any net with its layers anywhere, on two nodes; `each` is told the job on CPUs, the one on two devices each, and a seed.
+template <class F>
+void placed_nets(std::uint64_t want, F each) {
+  std::uint64_t ran = 0, edges = 0;
+  for (std::uint64_t seed = 1; ran < want; ++seed) {
+    random_net net(seed);
+    auto spec = net.job();
+    bool feature = false;
+    net.place(spec, 2, feature);
+    auto plain = prepared(spec, 2, one_cpu), apart = prepared(spec, 2, two);
+    if (std::holds_alternative<diagnostics>(plain)) continue;
+    ++ran;
+    const auto& j = std::get<std::shared_ptr<prepared_job>>(apart);
+    edges += crossings(j->plan);
+    each(std::get<std::shared_ptr<prepared_job>>(plain), j, seed);
+  }
+  EXPECT_GT(edges, ran) << "tensors cross between devices of a node";
+}
+
+TEST(two_devices, placed_layers_end_with_the_bits_of_one_cpu) {
+  const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
+  placed_nets(25, [&](const auto& plain, const auto& j, std::uint64_t seed) {
+    const auto want = run(plain, seed, cpu);
+    const two_devices d(seed);
+    const auto got = run(j, seed, d.list);
+    ASSERT_TRUE(want.done && !want.weights.empty()) << "seed " << seed;
+    ASSERT_EQ(got.bytes(), want.bytes()) << "seed " << seed;
+    ASSERT_EQ(got.trace, want.trace) << "seed " << seed;
+  });
+}
+
+// The planted mistake: devices say that the memory of all is one, so hosts let nothing cross.
+TEST(two_devices, what_has_not_crossed_is_found) {
+  placed_nets(10, [&](const auto&, const auto& j, std::uint64_t seed) {
+    const two_devices d(seed, apart::planted::crossing_left_out);
+    if (crossings(j->plan) == 0) return;
+    try {
+      run(j, seed, d.list);
+      ADD_FAILURE() << "nobody noticed, seed " << seed;
+    } catch (const std::logic_error& e) {
+      EXPECT_NE(std::string(e.what()).find("is given memory of apart:"), std::string::npos) << e.what();
+    }
+  });
+}
+
+// Workers and shards dealt over the devices, in every mode: sums, weights, differences and shares cross.
+TEST(two_devices, every_mode_says_the_same_there) {
+  const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
+  for (const auto& name : shared_tables()->modes.names()) {
+    SCOPED_TRACE(name);
+    shape_of_job s;
+    s.workers = 4, s.packets = 8, s.shards = 3, s.sub_solvers = 2, s.eval_every = 2;
+    if (name == "eamsgd") s.rule = "nesterov";
+    auto spec = small_spec(s);
+    spec.train.sync = {name, check_options({}, shared_tables()->modes.find(name)->specs), {}};
+    auto plain = prepared(spec, 1, one_cpu), apart = prepared(spec, 1, two);
+    if (const auto* bad = std::get_if<diagnostics>(&plain)) {
+      ADD_FAILURE() << bad->front().to_string();
+      continue;
+    }
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const auto want = run(std::get<std::shared_ptr<prepared_job>>(plain), seed, cpu);
+      const two_devices d(seed);
+      const auto got = run(std::get<std::shared_ptr<prepared_job>>(apart), seed, d.list);
+      ASSERT_TRUE(want.done && !want.weights.empty()) << "seed " << seed;
+      ASSERT_EQ(got.bytes(), want.bytes()) << "seed " << seed;
+      ASSERT_EQ(got.trace, want.trace) << "seed " << seed;
+    }
+  }
+}
+
+// The same by actors, with threads of their own.
+TEST(two_devices, an_embedded_job_has_the_weights_of_one_cpu) {
+  using namespace testing_embedded;
+  for (const overrides& set : {overrides{"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.sub_solvers=2"},
+                               overrides{"topology.workers_per_group=3", "topology.servers_per_group=2", "pipeline.fuse=auto",
+                                         "train.exchange={reducer=\"tree\"}"}}) {
+    const auto plain = job_of(lenet_like(), set);
+    const auto j = job_of(lenet_like(), set, two);
+    ASSERT_TRUE(plain && j);
+    std::set<std::uint32_t> used;
+    for (const auto& r : j->plan.roles) used.insert(r.device);
+    EXPECT_EQ(used.size(), 2u);
+    const two_devices d(5);
+    embedded_options o;
+    o.devices = d.list;
+    const auto r = embedded(j, std::move(o));
+    ASSERT_TRUE(r.ok) << r.where << ": " << r.error;
+    EXPECT_EQ(r.weights_sha256, plain_hash(plain, 20));
+  }
+}
+
+TEST(two_devices, a_role_on_a_device_that_the_host_lacks_is_refused) {
+  using namespace testing_embedded;
+  const auto j = job_of(lenet_like(), {"topology.workers_per_group=2"}, two);
+  node_host host({});
+  EXPECT_THROW(host.spawn(1, j, 0), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace troupe::testing

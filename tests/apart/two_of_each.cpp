@@ -1,0 +1,57 @@
+// Linked into the simulator's tests with --wrap: every node lends two devices of the machine, and roles are dealt over both.
+// TROUPE_APART_FAULT=nothing_crosses plants that devices take each other's memory for their own.
+#include <gtest/gtest.h>
+#include <cstdlib>
+#include <map>
+
+#include "runtime/graph/plan_draft.hpp"
+#include "runtime/sim/world.hpp"
+#include "tests/apart/apart_device.hpp"
+
+namespace troupe {
+namespace {
+
+// The second device of a machine, by its first. They live on: each test has a process of its own.
+std::map<const device*, std::shared_ptr<device>>& seconds() {
+  static std::map<const device*, std::shared_ptr<device>> all;
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<device> make_one_cpu(const std::string& isa) __asm__(
+    "__real__ZN6troupe15make_cpu_deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+std::unique_ptr<device> make_two(const std::string& isa) __asm__(
+    "__wrap__ZN6troupe15make_cpu_deviceERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+
+std::unique_ptr<device> make_two(const std::string& isa) {
+  const std::shared_ptr<device> maths = make_one_cpu(isa);
+  if (!maths) return nullptr;
+  apart::machine::on_finding = [](const std::string& what) { ADD_FAILURE() << "apart: " << what; };
+  const auto m = std::make_shared<apart::machine>(1);
+  if (std::getenv("TROUPE_APART_FAULT")) m->fault = apart::planted::crossing_left_out;
+  auto first = apart::make_device(maths, m, 0);
+  seconds()[first.get()] = apart::make_device(maths, m, 1);
+  return first;
+}
+
+void deal_plain(job_plan& plan) __asm__("__real__ZN6troupe12deal_devicesERNS_8job_planE");
+void deal_over_two(job_plan& plan) __asm__("__wrap__ZN6troupe12deal_devicesERNS_8job_planE");
+
+void deal_over_two(job_plan& plan) {
+  for (auto& n : plan.nodes) n.devices = {"apart:0", "apart:1"};
+  deal_plain(plan);
+}
+
+namespace sim {
+
+void make_plain_world(world* self, world_config c) __asm__("__real__ZN6troupe3sim5worldC1ENS0_12world_configE");
+void make_world_of_two(world* self, world_config c) __asm__("__wrap__ZN6troupe3sim5worldC1ENS0_12world_configE");
+
+void make_world_of_two(world* self, world_config c) {
+  if (const auto at = seconds().find(c.dev); c.dev && at != seconds().end()) c.devices = {c.dev, at->second.get()};
+  make_plain_world(self, std::move(c));
+}
+
+}  // namespace sim
+}  // namespace troupe
