@@ -169,7 +169,7 @@ TEST(node_host, destructor_ends_jobs_that_still_talk) {
   auto witness = std::make_shared<int>();
   gate talking(1000);
   {
-    node_host h({2, {}, nullptr, nullptr});
+    node_host h({2, {}, {}, nullptr});
     const auto echo = [&](std::uint32_t me, std::uint32_t other) {
       return make_seat(
           me,

@@ -10,7 +10,7 @@ namespace {
 // `balls` messages go round a ring of `roles` until `hops` hops are done; microseconds a hop.
 double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uint64_t hops, bool with_jobs) {
   gate done(static_cast<int>(balls));
-  node_host h({threads, {}, nullptr, nullptr});
+  node_host h({threads, {}, {}, nullptr});
   std::vector<seat> all;
   for (std::uint32_t r = 0; r < roles; ++r) {
     all.push_back(make_seat(r, [&, r](const envelope& e, time_point, effects& out) {
