@@ -68,7 +68,8 @@ class embedded_resume : public testing::Test {
   }
 
   std::filesystem::path folder_;
-  std::string numerics_ = make_cpu_device()->numerics_id();
+  std::unique_ptr<device> dev_ = make_cpu_device();
+  std::string numerics_ = dev_->numerics_id();
 };
 
 // The reference is a run that was never stopped, and in which the same was set from the same step on.
@@ -81,7 +82,7 @@ TEST_F(embedded_resume, what_a_person_has_set_holds_on) {
     auto unbroken = job_of(lenet_like(), set);
     const auto h = std::make_shared<handover>();
     h->settings = {*half.set};
-    continue_at(*unbroken, 0, h, initial_weights(*unbroken, *make_cpu_device()));
+    continue_at(*unbroken, 0, h, initial_weights(*unbroken, dev_->host()));
     const auto want = embedded(unbroken).weights_sha256;
     auto more = set;
     more.emplace_back("topology.workers_per_group=2");

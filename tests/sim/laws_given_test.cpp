@@ -6,7 +6,7 @@ namespace {
 
 using named = std::vector<std::pair<std::string, tensor>>;
 
-class given : public ::testing::Test {
+class laws_given : public ::testing::Test {
  protected:
   static run_result run(const std::shared_ptr<prepared_job>& j, device* dev) {
     sim::world_config c;
@@ -27,7 +27,7 @@ void expect_near(const named& got, const named& want, double within) {
 }
 
 // At a rate of 0 weights stay what they were.
-TEST_F(given, weights_are_what_training_begins_with_in_every_mode) {
+TEST_F(laws_given, weights_are_what_training_begins_with_in_every_mode) {
   const auto trained = run(prepare_mode({.steps = 6}), dev_.get());
   ASSERT_TRUE(trained.done);
   for (const auto& mode : shared_mode_tables()->modes.names()) {
@@ -44,7 +44,7 @@ TEST_F(given, weights_are_what_training_begins_with_in_every_mode) {
   }
 }
 
-TEST_F(given, every_server_group_has_them) {
+TEST_F(laws_given, every_server_group_has_them) {
   const auto trained = run(prepare_mode({.workers = 4, .steps = 6}), dev_.get());
   for (const char* mode : {"group_sync", "hogwild"}) {
     mode_shape s{.mode = mode, .workers = 4, .steps = 6, .lr = 0};
@@ -61,7 +61,7 @@ TEST_F(given, every_server_group_has_them) {
 }
 
 // Of a file of another type: the shard makes them its own.
-TEST_F(given, they_may_be_of_another_type) {
+TEST_F(laws_given, they_may_be_of_another_type) {
   const auto trained = run(prepare_mode({.steps = 6}), dev_.get());
   named narrow;
   for (const auto& [name, t] : trained.weights) {
