@@ -21,7 +21,9 @@ bool boundary::resume() {
   const bool was = paused();
   if (was) settled_at_.reset();
   wanted_.pause = pausing_of::none;
-  wanted_.hold.reset();
+  // What else is wanted at the boundary is not given up with the pause: it would wait for the next one, which may be the end of the job.
+  const bool others = wanted_.checkpoint || wanted_.handover || wanted_.mode || stopped() || (wanted_.evaluation && lockstep());
+  if (!others) wanted_.hold.reset();
   return was;
 }
 

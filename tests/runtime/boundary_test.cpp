@@ -52,6 +52,27 @@ TEST(boundary, a_wish_holds_grants_where_they_are) {
   EXPECT_EQ(late.end(), 10u) << "never beyond what is due sooner";
 }
 
+TEST(boundary, who_resumes_gives_up_the_pause_and_no_other_wish) {
+  for (auto wish : {&boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover, &boundary::want_evaluation}) {
+    job j;
+    j.at(3).f.granted = 6;
+    (j.b.*wish)(6);
+    j.b.resume();
+    EXPECT_EQ(j.end(), 6u);
+  }
+  job switches;
+  switches.at(3).f.granted = 6;
+  switches.b.want_pause(6);
+  switches.b.want_mode(ssp(), 6);
+  switches.b.resume();
+  EXPECT_EQ(switches.end(), 6u);
+  job paused;
+  paused.at(3).f.granted = 6;
+  paused.b.want_pause(6);
+  paused.b.resume();
+  EXPECT_EQ(paused.end(), 10u);
+}
+
 TEST(boundary, a_condition_ends_the_job_where_it_has_been_granted) {
   job j;
   j.at(3).f.granted = 6;
