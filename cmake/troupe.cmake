@@ -41,6 +41,18 @@ function(troupe_box name)
   endif()
 endfunction()
 
+# Only a test that names a folder is told of it: the others compile alike in every checkout, so that ccache serves them all. (A file that begins
+# to name one needs CMake to run again.)
+function(troupe_places)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} named REGEX "TROUPE_(SOURCE|BIN)_DIR" LIMIT_COUNT 1)
+    if(named)
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_DEFINITIONS "TROUPE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";TROUPE_BIN_DIR=\"${CMAKE_BINARY_DIR}/bin\"")
+    endif()
+  endforeach()
+endfunction()
+
 # One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly; ALONE: while no other test runs.
 function(troupe_tests name)
   cmake_parse_arguments(T "ALONE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
@@ -57,14 +69,6 @@ function(troupe_tests name)
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
   target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
-  # Only whoever names a folder is told of it: the others compile alike in every checkout, so that ccache serves them all. (A file that begins
-  # to name one needs CMake to run again.)
-  foreach(source IN LISTS sources)
-    file(STRINGS ${source} named REGEX "TROUPE_(SOURCE|BIN)_DIR" LIMIT_COUNT 1)
-    if(named)
-      set_source_files_properties(${source} PROPERTIES
-        COMPILE_DEFINITIONS "TROUPE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";TROUPE_BIN_DIR=\"${CMAKE_BINARY_DIR}/bin\"")
-    endif()
-  endforeach()
+  troupe_places(${sources})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${T_ALONE})
 endfunction()

@@ -41,7 +41,7 @@ struct job {
   todo next() { return b.next(f); }
   std::uint64_t end() const { return b.end(f); }
   void settle() { EXPECT_TRUE(b.settled(role_id{1}, b.settle_round(), 1, f.completed)); }
-  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.era(), 1)); }
+  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.era_on_the_way(), 1)); }
   // A round begins and ends; it was of these weights.
   void evaluate() {
     f.evaluating = true;

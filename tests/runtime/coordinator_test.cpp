@@ -148,7 +148,7 @@ TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
   for (const auto& b : s.plan->blocks) s.hear(state{request, b.id, tensor::allocate(*dev, {b.count}, dtype::f32), {}}, b.shard);
   ASSERT_EQ(s.out.list().size(), 1u);
   const auto task = std::get<run_effect>(s.out.list()[0]);
-  job_context c{*dev};
+  task_context c{*dev};
   task.work(c);
   s.hear(finished{task.token});
   std::vector<std::string> stored;
@@ -182,7 +182,7 @@ TEST(coordinator, settles_before_it_switches_the_mode) {
   const auto round = s.sent<settle>()[0].first.id;
   for (auto shard : s.plan->shards) s.hear(ready{ready::what_of::settled}, shard, [&](header& h) { h.id = round; });
   EXPECT_EQ(s.sent<adopt>().size(), s.plan->workers.size() + s.plan->shards.size());
-  for (auto w : s.plan->workers) s.hear(ready{ready::what_of::adopted}, w, [](header& h) { h.clock = 1; });
+  for (auto w : s.plan->workers) s.hear(ready{ready::what_of::adopted, 1}, w);
   EXPECT_THAT(s.events(), ElementsAre("mode 3"));
   EXPECT_EQ(s.text(), "ssp");
   EXPECT_THAT(s.granted(), ElementsAre(6u));

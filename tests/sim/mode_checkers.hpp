@@ -211,8 +211,7 @@ class mass_checker final : public checker {
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "merge") == 0) begin_merge(s, r->token);
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "update") == 0)
         stepped[{s.self, steps_[s.self]++}] = mass_of(s.self, 0, j);
-      header h;
-      if (const auto* u = sent<user>(e, &h); u && u->type == 1) watch_share(s, h, *u, j);
+      if (const auto* u = sent<user>(e); u && u->type == 1) watch_share(s, *u, j);
     }
     // What they say they have, when they settle or are asked.
     for (const auto& e : s.out) {
@@ -230,7 +229,7 @@ class mass_checker final : public checker {
   double& mass_of(role_id worker, std::uint32_t layer, const prepared_job& j) {
     return mass_.try_emplace({worker, layer}, 1.0 / static_cast<double>(j.plan.workers.size())).first->second;
   }
-  void watch_share(const seen_event& s, const header& h, const user& u, const prepared_job& j) {
+  void watch_share(const seen_event& s, const user& u, const prepared_job& j) {
     const auto [layer, mass, count] = unpack(u);
     auto& m = mass_of(s.self, layer, j);
     const auto near = [mass = mass](double x) { return std::abs(mass - x) < 1e-12; };

@@ -41,7 +41,7 @@ class fading_worker final : public local_worker {
       moved->push_back(tensor::declare(replicas_[p].value.dims(), config_.type));
     }
     busy_[layer] = true;
-    jobs_.run(
+    tasks_.run(
         [plan = config_.plan, params, blocks = layers_[layer].blocks, mine = values_of(layer), pull, centre = std::move(centre),
          next, moved](task_context& c) {
           join_blocks(c.dev, *plan, params, blocks, centre, *moved);
@@ -79,7 +79,7 @@ class fading_shard final : public centre_shard {
  private:
   void apply(const header&, const tensor& value, shard_block& b, effects& out) override {
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
-    jobs_.run(
+    tasks_.run(
         [&b, value, next](task_context& c) {
           next->back(c.dev);
           c.dev.copy(b.value, *next);
