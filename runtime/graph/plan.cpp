@@ -30,11 +30,11 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   cut_parameters(draft, options.max_message);
   for (const auto& kind : role_table())
     if (kind.draw) kind.draw(draft, options);
+  deal_devices(draft.plan);
 }
 
 // Which packets are whose, and which layers lie where.
 void assign(plan_draft& draft) {
-  deal_devices(draft.plan);
   auto& plan = draft.plan;
   plan.ranges = worker_ranges(draft.job, static_cast<std::uint32_t>(draft.workers), plan.packets, draft.errors);
   if (!draft.errors.empty()) return;

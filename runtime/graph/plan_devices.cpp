@@ -17,9 +17,8 @@ void deal_devices(job_plan& plan) {
     const auto& devices = lent[r.node];
     if (devices.size() < 2) continue;
     std::uint32_t turn = 0;
-    if (r.kind == role_kind::shard) turn = shards[r.node]++;
-    const bool of_worker =
-        r.kind == role_kind::loader || r.kind == role_kind::stage || r.kind == role_kind::worker || r.kind == role_kind::reducer;
+    if (r.does().owns_parameters) turn = shards[r.node]++;
+    const bool of_worker = r.does().passes_packets || r.does().adds == role_sums::of_others;
     if (of_worker && !r.tester) {
       auto& there = workers[r.node];
       turn = there.try_emplace(r.worker, static_cast<std::uint32_t>(there.size())).first->second;

@@ -101,9 +101,9 @@ TEST(wire, golden_bytes_of_a_push) {
   std::vector<std::uint8_t> want = {
       1,  0, 0, 0, 2,  0, 0,  0, 3,  0, 0,  0, 4,  0, 0, 0,              // job, src, dst, incarnation
       6,  0, 0, 0, 5,  0, 0,  0, 7,  0, 0,  0, 0,  0, 0, 0,              // id, step
-      8,  0, 0, 0, 0,  0, 0,  0, 9,  0, 0,  0, 10, 0, 0, 0,              // version, clock, packet
+      8,  0, 0, 0, 0,  0, 0,  0, 9,  0, 0,  0, 10, 0, 0, 0,              // version, needed_from, packet
       11, 0, 0, 0, 12, 0, 13, 1, 14, 0, 15, 0, 16, 0, 0, 0,              // packets, port, attempt, phase, region, flags, trace
-      2,  4, 0, 0, 32, 0, 0,  0,                                         // wire version, body 4 = push, 32 bytes of fields
+      3,  4, 0, 0, 32, 0, 0,  0,                                         // wire version, body 4 = push, 32 bytes of fields
       4,  3, 2, 1, 4,  0, 0,  0, 2,  0, 0,  0,                           // block, first, span
       2,  0, 2, 0, 1,  0, 0,  0, 0,  0, 0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
   };
@@ -169,7 +169,7 @@ TEST(wire, every_kind_of_mistake_is_refused_by_name) {
   const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
   EXPECT_EQ(error_of({}), "shorter than a message's prefix");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(71); })), "shorter than a message's prefix");
-  EXPECT_EQ(error_of(changed(p, set(64, 3))), "wire version 3, this node speaks 2");
+  EXPECT_EQ(error_of(changed(p, set(64, 2))), "wire version 2, this node speaks 3");
   EXPECT_EQ(error_of(changed(p, set(65, 200))), "unknown body 200");
   EXPECT_EQ(error_of(changed(p, set(66, 1))), "a reserved byte is not zero");
   EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
