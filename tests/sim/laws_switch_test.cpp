@@ -280,7 +280,7 @@ TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
 TEST(laws_switch, a_job_may_switch_more_often_than_an_era_has_numbers) {
   const auto dev = make_cpu_device();
   auto shape = draw_shape(1, {.mode = "bsp"});
-  shape.workers = 2, shape.steps = 900;
+  shape.workers = 2, shape.steps = 1000;
   auto alone = shape;
   alone.workers = alone.shards = 1;
   const auto want = run({.job = prepare_mode(alone), .config = draw_world(1, 0, dev.get())}).bytes();
