@@ -186,7 +186,7 @@ void role_actor::perform(run_effect& x) {
   } else {
     const auto slot = x.slot % solvers_.size();
     queues_[slot].given(*job_);
-    compat::post(solvers_[slot], job_request{std::move(x), role_}, context());
+    compat::post(solvers_[slot], task_request{std::move(x), role_}, context());
   }
 }
 
@@ -257,15 +257,15 @@ void role_actor::run_next() {
     tasks_.erase(tasks_.begin(), tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
     next_task_ = 0;
   }
-  if (changed_ && last_job_ >= publish_every / 2) publish(job_->now());  // nobody hears of us until this job is over
+  if (changed_ && last_task_ >= publish_every / 2) publish(job_->now());  // nobody hears of us until this task is over
   const auto ran = run_task(*job_, lane_.get(), id_, name_, r, caf::actor{this});
   if (!ran) {
     waits_for_lane_ = true;
     return;
   }
   const task_answer& a = *ran;
-  last_job_ = a.end - a.begin;
-  busy_ += last_job_;
+  last_task_ = a.end - a.begin;
+  busy_ += last_task_;
   if (!slice_began_) slice_began_ = a.begin;
   slice_over_ = a.end - *slice_began_ >= time_slice;
   if (a.error.empty()) {

@@ -104,7 +104,7 @@ class role_actor final : public compat::base_actor {
 
   std::uint64_t messages_ = 0;
   duration busy_{};
-  duration last_job_{};
+  duration last_task_{};
   time_point published_at_{};
   bool changed_ = false;
 };

@@ -37,7 +37,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
 }
 
 caf::behavior sub_solver::make_behavior() {
-  return {[this](const job_request& r) { busy_ ? later_.push_back(r) : take(r); },
+  return {[this](const task_request& r) { busy_ ? later_.push_back(r) : take(r); },
           [this](const task_answer& a) {  // of our lane
             compat::post(owner_, a, context());
             busy_ = false;
@@ -49,7 +49,7 @@ caf::behavior sub_solver::make_behavior() {
           }};
 }
 
-void sub_solver::take(const job_request& r) {
+void sub_solver::take(const task_request& r) {
   if (job_->ended.load(std::memory_order_relaxed)) return;
   queue_.begun(*job_);
   auto a = run_task(*job_, lane_.get(), id_, role_name_, r.run, caf::actor{this});

@@ -14,7 +14,7 @@
 namespace troupe {
 
 // Role actor -> sub-solver. `owner` keeps the role alive while its task runs: a task may use what the role owns.
-struct job_request {
+struct task_request {
   run_effect run;
   std::shared_ptr<const role> owner;
 };
@@ -56,7 +56,7 @@ class sub_solver final : public compat::base_actor {
   const char* name() const override { return "sub_solver"; }
 
  private:
-  void take(const job_request& r);
+  void take(const task_request& r);
   std::shared_ptr<hosted_job> job_;
   caf::actor owner_;
   solver_queue& queue_;
@@ -64,12 +64,12 @@ class sub_solver final : public compat::base_actor {
   std::string role_name_;
   std::shared_ptr<device> lane_;
   // Tasks that came while the lane was not done with the one before (tasks of one slot never overlap).
-  std::deque<job_request> later_;
+  std::deque<task_request> later_;
   bool busy_ = false;
   std::shared_ptr<const role> running_;  // whose task it is
 };
 
 }  // namespace troupe
 
-TROUPE_LOCAL_MESSAGE(troupe::job_request)
+TROUPE_LOCAL_MESSAGE(troupe::task_request)
 TROUPE_LOCAL_MESSAGE(troupe::task_answer)
