@@ -237,23 +237,28 @@ std::size_t cluster_test::run_result::count(const std::string& kind) const {
   return n;
 }
 
-cluster_test::run_result cluster_test::run(const std::string& text, const std::vector<std::string>& set, const std::string& out) {
+namespace {
+
+cluster_submission submission_of(cluster_address where, const std::string& text, const std::vector<std::string>& set) {
   cluster_submission s;
-  s.where = coordinator();
+  s.where = std::move(where);
   s.file = "job.toml";
   s.text = text;
   s.overrides = set;
+  return s;
+}
+
+}  // namespace
+
+cluster_test::run_result cluster_test::run(const std::string& text, const std::vector<std::string>& set, const std::string& out) {
+  auto s = submission_of(coordinator(), text, set);
   s.out = out;
   return run_all(s);
 }
 
 cluster_test::run_result cluster_test::run_with(cluster_submission::beginning from, const std::string& file,
                                                 const std::string& text, const std::vector<std::string>& set) {
-  cluster_submission s;
-  s.where = coordinator();
-  s.file = "job.toml";
-  s.text = text;
-  s.overrides = set;
+  auto s = submission_of(coordinator(), text, set);
   s.from = from;
   s.given = file;
   return run_all(s);
