@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """mutate.py: the work of scripts/mutate, whose head says what it does."""
 import argparse
+import concurrent.futures
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -13,8 +15,6 @@ import mutations
 import tree
 
 HOME = os.path.join(tree.TOP, "build", "mutate")
-COPY = os.path.join(HOME, "tree")
-BUILD = os.path.join(COPY, "build", "release")
 NEAR = ("test_runtime", "test_sim")
 ENOUGH = 0.9
 
@@ -23,136 +23,138 @@ def git(*words, cwd=None):
     return subprocess.run(["git", *words], cwd=cwd or tree.TOP, check=True, text=True, capture_output=True).stdout.strip()
 
 
-def prepare():
-    """The worktree at HEAD, clean; returns the commit."""
-    head = git("rev-parse", "HEAD")
-    if not os.path.exists(os.path.join(COPY, ".git")):
-        os.makedirs(HOME, exist_ok=True)
-        git("worktree", "prune")
-        git("worktree", "add", "--detach", COPY, head)
-    git("checkout", "-q", "--detach", "-f", head, cwd=COPY)
-    return head
-
-
-def build(*targets):
-    words = ["scripts/build", "release"] + [w for t in targets for w in ("--target", t)]
-    with open(os.path.join(HOME, "build.log"), "w") as f:
-        return subprocess.run(words, cwd=COPY, stdout=f, stderr=subprocess.STDOUT).returncode == 0
-
-
-def end(processes):
-    for p in processes:
-        if p.poll() is None:
-            os.killpg(p.pid, signal.SIGKILL)
-        p.wait()
-
-
-def start(words, log, shard=None):
-    env = dict(os.environ)
-    if shard:
-        env["GTEST_SHARD_INDEX"], env["GTEST_TOTAL_SHARDS"] = str(shard[0]), str(shard[1])
-    with open(log, "w") as f:
-        return subprocess.Popen(words, cwd=BUILD, env=env, stdout=f, stderr=subprocess.STDOUT, start_new_session=True)
-
-
-def wait_for(processes, deadline):
-    """None when all end well, else the index of the first that does not; -1 when time is up. The others are ended."""
-    try:
-        while True:
-            codes = [p.poll() for p in processes]
-            bad = next((i for i, c in enumerate(codes) if c not in (None, 0)), None)
-            if bad is not None or None not in codes:
-                return bad
-            if time.monotonic() > deadline:
-                return -1
-            time.sleep(0.05)
-    finally:
-        end(processes)
-
-
 def read(path):
     with open(path, errors="replace") as f:
         return f.read()
 
 
-def run_near(program, jobs, deadline):
-    """None when the program's tests pass, else what failed."""
-    logs = [os.path.join(HOME, f"{program}.{i}.log") for i in range(jobs)]
-    words = [os.path.join(BUILD, "bin", program), "--gtest_fail_fast", "--gtest_brief=1"]
-    bad = wait_for([start(words, logs[i], (i, jobs)) for i in range(jobs)], deadline)
-    if bad is None:
-        return None
-    if bad < 0:
-        return program + ": time is up"
-    failed = re.search(r"^\[  FAILED  \] (\S+?),? ", read(logs[bad]) + " ", re.M)
-    return failed.group(1) if failed else program + ": crashed"
+class copy:
+    """A worktree at HEAD with a build of its own. One mistake at a time is made in it."""
 
+    def __init__(self, number, head):
+        self.top = os.path.join(HOME, f"tree{number}")
+        self.logs = os.path.join(HOME, f"log{number}")
+        self.built = os.path.join(self.top, "build", "release")
+        os.makedirs(self.logs, exist_ok=True)
+        if not os.path.exists(os.path.join(self.top, ".git")):
+            git("worktree", "prune")
+            git("worktree", "add", "--detach", self.top, head)
+        git("checkout", "-q", "--detach", "-f", head, cwd=self.top)
 
-def far_tests():
-    """Numbers of the tests that are labelled quick or ci and are none of NEAR's."""
-    shown = subprocess.run(["ctest", "--show-only=json-v1", "-L", "^(quick|ci)$"], cwd=BUILD, check=True, capture_output=True, text=True)
-    every = subprocess.run(["ctest", "--show-only=json-v1"], cwd=BUILD, check=True, capture_output=True, text=True)
-    number = {t["name"]: i + 1 for i, t in enumerate(json.loads(every.stdout)["tests"])}
-    return [number[t["name"]] for t in json.loads(shown.stdout)["tests"] if os.path.basename(t.get("command", [""])[0]) not in NEAR]
+    def run(self, words, log, cwd, deadline):
+        """0 when it ends well, its exit code when not, None when time is up. Whatever it started ends with it."""
+        with open(os.path.join(self.logs, log), "w") as f:
+            p = subprocess.Popen(words, cwd=cwd, stdout=f, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            return p.wait(timeout=max(1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            p.wait()
 
+    def build(self, *targets):
+        words = ["scripts/build", "release"] + [w for t in targets for w in ("--target", t)]
+        return self.run(words, "build.log", self.top, time.monotonic() + 7200) == 0
 
-def run_far(jobs, deadline):
-    log, numbers = os.path.join(HOME, "ctest.log"), far_tests()
-    words = ["ctest", "--stop-on-failure", "--timeout", "300", "--parallel", str(jobs), "-I", "0,0,0," + ",".join(map(str, numbers))]
-    bad = wait_for([start(words, log)], deadline)
-    if bad is None:
-        return None
-    failed = re.search(r"^\s*\d+ - (\S+) \(", read(log), re.M)
-    return failed.group(1) if failed else "ctest: time is up" if bad < 0 else "ctest: failed"
+    def run_near(self, program, deadline):
+        """None when the program's tests pass, else what failed."""
+        log = program + ".log"
+        code = self.run([os.path.join(self.built, "bin", program), "--gtest_fail_fast", "--gtest_brief=1"], log, self.built, deadline)
+        if code == 0:
+            return None
+        if code is None:
+            return program + ": time is up"
+        failed = re.search(r"^\[  FAILED  \] (\S+?),? ", read(os.path.join(self.logs, log)) + " ", re.M)
+        return failed.group(1) if failed else program + ": crashed"
 
+    def tests(self, *choice):
+        words = ["ctest", "--show-only=json-v1", *choice]
+        return json.loads(subprocess.run(words, cwd=self.built, check=True, capture_output=True, text=True).stdout)["tests"]
 
-def judge(args):
-    """('not compiled' | 'killed' | 'survived', by whom)."""
-    if not build(*NEAR):
-        return "not compiled", ""
-    deadline = time.monotonic() + args.limit
-    for program in NEAR:
-        if by := run_near(program, args.jobs, deadline):
-            return "killed", by
-    if args.near:
-        return "survived", ""
-    if not build():
-        return "not compiled", ""
-    by = run_far(args.jobs, deadline)
-    return ("killed", by) if by else ("survived", "")
+    def far_tests(self):
+        """Numbers of the tests that are labelled quick or ci and are none of NEAR's."""
+        number = {t["name"]: i + 1 for i, t in enumerate(self.tests())}
+        chosen = self.tests("-L", "^(quick|ci)$")
+        return [number[t["name"]] for t in chosen if os.path.basename(t.get("command", [""])[0]) not in NEAR]
 
+    def run_far(self, deadline):
+        words = ["ctest", "--stop-on-failure", "--timeout", "300", "-I", "0,0,0," + ",".join(map(str, self.far_tests()))]
+        code = self.run(words, "ctest.log", self.built, deadline)
+        if code == 0:
+            return None
+        failed = re.search(r"^\s*\d+ - (\S+) \(", read(os.path.join(self.logs, "ctest.log")), re.M)
+        return failed.group(1) if failed else "ctest: time is up" if code is None else "ctest: failed"
 
-def tests_pass_without(head, args):
-    """Before anything is blamed on a mistake. Remembered by commit."""
-    mark, what = os.path.join(HOME, "passes"), head + (" near" if args.near else " all")
-    if os.path.exists(mark) and read(mark) in (what, head + " all"):
-        return True
-    outcome, by = judge(args)
-    if outcome != "survived":
-        print(f"mutate: without a mistake: {outcome} {by} (build/mutate/*.log)")
-        return False
-    with open(mark, "w") as f:
-        f.write(what)
-    return True
+    def judge(self, args):
+        """('not compiled' | 'killed' | 'survived', by whom)."""
+        if not self.build(*NEAR):
+            return "not compiled", ""
+        deadline = time.monotonic() + args.limit
+        for program in NEAR:
+            if by := self.run_near(program, deadline):
+                return "killed", by
+        if args.near:
+            return "survived", ""
+        if not self.build():
+            return "not compiled", ""
+        by = self.run_far(deadline)
+        return ("killed", by) if by else ("survived", "")
+
+    def try_one(self, m, args):
+        path, begin = os.path.join(self.top, m.file), time.monotonic()
+        original = read(path)
+        try:
+            with open(path, "w") as f:
+                f.write(mutations.applied(original, m))
+            outcome, by = self.judge(args)
+        finally:
+            with open(path, "w") as f:
+                f.write(original)
+        seconds = round(time.monotonic() - begin)
+        print(f"{outcome:12} {words_of(m)} ({'by ' + by + ', ' if by else ''}{seconds} s)", flush=True)
+        return {**m._asdict(), "outcome": outcome, "by": by, "seconds": seconds}
 
 
 def words_of(m):
     return f"{m.file}:{m.line}: {m.kind}: '{m.before}' -> '{m.after}'"
 
 
-def try_one(m, args):
-    path, begin = os.path.join(COPY, m.file), time.monotonic()
-    original = read(path)
-    try:
-        with open(path, "w") as f:
-            f.write(mutations.applied(original, m))
-        outcome, by = judge(args)
-    finally:
-        with open(path, "w") as f:
-            f.write(original)
-    seconds = round(time.monotonic() - begin)
-    print(f"{outcome:12} {words_of(m)} ({'by ' + by + ', ' if by else ''}{seconds} s)", flush=True)
-    return {**m._asdict(), "outcome": outcome, "by": by, "seconds": seconds}
+def tests_pass_without(one, head, args):
+    """Before anything is blamed on a mistake. Remembered by commit."""
+    mark, what = os.path.join(HOME, "passes"), head + (" near" if args.near else " all")
+    if os.path.exists(mark) and read(mark) in (what, head + " all"):
+        return True
+    outcome, by = one.judge(args)
+    if outcome != "survived":
+        print(f"mutate: without a mistake: {outcome} {by} ({one.logs})")
+        return False
+    with open(mark, "w") as f:
+        f.write(what)
+    return True
+
+
+def try_all(mistakes, copies, args, keep):
+    """Each mistake in whichever copy is free; keep() is told the outcomes so far, in the order in which the mistakes were drawn."""
+    free, log = queue.SimpleQueue(), [None] * len(mistakes)
+    for c in copies:
+        free.put(c)
+
+    def one(i):
+        c = free.get()
+        try:
+            log[i] = c.try_one(mistakes[i], args)
+        finally:
+            free.put(c)
+
+    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(one, i) for i in range(len(mistakes))]):
+            done.result()
+            keep([l for l in log if l])
+    return log
 
 
 def main():
@@ -163,15 +165,18 @@ def main():
     parser.add_argument("--limit", type=float, default=1800)
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    head = prepare()
-    tree.TOP = COPY  # whatever is read from here on is HEAD's
-    if not tests_pass_without(head, args):
+    head = git("rev-parse", "HEAD")
+    os.makedirs(HOME, exist_ok=True)
+    copies = [copy(i, head) for i in range(args.jobs)]
+    tree.TOP = copies[0].top  # whatever is read from here on is HEAD's
+    if not tests_pass_without(copies[0], head, args):
         return 2
-    log = []
-    for m in mutations.draw(args.count, args.seed):
-        log.append(try_one(m, args))
+
+    def keep(log):
         with open(os.path.join(HOME, "log.json"), "w") as f:
             json.dump({"commit": head, "seed": args.seed, "mistakes": log}, f, indent=1)
+
+    log = try_all(list(mutations.draw(args.count, args.seed)), copies, args, keep)
     survivors = [l for l in log if l["outcome"] == "survived"]
     compiled = [l for l in log if l["outcome"] != "not compiled"]
     for l in survivors:
