@@ -96,6 +96,15 @@ class tensor {
     return static_cast<T*>(raw_mutable());
   }
 
+  // Gives a declared tensor the memory of another one of its shape and type, which is then declared only. Touches nothing but where the
+  // memory is: what either tensor is may be read on another thread meanwhile.
+  void take_memory(tensor& other) {
+    assert(present_ && shape_ == other.shape_ && dtype_ == other.dtype_);
+    storage_ = std::move(other.storage_);
+    offset_ = other.offset_;
+    other.let_go();
+  }
+
   // Same memory, other shape of equal count.
   tensor reshaped(shape s) const {
     assert(s.count() == count());

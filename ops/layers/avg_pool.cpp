@@ -23,7 +23,7 @@ struct avg_pool final : pooling {
   }
 };
 
-std::vector<layer_case> cases() {
+std::vector<layer_case> avg_pool_cases() {
   auto all = pooling_cases();
   using i = std::int64_t;
   all.push_back(example("padding not counted",
@@ -47,7 +47,7 @@ layer_type avg_pool_layer() {
           "clipped as Caffe does, unless rounding = \"floor\". The divisor counts padding unless count_padding = false.",
       .specs = specs(),
       .make = [](const options& o) { return std::make_unique<avg_pool>(o); },
-      .cases = cases()};
+      .cases = avg_pool_cases()};
 }
 
 }  // namespace troupe

@@ -101,7 +101,7 @@ void convolution::backward(context& c, const conv_geometry& g, const conv_tail& 
 
 namespace {
 
-std::vector<layer_case> cases() {
+std::vector<layer_case> convolution_cases() {
   using i = std::int64_t;
   return {
       example("plain", conv_options(3, 3), {{2, 2, 6, 7}}),
@@ -129,7 +129,7 @@ std::vector<std::string> names_or_same() {
 
 // Every case by every algorithm that takes it.
 std::vector<layer_case> cases_of_all() {
-  std::vector<layer_case> all = cases();
+  std::vector<layer_case> all = convolution_cases();
   const std::size_t plain = all.size();
   for (const auto& name : conv_algorithm_names())
     for (std::size_t c = 0; c < plain && name != "auto"; ++c) {

@@ -69,7 +69,7 @@ struct deconvolution final : layer {
   }
 };
 
-std::vector<layer_case> cases() {
+std::vector<layer_case> deconvolution_cases() {
   using i = std::int64_t;
   return {
       example("plain", conv_options(3, 3), {{2, 2, 4, 5}}),
@@ -106,7 +106,7 @@ layer_type deconvolution_layer() {
                     table_option("weight_filler", "initial weights, xavier by default"),
                     table_option("bias_filler", "initial bias, zero by default")},
           .make = [](const options& o) { return std::make_unique<deconvolution>(o); },
-          .cases = cases()};
+          .cases = deconvolution_cases()};
 }
 
 }  // namespace troupe

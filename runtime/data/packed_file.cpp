@@ -17,7 +17,7 @@ constexpr std::int64_t most_block_examples = 65536;
 constexpr std::uint32_t most_symbols = 65536;
 constexpr std::int64_t most_values = std::int64_t{1} << 31;  // of one example
 constexpr std::int64_t most_examples = std::int64_t{1} << 40;
-constexpr std::int64_t most_classes = std::int64_t{1} << 31;
+constexpr std::int64_t most_packed_classes = std::int64_t{1} << 31;
 constexpr int most_axes = shape::max_rank - 1;
 
 std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -106,7 +106,7 @@ const char* read_fields(reader& r, packed_header& h) {
   h.type = types[type];
   if (rank < 1 || rank > most_axes || label_rank > most_axes) return "a rank that cannot be";
   if (h.block_examples < 1 || h.block_examples > most_block_examples) return "a number of examples in a block that cannot be";
-  if (h.classes < 0 || h.classes > most_classes) return "a number of classes that cannot be";
+  if (h.classes < 0 || h.classes > most_packed_classes) return "a number of classes that cannot be";
   if (h.train < 0 || h.train > most_examples || h.test < 0 || h.test > most_examples) return "a number of examples that cannot be";
   if (const auto* e = read_shape(r, rank, h.example)) return e;
   if (const auto* e = read_shape(r, label_rank, h.label)) return e;

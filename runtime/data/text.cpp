@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_symbols = 65536;               // a number has 16 bits in memory
+constexpr std::size_t most_characters = 65536;               // a number has 16 bits in memory
 constexpr std::size_t most_bytes = std::size_t{1} << 32;  // of the file
 constexpr std::uint32_t code_points = 0x110000;
 
@@ -118,8 +118,8 @@ std::shared_ptr<const source> open_text(const options& o, std::uint64_t) {
   std::vector<std::string> symbols;
   for (std::uint32_t c = 0; c < code_points; ++c) {
     if (!seen[c]) continue;
-    if (symbols.size() == most_symbols)
-      throw option_error("path", path + ": more than " + std::to_string(most_symbols) + " different characters");
+    if (symbols.size() == most_characters)
+      throw option_error("path", path + ": more than " + std::to_string(most_characters) + " different characters");
     number[c] = static_cast<std::uint16_t>(symbols.size());
     symbols.push_back(whole ? std::string(1, static_cast<char>(c)) : encoded(c));
   }

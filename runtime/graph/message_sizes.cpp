@@ -9,9 +9,9 @@
 namespace troupe {
 namespace {
 
-class checker {
+class size_checker {
  public:
-  checker(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most)
+  size_checker(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most)
       : p_(p), g_(g), job_(job), most_(most - static_cast<std::int64_t>(wire_overhead)) {}
 
   diagnostics run() {
@@ -82,7 +82,7 @@ class checker {
 }  // namespace
 
 diagnostics too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most) {
-  return checker(p, g, job, most).run();
+  return size_checker(p, g, job, most).run();
 }
 
 std::string layers_too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most) {

@@ -4,9 +4,11 @@
 
 namespace troupe {
 
+// A task of an earlier plan may be giving *left its memory just now: only what its tensors are is read.
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due) {
-  auto out = std::make_shared<tensors>(*left);
-  for (auto& t : *out) t.let_go();
+  auto out = std::make_shared<tensors>(left->size());
+  for (std::size_t i = 0; i < left->size(); ++i)
+    if (const auto& t = (*left)[i]) (*out)[i] = tensor::declare(t.dims(), t.type());
   if (due.empty()) due.reserve(4);
   due.push_back({left, right, out});
   return out;
@@ -21,10 +23,10 @@ void run_additions(const additions& due, device& d) {
       auto &left = (*a.left)[i], &right = (*a.right)[i];
       if (reclaim(d, left)) {
         d.axpy(1.0, right, left);
-        sum = std::move(left);
+        sum.take_memory(left);
       } else if (reclaim(d, right)) {
         d.axpy(1.0, left, right);
-        sum = std::move(right);
+        sum.take_memory(right);
       } else {
         sum.back(d);
         d.apply(binary::add, left, right, sum);

@@ -31,7 +31,7 @@ struct elastic_policy {
   bool together = false;  // the synchronous form
 };
 
-elastic_policy policy_of(const options& o, const job_plan& p) {
+elastic_policy elastic_policy_of(const options& o, const job_plan& p) {
   elastic_policy e;
   const auto& alpha = o.values.find("alpha")->second;
   e.alpha = std::holds_alternative<std::string>(alpha) ? 0.9 / static_cast<double>(p.workers.size()) : std::get<double>(alpha);
@@ -161,7 +161,7 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
           .takes_when = true,
           .check =
               [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
-                const auto e = policy_of(o, p);
+                const auto e = elastic_policy_of(o, p);
                 if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
                 one_centre(p, name);
                 if (e.together && j.train.when)
@@ -172,12 +172,12 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
               },
           .make_worker =
               [](half_config c) {
-                const auto p = policy_of(c.mode, *c.plan);
+                const auto p = elastic_policy_of(c.mode, *c.plan);
                 return std::make_unique<elastic_worker>(std::move(c), p);
               },
           .make_shard =
               [](half_config c) {
-                const auto p = policy_of(c.mode, *c.plan);
+                const auto p = elastic_policy_of(c.mode, *c.plan);
                 return std::make_unique<elastic_shard>(std::move(c), p);
               }};
 }

@@ -20,7 +20,7 @@
 namespace troupe {
 namespace {
 
-clock_policy policy_of(const options& o) { return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))}; }
+clock_policy portion_policy(const options& o) { return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))}; }
 
 }  // namespace
 
@@ -43,12 +43,12 @@ sync_mode sandblaster_mode() {
               },
           .make_worker =
               [](half_config c) {
-                const auto p = policy_of(c.mode);
+                const auto p = portion_policy(c.mode);
                 return std::make_unique<clocked_worker>(std::move(c), p);
               },
           .make_shard =
               [](half_config c) {
-                const auto p = policy_of(c.mode);
+                const auto p = portion_policy(c.mode);
                 return make_clocked_shard(std::move(c), p);
               }};
 }

@@ -22,7 +22,7 @@
 namespace troupe {
 namespace {
 
-clock_policy policy_of(const options& o) { return {.staleness = count_of(o, "staleness", clock_policy::forever), .pull = true}; }
+clock_policy ssp_policy(const options& o) { return {.staleness = count_of(o, "staleness", clock_policy::forever), .pull = true}; }
 
 }  // namespace
 
@@ -40,12 +40,12 @@ sync_mode ssp_mode() {
           },
       .make_worker =
           [](half_config c) {
-            const auto p = policy_of(c.mode);
+            const auto p = ssp_policy(c.mode);
             return std::make_unique<clocked_worker>(std::move(c), p);
           },
       .make_shard =
           [](half_config c) {
-            const auto p = policy_of(c.mode);
+            const auto p = ssp_policy(c.mode);
             return std::make_unique<clocked_shard>(std::move(c), p);
           }};
 }

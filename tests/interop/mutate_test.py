@@ -76,7 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
     count = {o: sum(l["outcome"] == o for l in log) for o in ("killed", "survived", "not compiled")}
     assert min(count.values()) > 0 and r.stdout.endswith("{killed} killed, {survived} survived, {0} not compiled\n".format(count["not compiled"], **count)), r
     assert r.stdout.count("\nsurvived: ") == count["survived"]
-    with open(os.path.join(folder, "build/mutate/tree/runtime/graph/a.cpp")) as f:
+    with open(os.path.join(folder, "build/mutate/tree0/runtime/graph/a.cpp")) as f:
         assert f.read() == SEEN  # as it was before
 
     # All are caught: the other file is not there.
