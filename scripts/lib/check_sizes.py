@@ -23,7 +23,6 @@ REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
 
 ALLOWED = """
 runtime/node/net/tcp_transport.cpp
-runtime/pipeline/loader.cpp
 runtime/pipeline/stage.cpp
 tests/node/bad_input_test.cpp
 tests/ops/bf16_test.cpp
@@ -48,7 +47,6 @@ ops/cpu/conv_winograd.cpp:patchwork
 runtime/node/exchange/session.hpp:session
 runtime/node/net/connection.hpp:connection
 runtime/node/net/tcp_transport.cpp:tcp_transport
-runtime/pipeline/loader.hpp:loader
 runtime/pipeline/stage.hpp:stage
 runtime/sim/world.hpp:world
 """.split("\n")
