@@ -23,7 +23,6 @@ REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
 
 ALLOWED = """
 runtime/node/net/tcp_transport.cpp
-runtime/pipeline/stage.cpp
 tests/node/bad_input_test.cpp
 tests/ops/bf16_test.cpp
 tests/ops/device_test.cpp
@@ -47,7 +46,6 @@ ops/cpu/conv_winograd.cpp:patchwork
 runtime/node/exchange/session.hpp:session
 runtime/node/net/connection.hpp:connection
 runtime/node/net/tcp_transport.cpp:tcp_transport
-runtime/pipeline/stage.hpp:stage
 runtime/sim/world.hpp:world
 """.split("\n")
 
