@@ -46,7 +46,6 @@ ops/cpu/conv_winograd.cpp:patchwork
 runtime/node/exchange/session.hpp:session
 runtime/node/net/connection.hpp:connection
 runtime/node/net/tcp_transport.cpp:tcp_transport
-runtime/sim/world.hpp:world
 """.split("\n")
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|->|[{}();:,=<>\[\]]|\S")
