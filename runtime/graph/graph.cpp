@@ -10,6 +10,7 @@
 
 #include "runtime/graph/edge_types.hpp"
 #include "runtime/graph/gradients.hpp"
+#include "runtime/graph/graph_check.hpp"
 #include "runtime/graph/order.hpp"
 #include "runtime/graph/wording.hpp"
 
@@ -19,8 +20,6 @@ namespace {
 // Sizes beyond these are mistakes, not models; they also keep every later product inside 64 bits.
 constexpr std::int64_t max_elements = std::int64_t{1} << 40;
 constexpr std::int64_t max_packets = 65535;  // header::packet has 16 bits
-
-source_position position_of(const layer_spec& spec, const std::string& key) { return position_of(spec.key_at, key, spec.at); }
 
 // True when every extent is positive and the product stays sane.
 bool sane(const shape& s) {
@@ -58,14 +57,14 @@ class builder {
     sort();
     if (graph_.packet_examples > 0) {
       infer();
-      check_phases();
-      check_ends();
+      check_phases(graph_, errors_);
+      if (names_resolved_) check_ends(graph_, job_, errors_);
       if (errors_.empty()) {
         graph_.local = job_.train.algorithm == "cd";
         bound_ids(graph_);
         mark_gradients(graph_);
-        check_trained();
-        check_algorithm();
+        check_trained(graph_, job_, errors_);
+        check_algorithm(graph_, job_, errors_);
       }
     }
     if (!errors_.empty()) return std::move(errors_);
@@ -75,7 +74,7 @@ class builder {
  private:
   void error(source_position at, std::string message) { errors_.push_back({std::move(at), std::move(message)}); }
   void layer_error(const layer_spec& s, const std::string& key, const std::string& message) {
-    error(position_of(s, key), "layer " + in_quotes(s.name) + ": " + message);
+    errors_.push_back(mistake_of(s, key, message));
   }
 
   void check_batch() {
@@ -327,62 +326,6 @@ class builder {
       g.params.push_back(static_cast<std::uint32_t>(graph_.params.size()));
       graph_.params.push_back(std::move(p));
     }
-  }
-
-  void check_phases() {
-    for (const auto& g : graph_.layers)
-      for (std::size_t k = 0; k < g.inputs.size(); ++k) {
-        if (g.inputs[k].layer < 0) continue;
-        const auto& from = graph_.layers[static_cast<std::size_t>(g.inputs[k].layer)];
-        const auto key = "inputs." + std::to_string(k);
-        if (g.in_train && !from.in_train)
-          layer_error(*g.spec, key, "it runs in training, but its input " + in_quotes(from.name) + " only in tests");
-        if (g.in_test && !from.in_test)
-          layer_error(*g.spec, key, "it runs in tests, but its input " + in_quotes(from.name) + " only in training");
-      }
-  }
-
-  // What nobody reads was a mistake, and somebody has to say what is to be minimised.
-  void check_ends() {
-    if (!names_resolved_ || graph_.layers.empty()) return;
-    bool unknown = false, loss = false;
-    for (const auto& g : graph_.layers) {
-      unknown = unknown || !g.maths;
-      loss = loss || (g.maths && g.maths->is_loss() && g.in_train);
-    }
-    if (unknown) return;
-    if (!loss)
-      error(job_.at, "no layer is a loss in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
-                         job_.layers.back().name + "\", \"label\"]");
-    for (const auto& g : graph_.layers) {
-      if (g.maths->is_loss() || g.maths->is_metric()) continue;
-      for (std::size_t o = 0; o < std::max<std::size_t>(g.out.size(), 1); ++o) {
-        if (!graph_.consumers({static_cast<std::int32_t>(g.index), static_cast<std::uint16_t>(o)}).empty()) continue;
-        layer_error(*g.spec, "",
-                    (g.out.size() > 1 ? "its output " + std::to_string(o) : std::string("its output")) +
-                        " is used by no layer, and it is neither a loss nor a metric");
-      }
-    }
-  }
-
-  // Does train.algorithm suit the layers? "bptt" needs one that carries state, and "cd" one that learns by itself (rbm).
-  void check_algorithm() {
-    const auto at = position_of(job_.train.key_at, "algorithm", job_.train.at);
-    if (job_.train.algorithm == "bptt" && !graph_.carries())
-      error(at, "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\"");
-    const auto alone = [this](const graph_layer& g) { return g.maths->is_loss() && has_trainable(graph_, g); };
-    if (graph_.local && std::none_of(graph_.layers.begin(), graph_.layers.end(), alone))
-      error(at, "algorithm = \"cd\" trains layers that have a loss of their own, but there is none (rbm): use \"bp\"");
-  }
-
-  // Parameters that no gradient ever reaches would leave the worker waiting for them.
-  void check_trained() {
-    const auto learns = [this](const graph_layer& g) { return has_trainable(graph_, g); };
-    if (std::none_of(graph_.layers.begin(), graph_.layers.end(), learns))
-      error(job_.at, "the model has nothing to train: no layer has parameters");
-    for (const auto& g : graph_.layers)
-      if (!g.wants_backward && has_trainable(graph_, g))
-        layer_error(*g.spec, "", "it has parameters, but no loss in training depends on it");
   }
 
   const job_spec& job_;

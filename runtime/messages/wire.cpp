@@ -10,129 +10,10 @@
 #include <utility>
 
 #include "ops/region_of.hpp"
+#include "runtime/messages/wire_fields.hpp"
 
 namespace troupe {
 namespace {
-
-// The fields of every struct that travels, once for both directions. A structured binding names all fields, so a field added to a
-// message does not compile until it is added here.
-template <class M, class T>
-concept is = std::same_as<std::remove_const_t<M>, T>;
-
-void fields(auto& a, is<header> auto& h) {
-  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace] =
-      h;
-  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace);
-}
-
-template <class M>
-concept without_fields = std::is_empty_v<M>;
-void fields(auto&, without_fields auto&) {}
-
-void fields(auto& a, is<forward> auto& m) {
-  auto& [value, valid, first_example] = m;
-  a(value, valid, first_example);
-}
-void fields(auto& a, is<backward> auto& m) {
-  auto& [grad] = m;
-  a(grad);
-}
-void fields(auto& a, is<credit> auto& m) {
-  auto& [count] = m;
-  a(count);
-}
-void fields(auto& a, is<examples> auto& m) {
-  auto& [data, label] = m;
-  a(data, label);
-}
-void fields(auto& a, is<examples_seed> auto& m) {
-  auto& [seed] = m;
-  a(seed);
-}
-void fields(auto& a, is<gradient> auto& m) {
-  auto& [layer, grads, stats, span, lag] = m;
-  a(layer, grads, stats, span, lag);
-}
-void fields(auto& a, is<push> auto& m) {
-  auto& [block, first, span, sum] = m;
-  a(block, first, span, sum);
-}
-void fields(auto& a, is<weights> auto& m) {
-  auto& [block, value, wanted] = m;
-  a(block, value, wanted);
-}
-void fields(auto& a, is<layer_weights> auto& m) {
-  auto& [layer, values] = m;
-  a(layer, values);
-}
-void fields(auto& a, is<grant> auto& m) {
-  auto& [until] = m;
-  a(until);
-}
-void fields(auto& a, is<portion> auto& m) {
-  auto& [step, first, count, life] = m;
-  a(step, first, count, life);
-}
-void fields(auto& a, is<resume_at> auto& m) {
-  auto& [step] = m;
-  a(step);
-}
-void fields(auto& a, is<set_value> auto& m) {
-  auto& [key, value, from] = m;
-  a(key, value, from);
-}
-void fields(auto& a, is<evaluate> auto& m) {
-  auto& [round, life] = m;
-  a(round, life);
-}
-void fields(auto& a, is<report> auto& m) {
-  auto& [values, valid] = m;
-  a(values, valid);
-}
-void fields(auto& a, is<collect> auto& m) {
-  auto& [request, with_state] = m;
-  a(request, with_state);
-}
-void fields(auto& a, is<state> auto& m) {
-  auto& [request, block, value, rule, wanted] = m;
-  a(request, block, value, rule, wanted);
-}
-void fields(auto& a, is<restore_state> auto& m) {
-  auto& [block, value, rule] = m;
-  a(block, value, rule);
-}
-void fields(auto& a, is<command> auto& m) {
-  auto& [name, key, value, options] = m;
-  a(name, key, value, options);
-}
-void fields(auto& a, is<fetch> auto& m) {
-  auto& [block, join] = m;
-  a(block, join);
-}
-void fields(auto& a, is<ready> auto& m) {
-  auto& [what, era] = m;
-  a(what, era);
-}
-void fields(auto& a, is<adopt> auto& m) {
-  auto& [mode, options, era] = m;
-  a(mode, options, era);
-}
-void fields(auto& a, is<squares> auto& m) {
-  auto& [block, parts] = m;
-  a(block, parts);
-}
-void fields(auto& a, is<observation> auto& m) {
-  auto& [histograms] = m;
-  a(histograms);
-}
-void fields(auto& a, is<user> auto& m) {
-  auto& [type, bytes, values] = m;
-  a(type, bytes, values);
-}
-void fields(auto& a, is<peer_down> auto& m) {
-  auto& [node, reason] = m;
-  a(node, reason);
-}
 
 template <class M>
 constexpr bool stays_home = std::same_as<M, finished> || std::same_as<M, timer_fired>;
@@ -317,7 +198,7 @@ class reader {
 template <class M>
 message read_body(reader& r) {
   M body;
-  if constexpr (!stays_home<M>) fields(r, body);
+  if constexpr (!stays_home<M>) wire::fields(r, body);
   return body;
 }
 
@@ -343,11 +224,11 @@ bool host_only(const message& m) { return codecs[m.index()].stays_home; }
 std::vector<wire_part> encode(const envelope& e) {
   if (host_only(e.body)) return {};
   writer w;
-  fields(w, e.h);
+  wire::fields(w, e.h);
   w(wire_version, static_cast<std::uint8_t>(e.body.index()), std::uint16_t{0}, std::uint32_t{0});
   std::visit(
       [&]<class M>(const M& body) {
-        if constexpr (!stays_home<M>) fields(w, body);
+        if constexpr (!stays_home<M>) wire::fields(w, body);
       },
       e.body);
   auto length = w.out.size() - wire_prefix_bytes;
@@ -381,7 +262,7 @@ bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> own
   const auto* p = static_cast<const std::uint8_t*>(data);
   envelope e;
   reader prefix(p, wire_prefix_bytes, 0, wire_prefix_bytes, nullptr);
-  fields(prefix, e.h);
+  wire::fields(prefix, e.h);
   std::uint8_t version = 0, index = 0;
   std::uint16_t zero = 0;
   std::uint32_t length = 0;

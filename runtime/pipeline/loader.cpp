@@ -14,12 +14,10 @@ constexpr role_id coordinator{0};
 
 }  // namespace
 
-loader::loader(loader_config c) : config_(std::move(c)) {
+loader::loader(loader_config c) : config_(std::move(c)), agenda_(config_.plan, config_.self, config_.first_step, config_.dynamic) {
   const auto& me = (*config_.plan)[config_.self];
-  tester_ = me.tester;
   readers_ = me.slots;
-  if (!tester_) range_ = config_.plan->ranges[me.worker];
-  next_step_ = granted_ = config_.first_step;
+  if (!me.tester) range_ = config_.plan->ranges[me.worker];
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
   const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
@@ -30,34 +28,20 @@ loader::loader(loader_config c) : config_(std::move(c)) {
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) {
-                   granted_ = std::max(granted_, g.until);
+                   agenda_.grant_until(g.until);
                    if (config_.keeps) forget_rounds();
                  },
                  [&](const portion& p) {
-                   if (p.life == config_.incarnation) take_portion(p);
+                   if (p.life == config_.incarnation) agenda_.deal(p);
                  },
                  [&](const resume_at& r) {
                    if (begun_ || (config_.keeps && e.h.src != coordinator)) return;
                    begun_ = true;
-                   next_step_ = r.step;
+                   agenda_.resume_at(r.step);
                    if (tree_) tree_->greet(out);
                  },
-                 [&](const start&) {
-                   if (config_.keeps && e.h.src == no_role && config_.incarnation > 0)
-                     out.send({to_coordinator(), ready{ready::what_of::joined}});
-                   else if (config_.keeps && e.h.src != no_role && (*config_.plan)[e.h.src].does().hosts_layers)
-                     send_kept(e.h.src, out);
-                   else
-                     ask_again(out);
-                 },
-                 [&](const evaluate& v) {
-                   if (config_.dynamic && v.life != config_.incarnation) return;  // it may have portions to do first
-                   if (v.round <= last_round_) return;                            // rounds are counted from 1, and come in order
-                   last_round_ = v.round;
-                   const auto n = eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
-                   rounds_.push_back({v.round, e.h.version, 0, n});
-                   if (!evaluates(0)) next_of(rounds_.back());
-                 },
+                 [&](const start&) { take_start(e.h.src, out); },
+                 [&](const evaluate& v) { take_round(v, e.h.version); },
                  [&](const credit&) {
                    if (e.h.port < credit_.size()) credit_[e.h.port].give_back(e.h.id);
                  },
@@ -68,9 +52,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  [&](const examples&) { take_examples(e, out); },
                  [&](const examples_seed& x) { take_seed(e.h.step, x.seed); },
                  [&](const halt&) {
-                   granted_ = next_step_;
-                   portions_.clear();
-                   rounds_.clear(), line_.clear();
+                   agenda_.clear();
+                   line_.clear();
                    if (tree_) tree_->clear();
                    out.stop();
                  },
@@ -103,47 +86,33 @@ header loader::to_coordinator() const {
   return h;
 }
 
-void loader::take_portion(const portion& p) {
-  if (!config_.dynamic || p.step < portion_step_) return;
-  if (p.step > portion_step_ || portion_taken_.empty()) portion_taken_.assign(config_.plan->packets, false);
-  portion_step_ = p.step;
-  const auto end = std::min<std::uint64_t>(std::uint64_t{p.first} + p.count, config_.plan->packets);
-  for (std::uint64_t k = p.first; k < end; ++k) {
-    if (portion_taken_[k]) continue;
-    portion_taken_[k] = true;
-    portions_.push_back({p.step, static_cast<std::uint32_t>(k)});
-  }
+// Somebody has been restarted: we ourselves, a stage of ours, or whom we ask for examples.
+void loader::take_start(role_id from, effects& out) {
+  if (config_.keeps && from == no_role && config_.incarnation > 0)
+    out.send({to_coordinator(), ready{ready::what_of::joined}});
+  else if (config_.keeps && from != no_role && (*config_.plan)[from].does().hosts_layers)
+    send_again(from, out);
+  else
+    ask_again(out);
 }
 
-std::optional<loader::next_packet> loader::next_training() {
-  if (config_.dynamic) {
-    if (portions_.empty()) return std::nullopt;
-    const auto p = portions_.front();
-    portions_.pop_front();
-    next_step_ = p.step;
-    return p;
-  }
-  if (next_step_ >= granted_) return std::nullopt;
-  const next_packet p{next_step_, range_.first + next_in_range_};
-  if (++next_in_range_ == range_.count) {
-    next_in_range_ = 0;
-    ++next_step_;
-  }
-  return p;
+void loader::take_round(const evaluate& v, std::uint64_t version) {
+  if (config_.dynamic && v.life != config_.incarnation) return;  // it may have portions to do first
+  if (agenda_.has_begun_round(v.round)) return;
+  agenda_.begin_round(v.round, version, eval_packets(config_.read.eval->examples(), config_.read.eval_examples));
 }
 
 std::shared_ptr<loader::item> loader::next_item() {
   if (config_.await_resume && !begun_) return nullptr;
-  if (const auto p = next_training()) {
+  if (const auto p = agenda_.next_training()) {
     begun_ = true;
     return training_item(*p);
   }
-  while (!rounds_.empty() && rounds_.front().next >= rounds_.front().packets) rounds_.pop_front();
-  if (rounds_.empty() || (!config_.dynamic && !tester_ && rounds_.front().version > next_step_)) return nullptr;
-  return evaluation_item();
+  const auto p = agenda_.next_evaluation();
+  return p ? evaluation_item(*p) : nullptr;
 }
 
-std::shared_ptr<loader::item> loader::training_item(next_packet p) {
+std::shared_ptr<loader::item> loader::training_item(packet_agenda::training p) const {
   auto i = std::make_shared<item>();
   const auto n = config_.read.graph->packet_examples;
   i->first_example = static_cast<std::uint32_t>(p.packet * n);
@@ -157,30 +126,18 @@ std::shared_ptr<loader::item> loader::training_item(next_packet p) {
   return i;
 }
 
-std::shared_ptr<loader::item> loader::evaluation_item() {
-  auto& r = rounds_.front();
+std::shared_ptr<loader::item> loader::evaluation_item(packet_agenda::evaluation p) const {
   auto i = std::make_shared<item>();
   const auto n = config_.read.eval_examples;
-  const auto first = static_cast<std::int64_t>(r.next) * n;
+  const auto first = static_cast<std::int64_t>(p.packet) * n;
   i->first_example = static_cast<std::uint32_t>(first);
   i->valid = static_cast<std::uint32_t>(std::min(n, config_.read.eval->examples() - first));
-  i->h.step = r.index;
-  i->h.version = r.version;
-  i->h.packet = r.next;
-  i->h.packets = r.packets;
+  i->h.step = p.round;
+  i->h.version = p.version;
+  i->h.packet = p.packet;
+  i->h.packets = p.packets;
   i->h.phase = static_cast<std::uint8_t>(phase::test);
-  next_of(r);
   return i;
-}
-
-// Packets of an evaluation that are this loader's.
-bool loader::evaluates(std::uint32_t packet) const {
-  return tester_ || config_.plan->eval_worker(packet) == (*config_.plan)[config_.self].worker;
-}
-
-void loader::next_of(round& r) const {
-  do ++r.next;
-  while (r.next < r.packets && !evaluates(r.next));
 }
 
 bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }
@@ -329,8 +286,8 @@ bool loader::send_front(effects& out) {
     out.send({i.h, forward{edge.what.output == 0 ? i.data : i.label, i.valid, i.first_example}});
   }
   if (config_.keeps) {
-    kept_.push_back({i.h, i.data, i.label, i.valid, i.first_example});
-    forget_kept();
+    sent_.add({i.h, i.data, i.label, i.valid, i.first_example});
+    forget_sent();
   }
   line_.pop_front();
   return true;
@@ -344,12 +301,12 @@ bool loader::used(const plan_edge& e, const header& h) const {
 // Grants tell how far the losses are, and so what nobody can want any more.
 std::uint64_t loader::needed_from() const {
   const auto window = config_.plan->window();
-  return std::max(config_.first_step, config_.plan->needed_from(granted_ > window ? granted_ - window : 0));
+  return std::max(config_.first_step, config_.plan->needed_from(agenda_.granted() > window ? agenda_.granted() - window : 0));
 }
 
-void loader::send_kept(role_id to, effects& out) {
-  forget_kept();
-  for (auto& k : kept_) {
+void loader::send_again(role_id to, effects& out) {
+  forget_sent();
+  for (auto& k : sent_) {
     k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
     k.h.needed_from = static_cast<std::uint32_t>(needed_from());
     for (auto e : (*config_.plan)[config_.self].out_edges) {
@@ -365,30 +322,22 @@ void loader::send_kept(role_id to, effects& out) {
 // Forgets rounds of evaluation that are over: steps behind a round are granted only when it is. A restarted loader may still have
 // packets of one that reports from before its restart have completed.
 void loader::forget_rounds() {
-  std::erase_if(rounds_, [&](const round& r) { return r.version < granted_; });
-  std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < granted_; });
-  forget_kept();
+  agenda_.forget_rounds();
+  std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < agenda_.granted(); });
+  forget_sent();
 }
 
-// Forgets sent packets that no restarted stage can ask for any more: those of steps that are over, and those of a round of
-// evaluation when the next one, or training behind it, has begun. Their credit is taken back here: a stage that has forgotten the
-// packet, or waits for the rest of it, will not return it.
-void loader::forget_kept() {
-  const auto from = needed_from();
-  std::uint64_t latest = 0;
-  for (const auto& k : kept_)
-    if (k.h.phase == static_cast<std::uint8_t>(phase::test)) latest = std::max(latest, k.h.step);
-  std::erase_if(kept_, [&](const kept& k) {
-    const bool train = k.h.phase == static_cast<std::uint8_t>(phase::train);
-    if (train ? k.h.step >= from : k.h.step >= latest && granted_ <= k.h.version) return false;
-    for (auto& c : credit_) c.give_back(k.h.id);
-    return true;
+// Forgets sent packets that no restarted stage can ask for any more. Their credit is taken back here: a stage that has forgotten the packet,
+// or waits for the rest of it, will not return it.
+void loader::forget_sent() {
+  sent_.forget(needed_from(), agenda_.granted(), [&](msg_id gone) {
+    for (auto& c : credit_) c.give_back(gone);
   });
 }
 
 role_status loader::status() const {
   role_status s;
-  s.step = next_step_;
+  s.step = agenda_.next_step();
   for (const auto& i : line_) s.queued += i->at == state::here ? 1 : 0;
   s.in_flight = static_cast<std::uint32_t>(reading_.size() + tree_reading_.size());
   s.credit = credit_.empty() ? 0 : credit_[0].left();
@@ -400,8 +349,8 @@ role_status loader::status() const {
     s.waits_for = "the step to begin with";
   else if (reading_.empty() && config_.dynamic)
     s.waits_for = "a portion";
-  else if (reading_.empty() && next_step_ >= granted_)
-    s.waits_for = "a grant beyond step " + std::to_string(granted_);
+  else if (reading_.empty() && agenda_.next_step() >= agenda_.granted())
+    s.waits_for = "a grant beyond step " + std::to_string(agenda_.granted());
   return s;
 }
 

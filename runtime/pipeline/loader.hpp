@@ -1,8 +1,7 @@
 // The loader of one worker: takes its packets' examples from the source in the sampler's order and feeds the first stages. It loads
 // ahead of credit by a bounded number of packets, sends only with credit of every consumer, and so stops when no sub-solver is free.
 //
-// Which packets: its worker's range of every step below the grant; or, with `dynamic`, those that portions name, in the order the
-// portions came.
+// Which packets, and in which order: packet_agenda.hpp.
 //
 // How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
 // what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
@@ -28,7 +27,9 @@
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/batch_tree.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
+#include "runtime/pipeline/packet_agenda.hpp"
 #include "runtime/pipeline/reading.hpp"
+#include "runtime/pipeline/sent_packets.hpp"
 
 namespace troupe {
 
@@ -59,23 +60,13 @@ class loader final : public role {
     state at = state::waits;
     std::uint32_t valid = 0, first_example = 0;
   };
-  struct round {
-    std::uint64_t index = 0, version = 0;
-    std::uint32_t next = 0, packets = 0;
-  };
 
-  // What to load next, in this order: training packets that may be loaded, then evaluation.
-  struct next_packet {
-    std::uint64_t step = 0;
-    std::uint32_t packet = 0;
-  };
-
-  void take_portion(const portion& p);
-  std::optional<next_packet> next_training();
+  void take_start(role_id from, effects& out);
+  void take_round(const evaluate& v, std::uint64_t version);
   void pump(effects& out);
   std::shared_ptr<item> next_item();
-  std::shared_ptr<item> training_item(next_packet p);
-  std::shared_ptr<item> evaluation_item();
+  std::shared_ptr<item> training_item(packet_agenda::training p) const;
+  std::shared_ptr<item> evaluation_item(packet_agenda::evaluation p) const;
   void obtain(const std::shared_ptr<item>& i, effects& out);
   void obtain_seed(item& i, effects& out);
   void ask(const item& i, effects& out);
@@ -90,27 +81,18 @@ class loader final : public role {
   bool send_front(effects& out);
   header to_coordinator() const;
   bool used(const plan_edge& e, const header& h) const;
-  void send_kept(role_id to, effects& out);
-  void forget_kept();
+  void send_again(role_id to, effects& out);
+  void forget_sent();
   void forget_rounds();
   std::uint64_t needed_from() const;
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
-  bool evaluates(std::uint32_t packet) const;
-  void next_of(round& r) const;
 
   loader_config config_;
   packet_range range_;
-  bool tester_ = false;  // evaluates beside training: all packets of a round, and the version is the round
-  std::uint64_t next_step_ = 0, granted_ = 0;
-  std::uint32_t next_in_range_ = 0;
-  bool begun_ = false;                // something was loaded, or resume_at has come
-  std::deque<next_packet> portions_;  // named and not loaded
-  std::uint64_t portion_step_ = 0;    // of the latest portion
-  std::vector<bool> portion_taken_;   // packets of that step that have been named
-  std::uint64_t last_round_ = 0;
+  packet_agenda agenda_;
+  bool begun_ = false;  // something was loaded, or resume_at has come
   std::uint32_t counter_ = 0;
-  std::deque<round> rounds_;
   std::deque<std::shared_ptr<item>> line_;  // in the order of leaving
   std::uint32_t readers_ = 1;
   std::map<std::uint32_t, std::shared_ptr<item>> reading_;       // by slot
@@ -118,13 +100,7 @@ class loader final : public role {
   std::optional<batch_tree> tree_;
   std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
   std::vector<edge_credit> credit_;                                 // by out-edge
-  // What has left and a restarted stage may ask for, in that order.
-  struct kept {
-    header h;
-    tensor data, label;
-    std::uint32_t valid = 0, first_example = 0;
-  };
-  std::deque<kept> kept_;
+  sent_packets sent_;                                               // with `keeps`
 };
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <set>
 
 namespace troupe {
 namespace {
@@ -14,21 +13,26 @@ bool same_packet(const header& a, const header& b) {
 }
 std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
 
+// By position: the layers that a stage hosts.
+std::vector<stage_weights::layer_wants> wants_of(const stage_maths& m, const job_plan& p) {
+  std::vector<stage_weights::layer_wants> list;
+  for (std::size_t at = 0; at < m.self().layers.size(); ++at)
+    list.push_back({!m.hosted(at).params.empty(), p.delay_of(m.hosted(at).index)});
+  return list;
+}
+
 }  // namespace
 
 stage::stage(stage_config c)
     : config_(std::move(c)),
-      maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)) {
-  const auto& me = self();
+      maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)),
+      weights_(wants_of(*maths_, *config_.plan), config_.plan->rule, config_.first_step),
+      lanes_(maths_, config_.graph, config_.plan, config_.first_step, config_.await_carried),
+      horizon_(config_.first_step),
+      lives_(config_.incarnation),
+      grows_(config_.incarnation > 0) {
   for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
-  floor_ = config_.first_step;
-  lives_ = config_.incarnation;
-  grows_ = lives_ > 0;
-  for (std::size_t e = 0; e < me.out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
-  params_.resize(me.layers.size());
-  version_.assign(me.layers.size(), 0);
-  for (std::size_t p = 0; p < me.layers.size(); ++p) has_weights_.push_back(hosted(p).params.empty());
-  begin_lanes();
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
 }
 
 stage::~stage() = default;
@@ -47,7 +51,7 @@ header stage::reply(const header& of, role_id to) const {
   h.dst = to;
   h.port = 0;
   if (config_.keeps) {
-    h.needed_from = static_cast<std::uint32_t>(floor_);
+    h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
     h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
   }
   return h;
@@ -72,7 +76,7 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  [&](const user&) { on_user(e, out); },
                  [&](const start&) { take_start(e.h, out); },
                  [&](const collect&) { take_collect(e, out); },
-                 [&](const restore_state& s) { take_carried(s); },
+                 [&](const restore_state& s) { lanes_.restore(s); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
                  [&](const auto&) { ++dropped_; },
@@ -140,26 +144,19 @@ void stage::take_weights(const envelope& e) {
   const auto& w = std::get<layer_weights>(e.body);
   const int p = position_of(static_cast<std::int32_t>(w.layer));
   if (p < 0) return void(++dropped_);
-  const auto at = static_cast<std::size_t>(p);
-  if (has_weights_[at] && e.h.version < (config_.keeps ? oldest_version(at) : version_[at])) return void(++dropped_);
-  params_[at].insert_or_assign(e.h.version, w.values);
-  version_[at] = std::max(version_[at], e.h.version);
-  has_weights_[at] = true;
-  // Gradients of all steps before this version have gone: packets still to come are of later steps.
-  params_[at].erase(params_[at].begin(), params_[at].lower_bound(oldest_version(at)));
-  count_versions();
+  if (!weights_.take(static_cast<std::size_t>(p), e.h.version, w.values, kept_from())) return void(++dropped_);
+  weights_.count(slots_);
 }
 
-void stage::count_versions() {
-  for (std::size_t p = 0; p < params_.size(); ++p) {
-    if (hosted(p).params.empty()) continue;
-    auto alive = params_[p].size();
-    const auto met = [&](const auto& s) { return s->at != slot::stage_of::free && !s->passes[p].params.empty(); };
-    for (auto s = slots_.begin(); s != slots_.end(); ++s) {
-      const auto same = [&](const auto& other) { return met(other) && other->passes[p].version == (*s)->passes[p].version; };
-      if (met(*s) && !params_[p].count((*s)->passes[p].version) && std::none_of(slots_.begin(), s, same)) ++alive;
-    }
-    most_versions_ = std::max(most_versions_, static_cast<std::uint32_t>(alive));
+// The coordinator asks at a boundary: every packet before it has left.
+void stage::take_collect(const envelope& e, effects& out) {
+  for (auto& [step, piece] : lanes_.collected(std::get<collect>(e.body).request)) {
+    header h;
+    h.job = config_.job;
+    h.src = config_.self;
+    h.dst = e.h.src;
+    h.step = step;
+    out.send({h, std::move(piece)});
   }
 }
 
@@ -169,35 +166,12 @@ stage::slot* stage::slot_of(msg_id id) {
   return nullptr;
 }
 
-bool stage::weights_ready(const header& h) const {
-  for (std::size_t p = 0; p < params_.size(); ++p)
-    if (!hosted(p).params.empty() && !weights_for(h, p)) return false;
-  return true;
-}
-
-// Evaluation is at a boundary, where all layers have come to the same version.
-std::uint64_t stage::wanted_version(const header& h, std::size_t position) const {
-  const auto d = h.phase == static_cast<std::uint8_t>(phase::train) ? config_.plan->delay_of(hosted(position).index) : 0;
-  return std::min(h.version, std::max(config_.first_step, h.version - std::min<std::uint64_t>(h.version, d)));
-}
-
-const std::pair<const std::uint64_t, tensors>* stage::weights_for(const header& h, std::size_t position) const {
-  const auto& have = params_[position];
-  const auto want = wanted_version(h, position);
-  if (config_.plan->rule == weight_rule::latest && h.phase == static_cast<std::uint8_t>(phase::train))
-    return have.empty() || have.rbegin()->first < want ? nullptr : &*have.rbegin();
-  const auto at = have.find(want);
-  return at == have.end() ? nullptr : &*at;
-}
-
 // Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
 // weights are not here any more.
 bool stage::overtaken(const header& h) const {
   if (h.flags & flag_void) return true;
   if (config_.keeps) return false;  // somebody may still need it, and its weights are kept as long
-  for (std::size_t p = 0; p < params_.size(); ++p)
-    if (has_weights_[p] && !hosted(p).params.empty() && version_[p] > h.version) return true;
-  return false;
+  return weights_.beyond(h.version);
 }
 
 // It waited for others of its step, which will be void: weights have gone on without them.
@@ -209,10 +183,14 @@ void stage::go_on_void(slot& s, effects& out) {
   ahead ? forward_done(s, out) : backward_done(s, out);
 }
 
-// Starts whatever can start: first what frees sub-solvers, then new packets in the order of their ids.
+bool stage::can_run(const pending& p) const {
+  return p.missing == 0 && (overtaken(p.h) || (weights_.here_for(p.h) && lanes_.let_run(p.h)));
+}
+
+// Runs whatever can run: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
-    if (config_.keeps && idle(*s) && over(s->h)) release(*s, out);
+    if (config_.keeps && idle(*s) && horizon_.over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
     if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
@@ -221,10 +199,7 @@ void stage::pump(effects& out) {
     auto* s = slots_[i].get();
     while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
       auto next = pending_.begin();
-      const auto ready = [&](const pending& p) {
-        return p.missing == 0 && (overtaken(p.h) || (weights_ready(p.h) && lanes_ready(p.h)));
-      };
-      while (next != pending_.end() && !ready(next->second)) ++next;
+      while (next != pending_.end() && !can_run(next->second)) ++next;
       if (next == pending_.end()) return;
       bind(*s, std::move(next->second));
       pending_.erase(next);
@@ -251,14 +226,14 @@ void stage::bind(slot& s, pending&& p) {
   s.scalars.clear();
   if (config_.keeps) take_early(s);
   declare(s);
-  enter_lanes(s);
+  lanes_.enter(s);
 }
 
 // The weights that the packet meets, and every tensor of its pass.
 void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     auto& pass = s.passes[p];
-    const auto* w = weights_for(s.h, p);
+    const auto* w = weights_.of(s.h, p);
     if (!w || hosted(p).params.empty()) continue;
     pass.params = w->second;
     pass.version = w->first;
@@ -282,7 +257,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
-  leave_lanes(s);
+  lanes_.leave(s);
   if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   if (config_.plan->rule == weight_rule::latest && training(s))
     for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
@@ -325,10 +300,11 @@ void stage::start_backward(slot& s, effects& out) {
   if (config_.plan->rule == weight_rule::latest)
     for (std::size_t p = 0; p < s.passes.size(); ++p) {
       auto& pass = s.passes[p];
-      if (hosted(p).params.empty()) continue;
-      pass.lag = version_[p] - pass.version;
-      pass.version = version_[p];
-      pass.params = params_[p].at(version_[p]);
+      if (!weights_.wanted(p)) continue;
+      const auto newest = weights_.newest(p);
+      pass.lag = newest - pass.version;
+      pass.version = newest;
+      pass.params = weights_.newest_values(p);
     }
   begin_backward(s, out);
 }
@@ -360,7 +336,7 @@ void stage::release(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e)
     if (edge_used(in_edge(e), s.h)) give_credit(s.h, e, out);
   if (config_.keeps) {
-    if (!over(s.h)) kept_of(s).done = true;
+    if (!horizon_.over(s.h)) kept_of(s).done = true;
   } else {
     past_.push_back(s.h.id);
     if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
@@ -377,20 +353,7 @@ void stage::give_credit(const header& of, std::size_t edge, effects& out) {
 bool stage::is_past(const header& h) const {
   if (!config_.keeps) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
   const auto at = kept_.find(h.id);
-  return over(h) || (at != kept_.end() && at->second.done);
-}
-
-void stage::clear(slot& s) {
-  s.at = slot::stage_of::free;
-  s.inputs.clear();
-  s.wholes.clear();
-  s.outgoing.clear();
-  s.arriving.clear();
-  for (auto& pass : s.passes) {
-    pass.in.clear(), pass.out.clear(), pass.params.clear();
-    pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
-    stage_maths::forget(pass.kept);
-  }
+  return horizon_.over(h) || (at != kept_.end() && at->second.done);
 }
 
 role_status stage::status() const {
@@ -398,14 +361,14 @@ role_status stage::status() const {
   st.queued = static_cast<std::uint32_t>(pending_.size());
   for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
   st.credit = credit_.empty() ? 0 : credit_[0].left();
-  for (std::size_t p = 0; p < version_.size(); ++p) st.version = version_[p] > st.version ? version_[p] : st.version;
+  st.version = weights_.newest();
   for (const auto& [id, p] : pending_) {
     st.step = p.h.step;
     if (p.missing > 0)
       st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
-    else if (!weights_ready(p.h))
+    else if (!weights_.here_for(p.h))
       st.waits_for = "weights of version " + std::to_string(p.h.version);
-    else if (!lanes_ready(p.h))
+    else if (!lanes_.let_run(p.h))
       st.waits_for = "what packet " + std::to_string(p.h.packet) + " of the step before carries over";
     else
       st.waits_for = "a free sub-solver";

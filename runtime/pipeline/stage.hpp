@@ -10,13 +10,11 @@
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
 //   * a forward runs only when all its inputs are there and, for layers with parameters, the weights that the job's weight rule wants
-//     (graph/warm_up.hpp): drain and stash exactly one version, latest the newest, if it is new enough;
-//   * a layer with delay d has at most d + 1 versions (stash); versions that no packet can want any more are let go;
+//     (stage_weights.hpp); versions that no packet can want any more are let go;
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
-//   * with layers that carry state (carried.hpp), packet k of step t + 1 runs its forward after packet k of step t; in an evaluation
-//     with lanes packet p + packets after packet p. Training and tests have states of their own;
+//   * packets of layers that carry state run their forwards in the order of their lanes (stage_lanes.hpp);
 //   * forward, backward and credit may come twice: the second changes nothing;
 //   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along an edge that the packet does not take, of
 //     another packet than the rest of it, or in another shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
@@ -35,7 +33,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +40,10 @@
 #include "runtime/graph/graph.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
+#include "runtime/pipeline/packet_horizon.hpp"
+#include "runtime/pipeline/stage_lanes.hpp"
 #include "runtime/pipeline/stage_maths.hpp"
+#include "runtime/pipeline/stage_weights.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -74,7 +74,7 @@ class stage : public role {
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
   // The most versions of one layer's weights that were here at once, those of packets under way included.
-  std::uint32_t most_versions() const { return most_versions_; }
+  std::uint32_t most_versions() const { return weights_.most(); }
   // Packets of which something is kept for whoever may be restarted.
   std::size_t kept() const { return kept_.size(); }
 
@@ -89,7 +89,10 @@ class stage : public role {
   void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
   // A task has finished whose packet had been given up meanwhile.
   virtual void on_lost(slot& s) { clear(s); }
-  void clear(slot& s);
+  void clear(slot& s) {
+    s.at = slot::stage_of::free;
+    stage_maths::let_go_all(s);
+  }
 
   // To be called once per begun forward / backward.
   void forward_done(slot& s, effects& out);
@@ -136,23 +139,11 @@ class stage : public role {
   std::int64_t examples_of(const header& h) const;
   bool beyond_credit(std::size_t port) const;
   shape dims_along(const plan_edge& e, std::int64_t examples) const;
-  // --- stage_lanes.cpp
-  void begin_lanes();
-  bool lanes_ready(const header& h) const;
-  void enter_lanes(slot& s);
-  void leave_lanes(slot& s);
   void take_collect(const envelope& e, effects& out);
-  void take_carried(const restore_state& s);
-  bool in_lanes(const header& h) const {
-    return carries_ && (h.phase == static_cast<std::uint8_t>(phase::train) || config_.plan->eval_lanes);
-  }
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
-  bool weights_ready(const header& h) const;
-  std::uint64_t wanted_version(const header& h, std::size_t position) const;
-  const std::pair<const std::uint64_t, tensors>* weights_for(const header& h, std::size_t position) const;
+  bool can_run(const pending& p) const;
   void start_backward(slot& s, effects& out);
-  void count_versions();
   bool overtaken(const header& h) const;
   static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
   static bool idle(const slot& s) {  // bound, and no task of it runs
@@ -169,14 +160,15 @@ class stage : public role {
   kept_packet& kept_of(const slot& s);
   void learn(const envelope& e, effects& out);
   void forget(effects& out);
-  bool over(const header& h) const;
   void take_start(const header& h, effects& out);
   void begin_again(effects& out);
   void announce(effects& out);
   void say_again(role_id to, effects& out);
   void take_early(slot& s);
   void give_credit(const header& of, std::size_t edge, effects& out);
-  std::uint64_t oldest_version(std::size_t position) const;
+  stage_weights::kept_from kept_from() const {
+    return config_.keeps ? stage_weights::kept_from(horizon_.needed_from()) : std::nullopt;
+  }
   std::uint32_t backwards_of(const header& h) const;
   const part_layer* part_at(std::size_t position) const { return maths_->part_at(position); }
   int position_of(std::int32_t layer) const { return maths_->position_of(layer); }
@@ -190,26 +182,14 @@ class stage : public role {
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
   std::deque<msg_id> past_;  // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
-  std::vector<std::map<std::uint64_t, tensors>> params_;  // by position, version
-  std::vector<std::uint64_t> version_;
-  std::vector<bool> has_weights_;
+  stage_weights weights_;
+  stage_lanes lanes_;
+  packet_horizon horizon_;
   std::map<msg_id, kept_packet> kept_;
   std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
-  std::uint64_t floor_ = 0;                             // nobody needs packets of earlier steps
-  std::uint64_t trained_ = 0, round_ = 0;  // steps and rounds of evaluation that packets have come of: those before are over
-  std::uint32_t lives_ = 0;                // restarts, its own and those that made it begin again
-  bool grows_ = false;                     // somebody here was restarted: more sub-solvers rather than waiting for one
-  std::uint32_t most_versions_ = 0;
+  std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
+  bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
   std::uint64_t dropped_ = 0;
-  // What the packets of one place in the order have carried: up to step `next`, or up to packet `next` of evaluation `round`.
-  struct lane {
-    std::uint64_t next = 0, round = 0;
-    std::vector<tensors> state;  // by position
-  };
-  bool carries_ = false;
-  std::set<std::uint32_t> restored_;                      // pieces that have come back
-  std::map<std::uint32_t, std::vector<tensors>> coming_;  // of packets whose pieces are not all here, by position
-  std::map<std::uint32_t, lane> lanes_[2];                // by phase, packet (modulo the plan's packets)
 };
 
 }  // namespace troupe

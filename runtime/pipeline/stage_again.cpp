@@ -34,47 +34,28 @@ stage::kept_packet& stage::kept_of(const slot& s) {
   return k;
 }
 
-// Training: its step is over everywhere. Evaluation: another round has begun, or training behind it.
-bool stage::over(const header& h) const {
-  if (h.phase == static_cast<std::uint8_t>(phase::train)) return h.step < floor_;
-  return h.step < round_ || trained_ > h.version;
-}
-
 void stage::learn(const envelope& e, effects& out) {
   const bool first = std::holds_alternative<forward>(e.body);
   if (!first && !std::holds_alternative<backward>(e.body) && !std::holds_alternative<credit>(e.body)) return;
   grows_ = grows_ || e.h.incarnation > 0;
-  const auto before = std::tuple(floor_, trained_, round_);
-  floor_ = std::max<std::uint64_t>(floor_, e.h.needed_from);
-  if (first && e.h.phase == static_cast<std::uint8_t>(phase::train)) trained_ = std::max(trained_, e.h.step + 1);
-  if (first && e.h.phase == static_cast<std::uint8_t>(phase::test)) round_ = std::max(round_, e.h.step);
-  if (before != std::tuple(floor_, trained_, round_)) forget(out);
+  if (horizon_.learn(e.h, first)) forget(out);
 }
 
 // What nobody needs any more, with the credit it still held. Bound packets of it are let go by pump().
 void stage::forget(effects& out) {
   std::erase_if(kept_, [&](const auto& k) {
-    if (!over(k.second.h)) return false;
+    if (!horizon_.over(k.second.h)) return false;
     for (auto& c : credit_) c.give_back(k.first);
     return true;
   });
-  std::erase_if(early_, [&](const auto& e) { return over(e.second.first); });
+  std::erase_if(early_, [&](const auto& e) { return horizon_.over(e.second.first); });
   std::erase_if(pending_, [&](const auto& p) {
-    if (!over(p.second.h)) return false;
+    if (!horizon_.over(p.second.h)) return false;
     for (std::size_t e = 0; e < p.second.inputs.size(); ++e)
       if (p.second.inputs[e]) give_credit(p.second.h, e, out);
     return true;
   });
-  for (std::size_t p = 0; p < params_.size(); ++p)
-    params_[p].erase(params_[p].begin(), params_[p].lower_bound(std::min(oldest_version(p), version_[p])));
-}
-
-// Of the weights of a layer that packets to come can want.
-std::uint64_t stage::oldest_version(std::size_t position) const {
-  const std::uint64_t delay = config_.plan->delay_of(hosted(position).index);
-  if (config_.keeps) return floor_ > delay ? floor_ - delay : 0;
-  const auto back = config_.plan->rule == weight_rule::stash ? delay : 0;
-  return version_[position] > back ? version_[position] - back : 0;
+  weights_.forget(kept_from());
 }
 
 void stage::take_start(const header& h, effects& out) {
@@ -93,7 +74,7 @@ void stage::announce(effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(in_edge(e).from);
   for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(out_edge(e).to);
   header h;
-  h.needed_from = static_cast<std::uint32_t>(floor_);
+  h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
   for (auto to : all) out.send({reply(h, to), start{}});
 }
 

@@ -56,6 +56,7 @@ class stage_maths {
   void declare(slot& s) const;
   tensor leaving(slot& s, std::size_t edge) const;
   void let_go_sent(slot& s) const;
+  static void let_go_all(slot& s);  // the packet has left
 
   const role_plan& self() const { return (*plan_)[self_]; }
   // The layer, or that part of it which is here.

@@ -63,6 +63,18 @@ void stage_maths::let_go_sent(slot& s) const {
       if (leaves_[s.h.phase][p][o] && !(training(s) && held_[p][o])) s.passes[p].out[o].let_go();
 }
 
+void stage_maths::let_go_all(slot& s) {
+  s.inputs.clear();
+  s.wholes.clear();
+  s.outgoing.clear();
+  s.arriving.clear();
+  for (auto& pass : s.passes) {
+    pass.in.clear(), pass.out.clear(), pass.params.clear();
+    pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
+    forget(pass.kept);
+  }
+}
+
 // What backward of `step` wants and forward has not kept.
 void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();

@@ -5,13 +5,13 @@
 #include <chrono>
 #include <map>
 
-#include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "ops/reader_sum.hpp"
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/maths_steps.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
+#include "runtime/plain/plain_weights.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
@@ -49,14 +49,8 @@ struct plain_loop::impl {
     // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
     std::vector<std::vector<tensor_ref>> takers;
   };
-  struct parameter {
-    tensor value;
-    tensors rule;
-    bool trained = false;
-  };
 
   impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer);
-  void fill_parameters();
   void load(std::uint32_t packet);
   tensors carried_in(const graph_layer& l, std::uint32_t packet);
   void forward(std::uint32_t packet, plain_times* times);
@@ -66,12 +60,7 @@ struct plain_loop::impl {
   void declare_gradients(const graph_layer& l);
   tensor gradient_of(const pass& p, std::size_t output);
   void collect(std::uint32_t packet);
-  double square_sum_of(const tensor& x);
-  double norm_clip();
-  void update();
   context context_of(const graph_layer& l, std::uint32_t packet, tensors* stats) const;
-  void keep_version();
-  tensors params_of(const graph_layer& l) const;
   tensors params_of(const maths_step& step) const;
   tensor tensor_of(tensor_ref t) const {
     return t.layer == from_data ? (t.output == 0 ? data : label) : passes[static_cast<std::size_t>(t.layer)].out[t.output];
@@ -80,22 +69,18 @@ struct plain_loop::impl {
   std::shared_ptr<const prepared_job> j;
   std::shared_ptr<device> dev;
   std::unique_ptr<sampler> order;
-  std::unique_ptr<rule> dynamics;
-  std::unique_ptr<schedule> rate;
-  std::vector<std::uint32_t> delays;          // by layer
-  std::map<std::uint64_t, tensors> versions;  // by step, parameter; with delays only
+  plain_weights weights;
   std::uint64_t at = 0;
   std::vector<const graph_layer*> all;  // layers
   std::vector<maths_step> steps;
   std::vector<pass> passes;                 // by layer
-  std::vector<parameter> parameters;        // by index in the graph
   std::vector<packet_tree<tensors>> trees;  // by layer
   tensor data, label;
   std::map<std::uint32_t, std::pair<double, double>> losses;  // by layer: weighted sum, weight
 };
 
 plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer)
-    : j(std::move(job)), dev(std::move(d)), delays(std::move(by_layer)), at(j->first_step) {
+    : j(std::move(job)), dev(std::move(d)), weights(j, dev, std::move(by_layer)), at(j->first_step) {
   assert(why_not(*j).empty());
   const auto& spec = j->spec;
   sampler_config c;
@@ -103,8 +88,6 @@ plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<
   c.examples = j->data->size(split::train);
   c.batch = spec.data.batch;
   order = j->all->samplers.find(spec.data.sampler.kind)->make(spec.data.sampler.values, c);
-  dynamics = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
-  rate = make_rate(spec, *j->all);
   passes.resize(j->graph.layers.size());
   for (const auto& l : j->graph.layers) all.push_back(&l);
   steps = maths_steps(j->graph, all, j->plan.fuse_layers);
@@ -116,30 +99,6 @@ plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<
         const auto& taker = j->graph.layers[static_cast<std::size_t>(t.layer)];
         if (taker.in_train && taker.grad_in_wanted[t.output]) p.takers[o].push_back(t);
       }
-  }
-  fill_parameters();
-}
-
-void plain_loop::impl::fill_parameters() {
-  const auto states = dynamics->states();
-  const auto values = initial_weights(*j, *dev);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto& p = j->graph.params[i];
-    parameter mine;
-    mine.value = values[i].second;
-    mine.trained = p.spec.trainable && j->graph.layers[p.layer].wants_backward && j->graph.layers[p.layer].in_train;
-    for (const auto& s : states) {
-      auto t = tensor::allocate(*dev, p.spec.dims, j->spec.parameter_type());
-      const tensor* have = nullptr;
-      for (const auto& [name, value] : given(*j))
-        if (name == p.full_name + "@" + s) have = &value;
-      if (have)
-        dev->copy(*have, t);
-      else
-        dev->fill(0, t);
-      mine.rule.push_back(std::move(t));
-    }
-    parameters.push_back(std::move(mine));
   }
 }
 
@@ -173,33 +132,10 @@ context plain_loop::impl::context_of(const graph_layer& l, std::uint32_t packet,
   return context{*dev, phase::train, j->spec.seed, l.index, at, first, packet, j->plan.packets, s};
 }
 
-tensors plain_loop::impl::params_of(const graph_layer& l) const {
-  tensors list;
-  if (delays.empty()) {
-    for (auto p : l.params) list.push_back(parameters[p].value);
-    return list;
-  }
-  const auto back = std::min<std::uint64_t>(delays[l.index], at - j->first_step);
-  for (auto p : l.params) list.push_back(versions.at(at - back)[p]);
-  return list;
-}
-
-// Updates are made in place: what a later step reads of this one's version is a copy.
-void plain_loop::impl::keep_version() {
-  if (delays.empty()) return;
-  auto& now = versions[at];
-  for (const auto& p : parameters) {
-    now.push_back(tensor::allocate(*dev, p.value.dims(), p.value.type()));
-    dev->copy(p.value, now.back());
-  }
-  const auto most = *std::max_element(delays.begin(), delays.end());
-  versions.erase(versions.begin(), versions.lower_bound(at > most ? at - most : 0));
-}
-
 tensors plain_loop::impl::params_of(const maths_step& step) const {
   tensors list;
   for (auto l : step.at)
-    for (auto& t : params_of(*all[l])) list.push_back(std::move(t));
+    for (auto& t : weights.of(*all[l], at)) list.push_back(std::move(t));
   return list;
 }
 
@@ -266,7 +202,7 @@ void plain_loop::impl::declare_gradients(const graph_layer& l) {
     if (l.grad_in_wanted[k]) p.grad_in[k] = tensor::declare(l.in[k], j->graph.type_of(l.inputs[k], j->spec.type()));
   p.grad_params.assign(l.params.size(), tensor{});
   for (std::size_t k = 0; k < l.params.size(); ++k)
-    if (parameters[l.params[k]].trained)
+    if (weights.trained(l.params[k]))
       p.grad_params[k] = tensor::declare(j->graph.params[l.params[k]].spec.dims, j->spec.parameter_type());
 }
 
@@ -315,48 +251,6 @@ void plain_loop::impl::collect(std::uint32_t packet) {
   }
 }
 
-double plain_loop::impl::square_sum_of(const tensor& x) {
-  tensor sum = tensor::allocate(*dev, shape{1}, dtype::f64);
-  dev->sum_squares(x, sum);
-  return dev->scalar(sum);
-}
-
-// The factor that clipping by norm puts on every gradient: from the norm over all gradients of trained parameters.
-double plain_loop::impl::norm_clip() {
-  if (j->spec.train.clip.norm <= 0) return 1.0;
-  std::vector<double> squares;
-  for (const auto& l : j->graph.layers) {
-    const auto* sum = trees[l.index].find(root_of(j->plan.packets));
-    for (std::size_t k = 0; sum && k < l.params.size(); ++k)
-      if (parameters[l.params[k]].trained) squares.push_back(square_sum_of((*sum)[k]));
-  }
-  return norm_clip_factor(j->spec.train.clip.norm, squares, 1.0 / j->plan.packets);
-}
-
-void plain_loop::impl::update() {
-  const auto& train = j->spec.train;
-  const double clip = norm_clip();
-  for (const auto& l : j->graph.layers) {
-    const auto* sum = trees[l.index].find(root_of(j->plan.packets));
-    if (!sum) continue;
-    for (std::size_t k = 0; k < l.params.size(); ++k) {
-      auto& mine = parameters[l.params[k]];
-      const auto& spec = j->graph.params[l.params[k]].spec;
-      if (!spec.trainable) fold_statistics(*dev, spec, j->plan.packets, mine.value, (*sum)[k], mine.value);
-      if (!mine.trained) continue;
-      rule_step in;
-      in.step = at;
-      in.updates = at;
-      in.grad_scale = 1.0 / j->plan.packets * clip;
-      in.clip_value = train.clip.value;
-      in.lr = rate->lr(train.lr, at) * spec.lr_multiplier;
-      in.decay = train.decay * spec.decay_multiplier;
-      dynamics->update(*dev, in, mine.value, (*sum)[k], mine.value, mine.rule, mine.rule);
-    }
-  }
-  trees.clear();
-}
-
 diagnostics plain_loop::why_not(const prepared_job& j) {
   diagnostics list;
   for (const auto& l : j.graph.layers)
@@ -374,7 +268,7 @@ double plain_loop::step(plain_times* times) {
   auto& me = *impl_;
   if (times) *times = plain_times{std::vector<plain_times::row>(me.passes.size()), 0, 0, 0};
   me.losses.clear();
-  me.keep_version();
+  me.weights.keep_version(me.at);
   for (std::uint32_t packet = 0; packet < me.j->plan.packets; ++packet) {
     {
       const stopwatch time(times ? &times->load : nullptr);
@@ -387,7 +281,8 @@ double plain_loop::step(plain_times* times) {
   }
   {
     const stopwatch time(times ? &times->update : nullptr);
-    me.update();
+    me.weights.update(me.trees, me.at);
+    me.trees.clear();
   }
   ++me.at;
   double loss = 0;
@@ -403,12 +298,6 @@ std::string plain_loop::name_of(std::uint32_t layer) const {
 
 std::uint64_t plain_loop::steps() const { return impl_->at; }
 
-std::vector<std::pair<std::string, tensor>> plain_loop::weights() const {
-  std::vector<std::pair<std::string, tensor>> list;
-  for (std::size_t i = 0; i < impl_->parameters.size(); ++i)
-    list.emplace_back(impl_->j->graph.params[i].full_name, brought_home(*impl_->dev, impl_->parameters[i].value));
-  impl_->dev->wait_over();
-  return list;
-}
+std::vector<std::pair<std::string, tensor>> plain_loop::weights() const { return impl_->weights.named(); }
 
 }  // namespace troupe

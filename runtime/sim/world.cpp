@@ -11,13 +11,15 @@ world::world(world_config c)
     : config_(std::move(c)),
       random_(config_.seed),
       faults_(config_.faults, config_.seed),
-      processors_(config_.compute, config_.seed),
-      unreliable_(faults_.unreliable()) {}
+      processors_(config_.compute, config_.seed) {}
 
 void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on) {
   if (index_of(id) >= roles_.size()) roles_.resize(index_of(id) + 1);
   auto& h = roles_[index_of(id)];
+  auto timers = std::move(h.timers);
+  timers.clear();
   h = hosted{};
+  h.timers = std::move(timers);  // its numbers go on: what a role before it has set is not this one's
   h.value = std::move(r);
   h.node = node;
   h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
@@ -65,7 +67,8 @@ void world::at(time_point when, std::function<void()> what) {
 
 void world::begin() {
   begun_ = true;
-  fabric_ = fabric(config_.network, static_cast<std::uint32_t>(nodes_.size()));
+  const auto resend = faults_.unreliable() ? std::optional(config_.faults.resend) : std::nullopt;
+  lanes_ = lane_table(config_.network, static_cast<std::uint32_t>(nodes_.size()), resend);
   plan_crashes();
 }
 
@@ -82,9 +85,9 @@ bool world::step() {
   if (queue_.empty()) return false;
   const auto [at, s] = queue_.pop();
   now_ = at;
-  ++events_;
+  ++report_.events;
   auto& r = queue_[s];
-  if (r.what == kind::deliver && std::holds_alternative<finished>(r.e.body)) wait_for_task(r.number);
+  if (r.what == kind::deliver && std::holds_alternative<finished>(r.e.body)) tasks_.wait_for(r.number);
   if (r.what == kind::call) {
     const auto call = std::move(calls_[r.number]);
     queue_.give_back(s);
@@ -124,33 +127,22 @@ bool world::step() {
 // The role reacts; its effects take place while the record is still ours.
 void world::deliver(record& r) {
   auto* h = at_home(r.e.h.dst);
-  if (!h) ++counts_.lost_in_crash;
+  if (!h) ++report_.counts.lost_in_crash;
   if (!h || h->stopped) return;
-  if (of_past_life(r.e)) return void(++counts_.stale);
-  if (const auto* t = std::get_if<timer_fired>(&r.e.body); t && r.e.h.src == r.e.h.dst) {
-    const auto at = std::find(h->timers.begin(), h->timers.end(), std::pair(t->timer, r.number));
-    if (at == h->timers.end()) return;  // cancelled or set again
-    h->timers.erase(at);
-  }
+  if (of_past_life(r.e)) return void(++report_.counts.stale);
+  if (const auto* t = std::get_if<timer_fired>(&r.e.body); t && r.e.h.src == r.e.h.dst && !h->timers.fire(t->timer, r.number))
+    return;
   if (on_wire && r.from != r.to) on_wire(r.e, r.sent, now_);
   if (r.e.h.trace > 0) deliver_again(r);
-  note(r.e);
-  ++deliveries_;
+  report_.delivered(r.e, now_);
   if (on_deliver) on_deliver(r.e, now_);
-  effects_.clear();
+  buffers_.wanted.clear();
   const auto self = r.e.h.dst;
   inside_ = true;
-  h->value->on(r.e, now_, effects_);
+  h->value->on(r.e, now_, buffers_.wanted);
   r.e.body = finished{};  // what it brought is the role's alone, as in the shell
   take_effects(self);
   inside_ = false;
-}
-
-// What a delivery is: when, what, from whom, to whom, for which packet.
-void world::note(const envelope& e) {
-  const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
-  trace_.add({static_cast<std::uint64_t>(now_.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
-              static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.needed_from, e.h.packet)});
 }
 
 void world::schedule_local(time_point when, role_id self, message body, std::uint64_t number) {
@@ -166,17 +158,13 @@ void world::schedule_local(time_point when, role_id self, message body, std::uin
 }
 
 void world::take_effects(role_id self) {
-  for (auto& effect : effects_.list()) {
+  for (auto& effect : buffers_.wanted.list()) {
     auto& h = roles_[index_of(self)];
     std::visit(overloaded{
                    [&](send_effect& s) { send(self, std::move(s.e)); },
                    [&](run_effect& r) { run_task(self, r); },
-                   [&](timer_effect& t) {
-                     std::erase_if(h.timers, [&](const auto& set) { return set.first == t.timer; });
-                     h.timers.emplace_back(t.timer, ++generations_);
-                     schedule_local(now_ + t.after, self, timer_fired{t.timer}, generations_);
-                   },
-                   [&](cancel_effect& c) { std::erase_if(h.timers, [&](const auto& set) { return set.first == c.timer; }); },
+                   [&](timer_effect& t) { schedule_local(now_ + t.after, self, timer_fired{t.timer}, h.timers.set(t.timer)); },
+                   [&](cancel_effect& c) { h.timers.cancel(c.timer); },
                    [&](event_effect& ev) {
                      if (on_event) on_event(ev);
                    },
@@ -188,7 +176,7 @@ void world::take_effects(role_id self) {
                },
                effect);
   }
-  effects_.clear();
+  buffers_.wanted.clear();
 }
 
 device& world::lane_of(hosted& h, std::uint32_t solver) {
@@ -209,9 +197,9 @@ void world::run_task(role_id self, run_effect& r) {
       config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
-  auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), counts_);
+  auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), report_.counts);
   if (faults_.any())
-    if (const double f = faults_.slowness(h.node, now_, counts_); f != 1)
+    if (const double f = faults_.slowness(h.node, now_, report_.counts); f != 1)
       time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   const auto turn = processors_.run(h.node, time, now_);
   if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
@@ -229,21 +217,10 @@ std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work)
     if (!dev.end_task()) dev.wait_over();
   };
   if (!config_.elsewhere) return run(), 0;
-  tasks_.emplace(++tasks_begun_, config_.elsewhere(seat, std::move(run)));
-  return tasks_begun_;
+  return tasks_.add(config_.elsewhere(seat, std::move(run)));
 }
 
-void world::wait_for_task(std::uint64_t number) {
-  const auto at = tasks_.find(number);
-  if (at == tasks_.end()) return;
-  const auto wait = std::move(at->second);
-  tasks_.erase(at);
-  wait();
-}
-
-world::~world() {
-  while (!tasks_.empty()) wait_for_task(tasks_.begin()->first);
-}
+world::~world() { tasks_.wait_for_all(); }
 
 // Takes a core as a job does; its moments (param_store.hpp) are events, so that two of one node interleave.
 void world::begin_shared(role_id self, shared_effect& e) {
@@ -253,7 +230,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   const bool adds = e.kind == shared_effect::kind_of::add;
   if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_lane_of(h));
   const task_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
-  auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), counts_), now_);
+  auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), report_.counts), now_);
   // One role's follow each other: it reads what it has added before.
   const auto late = std::max(duration{}, h.last_shared - turn.begin);
   turn.begin += late, turn.end += late;
@@ -290,27 +267,12 @@ void world::go_on_shared(slot s, record& r) {
   queue_.give_back(s);
 }
 
-std::map<std::pair<std::uint32_t, std::uint32_t>, world::traffic> world::links() const {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> all;
-  for (const auto& l : lanes_)
-    if (l.sum.messages > 0) all[{l.from, l.to}] = l.sum;
-  return all;
-}
-
-const fault_counts& world::counts() const {
-  counts_.resent = retired_resent_;
-  counts_.wire_duplicates = retired_duplicates_;
-  counts_.held = retired_held_;
-  counts_.lost_updates = retired_lost_updates_;
+fault_counts world::counts() const {
+  auto all = report_.counts;
   for (const auto& n : nodes_)
-    if (n.shared) counts_.lost_updates += n.shared->lost();
-  for (const auto& l : lanes_) {
-    if (l.sender) counts_.resent += l.sender->resent();
-    if (!l.receiver) continue;
-    counts_.wire_duplicates += l.receiver->duplicates();
-    counts_.held += l.receiver->held();
-  }
-  return counts_;
+    if (n.shared) all.lost_updates += n.shared->lost();
+  lanes_.add_to(all);
+  return all;
 }
 
 }  // namespace troupe::sim

@@ -20,16 +20,17 @@
 #include <vector>
 
 #include "runtime/role.hpp"
-#include "runtime/sim/channel.hpp"
 #include "runtime/sim/event_queue.hpp"
-#include "runtime/sim/fabric.hpp"
 #include "runtime/sim/faults.hpp"
 #include "runtime/sim/flat_map.hpp"
+#include "runtime/sim/lane_table.hpp"
 #include "runtime/sim/models.hpp"
 #include "runtime/sim/param_store.hpp"
 #include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
-#include "runtime/sim/trace_hash.hpp"
+#include "runtime/sim/role_timers.hpp"
+#include "runtime/sim/tasks_elsewhere.hpp"
+#include "runtime/sim/world_report.hpp"
 
 namespace troupe::sim {
 
@@ -76,18 +77,14 @@ class world {
   std::function<std::unique_ptr<role>(role_id, std::uint32_t incarnation)> remake;
 
   time_point now() const { return now_; }
-  std::uint64_t events() const { return events_; }          // handled: deliveries, hops, timers, calls
-  std::uint64_t deliveries() const { return deliveries_; }  // of them, what roles saw
+  std::uint64_t events() const { return report_.events; }          // handled: deliveries, hops, timers, calls
+  std::uint64_t deliveries() const { return report_.deliveries; }  // of them, what roles saw
   std::size_t most_queued() const { return queue_.most(); }
-  std::uint64_t trace_hash() const { return trace_.value(); }
-  const std::array<std::uint64_t, 4>& trace_words() const { return trace_.words(); }
-  const fault_counts& counts() const;
-  // Messages and tensor bytes that went from one node to another.
-  struct traffic {
-    std::uint64_t messages = 0, bytes = 0;
-  };
-  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links() const;
-  const fabric& wires() const { return fabric_; }
+  std::uint64_t trace_hash() const { return report_.trace.value(); }
+  const std::array<std::uint64_t, 4>& trace_words() const { return report_.trace.words(); }
+  fault_counts counts() const;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links() const { return lanes_.sums(); }  // from, to
+  const fabric& wires() const { return lanes_.wires(); }
   role* find(role_id id);
 
   std::function<void(const event_effect&)> on_event;
@@ -109,9 +106,9 @@ class world {
     std::uint32_t fenced = 0;  // messages of incarnations before are dropped: it has crashed alone
     bool there = false;        // add() was called
     bool stopped = false;
-    time_point last_task{}, last_shared{};                        // its tasks finish in order; so do its shared effects
-    flat_map<time_point> last_from;                               // uniform network: latest arrival by source
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> timers;  // timer, generation
+    time_point last_task{}, last_shared{};  // its tasks finish in order; so do its shared effects
+    flat_map<time_point> last_from;         // uniform network: latest arrival by source
+    role_timers timers;
     device* dev = nullptr;
     std::vector<std::shared_ptr<device>> lanes;  // by slot, of a device that has lanes
     std::shared_ptr<device> leaving;             // the lane of what crosses to other devices
@@ -120,16 +117,6 @@ class world {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
     bool up = true;
     std::unique_ptr<param_store> shared;  // made by the first who needs it
-  };
-  // From one node to another.
-  struct lane {
-    std::uint32_t from = 0, to = 0;
-    traffic sum;
-    time_point last{};  // latest arrival, where order is kept without a channel
-    path way;
-    std::unique_ptr<channel_sender> sender;
-    std::unique_ptr<channel_receiver> receiver;
-    bool timer = false;  // a resend event is in the queue
   };
   enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
   struct record {
@@ -140,12 +127,17 @@ class world {
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
     std::uint32_t lane = 0, attempt = 0;
-    std::uint64_t number = 0;  // generation of a timer, sequence of a frame, count of an acknowledgement, index of a call
+    std::uint64_t number = 0;  // of a timer's setting, sequence of a frame, count of an acknowledgement, index of a call
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
     duration longer{};
   };
   using slot = event_queue<record>::slot;
+  // Empty between events, and there for their memory: a steady world allocates nothing.
+  struct buffers {
+    effects wanted;                 // by the role that reacts
+    std::vector<envelope> arrived;  // with one frame
+  };
 
   // world.cpp
   void begin();
@@ -156,15 +148,12 @@ class world {
   device& lane_of(hosted& h, std::uint32_t solver);
   device& leaving_lane_of(hosted& h);
   std::uint64_t begin_task(std::uint64_t seat, device& dev, task_work work);
-  void wait_for_task(std::uint64_t number);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);
-  void note(const envelope& e);
   // world_wire.cpp
   void send(role_id self, envelope&& e);
   void deliver_again(record& r);
   void send_remote(const hosted& from, hosted& to, envelope&& e);
-  lane& lane_between(std::uint32_t from, std::uint32_t to);
   void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
   void launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
   void pass(slot s, record& r);
@@ -190,24 +179,16 @@ class world {
   random random_;
   faults faults_;
   processors processors_;
-  fabric fabric_;
-  bool begun_ = false, unreliable_ = false, inside_ = false;
+  lane_table lanes_;
+  bool begun_ = false, inside_ = false;
   time_point now_{};
-  std::uint64_t events_ = 0, deliveries_ = 0, generations_ = 0;
-  class trace_hash trace_;
-  mutable fault_counts counts_;
-  std::uint64_t retired_lost_updates_ = 0;                                        // of nodes that crashed
-  std::uint64_t retired_resent_ = 0, retired_duplicates_ = 0, retired_held_ = 0;  // of channels that a crash ended
-  std::vector<hosted> roles_;                                                     // by role id
+  world_report report_;
+  std::vector<hosted> roles_;  // by role id
   std::vector<node_state> nodes_;
   std::vector<std::function<void()>> calls_;
-  std::map<std::uint64_t, std::function<void()>> tasks_;  // that run elsewhere, by number: what waits for each
-  std::uint64_t tasks_begun_ = 0;
+  tasks_elsewhere tasks_;
   event_queue<record> queue_;
-  flat_map<std::uint32_t> lane_at_;
-  std::vector<lane> lanes_;
-  effects effects_;
-  std::vector<envelope> delivered_;
+  buffers buffers_;
 };
 
 }  // namespace troupe::sim

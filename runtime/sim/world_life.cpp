@@ -9,11 +9,11 @@ namespace troupe::sim {
 bool world::void_now(const record& r) {
   const auto gone = [&](std::uint32_t node, std::uint32_t life) { return node < nodes_.size() && nodes_[node].life != life; };
   if (gone(r.to, r.to_life)) {
-    ++counts_.lost_in_crash;
+    ++report_.counts.lost_in_crash;
     return true;
   }
   if (!gone(r.from, r.from_life)) return false;
-  ++(nodes_[r.from].up ? counts_.stale : counts_.lost_in_crash);
+  ++(nodes_[r.from].up ? report_.counts.stale : report_.counts.lost_in_crash);
   return true;
 }
 
@@ -39,32 +39,22 @@ void world::crash(std::uint32_t node) {
   if (node >= nodes_.size() || !nodes_[node].up) return;
   nodes_[node].up = false;
   ++nodes_[node].life;
-  ++counts_.crashed;
+  ++report_.counts.crashed;
   for (auto& h : roles_) {
     if (h.node == node && h.value) end_life(h);
   }
   processors_.clear(node, now_);
   if (auto& store = nodes_[node].shared) {
-    retired_lost_updates_ += store->lost();
+    report_.counts.lost_updates += store->lost();
     store.reset();
   }
-  for (auto& l : lanes_) {
-    if (l.from != node && l.to != node) continue;
-    l.last = {};
-    if (!l.sender) continue;
-    retired_resent_ += l.sender->resent();
-    retired_duplicates_ += l.receiver->duplicates();
-    retired_held_ += l.receiver->held();
-    counts_.lost_in_crash += l.receiver->waiting();
-    *l.sender = channel_sender(config_.faults.resend);
-    *l.receiver = channel_receiver();
-  }
+  lanes_.crash(node, report_.counts);
   at(now_ + config_.faults.detect, [this, node, life = nodes_[node].life] { detect(node, life); });
 }
 
 void world::detect(std::uint32_t node, std::uint32_t life) {
   if (nodes_[node].up || nodes_[node].life != life) return;
-  ++counts_.reported_down;
+  ++report_.counts.reported_down;
   const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
   if (!at_home(role_id{0})) {  // nobody is left to be told
     if (on_event) on_event({"error", 0, {}, "node " + name + " is lost: it crashed; the coordinator is gone"});
@@ -80,7 +70,7 @@ void world::restart(std::uint32_t node) {
   if (inside_) return at(now_, [this, node] { restart(node); });
   if (node >= nodes_.size() || nodes_[node].up || !remake) return;
   nodes_[node].up = true;
-  ++counts_.restarted;
+  ++report_.counts.restarted;
   for (std::uint32_t i = 0; i < roles_.size(); ++i) {
     auto& h = roles_[i];
     if (h.there && h.node == node && !h.value) begin_life(role_id{i});
@@ -114,7 +104,7 @@ void world::crash(role_id id) {
   auto& h = roles_[index_of(id)];
   end_life(h);
   h.fenced = h.incarnation + 1;
-  ++counts_.crashed;
+  ++report_.counts.crashed;
 }
 
 void world::restart(role_id id) {
@@ -122,7 +112,7 @@ void world::restart(role_id id) {
   if (index_of(id) >= roles_.size() || !remake) return;
   const auto& h = roles_[index_of(id)];
   if (!h.there || h.value || !up(h.node)) return;
-  ++counts_.restarted;
+  ++report_.counts.restarted;
   begin_life(id);
 }
 

@@ -20,7 +20,7 @@ void world::send(role_id self, envelope&& e) {
   e.h.incarnation = from.incarnation;
   if (!to) {
     // A role that is down, or none at all.
-    if (index_of(e.h.dst) < roles_.size() && roles_[index_of(e.h.dst)].there) ++counts_.lost_in_crash;
+    if (index_of(e.h.dst) < roles_.size() && roles_[index_of(e.h.dst)].there) ++report_.counts.lost_in_crash;
     return;
   }
   if (config_.dev) {
@@ -30,7 +30,7 @@ void world::send(role_id self, envelope&& e) {
   }
   int n = copies ? copies(e, random_) : 1;
   // What stays on a node is handed over in memory; only what crosses nodes may come twice.
-  if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, counts_)) ++n;
+  if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, report_.counts)) ++n;
   e.h.trace = static_cast<std::uint32_t>(std::max(n - 1, 0));
   if (n <= 0) return;
   if (from.node != to->node) return send_remote(from, *to, std::move(e));
@@ -65,38 +65,21 @@ void world::deliver_again(record& r) {
   }
 }
 
-world::lane& world::lane_between(std::uint32_t from, std::uint32_t to) {
-  auto& index = lane_at_[static_cast<std::uint64_t>(from) << 32 | to];
-  if (index == 0) {
-    lanes_.emplace_back();
-    index = static_cast<std::uint32_t>(lanes_.size());
-    auto& l = lanes_.back();
-    l.from = from;
-    l.to = to;
-    if (config_.network.fabric != fabric_kind::uniform) l.way = fabric_.between(from, to);
-    if (unreliable_) {
-      l.sender = std::make_unique<channel_sender>(config_.faults.resend);
-      l.receiver = std::make_unique<channel_receiver>();
-    }
-  }
-  return lanes_[index - 1];
-}
-
 void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
   const auto bytes = tensor_bytes(e.body);
-  auto& l = lane_between(from.node, to.node);
+  auto& l = lanes_.between(from.node, to.node);
   ++l.sum.messages;
   l.sum.bytes += bytes + sizeof(header);
-  if (!unreliable_) return put(l, std::move(e), kind::deliver, 0, bytes);
+  if (lanes_.reliable()) return put(l, std::move(e), kind::deliver, 0, bytes);
   auto f = l.sender->send(std::move(e), now_);
   put(l, std::move(f.e), kind::frame, f.sequence, bytes);
-  arm(lane_between(from.node, to.node));
+  arm(lanes_.between(from.node, to.node));
 }
 
 // Onto the wire, if the faults let it.
 void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
   faults::verdict v;
-  if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, counts_);
+  if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, report_.counts);
   if (v.lost) return;
   if (v.twice) launch(l, envelope(e), what, number, bytes, attempt, v.longer);
   launch(l, std::move(e), what, number, bytes, attempt, v.longer);
@@ -110,8 +93,8 @@ void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::
   r->e = std::move(e);
   r->number = number;
   r->attempt = attempt;
-  r->lane = static_cast<std::uint32_t>(&l - lanes_.data());
-  r->keeps_order = !unreliable_;
+  r->lane = lanes_.index_of(l);
+  r->keeps_order = lanes_.reliable();
   if (net.fabric != fabric_kind::uniform) {
     r->bytes = bytes + sizeof(header);
     r->longer = longer;
@@ -131,7 +114,7 @@ void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::
 // The head is at the next link of its way.
 void world::pass(slot s, record& r) {
   auto& l = lanes_[r.lane];
-  const auto p = fabric_.pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
+  const auto p = lanes_.wires().pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
   r.tail = p.tail;
   if (r.hop < l.way.count) return queue_.push(p.head, s);
   auto when = p.tail + r.longer;
@@ -148,7 +131,7 @@ void world::arm(lane& l) {
   l.timer = true;
   record* r = nullptr;
   const auto s = fill(r, kind::resend, l.from, l.to);
-  r->lane = static_cast<std::uint32_t>(&l - lanes_.data());
+  r->lane = lanes_.index_of(l);
   queue_.push(std::max(*due, now_), s);
 }
 
@@ -163,24 +146,23 @@ void world::resend(std::uint32_t index) {
 
 void world::take_frame(record& r) {
   auto& there = lanes_[r.lane];
-  delivered_.clear();
-  const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, delivered_);
+  auto arrived = std::move(buffers_.arrived);
+  const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, arrived);
   envelope words;  // an acknowledgement fits into a header
   words.h.step = answer.answers;
   words.h.packet = answer.attempt;
-  auto& back = lane_between(there.to, there.from);
+  auto& back = lanes_.between(there.to, there.from);
   put(back, std::move(words), kind::acknowledgement, answer.count, 0);
-  auto arrived = std::move(delivered_);
   for (auto& e : arrived) {
     r.e = std::move(e);
     deliver(r);
   }
   arrived.clear();
-  delivered_ = std::move(arrived);
+  buffers_.arrived = std::move(arrived);
 }
 
 void world::take_acknowledgement(record& r) {
-  auto& l = lane_between(r.to, r.from);
+  auto& l = lanes_.between(r.to, r.from);
   l.sender->acknowledged({r.number, r.e.h.step, r.e.h.packet}, now_);
 }
 

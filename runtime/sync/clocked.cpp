@@ -5,6 +5,46 @@
 #include "ops/device.hpp"
 
 namespace troupe {
+namespace {
+
+// A layer's parameters, put together: what is here of each is copied to its place, and sums of our own that it lacks are added to it.
+struct assembly {
+  struct copy {
+    std::size_t param;
+    std::int64_t begin;  // in what is here of the parameter
+    tensor from;
+  };
+  struct overlay {
+    std::size_t param;
+    std::int64_t begin, count;
+    double scale;
+    sum_ptr sum;
+  };
+  std::vector<copy> copies;
+  std::vector<overlay> own;
+
+  task_cost cost(dtype type) const {
+    task_cost sum{0, 0, "assemble"};
+    for (const auto& c : copies) sum.bytes += 2.0 * static_cast<double>(c.from.bytes());
+    for (const auto& o : own) sum.bytes += 3.0 * static_cast<double>(o.count) * static_cast<double>(size_of(type));
+    return sum;
+  }
+
+  void run(tensors& values, device& d) const {
+    for (const auto& part : copies) {
+      auto& whole = values[part.param];
+      whole.back(d);
+      auto slice = whole.slice(part.begin, {part.from.count()});
+      d.copy(part.from, slice);
+    }
+    for (const auto& o : own) {
+      auto slice = values[o.param].slice(o.begin, {o.count});
+      d.axpy(o.scale, (*o.sum)[o.param].slice(o.begin, {o.count}), slice);
+    }
+  }
+};
+
+}  // namespace
 
 // --- worker half
 
@@ -175,72 +215,44 @@ void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   }
 }
 
-// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are put together by a job.
+// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are put together by a task.
 void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& out) {
-  struct copy {
-    std::size_t param;
-    std::int64_t begin;  // in what is here of the parameter
-    tensor from;
-  };
-  struct overlay {
-    std::size_t param;
-    std::int64_t begin, count;
-    double scale;
-    sum_ptr sum;
-  };
   auto values = std::make_shared<tensors>();
   values->reserve(layers_[layer].params.size());
-  std::vector<copy> copies;
-  std::vector<overlay> own;
+  assembly parts;
   const auto& params = layers_[layer].params;
   std::uint64_t least = ~0ull;
   for (std::size_t p = 0; p < params.size(); ++p) {
     const auto& dims = params[p].dims;
-    const auto before = params[p].begin;
     const bool steps = config_.graph->params[params[p].param].spec.trainable;  // else a running statistic, of the shards alone
     values->push_back(tensor::declare(dims, config_.type));
     for (auto id : blocks_of(params[p].param)) {
       const auto& c = cache_[id];
       const auto& b = block_at(id);
+      const auto begin = b.within(params[p].begin);
       least = std::min(least, c.version);
       const bool lacks =
           steps && std::any_of(own_[layer].begin(), own_[layer].end(), [&](const own_sum& o) { return o.step >= c.version; });
       if (b.count == dims.count() && !lacks)
         values->back() = c.value.reshaped(dims);
       else
-        copies.push_back({p, b.within(before), c.value});
+        parts.copies.push_back({p, begin, c.value});
       for (const auto& o : own_[layer])
         if (steps && o.step >= c.version && p < o.sum->size() && (*o.sum)[p])
-          own.push_back(
-              {p, b.within(before), b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
+          parts.own.push_back({p, begin, b.count, -rule_step_at(config_, params[p].param, o.step).lr / packets_of_group(), o.sum});
     }
   }
   std::erase_if(own_[layer], [&](const own_sum& o) { return o.step < least; });
-  if (copies.empty()) return hand(layer, step, std::move(*values), out);
+  if (parts.copies.empty()) return hand(layer, step, std::move(*values), out);
   assembling_[layer] = true;
-  task_cost cost{0, 0, "assemble"};
-  for (const auto& c : copies) cost.bytes += 2.0 * static_cast<double>(c.from.bytes());
-  for (const auto& o : own) cost.bytes += 3.0 * static_cast<double>(o.count) * static_cast<double>(size_of(config_.type));
-  tasks_.run(
-      [values, copies = std::move(copies), own = std::move(own)](task_context& c) {
-        for (const auto& part : copies) {
-          auto& whole = (*values)[part.param];
-          whole.back(c.dev);
-          auto slice = whole.slice(part.begin, {part.from.count()});
-          c.dev.copy(part.from, slice);
-        }
-        for (const auto& o : own) {
-          auto slice = (*values)[o.param].slice(o.begin, {o.count});
-          c.dev.axpy(o.scale, (*o.sum)[o.param].slice(o.begin, {o.count}), slice);
-        }
-      },
-      cost,
-      [this, layer, step, values](effects& more) {
-        assembling_[layer] = false;
-        hand(layer, step, std::move(*values), more);
-        try_hand(layer, more);
-      },
-      out);
+  const auto cost = parts.cost(config_.type);
+  tasks_.run([values, parts = std::move(parts)](task_context& c) { parts.run(*values, c.dev); }, cost,
+             [this, layer, step, values](effects& more) {
+               assembling_[layer] = false;
+               hand(layer, step, std::move(*values), more);
+               try_hand(layer, more);
+             },
+             out);
 }
 
 // --- shard half

@@ -1,0 +1,64 @@
+#include "runtime/graph/graph_check.hpp"
+
+#include <algorithm>
+
+#include "runtime/graph/gradients.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+
+source_position position_of(const layer_spec& spec, const std::string& key) { return position_of(spec.key_at, key, spec.at); }
+
+diagnostic mistake_of(const layer_spec& spec, const std::string& key, const std::string& message) {
+  return {position_of(spec, key), "layer " + in_quotes(spec.name) + ": " + message};
+}
+
+void check_phases(const model_graph& g, diagnostics& errors) {
+  for (const auto& l : g.layers)
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      if (l.inputs[k].layer < 0) continue;
+      const auto& from = g.layers[static_cast<std::size_t>(l.inputs[k].layer)];
+      const auto key = "inputs." + std::to_string(k);
+      if (l.in_train && !from.in_train)
+        errors.push_back(mistake_of(*l.spec, key, "it runs in training, but its input " + in_quotes(from.name) + " only in tests"));
+      if (l.in_test && !from.in_test)
+        errors.push_back(mistake_of(*l.spec, key, "it runs in tests, but its input " + in_quotes(from.name) + " only in training"));
+    }
+}
+
+void check_ends(const model_graph& g, const job_spec& job, diagnostics& errors) {
+  if (g.layers.empty()) return;
+  if (std::any_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return !l.maths; })) return;
+  if (std::none_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return l.maths->is_loss() && l.in_train; }))
+    errors.push_back({job.at, "no layer is a loss in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
+                                  job.layers.back().name + "\", \"label\"]"});
+  for (const auto& l : g.layers) {
+    if (l.maths->is_loss() || l.maths->is_metric()) continue;
+    for (std::size_t o = 0; o < std::max<std::size_t>(l.out.size(), 1); ++o) {
+      if (!g.consumers({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}).empty()) continue;
+      const auto which = l.out.size() > 1 ? "its output " + std::to_string(o) : std::string("its output");
+      errors.push_back(mistake_of(*l.spec, "", which + " is used by no layer, and it is neither a loss nor a metric"));
+    }
+  }
+}
+
+void check_trained(const model_graph& g, const job_spec& job, diagnostics& errors) {
+  const auto learns = [&g](const graph_layer& l) { return has_trainable(g, l); };
+  if (std::none_of(g.layers.begin(), g.layers.end(), learns))
+    errors.push_back({job.at, "the model has nothing to train: no layer has parameters"});
+  for (const auto& l : g.layers)
+    if (!l.wants_backward && learns(l))
+      errors.push_back(mistake_of(*l.spec, "", "it has parameters, but no loss in training depends on it"));
+}
+
+void check_algorithm(const model_graph& g, const job_spec& job, diagnostics& errors) {
+  const auto at = position_of(job.train.key_at, "algorithm", job.train.at);
+  if (job.train.algorithm == "bptt" && !g.carries())
+    errors.push_back(
+        {at, "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\""});
+  const auto alone = [&g](const graph_layer& l) { return l.maths->is_loss() && has_trainable(g, l); };
+  if (g.local && std::none_of(g.layers.begin(), g.layers.end(), alone))
+    errors.push_back({at, "algorithm = \"cd\" trains layers that have a loss of their own, but there is none (rbm): use \"bp\""});
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+// Tasks that run away from the world (world_config::elsewhere), each with what waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace troupe::sim {
+
+class tasks_elsewhere {
+ public:
+  // The task's number, from 1 on.
+  std::uint64_t add(std::function<void()> wait) {
+    waits_.emplace(++begun_, std::move(wait));
+    return begun_;
+  }
+  // Until the task is over; one that is none, or has been waited for, is over.
+  void wait_for(std::uint64_t number) {
+    const auto at = waits_.find(number);
+    if (at == waits_.end()) return;
+    const auto wait = std::move(at->second);
+    waits_.erase(at);
+    wait();
+  }
+  void wait_for_all() {
+    while (!waits_.empty()) wait_for(waits_.begin()->first);
+  }
+
+ private:
+  std::map<std::uint64_t, std::function<void()>> waits_;
+  std::uint64_t begun_ = 0;
+};
+
+}  // namespace troupe::sim

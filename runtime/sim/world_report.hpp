@@ -1,0 +1,27 @@
+// What has happened in a world so far.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/messages/message.hpp"
+#include "runtime/sim/models.hpp"
+#include "runtime/sim/trace_hash.hpp"
+
+namespace troupe::sim {
+
+struct world_report {
+  std::uint64_t events = 0;      // handled: deliveries, hops, timers, calls
+  std::uint64_t deliveries = 0;  // of them, what roles saw
+  class trace_hash trace;
+  fault_counts counts;  // of what channels and stores count themselves: those that a crash has ended
+
+  // What a delivery is: when, what, from whom, to whom, for which packet.
+  void delivered(const envelope& e, time_point now) {
+    const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
+    trace.add({static_cast<std::uint64_t>(now.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
+               static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.needed_from, e.h.packet)});
+    ++deliveries;
+  }
+};
+
+}  // namespace troupe::sim
