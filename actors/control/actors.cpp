@@ -326,7 +326,7 @@ void control_actor::perform(const begin_job& x) {
 void control_actor::answer_repl(const submitted& m) {
   const auto asked = submissions_.take(m.ask);
   if (!asked) return;
-  const auto reply = submitted_reply(asked->json, number_of(m.job), m.messages);
+  const auto reply = s_.options.answers.submitted(asked->json, number_of(m.job), m.messages);
   s_.control_net->send(asked->peer, to_frame(answer{asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
 }
 
