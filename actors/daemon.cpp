@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "actors/control/plane.hpp"
+#include "actors/repl/repl.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -193,6 +194,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.all = std::move(all);
   p.state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
   p.incarnation = next_incarnation(p.state);
+  p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
   p.on_drained = [&wake](bool whole) { wake.drained(whole); };
   return control_plane::open(std::move(p));

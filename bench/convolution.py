@@ -34,18 +34,19 @@ def rows_of(binary, seconds, layer, algorithm):
             yield m[2], [float(m[i]) for i in (3, 4, 5)]
 
 
-def main():
+def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     p.add_argument("--seconds", type=float, default=0.1)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--peak", type=float, default=207)
     p.add_argument("--out")
-    a = p.parse_args()
-    load = os.getloadavg()[0]
-    if a.out and load > 0.5:  # figures taken beside other work were seen to halve, and to change the order of the algorithms
-        sys.exit(f"load average {load:.1f}: the machine is not idle, nothing is written")
-    found, linear = {}, {}  # the best of all rounds: what others do on the machine comes and goes
+    return p.parse_args()
+
+
+def measure(a):
+    """Of every layer and algorithm, and of every product, the best of all rounds: what others do on the machine comes and goes."""
+    found, linear = {}, {}
 
     def keep(where, key, got):
         where[key] = [max(x, y) for x, y in zip(where.get(key, got), got)]
@@ -61,12 +62,16 @@ def main():
         for line in text.splitlines()[1:]:
             name, *v = line.replace("/", " ").split()
             keep(linear, name, [float(x) for x in v])
+    return found, linear
+
+
+def page(a, load, found, linear):
     table = [f"| {l} | {n} | " + " | ".join(f"{v:.0f}" for v in got) + " |" for (l, n), got in found.items()]
     floor = max(linear.pop("sgemm")[:6])  # in fp32: by the device, by OpenBLAS
     best = [f"| {l} | " + " | ".join(f"{v:.0f}, {100 * v / floor:.0f} %" for v in got) + " |" for (l, n), got in found.items() if n == "auto"]
     products = [f"| {n} | " + " | ".join(f"{v[i]:.0f} ({v[i + 3]:.0f}), {v[i + 6]:.0f}" for i in range(3)) + " |" for n, v in linear.items()]
     autos = [v for (l, n), got in found.items() if n == "auto" for v in got]
-    text = f"""# Convolution and linear layers, kernel by kernel, {datetime.date.today()}
+    return f"""# Convolution and linear layers, kernel by kernel, {datetime.date.today()}
 
 **Question.** What do the algorithms of convolution give on the layers of the nets, and how far is `auto` from what a core can do?
 **Answer.** `auto` makes {min(autos):.0f} to {max(autos):.0f} GFLOP/s (median {statistics.median(autos):.0f}), where the best product of large
@@ -97,6 +102,15 @@ Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone, then of bf16 
 **What it does not show.** Two threads; how layers cool each other's caches (`troupe time` does); machines without AVX-512, where `auto`
 is lowering1 throughout. oneDNN's rows (of a build that has it) include bringing NCHW into its layouts and back.
 """
+
+
+def main():
+    a = arguments()
+    load = os.getloadavg()[0]
+    if a.out and load > 0.5:  # figures taken beside other work were seen to halve, and to change the order of the algorithms
+        sys.exit(f"load average {load:.1f}: the machine is not idle, nothing is written")
+    found, linear = measure(a)
+    text = page(a, load, found, linear)
     if a.out:
         with open(a.out, "w") as f:
             f.write(text)

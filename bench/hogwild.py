@@ -18,6 +18,8 @@ import subprocess
 from compare import ROOT, machine
 
 JOB = os.path.join(ROOT, "configs/jobs/lenet_modes.toml")
+HOGWILD = ['train.sync={mode="hogwild"}', "train.dynamics.lr=0.01"]
+TWO = "topology.workers_per_group=2"
 
 
 def run(troupe, *sets, threads=2):
@@ -34,35 +36,39 @@ def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} | {min(values):.{digits}f} | {max(values):.{digits}f}"
 
 
-def main():
+def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin"))
     p.add_argument("--seeds", type=int, default=3)
     p.add_argument("--epochs", type=int, default=5)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--out")
-    a = p.parse_args()
-    troupe = os.path.join(a.bin, "troupe")
-    hogwild = ['train.sync={mode="hogwild"}', "train.dynamics.lr=0.01"]
-    two = "topology.workers_per_group=2"
-    load = os.getloadavg()[0]
+    return p.parse_args()
 
-    accuracy = {"bsp": [], "hogwild": []}
+
+def accuracies(a, troupe):
+    """Of each mode, by seed."""
+    found = {"bsp": [], "hogwild": []}
     for seed in range(1, a.seeds + 1):
-        common = [two, f"job.seed={seed}", f"train.finish={{epochs={a.epochs}}}"]
-        accuracy["bsp"].append(run(troupe, *common)["test_accuracy"])
-        accuracy["hogwild"].append(run(troupe, *common, *hogwild)["test_accuracy"])
-    gap = 100 * (statistics.mean(accuracy["hogwild"]) - statistics.mean(accuracy["bsp"]))
+        common = [TWO, f"job.seed={seed}", f"train.finish={{epochs={a.epochs}}}"]
+        found["bsp"].append(run(troupe, *common)["test_accuracy"])
+        found["hogwild"].append(run(troupe, *common, *HOGWILD)["test_accuracy"])
+    return found
 
-    short = ["train.finish={steps=400}", 'eval.sampler={kind="sample",examples=64}', "pipeline.packets=2", *hogwild]
+
+def times(a, troupe):
+    """Seconds of the same work by one worker and by two, in turn."""
+    short = ["train.finish={steps=400}", 'eval.sampler={kind="sample",examples=64}', "pipeline.packets=2", *HOGWILD]
     one_s, two_s = [], []
     for _ in range(a.rounds):
         one_s.append(run(troupe, *short, "topology.workers_per_group=1", threads=1)["seconds"])
-        two_s.append(run(troupe, *short, two, threads=2)["seconds"])
+        two_s.append(run(troupe, *short, TWO, threads=2)["seconds"])
+    return one_s, two_s
+
+
+def page(a, load, accuracy, one_s, two_s, add):
+    gap = 100 * (statistics.mean(accuracy["hogwild"]) - statistics.mean(accuracy["bsp"]))
     gain = [x / y for x, y in zip(one_s, two_s)]
-
-    add = json.loads(subprocess.run([os.path.join(a.bin, "bench_hogwild_add")], capture_output=True, text=True, check=True).stdout)
-
     text = f"""# Hogwild, {datetime.date.today()}
 
 **Question.** Is Hogwild with two threads as good as bsp, does it scale, and what does a relaxed addition cost against `fetch_add`?
@@ -95,6 +101,17 @@ Adding 431,080 floats to shared memory, ms, one thread; medians of {add['rounds'
 
 **What it does not show.** More than two threads; sparse gradients, which Hogwild was made for; several nodes.
 """
+    return text
+
+
+def main():
+    a = arguments()
+    troupe = os.path.join(a.bin, "troupe")
+    load = os.getloadavg()[0]
+    accuracy = accuracies(a, troupe)
+    one_s, two_s = times(a, troupe)
+    add = json.loads(subprocess.run([os.path.join(a.bin, "bench_hogwild_add")], capture_output=True, text=True, check=True).stdout)
+    text = page(a, load, accuracy, one_s, two_s, add)
     print(text)
     if a.out:
         with open(a.out, "w") as f:

@@ -1,4 +1,4 @@
-// The control actor and the keeper: shells around state machines that do not know CAF.
+// The control actor: a shell around head and member, which do not know CAF.
 #include "actors/control/actors.hpp"
 
 #include "actors/control/pieces.hpp"
@@ -20,6 +20,38 @@ std::uint64_t bytes_out(const net::transport_stats& s) {
   for (const auto& p : s.peers) n += p.bytes_out;
   return n;
 }
+
+// The way to the coordinator's daemon: dialled again and again while it is down.
+struct coordinator_line {
+  bool listening = false;  // this daemon's own ports are known
+  bool up = false;
+  instant dialled{};
+
+  bool dial_now(instant now) {
+    if (!listening || up || now - dialled < redial_every) return false;
+    dialled = now;
+    return true;
+  }
+};
+
+// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit, those of clients' own have not.
+class repl_submissions {
+ public:
+  static bool has(std::uint64_t token) { return (token >> 63) != 0; }
+  std::uint64_t put(submit_in s) {
+    const auto token = (1ull << 63) | ++asked_;
+    waiting_[token] = std::move(s);
+    return token;
+  }
+  std::optional<submit_in> take(std::uint64_t token) {
+    auto found = waiting_.extract(token);
+    return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+  }
+
+ private:
+  std::map<std::uint64_t, submit_in> waiting_;
+  std::uint64_t asked_ = 0;
+};
 
 class control_actor final : public compat::base_actor {
  public:
@@ -104,11 +136,11 @@ class control_actor final : public compat::base_actor {
   orders head_out_;
   member_orders member_out_;
   bool looped_ = false;  // orders to this node itself were among the last ones
-  bool listening_ = false, coordinator_up_ = false, draining_ = false, drained_ = false;
-  instant reported_{}, redialled_{};
+  coordinator_line line_;
+  bool draining_ = false, drained_ = false;
+  instant reported_{};
   std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
-  std::map<std::uint64_t, submit_in> repl_submissions_;
-  std::uint64_t asked_ = 0;
+  repl_submissions submissions_;
 };
 
 join introduction(const shared& s) {
@@ -160,7 +192,7 @@ void control_actor::take(const link_change& l) {
   }
   if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
   if (head_ || l.peer != s_.coordinator) return;
-  const bool was = std::exchange(coordinator_up_, l.up);
+  const bool was = std::exchange(line_.up, l.up);
   if (l.up) {
     member_.on_coordinator_up(member_out_);
   } else {
@@ -192,8 +224,7 @@ void control_actor::take(const end_done& d) {
 
 void control_actor::take(const submit_in& s) {
   if (!head_) return;
-  const auto token = (1ull << 63) | ++asked_;
-  repl_submissions_[token] = s;
+  const auto token = submissions_.put(s);
   head_->on(s_.options.node, submit{s.what, false, token}, now_, head_out_);
 }
 
@@ -206,10 +237,10 @@ void control_actor::take(const tell_in& t) {
 }
 
 void control_actor::take(const listening_in&) {
-  listening_ = true;
+  line_.listening = true;
   member_.introduce(introduction(s_));
   if (!head_) return;
-  coordinator_up_ = true;
+  line_.up = true;
   member_.on_coordinator_up(member_out_);
 }
 
@@ -225,10 +256,7 @@ void control_actor::take(const tick_in&) {
   compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
   if (head_) head_->on_tick(now_, head_out_);
   member_.on_tick(now_, member_out_);
-  if (listening_ && !coordinator_up_ && now_ - redialled_ >= redial_every) {
-    redialled_ = now_;
-    s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_within);
-  }
+  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_within);
   if (now_ - reported_ >= report_every) {
     reported_ = now_;
     report_state();
@@ -254,7 +282,7 @@ void control_actor::settle() {
 }
 
 void control_actor::perform(const to_peer& x) {
-  if (const auto* s = std::get_if<submitted>(&x.what); s && (s->ask >> 63) != 0) return answer_repl(*s);
+  if (const auto* s = std::get_if<submitted>(&x.what); s && repl_submissions::has(s->ask)) return answer_repl(*s);
   if (x.peer != s_.options.node) {
     s_.control_net->send(x.peer, to_frame(x.what));
     return;
@@ -296,11 +324,10 @@ void control_actor::perform(const begin_job& x) {
 }
 
 void control_actor::answer_repl(const submitted& m) {
-  auto found = repl_submissions_.extract(m.ask);
-  if (found.empty()) return;
-  const auto& s = found.mapped();
-  const auto reply = submitted_reply(s.json, number_of(m.job), m.messages);
-  s_.control_net->send(s.peer, to_frame(answer{s.id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
+  const auto asked = submissions_.take(m.ask);
+  if (!asked) return;
+  const auto reply = s_.options.answers.submitted(asked->json, number_of(m.job), m.messages);
+  s_.control_net->send(asked->peer, to_frame(answer{asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
 }
 
 void control_actor::report_state() {
@@ -316,7 +343,7 @@ void control_actor::report_state() {
   }
   if (head_)
     head_->on(s_.options.node, r, now_, head_out_);
-  else if (coordinator_up_)
+  else if (line_.up)
     s_.control_net->send(s_.coordinator, to_frame(r));
 }
 
@@ -340,58 +367,8 @@ void control_actor::find_slow_clients() {
   }
 }
 
-// --- the keeper
-
-class keeper_actor final : public compat::base_actor {
- public:
-  keeper_actor(caf::actor_config& c, shared& s)
-      : compat::base_actor(c),
-        s_(s),
-        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev}) {
-    compat::ignore_unknown(*this);
-  }
-  const char* name() const override { return "keeper"; }
-  caf::behavior make_behavior() override {
-    return {[this](const keeper_note& n) {
-      try {
-        std::visit([this](const auto& x) { take(x); }, n.what);
-      } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
-        s_.log(std::string("keeper: ") + e.what());
-      }
-    }};
-  }
-
- private:
-  template <class T>
-  void answer(T what) {
-    s_.control.post(control_note{std::move(what)});
-  }
-  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x)}); }
-  void take(const keep_piece& x) { answer(piece_done{x.job, keep_.keep(x)}); }
-  void take(const drop_given& x) { keep_.drop(x.job); }
-  void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
-  void take(const end_roles& x) {
-    keep_.end(x.job);
-    answer(end_done{x.job});
-  }
-  void take(const check_move& x) { answer(keep_.amend(x)); }
-  void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
-  void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
-  void take(const forget_plan& x) { keep_.forget(x.job); }
-  void take(const store_in& x) {
-    if (x.what.what == "handover")
-      keep_.hand_over(x.job, x.what);
-    else
-      answer(save_done{keep_.save(x.job, x.what)});
-  }
-
-  shared& s_;
-  keeper keep_;
-};
-
 }  // namespace
 
 caf::actor spawn_control(caf::actor_system& system, shared& s) { return system.spawn<control_actor, caf::detached>(s); }
-caf::actor spawn_keeper(caf::actor_system& system, shared& s) { return system.spawn<keeper_actor, caf::detached>(s); }
 
 }  // namespace troupe::control

@@ -28,7 +28,7 @@
 
 #include "actors/control/client.hpp"
 #include "actors/control/messages.hpp"
-#include "actors/repl/repl.hpp"
+#include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
 
 namespace troupe::control {

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "actors/repl/about.hpp"
 #include "actors/shell/exception_text.hpp"
+#include "actors/view/about.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/record/sha256.hpp"

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/view/view.hpp"
 #include "runtime/graph/job_spec.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/node/net/transport.hpp"
@@ -30,6 +31,7 @@ struct control_plane_options {
   std::shared_ptr<const tables> all;
   std::filesystem::path state;  // checkpoints and weights go into folders there
   std::uint64_t incarnation = 1;
+  repl_answers answers;                              // to people's lines
   std::function<void(const std::string& line)> log;  // any thread
   // No job runs here any more, after drain(). `whole`: all that they left is where it belongs. Called on an actor's thread, once.
   std::function<void(bool whole)> on_drained;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "actors/control/actors.hpp"
-#include "actors/repl/repl.hpp"
+#include "actors/view/view.hpp"
 
 namespace troupe::control {
 namespace {
@@ -93,7 +93,7 @@ class repl_actor final : public compat::base_actor {
 
   void run(const ask_in& a) {
     daemon_backend backend(s_);
-    const auto r = repl_session(backend, a.what.json).run(a.what.line, a.what.has_text ? &a.what.text : nullptr);
+    const auto r = s_.options.answers.line(backend, a.what.json, a.what.line, a.what.has_text ? &a.what.text : nullptr);
     if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
     s_.control.post(control_note{submit_in{a.peer, a.what.id, a.what.json, std::move(*backend.submission)}});
   }

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/repl/about.hpp"
 #include "actors/repl/request.hpp"
+#include "actors/view/about.hpp"
 
 namespace troupe {
 

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "actors/embedded.hpp"
-#include "actors/repl/about.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/view/about.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"

@@ -1,7 +1,7 @@
 // The REPL: what a person may ask of and tell a running node or cluster. Free of CAF and of the terminal.
 //
 //   repl_session   one line in, one reply out; works on a `repl_backend`
-//   repl_backend   a snapshot of published state, and the few things that can be told: never asks an actor that computes
+//   repl_backend   what it looks at and tells (actors/view/view.hpp)
 //   repl_lines     where lines are answered: a session in this process, or the REPL actor of a daemon
 //   run_repl       the terminal (history, completion), `-c`, or a script on stdin
 //
@@ -17,71 +17,10 @@
 #include <vector>
 
 #include "actors/control/client.hpp"
-#include "actors/repl/events.hpp"
 #include "actors/shell/node_host.hpp"
+#include "actors/view/view.hpp"
 
 namespace troupe {
-
-struct repl_about;  // repl_about.hpp
-
-struct repl_node {
-  std::string name, address, data_address;
-  std::string state;  // "up", "absent", "lost"
-  std::uint64_t incarnation = 0;
-  std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
-  double seconds = 0;                     // in that state
-};
-
-struct repl_job {
-  std::uint32_t id = 0;
-  std::string name;
-  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "failed"
-  std::uint64_t step = 0, last_step = 0;
-  double loss = 0, accuracy = -1, examples_per_s = 0;
-  std::string message;  // why it failed, or where its weights are
-  std::string weights_sha256;
-  std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
-};
-
-struct repl_role {
-  std::string node;
-  role_published what;
-};
-
-struct repl_view {
-  std::string cluster, node, coordinator;  // of whom we ask; empty cluster: embedded
-  double up_seconds = 0;
-  std::vector<repl_node> nodes;
-  std::vector<repl_job> jobs;
-  std::vector<repl_role> roles;
-  host_counts dropped;
-};
-
-struct repl_submission {
-  std::string file, text;
-  std::vector<std::string> overrides;
-};
-
-class repl_backend {
- public:
-  virtual ~repl_backend() = default;
-  virtual repl_view view() const = 0;
-  // What the jobs of view() have said lately.
-  virtual const repl_events& events() const = 0;
-  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
-  // coordinator.
-  // `submit` leaves `job` at 0 when the answer comes later.
-  virtual std::string tell(std::uint32_t job, const command& c) = 0;
-  virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
-};
-
-struct repl_reply {
-  enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
-  kind how = kind::ok;
-  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
-  std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
-};
-constexpr std::chrono::milliseconds repl_ask_every{50};
 
 class repl_session {
  public:
@@ -100,6 +39,9 @@ struct repl_command_help {
 const std::vector<repl_command_help>& repl_commands();
 // What `submit` says once the job has been checked.
 repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages);
+
+// The same for a daemon's control plane, which knows no commands.
+repl_answers session_answers();
 
 // Answers one line; `text` as above. A remote one has a deadline and answers kind::failed after it.
 using repl_lines = std::function<repl_reply(const std::string& line, const std::string* text)>;

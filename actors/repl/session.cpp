@@ -82,4 +82,11 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
   return r.usage("unknown command " + in_quotes(name) + did_you_mean(name, repl_choice::commands({{}, {}})));
 }
 
+repl_answers session_answers() {
+  return {[](repl_backend& of, bool json, const std::string& line, const std::string* text) {
+            return repl_session(of, json).run(line, text);
+          },
+          submitted_reply};
+}
+
 }  // namespace troupe

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "actors/repl/about.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/view/about.hpp"
 
 namespace troupe {
 

@@ -18,17 +18,44 @@
 #include <vector>
 
 #include "actors/shell/hosted_job.hpp"
+#include "actors/shell/own_tasks.hpp"
 #include "actors/shell/sub_solver.hpp"
+#include "actors/shell/timers.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
 
-constexpr std::chrono::microseconds time_slice{500};
 constexpr size_t message_slice = 64;  // also goes to the end of the queue after so many messages
 
 struct pump_tasks {};   // to self: go on with the tasks that wait
 struct publish_now {};  // monitor -> role actor
 struct timer_wake {};   // to self: a timer may be due
+
+class role_actor;
+
+// What the monitor shows of a role beside its own words.
+struct role_tally {
+  std::uint64_t messages = 0;
+  duration busy{};
+  duration last_task{};
+  time_point published_at{};
+  bool changed = false;  // since then
+
+  void worked(duration d) {
+    last_task = d;
+    busy += d;
+  }
+};
+
+// The actors that run a role's tasks, one a slot; none: the role's own actor runs them.
+struct sub_solvers {
+  std::vector<solver_queue> queues;
+  std::vector<caf::actor> actors;
+
+  void spawn(role_actor& owner, const std::shared_ptr<hosted_job>& j, const seat& s);
+  void run(run_effect&& r, const std::shared_ptr<const role>& owner, hosted_job& j, caf::execution_unit* where);
+  void stop();
+};
 
 class role_actor final : public compat::base_actor {
  public:
@@ -66,47 +93,25 @@ class role_actor final : public compat::base_actor {
   void note_change(time_point now);
   void publish(time_point now);
 
-  struct pending_timer {
-    std::uint64_t timer;
-    time_point due;
-  };
   void wake_at(time_point due);
 
   std::shared_ptr<hosted_job> job_;
-  const role_id id_;
-  const std::uint32_t incarnation_;
-  const std::uint32_t slots_;
-  bool gives_way_;
-  const std::string name_;
+  seat seat_;  // without its value, which is role_
   std::shared_ptr<role> role_;
-  std::shared_ptr<device> lane_;      // of the one slot whose tasks run here
-  std::shared_ptr<device> leaving_;   // the lane of what crosses to other devices
-  bool waits_for_lane_ = false;       // a task that ran here is not over there
-  std::vector<solver_queue> queues_;  // of the sub-solvers
-  std::vector<caf::actor> solvers_;   // empty: tasks run here
+  std::shared_ptr<device> lane_;     // of the one slot whose tasks run here
+  std::shared_ptr<device> leaving_;  // the lane of what crosses to other devices
+  sub_solvers solvers_;
   effects out_;
 
-  std::vector<run_effect> tasks_;  // [next_task_, end) wait to run here
-  std::size_t next_task_ = 0;
-  std::optional<std::uint64_t> ran_;  // a task has run whose `finished` waits for the mailbox
+  own_tasks tasks_;
+  work_turn turn_;
   bool pump_posted_ = false;
-  bool yield_ = false;
-  std::optional<time_point> slice_began_;  // when the first task began since the scheduler resumed us
-  bool slice_over_ = false;
+  timers timers_;
 
-  std::vector<pending_timer> timers_;
-  std::vector<time_point> wakes_;  // latest first: wake-ups that CAF's clock holds. A timer needs one at or before it, no more
-
-  bool failed_ = false;
+  std::optional<std::string> failure_;
   bool stopping_ = false;
-  std::string failure_;
   std::uint64_t step_ = 0;  // of the message last handled: says where an error happened
-
-  std::uint64_t messages_ = 0;
-  duration busy_{};
-  duration last_task_{};
-  time_point published_at_{};
-  bool changed_ = false;
+  role_tally tally_;
 };
 
 }  // namespace troupe

@@ -24,6 +24,7 @@ constexpr i64 tile_bytes = 2 * tile_elements;
 
 i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
 
+// size: the extents of one product and where its packed factors lie, set once; every pass reads most of them
 class blocked {
  public:
   blocked(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c)

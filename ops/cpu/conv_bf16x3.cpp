@@ -43,6 +43,7 @@ struct sum_over_taps {
   i64 tap_count() const { return rows * columns; }
 };
 
+// size: the geometry of one convolution, measured once, and its memory; every pass reads most of it
 class correlation {
  public:
   correlation(device& d, const bf16x3_kernels& k, const sum_over_taps& s)

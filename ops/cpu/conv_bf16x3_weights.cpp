@@ -18,6 +18,7 @@ struct image_set {
   bool alone;
 };
 
+// size: the geometry of one gradient, measured once, and its memory; every pass reads most of it
 class weights_gradient {
  public:
   weights_gradient(device& d, const bf16x3_kernels& k, const conv_geometry& g)

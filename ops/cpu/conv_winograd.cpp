@@ -92,6 +92,7 @@ void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometr
 
 // Planes of dx from the patches of a block's tiles. Patches reach over `more` of their neighbours in each direction: a grid of tiles with as
 // many empty ones between rows, and between images, lets vectors go on from row to row.
+// size: distances in the grid, set once, and the memory that they describe; all passes read most of them
 class patchwork {
  public:
   patchwork(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, const tiling& t)

@@ -2,9 +2,9 @@
 """check_arrows.py: every #include against the house's arrows.
 
   ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
-Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares; the hub (runtime/exchange) has of ops the tree over packets alone, and
-that (ops/tree) nothing of ours; NEVER has what else a room must not know. Third-party libraries stay in the boxes named in
-LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
+Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares, inside actors/ they go down the FLOORS; the hub (runtime/exchange)
+has of ops the tree over packets alone, and that (ops/tree) nothing of ours; NEVER has what else a room must not know. Third-party libraries
+stay in the boxes named in LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
 """
 import re
 import sys
@@ -38,6 +38,9 @@ NEVER = {
     "actors/repl/": AGREEMENT + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
     "apps/": AGREEMENT,
 }
+
+# The rooms of actors/: each may know those on lower floors. Two on one floor do not know each other.
+FLOORS = {"actors/shell/": 0, "actors/view/": 1, "actors/control/": 2, "actors/embedded.": 2, "actors/repl/": 3, "actors/daemon.": 4}
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
@@ -81,6 +84,10 @@ def runtime_boxes():
     return allowed
 
 
+def actors_room(name):
+    return next((room for room in FLOORS if name.startswith(room)), None)
+
+
 def runtime_folder(name):
     parts = name.split("/")
     return parts[1] if len(parts) > 2 else "."
@@ -115,6 +122,12 @@ def main():
                 continue
             if theirs > mine:
                 problems.append(f"{where}: arrow points the wrong way: {name.split('/')[0]} includes {target}")
+            elif mine == theirs == 3:
+                a, b = actors_room(name), actors_room(target)
+                if a is None or b is None:
+                    problems.append(f"{where}: {name if a is None else target} is in no room of actors/ (FLOORS)")
+                elif a != b and FLOORS[b] >= FLOORS[a]:
+                    problems.append(f"{where}: arrow points the wrong way inside actors/: {a} includes {target}")
             elif mine == theirs == 1:
                 a, b = runtime_folder(name), runtime_folder(target)
                 if a == "sim" and b in ("sync", "reduce"):

@@ -20,8 +20,7 @@
 namespace troupe::testing_embedded {
 
 // LeNet in small: the same kinds of layers, a branch and a join besides, in a net that does 20 steps in well under a second.
-inline const char* lenet_like() {
-  return R"(
+inline constexpr const char* lenet_like_text = R"(
 [job]
 name = "small"
 seed = 7
@@ -93,7 +92,7 @@ finish = { steps = 20 }
 [pipeline]
 packets = 4
 )";
-}
+inline const char* lenet_like() { return lenet_like_text; }
 
 using overrides = std::vector<std::string>;
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/repl/about.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/view/about.hpp"
 
 namespace troupe {
 

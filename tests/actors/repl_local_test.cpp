@@ -12,22 +12,57 @@ namespace {
 using namespace testing_embedded;
 using namespace std::chrono_literals;
 
+// Which kinds of events there have been.
+class kinds_seen {
+ public:
+  void add(const std::string& kind) {
+    std::lock_guard guard(lock_);
+    seen_.insert(kind);
+    changed_.notify_all();
+  }
+  bool wait_for(const std::string& kind) {
+    std::unique_lock guard(lock_);
+    return changed_.wait_for(guard, 20s, [&] { return seen_.contains(kind); });
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::set<std::string> seen_;
+};
+
+// Somebody who waits for the effect of what is asked, and gets all that is said about it.
+repl_reply whole(repl_session& s, const std::string& line) {
+  std::string all;
+  auto r = run_line([&](const std::string& l, const std::string*) { return s.run(l); }, line, nullptr,
+                    [&](const repl_reply& part) { all += part.text + "\n"; },
+                    [] {
+                      std::this_thread::yield();
+                      return true;
+                    });
+  r.text = all;
+  return r;
+}
+
+// The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again, and so is
+// what finds the last switch still under way.
+repl_reply patiently(repl_session& s, const std::string& line) {
+  auto r = whole(s, line);
+  for (const auto end = std::chrono::steady_clock::now() + 20s;
+       (r.text.find("not come to it yet") != std::string::npos || r.text.find("is under way") != std::string::npos) &&
+       std::chrono::steady_clock::now() < end;)
+    r = whole(s, line);
+  return r;
+}
+
 TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
-  std::mutex lock;
-  std::condition_variable changed;
-  std::set<std::string> seen;
+  kinds_seen seen;
   embedded_options o;
   o.threads = 2;
   const auto events = std::make_shared<repl_events>();
   o.on_event = [&, events](const event_effect& e) {
     events->put(1, e);
-    std::lock_guard guard(lock);
-    seen.insert(e.kind);
-    changed.notify_all();
-  };
-  const auto wait_for = [&](const std::string& kind) {
-    std::unique_lock guard(lock);
-    return changed.wait_for(guard, 20s, [&] { return seen.contains(kind); });
+    seen.add(e.kind);
   };
   const auto j = job_of(lenet_like(), {"train.finish.steps=100000000", "topology.workers_per_group=2"});
   ASSERT_TRUE(j);
@@ -35,7 +70,7 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   embedded_run run(j, o);
   embedded_result result;
   std::thread trains([&] { result = run.run(); });
-  ASSERT_TRUE(wait_for("step"));
+  ASSERT_TRUE(seen.wait_for("step"));
   const auto host = run.host();
   ASSERT_TRUE(host);
   repl_job row;
@@ -47,40 +82,18 @@ TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
   repl_session text(*backend, false), json(*backend, true);
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);
   EXPECT_NE(json.run("status").text.find("\"name\":\"small\""), std::string::npos);
-  // Commands that wait for their effect.
-  const auto whole = [&](const std::string& line) {
-    std::string all;
-    auto r = run_line([&](const std::string& l, const std::string*) { return text.run(l); }, line, nullptr,
-                      [&](const repl_reply& part) { all += part.text + "\n"; },
-                      [] {
-                        std::this_thread::yield();
-                        return true;
-                      });
-    r.text = all;
-    return r;
-  };
-  // The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again, and so is
-  // what finds the last switch still under way.
-  const auto patiently = [&](const std::string& line) {
-    auto r = whole(line);
-    for (const auto end = std::chrono::steady_clock::now() + 20s;
-         (r.text.find("not come to it yet") != std::string::npos || r.text.find("is under way") != std::string::npos) &&
-         std::chrono::steady_clock::now() < end;)
-      r = whole(line);
-    return r;
-  };
-  EXPECT_NE(whole("watch loss 5").text.find("loss"), std::string::npos);
-  EXPECT_NE(patiently("mode ssp staleness=2").text.find("mode ssp staleness=2 from step"), std::string::npos);
-  EXPECT_NE(patiently("staleness").text.find("conv1.weight"), std::string::npos);
-  for (const auto& [line, answer] :
-       {std::pair{"set train.sync.staleness inf", "staleness=inf"}, {"mode nonsense", "unknown mode"}}) {
-    const auto all = patiently(line).text;
+  EXPECT_NE(whole(text, "watch loss 5").text.find("loss"), std::string::npos);
+  for (const auto& [line, answer] : {std::pair{"mode ssp staleness=2", "mode ssp staleness=2 from step"},
+                                     {"staleness", "conv1.weight"},
+                                     {"set train.sync.staleness inf", "staleness=inf"},
+                                     {"mode nonsense", "unknown mode"}}) {
+    const auto all = patiently(text, line).text;
     EXPECT_NE(all.find(answer), std::string::npos) << line << ": " << all;
   }
   EXPECT_EQ(text.run("pause").how, repl_reply::kind::ok);
-  EXPECT_TRUE(wait_for("paused"));
+  EXPECT_TRUE(seen.wait_for("paused"));
   EXPECT_EQ(text.run("resume").how, repl_reply::kind::ok);
-  EXPECT_TRUE(wait_for("resumed"));
+  EXPECT_TRUE(seen.wait_for("resumed"));
   EXPECT_EQ(text.run("submit /dev/null").how, repl_reply::kind::usage);
   EXPECT_EQ(text.run("stop").how, repl_reply::kind::ok);
   trains.join();

@@ -23,8 +23,7 @@ sim_spec good(const std::string& text) {
   return std::get<sim_spec>(std::move(r));
 }
 
-TEST(sim_file, says_what_it_says) {
-  const auto s = good(R"(
+const char* const everything = R"(
 detect = "2s"
 [run]
 job = "net.toml"
@@ -69,7 +68,10 @@ from = "1s"
 until = "2s"
 restart_after = "100ms"
 times = 4
-)");
+)";
+
+TEST(sim_file, says_what_it_says) {
+  const auto s = good(everything);
   ASSERT_TRUE(s.run);
   EXPECT_EQ(s.run->nodes, 8u);
   EXPECT_EQ(s.run->buckets, 2);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <variant>
 
 #include "runtime/sim/channel.hpp"
 #include "runtime/sim/random.hpp"
@@ -23,74 +24,83 @@ struct outcome {
   bool prefix_always = true;
 };
 
-// Sends `n` messages over some time, then runs until all is acknowledged or a minute of virtual time is over.
-outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t seed) {
+// A sender and a receiver, and the wire between them.
+class talking {
+ public:
+  talking(const terrible_wire& wire, std::uint64_t seed) : wire_(wire), random_(seed) {}
+
+  // Sends `n` messages over some time, then goes on until all is acknowledged or a minute of virtual time is over.
+  outcome talk(std::uint64_t n) {
+    std::uint64_t sent = 0;
+    for (; now_ < time_point(60'000'000'000) && (sent < n || sender_.unacknowledged() > 0); now_ += duration(50'000)) {
+      if (sent < n && random_.below(3) == 0) {
+        envelope e;
+        e.h.step = sent++;
+        launch(sender_.send(std::move(e), now_));
+      }
+      for (auto& f : sender_.overdue(now_)) {
+        seen_.highest_attempt = std::max<unsigned>(seen_.highest_attempt, f.e.h.attempt);
+        launch(std::move(f));
+      }
+      for (auto& f : landed()) arrive(f);
+    }
+    seen_.resent = sender_.resent();
+    seen_.duplicates = receiver_.duplicates();
+    seen_.held = receiver_.held();
+    seen_.unacknowledged = sender_.unacknowledged();
+    return seen_;
+  }
+
+ private:
   struct flying {
     time_point at;
-    bool ack;
-    std::uint64_t number;
-    std::uint32_t attempt;
-    envelope e;
-    acknowledgement answer{};
+    std::variant<frame, acknowledgement> what;
   };
-  random r(seed);
-  channel_sender sender;
-  channel_receiver receiver;
-  std::vector<flying> air;
-  outcome o;
-  time_point now{};
-  const auto launch = [&](flying f) {
-    if (r.chance(wire.loss)) return void(++o.lost);
-    const auto latency = [&] {
-      return duration(1 + static_cast<std::int64_t>(r.below(static_cast<std::uint64_t>(wire.most_latency))));
-    };
-    if (r.chance(wire.twice)) {
-      ++o.repeated;
-      auto again = f;
-      again.at = now + latency();
-      air.push_back(std::move(again));
+
+  duration latency() {
+    return duration(1 + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(wire_.most_latency))));
+  }
+
+  void launch(std::variant<frame, acknowledgement> what) {
+    if (random_.chance(wire_.loss)) return void(++seen_.lost);
+    if (random_.chance(wire_.twice)) {
+      ++seen_.repeated;
+      air_.push_back({now_ + latency(), what});
     }
-    f.at = now + latency();
-    air.push_back(std::move(f));
-  };
-  std::uint64_t sent = 0;
-  for (; now < time_point(60'000'000'000) && (sent < n || sender.unacknowledged() > 0); now += duration(50'000)) {
-    if (sent < n && r.below(3) == 0) {
-      envelope e;
-      e.h.step = sent++;
-      auto f = sender.send(std::move(e), now);
-      launch({now, false, f.sequence, f.attempt, std::move(f.e), {}});
-    }
-    for (auto& f : sender.overdue(now)) {
-      o.highest_attempt = std::max<unsigned>(o.highest_attempt, f.e.h.attempt);
-      launch({now, false, f.sequence, f.attempt, std::move(f.e), {}});
-    }
+    air_.push_back({now_ + latency(), std::move(what)});
+  }
+
+  std::vector<flying> landed() {
     std::vector<flying> due;
-    std::erase_if(air, [&](flying& f) {
-      if (f.at > now) return false;
+    std::erase_if(air_, [&](flying& f) {
+      if (f.at > now_) return false;
       due.push_back(std::move(f));
       return true;
     });
-    for (auto& f : due) {
-      if (f.ack) {
-        sender.acknowledged(f.answer, now);
-        continue;
-      }
-      std::vector<envelope> out;
-      const auto answer = receiver.take({f.number, f.attempt, std::move(f.e)}, out);
-      for (const auto& e : out) {
-        o.prefix_always = o.prefix_always && e.h.step == o.delivered.size();
-        o.delivered.push_back(e.h.step);
-      }
-      launch({now, true, 0, 0, {}, answer});
-    }
+    return due;
   }
-  o.resent = sender.resent();
-  o.duplicates = receiver.duplicates();
-  o.held = receiver.held();
-  o.unacknowledged = sender.unacknowledged();
-  return o;
-}
+
+  void arrive(flying& f) {
+    if (const auto* a = std::get_if<acknowledgement>(&f.what)) return sender_.acknowledged(*a, now_);
+    std::vector<envelope> out;
+    const auto answer = receiver_.take(std::get<frame>(std::move(f.what)), out);
+    for (const auto& e : out) {
+      seen_.prefix_always = seen_.prefix_always && e.h.step == seen_.delivered.size();
+      seen_.delivered.push_back(e.h.step);
+    }
+    launch(answer);
+  }
+
+  const terrible_wire wire_;
+  random random_;
+  channel_sender sender_;
+  channel_receiver receiver_;
+  std::vector<flying> air_;
+  outcome seen_;
+  time_point now_{};
+};
+
+outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t seed) { return talking(wire, seed).talk(n); }
 
 class channel_laws : public ::testing::TestWithParam<std::tuple<double, double>> {};
 

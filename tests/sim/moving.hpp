@@ -2,6 +2,8 @@
 // that passes from one to the next.
 #pragma once
 
+#include <optional>
+
 #include "runtime/job/amend.hpp"
 #include "tests/sim/small_job.hpp"
 
@@ -22,94 +24,123 @@ struct moved_result : run_result {
   std::uint64_t first_uneven = 0;           // a step that did not follow the one before; 0: none
 };
 
-// Wishes in the order of their steps; those whose time has passed come as soon as the next plan runs. `also`: other words, by step.
-inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, const std::vector<wish>& wishes, sim::world_config c,
-                              const std::vector<wish>& also = {}) {
-  moved_result out;
-  amendments words;
-  std::shared_ptr<const prepared_job> now = original;
-  std::shared_ptr<prepared_job> next;
-  std::size_t wished = 0, said = 0;
-  std::uint64_t last_step = 0;
-  while (!out.done) {
-    sim::world w(c);
-    bool handed = false;
-    next.reset();
-    amendments wanted;
-    const auto tell = [&](command what) {
-      envelope e;
-      e.h.dst = role_id{0};
-      e.body = std::move(what);
-      w.inject(std::move(e));
-    };
-    const auto look = [&](std::uint64_t step) {
-      for (; said < also.size() && also[said].after <= step; ++said)
-        w.at(w.now() + also[said].later, [&tell, what = also[said].what] { tell(what); });
-      while (!next && wished < wishes.size() && wishes[wished].after <= step) {
-        auto a = amended(*now, words, wishes[wished].what);
-        const auto* why = std::get_if<std::string>(&a);
-        if (!why) {
-          auto made = prepare_again(original, std::get<amendments>(a));
-          if (const auto* bad = std::get_if<diagnostics>(&made)) {
-            out.refused.push_back(bad->front().message);
-          } else {
-            next = std::get<std::shared_ptr<prepared_job>>(made);
-            wanted = std::get<amendments>(a);
-            tell({"handover", mode_text(*next), 0, {}});
-            continue;
-          }
-        } else {
-          out.refused.push_back(*why);
-        }
-        ++wished;
-      }
-    };
-    w.on_deliver = [&](const envelope& e, time_point) {
-      if (const auto* said_now = std::get_if<command>(&e.body))
-        out.told += said_now->name == "mode" || said_now->key.starts_with("train.sync.") ? 1 : 0;
-    };
-    w.on_event = [&](const event_effect& e) {
-      out.events.push_back(e);
-      out.done = out.done || e.kind == "done" || e.kind == "error";
-      if (e.kind == "mode") set_mode(words, e.text);
-      if (e.kind == "refused" && e.values.empty()) out.unheard.push_back(e.text);
-      if (e.kind == "refused" && !e.values.empty()) {  // the handover
-        out.refused.push_back(e.text);
-        next.reset();
-        ++wished;
-      }
-      if (e.kind != "step") return;
-      if (e.step != last_step + 1 && out.first_uneven == 0) out.first_uneven = e.step;
-      last_step = e.step;
-      w.at(w.now(), [&, step = e.step] { look(step); });
-    };
-    w.on_store = [&](const store_effect& s) {
-      if (s.what == "weights") out.weights = s.named;
-      if (s.what != "handover") return;
-      handed = true;
-      continue_at(*next, s.step, s.with, s.named);
-      out.at.push_back(s.step);
-    };
-    for (const auto& r : now->plan.roles) w.add(r.id, r.node, make_role(now, r.id), r.device);
+// The job's life over all its plans. Wishes in the order of their steps; those whose time has passed come as soon as the next plan runs.
+class moving_run {
+ public:
+  moving_run(std::shared_ptr<prepared_job> original, std::vector<wish> wishes, std::vector<wish> also)
+      : original_(std::move(original)), wishes_(std::move(wishes)), also_(std::move(also)), now_(original_) {}
+
+  moved_result run(sim::world_config c) {
+    while (!out_.done) {
+      sim::world w(c);
+      if (!one_plan(w, c.seed) || out_.done) break;
+      const auto mode = words_;
+      words_ = wanted_;
+      words_.mode = mode.mode, words_.mode_options = mode.mode_options;
+      out_.moved.push_back(done_text(wishes_[wished_++].what));
+      now_ = next_;
+      ++c.seed;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // False: it came to no end.
+  bool one_plan(sim::world& w, std::uint64_t seed) {
+    handed_ = false;
+    next_.reset();
+    wanted_ = {};
+    w.on_deliver = [this](const envelope& e, time_point) { count_told(e); };
+    w.on_event = [&](const event_effect& e) { heard(w, e); };
+    w.on_store = [this](const store_effect& s) { stored(s); };
+    for (const auto& r : now_->plan.roles) w.add(r.id, r.node, make_role(now_, r.id), r.device);
     envelope go;
     go.h.dst = role_id{0};
     go.body = start{};
     w.inject(go);
-    look(now->first_step);
-    EXPECT_TRUE(w.run(5'000'000, [&] { return out.done || handed; })) << "no end, seed " << c.seed;
-    if (!out.done && !handed) {
-      ADD_FAILURE() << "the world fell silent, seed " << c.seed;
-      break;
-    }
-    if (out.done) break;
-    const auto mode = words;
-    words = wanted;
-    words.mode = mode.mode, words.mode_options = mode.mode_options;
-    out.moved.push_back(done_text(wishes[wished++].what));
-    now = next;
-    ++c.seed;
+    look(w, now_->first_step);
+    EXPECT_TRUE(w.run(5'000'000, [this] { return out_.done || handed_; })) << "no end, seed " << seed;
+    if (out_.done || handed_) return true;
+    ADD_FAILURE() << "the world fell silent, seed " << seed;
+    return false;
   }
-  return out;
+
+  static void tell(sim::world& w, command what) {
+    envelope e;
+    e.h.dst = role_id{0};
+    e.body = std::move(what);
+    w.inject(std::move(e));
+  }
+
+  // Says what is due at this step.
+  void look(sim::world& w, std::uint64_t step) {
+    for (; said_ < also_.size() && also_[said_].after <= step; ++said_)
+      w.at(w.now() + also_[said_].later, [&w, what = also_[said_].what] { tell(w, what); });
+    while (!next_ && wished_ < wishes_.size() && wishes_[wished_].after <= step) {
+      const auto why = plan_for(wishes_[wished_].what);
+      if (!why) {
+        tell(w, {"handover", mode_text(*next_), 0, {}});
+      } else {
+        out_.refused.push_back(*why);
+        ++wished_;
+      }
+    }
+  }
+
+  // Makes the next plan, or says why there is none.
+  std::optional<std::string> plan_for(const command& what) {
+    auto a = amended(*now_, words_, what);
+    if (const auto* why = std::get_if<std::string>(&a)) return *why;
+    auto made = prepare_again(original_, std::get<amendments>(a));
+    if (const auto* bad = std::get_if<diagnostics>(&made)) return bad->front().message;
+    next_ = std::get<std::shared_ptr<prepared_job>>(made);
+    wanted_ = std::get<amendments>(a);
+    return std::nullopt;
+  }
+
+  void count_told(const envelope& e) {
+    if (const auto* c = std::get_if<command>(&e.body)) out_.told += c->name == "mode" || c->key.starts_with("train.sync.") ? 1 : 0;
+  }
+
+  void heard(sim::world& w, const event_effect& e) {
+    out_.events.push_back(e);
+    out_.done = out_.done || e.kind == "done" || e.kind == "error";
+    if (e.kind == "mode") set_mode(words_, e.text);
+    if (e.kind == "refused" && e.values.empty()) out_.unheard.push_back(e.text);
+    if (e.kind == "refused" && !e.values.empty()) {  // the handover
+      out_.refused.push_back(e.text);
+      next_.reset();
+      ++wished_;
+    }
+    if (e.kind != "step") return;
+    if (e.step != last_step_ + 1 && out_.first_uneven == 0) out_.first_uneven = e.step;
+    last_step_ = e.step;
+    w.at(w.now(), [this, &w, step = e.step] { look(w, step); });
+  }
+
+  void stored(const store_effect& s) {
+    if (s.what == "weights") out_.weights = s.named;
+    if (s.what != "handover") return;
+    handed_ = true;
+    continue_at(*next_, s.step, s.with, s.named);
+    out_.at.push_back(s.step);
+  }
+
+  const std::shared_ptr<prepared_job> original_;
+  const std::vector<wish> wishes_, also_;
+  std::shared_ptr<const prepared_job> now_;
+  std::shared_ptr<prepared_job> next_;  // that a handover has been asked for
+  amendments words_, wanted_;           // of the plan that runs; of the next
+  bool handed_ = false;
+  std::size_t wished_ = 0, said_ = 0;
+  std::uint64_t last_step_ = 0;
+  moved_result out_;
+};
+
+// `also`: other words, by step.
+inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, const std::vector<wish>& wishes, sim::world_config c,
+                              const std::vector<wish>& also = {}) {
+  return moving_run(original, wishes, also).run(std::move(c));
 }
 
 }  // namespace troupe::testing

@@ -68,78 +68,98 @@ int as_one(const prepared_job& j) {
   return n;
 }
 
+using counts = std::map<std::string, int>;
+
+// A net, whole and cut into parts.
+struct pair_of_jobs {
+  job_spec whole, cut;
+  std::uint32_t nodes = 1;
+  bool feature = false;  // some layer is split by feature
+  bool gathers = false;
+};
+pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
+  random_net net(seed);
+  pair_of_jobs p;
+  p.whole = net.job();
+  if (!precision.empty()) p.whole.precision = precision;
+  p.cut = p.whole;
+  // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of the time the whole.
+  (net.chance(0.5) ? p.whole : p.cut).pipeline.fuse_layers = false;
+  p.nodes = static_cast<std::uint32_t>(net.draw(1, 4));
+  net.place(p.cut, p.nodes, p.feature);
+  if (seed % 3 == 0) net.recompute(p.cut, 0.4);
+  p.gathers = seed % 5 < 2 && net.gather(p.cut, 0.6);
+  return p;
+}
+
+// Some of what roles say comes twice.
+int copies(const envelope& e, sim::random& r) {
+  const bool doubled = std::holds_alternative<forward>(e.body) || std::holds_alternative<backward>(e.body) ||
+                       std::holds_alternative<credit>(e.body) || std::holds_alternative<gradient>(e.body) ||
+                       std::holds_alternative<push>(e.body) || std::holds_alternative<weights>(e.body) ||
+                       std::holds_alternative<layer_weights>(e.body) || std::holds_alternative<report>(e.body);
+  return doubled && r.chance(0.3) ? 2 : 1;
+}
+
+void count_kinds(const pair_of_jobs& p, const prepared_job& j, counts& drawn, counts& kinds) {
+  kinds["gathered"] += p.gathers ? 1 : 0;
+  for (const auto& l : p.cut.layers) ++drawn[l.type];
+  kinds["computed as one"] += as_one(j);
+  ++kinds[p.feature ? "feature" : j.plan.placed ? "placed" : "beside"];
+  const auto& edges = j.plan.edges;
+  kinds["input"] += std::any_of(edges.begin(), edges.end(), [](const auto& e) { return e.addend; }) ? 1 : 0;
+}
+
+void compare_weights(const pair_of_jobs& p, const std::shared_ptr<prepared_job>& j, std::uint64_t seed,
+                     const std::shared_ptr<device>& dev, counts& kinds) {
+  sim::world_config c;
+  c.seed = seed;
+  c.dev = dev.get();
+  // Every other net hears a part twice.
+  const auto got = run_in_world(j, c, seed % 2 == 0 ? copies : std::function<int(const envelope&, sim::random&)>{});
+  ASSERT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : got.events.back().text);
+  auto alone = prepare_job(p.whole, shared_tables(), nodes_named(1));
+  plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
+  while (loop.steps() < static_cast<std::uint64_t>(*p.whole.train.finish.steps)) loop.step();
+  const auto off = difference(loop.weights(), got.weights);
+  // A normalisation divides by deviations, which may be small, and rounding with them.
+  const auto& layers = p.whole.layers;
+  const bool normal = std::any_of(layers.begin(), layers.end(), [](const auto& l) { return l.type.ends_with("_norm"); });
+  // In bf16 a few sums fall on the other side of a maximum, of a margin or of zero: counted.
+  const auto& precision = p.whole.precision;
+  const double most = (normal ? 3 : 1) * (precision == "f64" ? 1e-12 : precision == "bf16" ? 1e-2 : 1e-5);
+  kinds["flips"] += p.feature && off >= most ? 1 : 0;
+  if (p.feature)
+    ASSERT_LT(off, precision == "bf16" ? 0.3 : most);
+  else
+    ASSERT_EQ(off, 0.0);
+}
+
 // `precision`: of all jobs; empty: as drawn. `drawn`, `kinds`: counts of what there was.
-void compare_partitions(const std::string& precision, std::uint64_t runs, std::map<std::string, int>& drawn,
-                        std::map<std::string, int>& kinds) {
+void compare_partitions(const std::string& precision, std::uint64_t runs, counts& drawn, counts& kinds) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0;
   for (std::uint64_t seed = 1; ran < runs; ++seed) {
-    random_net net(seed);
-    auto whole = net.job();
-    if (!precision.empty()) whole.precision = precision;
-    auto cut = whole;
-    // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of the time the whole.
-    (net.chance(0.5) ? whole : cut).pipeline.fuse_layers = false;
-    bool feature = false;
-    const auto nodes = static_cast<std::uint32_t>(net.draw(1, 4));
-    net.place(cut, nodes, feature);
-    if (seed % 3 == 0) net.recompute(cut, 0.4);
-    const bool gathers = seed % 5 < 2 && net.gather(cut, 0.6);
-    auto made = prepare_job(cut, shared_tables(), nodes_named(nodes));
+    const auto p = drawn_pair(seed, precision);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + described(p.cut));
+    auto made = prepare_job(p.cut, shared_tables(), nodes_named(p.nodes));
     if (auto* bad = std::get_if<diagnostics>(&made)) {
       const auto& why = bad->front().message;
       const bool meant =
-          why.find("gets none of") != std::string::npos || (gathers && why.find("gather = true") != std::string::npos);
-      ASSERT_TRUE(meant) << why << "\nseed " << seed << "\n" << described(cut);
+          why.find("gets none of") != std::string::npos || (p.gathers && why.find("gather = true") != std::string::npos);
+      ASSERT_TRUE(meant) << why;
       continue;  // more parts than features or packets, or packets that cannot meet: refused
     }
     ++ran;
-    kinds["gathered"] += gathers ? 1 : 0;
     const auto j = std::get<std::shared_ptr<prepared_job>>(made);
-    for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text << "\nseed " << seed << "\n" << described(cut);
-    for (const auto& l : cut.layers) ++drawn[l.type];
-    kinds["computed as one"] += as_one(*j);
-    ++kinds[feature ? "feature" : j->plan.placed ? "placed" : "beside"];
-    for (const auto& e : j->plan.edges)
-      if (e.addend) {
-        ++kinds["input"];
-        break;
-      }
-    sim::world_config c;
-    c.seed = seed;
-    c.dev = dev.get();
-    // Every other net hears a part of what roles say twice.
-    const auto copies = [](const envelope& e, sim::random& r) {
-      const bool doubled = std::holds_alternative<forward>(e.body) || std::holds_alternative<backward>(e.body) ||
-                           std::holds_alternative<credit>(e.body) || std::holds_alternative<gradient>(e.body) ||
-                           std::holds_alternative<push>(e.body) || std::holds_alternative<weights>(e.body) ||
-                           std::holds_alternative<layer_weights>(e.body) || std::holds_alternative<report>(e.body);
-      return doubled && r.chance(0.3) ? 2 : 1;
-    };
-    const auto got = run_in_world(j, c, seed % 2 == 0 ? copies : std::function<int(const envelope&, sim::random&)>{});
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << "\n"
-                                                  << described(cut) << "\n"
-                                                  << (got.events.empty() ? "" : got.events.back().text);
-    auto alone = prepare_job(whole, shared_tables(), nodes_named(1));
-    plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
-    while (loop.steps() < static_cast<std::uint64_t>(*whole.train.finish.steps)) loop.step();
-    const auto want = loop.weights();
-    const auto off = difference(want, got.weights);
-    // A normalisation divides by deviations, which may be small, and rounding with them.
-    const bool normal =
-        std::any_of(whole.layers.begin(), whole.layers.end(), [](const auto& l) { return l.type.ends_with("_norm"); });
-    // In bf16 a few sums fall on the other side of a maximum, of a margin or of zero: counted.
-    const double most = (normal ? 3 : 1) * (whole.precision == "f64" ? 1e-12 : whole.precision == "bf16" ? 1e-2 : 1e-5);
-    kinds["flips"] += feature && off >= most ? 1 : 0;
-    if (feature)
-      ASSERT_LT(off, whole.precision == "bf16" ? 0.3 : most) << "seed " << seed << "\n" << described(cut);
-    else
-      ASSERT_EQ(off, 0.0) << "seed " << seed << "\n" << described(cut);
+    for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text;
+    count_kinds(p, *j, drawn, kinds);
+    ASSERT_NO_FATAL_FAILURE(compare_weights(p, j, seed, dev, kinds));
   }
 }
 
 TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) {
-  std::map<std::string, int> drawn, kinds;
+  counts drawn, kinds;
   for (const auto& name : shared_tables()->layers.names()) drawn[name] = 0;
   compare_partitions("", seeds(300), drawn, kinds);
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
@@ -149,7 +169,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
 
 // The same to the bit where activations are bf16. Sums over features are of rounded addends there, off by some 2^-8 of a step.
 TEST(partition_laws, bf16_makes_no_difference_to_them) {
-  std::map<std::string, int> drawn, kinds;
+  counts drawn, kinds;
   compare_partitions("bf16", seeds(100), drawn, kinds);
   for (const char* kind : {"feature", "placed", "beside", "computed as one", "gathered"}) EXPECT_GT(kinds[kind], 0) << kind;
   EXPECT_LE(200 * kinds["flips"], static_cast<int>(seeds(100)));

@@ -21,14 +21,14 @@ net::callbacks session::hear() {
   net::callbacks c;
   c.on_peer_up = [this](const std::string& peer, std::uint64_t) {
     const std::lock_guard guard(lock_);
-    daemon_ = peer;
-    up_ = true;
+    line_.daemon = peer;
+    line_.up = true;
     changed_.notify_all();
   };
   c.on_peer_down = [this](const std::string&, const net::error& why) {
     const std::lock_guard guard(lock_);
-    down_ = true;
-    reason_ = why.message;
+    line_.down = true;
+    line_.reason = why.message;
     changed_.notify_all();
   };
   c.on_frame = [this](const std::string&, net::frame&& f) {
@@ -37,30 +37,14 @@ net::callbacks session::hear() {
   return c;
 }
 
-// What the hub says: only the answer to the call that waits is of interest, and no more data than that call has room for.
 void session::take(message&& m) {
   const std::lock_guard guard(lock_);
-  if (!listening_) return;
-  if (auto* a = std::get_if<answer>(&m); a && a->call == current_ && !answer_ && a->bytes <= most_back_) {
-    answer_ = std::move(*a);
-    changed_.notify_all();
-  }
-  if (auto* at = std::get_if<shared_at>(&m); at && at->call == current_ && !answer_) {
-    answer_ = answer{at->call, code::ok, {}, 0, 0};
-    where_ = std::move(*at);
-    changed_.notify_all();
-  }
-  if (const auto* p = std::get_if<piece>(&m); p && p->call == current_ && answer_) {
-    if (p->offset != have_back_ || p->data.size > answer_->bytes - have_back_) return;
-    std::memcpy(back_.data() + have_back_, p->data.data, p->data.size);
-    have_back_ += p->data.size;
-    if (have_back_ == answer_->bytes) changed_.notify_all();
-  }
+  if (reply_.take(std::move(m))) changed_.notify_all();
 }
 
 outcome session::closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
 
-outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the daemon is lost: " + reason_}; }
+outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the daemon is lost: " + line_.reason}; }
 
 outcome session::open(const place& at, deadline until, std::unique_ptr<session>& made) {
   const auto where = net::parse_address(at.address);
@@ -78,9 +62,10 @@ outcome session::open(const place& at, deadline until, std::unique_ptr<session>&
   s->net_->connect("", *where, std::max(within, std::chrono::milliseconds(1)));
   {
     std::unique_lock guard(s->lock_);
-    s->changed_.wait_until(guard, until, [&] { return s->up_ || s->down_; });
-    if (!s->up_ || s->down_)
-      return {TROUPE_EXCHANGE_UNREACHABLE, "no daemon answers at " + at.address + (s->reason_.empty() ? "" : ": " + s->reason_)};
+    s->changed_.wait_until(guard, until, [&] { return s->line_.up || s->line_.down; });
+    if (!s->line_.up || s->line_.down)
+      return {TROUPE_EXCHANGE_UNREACHABLE,
+              "no daemon answers at " + at.address + (s->line_.reason.empty() ? "" : ": " + s->line_.reason)};
   }
   auto done = s->ask([&](std::uint64_t) { return at.what; }, {}, until, {});
   if (done.code == 0) made = std::move(s);
@@ -92,7 +77,7 @@ session::~session() {
   bool there = false;
   {
     const std::lock_guard guard(lock_);
-    there = up_ && !down_;
+    there = line_.up && !line_.down;
   }
   if (there) send(leave{});
   net_->close();
@@ -103,58 +88,54 @@ bool session::of_this_process() const { return process_ == ::getpid(); }
 
 void session::end_calls() {
   std::unique_lock guard(lock_);
-  closing_ = true;
+  calls_.closing = true;
   changed_.notify_all();
-  changed_.wait(guard, [this] { return inside_ == 0; });
+  changed_.wait(guard, [this] { return calls_.inside == 0; });
 }
 
-bool session::send(const message& m) { return net_->send(daemon_, to_frame(m)); }
+bool session::send(const message& m) { return net_->send(line_.daemon, to_frame(m)); }
 
 void session::send_pieces(std::uint64_t call, std::uint64_t bytes) {
   if (bytes == 0) return;
   {
     const std::lock_guard guard(lock_);
-    uploading_ = true;
+    upload_.leaving = true;
   }
-  const std::shared_ptr<const void> owner(upload_.data(), [this](const void*) {
+  const std::shared_ptr<const void> owner(upload_.bytes.data(), [this](const void*) {
     const std::lock_guard guard(lock_);
-    uploading_ = false;
+    upload_.leaving = false;
     changed_.notify_all();
   });
   for (std::uint64_t at = 0; at < bytes; at += piece_bytes)
-    if (!send(piece{
-            call, at, {owner, upload_.data() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}))
+    if (!send(
+            piece{call,
+                  at,
+                  {owner, upload_.bytes.data() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}))
       return;
 }
 
 // Waits for the turn, and makes room for what is sent and what comes back.
 outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until) {
-  const auto free = [this] { return closing_ || down_ || (!turn_taken_ && !uploading_); };
+  const auto free = [this] { return calls_.closing || line_.down || (!calls_.turn_taken && !upload_.leaving); };
   if (!changed_.wait_until(guard, until, free))
-    return late(turn_taken_ ? "while another thread's call went on" : "before an earlier call's values had left");
-  if (closing_) return closed();
-  if (down_) return lost();
+    return late(calls_.turn_taken ? "while another thread's call went on" : "before an earlier call's values had left");
+  if (calls_.closing) return closed();
+  if (line_.down) return lost();
   if (v.give_bytes != 0) {
-    upload_.resize(v.give_bytes);
-    std::memcpy(upload_.data(), v.give, v.give_bytes);
+    upload_.bytes.resize(v.give_bytes);
+    std::memcpy(upload_.bytes.data(), v.give, v.give_bytes);
   }
-  if (back_.size() < v.most_back) back_.resize(v.most_back);
-  most_back_ = v.most_back;
-  have_back_ = 0;
-  answer_.reset();
-  where_.reset();
-  current_ = calls_++;
-  turn_taken_ = listening_ = true;
+  reply_.await(calls_.made++, v.most_back);
+  calls_.turn_taken = true;
   return {};
 }
 
 outcome session::finish(std::unique_lock<std::mutex>& guard, deadline until) {
-  const auto complete = [this] { return answer_ && have_back_ == answer_->bytes; };
-  changed_.wait_until(guard, until, [&] { return closing_ || down_ || complete(); });
-  listening_ = false;
-  if (complete()) return {static_cast<int>(answer_->code), answer_->text};
-  if (closing_) return closed();
-  if (down_) return lost();
+  changed_.wait_until(guard, until, [this] { return calls_.closing || line_.down || reply_.complete(); });
+  reply_.stop();
+  if (reply_.complete()) return {static_cast<int>(reply_.said().code), reply_.said().text};
+  if (calls_.closing) return closed();
+  if (line_.down) return lost();
   return late("and the call was taken back");
 }
 
@@ -166,7 +147,7 @@ outcome session::ask(const request& make, const values& v, deadline until,
     std::unique_lock guard(lock_);
     if (auto r = prepare(guard, v, until); r.code != 0) return r;
     inside.turn = true;
-    number = current_;
+    number = reply_.call();
   }
   send(make(number));
   send_pieces(number, v.give_bytes);
@@ -174,7 +155,7 @@ outcome session::ask(const request& make, const values& v, deadline until,
   {
     std::unique_lock guard(lock_);
     r = finish(guard, until);
-    if (r.code == 0 && done) done(*answer_, back_.data());
+    if (r.code == 0 && done) done(reply_.said(), reply_.values());
   }
   if (r.code == TROUPE_EXCHANGE_TIMEOUT) send(cancel{number});
   return r;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/exchange/message.hpp"
+#include "runtime/node/exchange/reply.hpp"
 #include "runtime/node/net/transport.hpp"
 #include "runtime/node/shared/shared_memory.hpp"
 
@@ -97,28 +98,36 @@ class session {
   static outcome closed();
   outcome find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const;
 
+  // The connection, as far as it is known.
+  struct line {
+    std::string daemon;
+    bool up = false, down = false;
+    std::string reason;  // of being down
+  };
+  // Calls of this process's threads: each from entry to return, and one at a time at the hub.
+  struct calls {
+    unsigned inside = 0;
+    bool turn_taken = false;  // by one of them
+    bool closing = false;     // no more
+    std::uint64_t made = 0;
+  };
+  // A call's values on their way out.
+  struct upload {
+    std::vector<std::byte> bytes;
+    bool leaving = false;  // the transport still refers to them
+  };
+
   int process_ = 0;
   open_session me_;
-  std::string daemon_;
 
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  bool up_ = false, down_ = false, closing_ = false;
-  std::string reason_;
-  unsigned inside_ = 0;                    // calls
-  bool turn_taken_ = false;                // by one of them
-  std::uint64_t calls_ = 0, current_ = 0;  // made so far; the latest one's number
+  line line_;
+  calls calls_;
+  reply reply_;  // to the latest call
+  upload upload_;
   std::vector<buffer> buffers_;
   std::vector<std::unique_ptr<shared>> shared_;
-
-  bool listening_ = false;  // for the answer to the latest call
-  std::optional<answer> answer_;
-  std::optional<shared_at> where_;  // came instead of an answer
-  std::vector<std::byte> back_;
-  std::uint64_t most_back_ = 0, have_back_ = 0;
-
-  std::vector<std::byte> upload_;
-  bool uploading_ = false;  // the transport still refers to upload_
 
   std::unique_ptr<net::transport> net_;  // last: its callbacks use all of the above
 };
@@ -129,12 +138,15 @@ struct session::visit {
   bool turn = false;
   explicit visit(session& of) : s(of) {
     const std::lock_guard guard(s.lock_);
-    ++s.inside_;
+    ++s.calls_.inside;
   }
   ~visit() {
     const std::lock_guard guard(s.lock_);
-    --s.inside_;
-    if (turn) s.turn_taken_ = s.listening_ = false;
+    --s.calls_.inside;
+    if (turn) {
+      s.calls_.turn_taken = false;
+      s.reply_.stop();
+    }
     s.changed_.notify_all();
   }
   visit(const visit&) = delete;

@@ -23,8 +23,8 @@ outcome session::share(const std::string& name, element type, std::uint64_t coun
   const visit inside(*this);
   {
     const std::lock_guard guard(lock_);
-    if (closing_) return closed();
-    if (down_) return lost();
+    if (calls_.closing) return closed();
+    if (line_.down) return lost();
     auto r = find_shared(name, type, count, number);
     if (r.code != 0 || number >= 0) return r;
   }
@@ -33,7 +33,7 @@ outcome session::share(const std::string& name, element type, std::uint64_t coun
       [&](std::uint64_t call) {
         return exchange::share{call, name, type, count};
       },
-      {}, until, [&](const answer&, const std::byte*) { where = where_; });
+      {}, until, [&](const answer&, const std::byte*) { where = reply_.where(); });
   if (r.code != 0) return r;
   if (!where) return {TROUPE_EXCHANGE_INTERNAL, "the daemon did not say where the memory is"};
   const bool first = where->now == contents::empty;
@@ -70,8 +70,8 @@ outcome session::on_shared(std::int32_t array, std::uint64_t count, const touch&
   shared* a = nullptr;
   {
     const std::lock_guard guard(lock_);
-    if (closing_) return closed();
-    if (down_) return lost();  // nobody can come to this memory any more
+    if (calls_.closing) return closed();
+    if (line_.down) return lost();  // nobody can come to this memory any more
     if (array < 0 || static_cast<std::size_t>(array) >= shared_.size())
       return {TROUPE_EXCHANGE_BAD_ARGUMENT, "no array " + std::to_string(array) + " has been shared here"};
     a = shared_[static_cast<std::size_t>(array)].get();

@@ -3,19 +3,19 @@
 // thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/node/net/buffer_pool.hpp"
-#include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/outbox.hpp"
+#include "runtime/node/net/receive_buffer.hpp"
+#include "runtime/node/net/receive_window.hpp"
 #include "runtime/node/net/send_queue.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "runtime/node/net/tls.hpp"
@@ -60,17 +60,34 @@ class connection : public std::enable_shared_from_this<connection> {
 
   bool send(outgoing_frame&& f, std::uint64_t payload_bytes);  // any thread
 
-  bool dialed() const { return dialed_; }                // by us
-  const std::string& wanted() const { return wanted_; }  // whom we dialled; empty: whoever answers
-  const std::string& remote() const { return remote_; }  // address, for logs
-  const hello& peer() const { return peer_; }
-  std::uint64_t queued() const { return queued_; }
-  std::uint64_t queued_frames() const { return queued_frames_; }
+  bool dialed() const { return with_.dialed; }                // by us
+  const std::string& wanted() const { return with_.wanted; }  // whom we dialled; empty: whoever answers
+  const std::string& remote() const { return with_.remote; }  // address, for logs
+  const hello& peer() const { return with_.peer; }
+  std::uint64_t queued() const { return outbox_.bytes(); }
+  std::uint64_t queued_frames() const { return outbox_.frames(); }
   std::uint64_t outstanding() const { return outstanding_; }
-  std::uint64_t held() const { return net::held(accounts_); }
+  std::uint64_t held() const { return window_.held(); }
 
  private:
   enum class state { handshaking, greeting, waiting, up, leaving, closed };
+  // Who is at the other end, as far as we know.
+  struct counterpart {
+    const bool dialed;
+    const std::string wanted, remote;
+    hello peer;
+  };
+  // What is on its way out. A write in flight refers to the queue's buffers: then it must stay as it is.
+  struct outgoing {
+    send_queue queue;
+    std::vector<outbox::left> taken;  // empty between two pumps; kept for its memory
+    bool writing = false, failed = false;
+  };
+  // Why we close once the queue is out, and whether a goodbye goes before that.
+  struct farewell {
+    error why;
+    bool goodbye_owed = false;
+  };
 
   template <class F>
   void guard(F&& f) noexcept;
@@ -79,47 +96,28 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const boost::system::error_code& ec, std::size_t n);
   void on_control(const frame& f);
   void on_hello(const frame& f);
-  expected<std::shared_ptr<std::byte>> admit(std::size_t bytes);
   void pump();
   void on_written(const boost::system::error_code& ec);
   void return_credit();
   void arm(std::chrono::milliseconds delay);
   void on_timer();
 
-  boost::asio::io_context& io_;
-  const tcp_options& options_;
-  const std::shared_ptr<buffer_pool> pool_;
-  connection_owner& owner_;
-  const bool dialed_;
-  const std::string wanted_;
-  std::string remote_;
+  const connection_setting setting_;
+  counterpart with_;
   tls_stream stream_;
   boost::asio::steady_timer timer_;
   state state_ = state::handshaking;
-  hello peer_;
 
-  frame_parser parser_;
-  std::vector<std::byte> staging_;
-  bool reading_direct_ = false;
+  receive_window window_;
+  receive_buffer in_;
   int silent_ticks_ = 0;
-  const credit_accounts accounts_;
-  // By class, received and not yet reported as returned: what the peer must count, at the least.
-  std::array<std::uint64_t, frame_classes> granted_out_{};
 
-  send_queue queue_;
-  bool writing_ = false, write_failed_ = false;
-  error parting_;  // why we close once the queue is out
-  bool goodbye_owed_ = false;
+  outgoing out_;
+  farewell parting_;
   std::shared_ptr<peer_counters> counters_;
 
-  std::mutex inbox_mutex_;
-  struct posted {
-    outgoing_frame f;
-    std::uint64_t bytes;
-  };
-  std::vector<posted> inbox_, taken_;
-  bool open_ = false, wake_posted_ = false;
-  std::atomic<std::uint64_t> queued_{0}, queued_frames_{0}, outstanding_{0};
+  outbox outbox_;
+  std::atomic<std::uint64_t> outstanding_{0};
 };
 
 }  // namespace troupe::net

@@ -1,32 +1,27 @@
 #include "runtime/node/net/tcp_transport.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
+#include <atomic>
 #include <list>
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
+#include "runtime/node/net/io_thread.hpp"
 #include "runtime/node/net/listener.hpp"
 #include "runtime/node/net/payload.hpp"
+#include "runtime/node/net/peer_table.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
+using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
 
-using link = std::shared_ptr<connection>;
+using link = peer_table::link;
 
 // What trying again cannot mend: the dial ends at once with this reason.
 bool hopeless(const std::string& code) {
@@ -41,11 +36,12 @@ class tcp_transport final : public transport, private connection_owner {
   tcp_transport(tcp_options options, callbacks events, std::shared_ptr<tls_context> tls)
       : options_(std::move(options)),
         events_(std::move(events)),
-        setting_{io_, options_, std::move(tls), buffer_pool::make(options_.pool_keep, options_.memory), *this},
-        listener_(io_) {}
+        io_([this](const std::string& line) { log(line); }),
+        setting_{io_.context(), options_, std::move(tls), buffer_pool::make(options_.pool_keep, options_.memory), *this},
+        listener_(io_.context()) {}
   ~tcp_transport() override { close(); }
 
-  void run();
+  void run() { io_.run(); }
   expected<std::uint16_t> listen(const address& where) override;
   void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) override;
   bool send(std::string_view peer, outgoing_frame&& f) override;
@@ -54,11 +50,6 @@ class tcp_transport final : public transport, private connection_owner {
   void close() override;
 
  private:
-  struct peer_record {
-    link up;
-    std::uint64_t incarnation = 0;  // the highest seen
-    std::shared_ptr<peer_counters> counters = std::make_shared<peer_counters>();
-  };
   struct dial {
     std::shared_ptr<dialer> reach;
     link attempt;  // the connection being greeted
@@ -69,21 +60,18 @@ class tcp_transport final : public transport, private connection_owner {
   void on_frame(const link& c, frame&& f) override;
   void on_closed(const link& c, const error& reason) override;
 
-  void loop() noexcept;
   void accepted(tcp::socket&& socket);
   void start_dial(const std::string& peer, const address& where, std::chrono::milliseconds within);
   void end_dial(const std::string& peer);
   std::optional<error> objection(const link& c, const hello& h) const;
   std::optional<std::string> dial_of(const link& attempt) const;
-  link current(std::string_view peer) const;
   void promote(const link& c);
   void shut_down();
   void log(const std::string& line) const;
 
   const tcp_options options_;
   const callbacks events_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
+  io_thread io_;
   const connection_setting setting_;
 
   // I/O thread only.
@@ -93,59 +81,25 @@ class tcp_transport final : public transport, private connection_owner {
   std::map<std::string, dial, std::less<>> dials_;
   bool closing_ = false;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::map<std::string, peer_record, std::less<>> peers_;
-  bool listening_ = false, closed_ = false;
-  std::uint64_t refused_ = 0, pending_count_ = 0;
-
-  std::mutex join_mutex_;
-  std::thread thread_;
+  peer_table peers_;
+  std::atomic<bool> listening_{false}, closed_{false};
 };
 
 void tcp_transport::log(const std::string& line) const {
   if (events_.log) events_.log(line);
 }
 
-void tcp_transport::run() {
-  // Signals are for the threads that expect them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { loop(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "troupe-net");
-}
-
-void tcp_transport::loop() noexcept {
-  while (true) {
-    try {
-      io_.run();
-      return;
-    } catch (const std::exception& e) {
-      try {
-        log(std::string("[net] an exception reached the I/O loop: ") + e.what());
-      } catch (...) {  // a log that throws is not worth dying for
-      }
-    } catch (...) {
-    }
-  }
-}
-
 expected<std::uint16_t> tcp_transport::listen(const address& where) {
   try {
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return error{"closed", "[net] the transport is closed"};
-      if (std::exchange(listening_, true)) return error{"already_listening", "[net] the transport listens already"};
-    }
-    auto bound = listener::bind(io_, where);
+    if (closed_) return error{"closed", "[net] the transport is closed"};
+    if (listening_.exchange(true)) return error{"already_listening", "[net] the transport listens already"};
+    auto bound = listener::bind(io_.context(), where);
     if (!bound) {
-      const std::lock_guard lock(mutex_);
       listening_ = false;
       return bound.error();
     }
     const std::uint16_t port = bound->local_endpoint().port();
-    asio::post(io_, [this, a = std::make_shared<tcp::acceptor>(std::move(*bound))] {
+    io_.post([this, a = std::make_shared<tcp::acceptor>(std::move(*bound))] {
       listener_.start(
           std::move(*a), [this](tcp::socket&& s) { accepted(std::move(s)); }, [this](const std::string& line) { log(line); });
     });
@@ -166,16 +120,13 @@ void tcp_transport::accepted(tcp::socket&& socket) {
   const auto c = std::make_shared<connection>(setting_, std::move(socket), false, "");
   all_.insert(c);
   pending_.push_back(c);
-  {
-    const std::lock_guard lock(mutex_);
-    pending_count_ = pending_.size();
-  }
+  peers_.pending(pending_.size());
   c->start();
 }
 
 void tcp_transport::connect(const std::string& peer, const address& where, std::chrono::milliseconds within) {
-  asio::post(io_, [this, peer, where, within] {
-    if (!closing_ && !current(peer)) start_dial(peer, where, within);
+  io_.post([this, peer, where, within] {
+    if (!closing_ && !peers_.current(peer)) start_dial(peer, where, within);
   });
 }
 
@@ -194,7 +145,7 @@ void tcp_transport::start_dial(const std::string& peer, const address& where, st
     end_dial(peer);
     if (events_.on_peer_down) events_.on_peer_down(peer, why);
   };
-  auto reach = std::make_shared<dialer>(io_, where, within, options_.handshake, std::move(on));
+  auto reach = std::make_shared<dialer>(io_.context(), where, within, options_.handshake, std::move(on));
   dials_[peer].reach = reach;
   reach->start();
 }
@@ -205,7 +156,7 @@ void tcp_transport::end_dial(const std::string& peer) {
   const dial d = std::move(at->second);
   dials_.erase(at);
   d.reach->stop();
-  if (d.attempt && d.attempt != current(peer)) d.attempt->close({"superseded", "[net] another connection was chosen"});
+  if (d.attempt && d.attempt != peers_.current(peer)) d.attempt->close({"superseded", "[net] another connection was chosen"});
 }
 
 // The name under which `attempt` was dialled, if that dial still goes on.
@@ -213,12 +164,6 @@ std::optional<std::string> tcp_transport::dial_of(const link& attempt) const {
   for (const auto& [name, d] : dials_)
     if (d.attempt == attempt) return name;
   return std::nullopt;
-}
-
-link tcp_transport::current(std::string_view peer) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = peers_.find(peer);
-  return at == peers_.end() ? nullptr : at->second.up;
 }
 
 // Why the peer that this hello names is refused; none: it is welcome.
@@ -231,10 +176,7 @@ std::optional<error> tcp_transport::objection(const link& c, const hello& h) con
   if (c->dialed() && !c->wanted().empty() && c->wanted() != h.node)
     return error{"wrong_node", "[net] dialled " + c->wanted() + ", reached " + h.node};
   if (c->dialed() && !dial_of(c)) return error{"superseded", "[net] this dial is over"};
-  const std::lock_guard lock(mutex_);
-  const auto known = peers_.find(h.node);
-  if (known != peers_.end() && h.incarnation < known->second.incarnation)
-    return error{"stale_incarnation", "[net] a later " + h.node + " has been seen"};
+  if (peers_.knows_later(h)) return error{"stale_incarnation", "[net] a later " + h.node + " has been seen"};
   return std::nullopt;
 }
 
@@ -245,7 +187,7 @@ void tcp_transport::on_hello(const link& c, const hello& h) {
     return c->refuse(*why);
   }
   if (!judges(options_.node, h.node)) return;  // the other one does
-  const link before = current(h.node);
+  const link before = peers_.current(h.node);
   if (before && before->peer().incarnation == h.incarnation)
     return c->refuse({"duplicate", "[net] there is a connection to " + options_.node + " already"});
   c->bless();
@@ -259,18 +201,10 @@ void tcp_transport::on_welcome(const link& c) {
 
 void tcp_transport::promote(const link& c) {
   const std::string name = c->peer().node;
-  if (const link before = current(name)) before->close({"replaced", "[net] " + name + " has connected anew"});
+  if (const link before = peers_.current(name)) before->close({"replaced", "[net] " + name + " has connected anew"});
   pending_.remove(c);
-  std::shared_ptr<peer_counters> counters;
-  {
-    const std::lock_guard lock(mutex_);
-    pending_count_ = pending_.size();
-    auto& p = peers_[name];
-    p.up = c;
-    p.incarnation = c->peer().incarnation;
-    counters = p.counters;
-  }
-  c->go_up(std::move(counters));
+  peers_.pending(pending_.size());
+  c->go_up(peers_.put_up(c));
   end_dial(name);
   if (const auto nameless = dial_of(c)) {  // dialled without a name: it is reached, whoever it is
     dials_[*nameless].attempt = nullptr;
@@ -287,23 +221,14 @@ void tcp_transport::on_closed(const link& c, const error& reason) {
   const link keep = c;
   all_.erase(c);
   pending_.remove(keep);
-  bool was_up = false;
-  const std::string name = keep->peer().node;
-  {
-    const std::lock_guard lock(mutex_);
-    pending_count_ = pending_.size();
-    const auto at = peers_.find(name);
-    was_up = at != peers_.end() && at->second.up == keep;
-    if (was_up) at->second.up = nullptr;
-    if (was_up && is_operator(name)) peers_.erase(at);  // sessions do not come back: nothing of them may pile up
-    if (!was_up && !keep->dialed()) ++refused_;
-  }
+  peers_.pending(pending_.size());
+  const bool was_up = peers_.take_down(keep);
   if (closing_) {
     if (all_.empty()) io_.stop();
     return;
   }
   if (was_up) {
-    if (events_.on_peer_down) events_.on_peer_down(name, reason);
+    if (events_.on_peer_down) events_.on_peer_down(keep->peer().node, reason);
     return;
   }
   log("[net] " + keep->remote() + " not accepted: " + reason.code + ": " + reason.message);
@@ -318,7 +243,7 @@ void tcp_transport::on_closed(const link& c, const error& reason) {
 
 bool tcp_transport::send(std::string_view peer, outgoing_frame&& f) {
   try {
-    const link up = current(peer);
+    const link up = peers_.current(peer);
     if (!up) return false;
     const auto bytes = prepare(f, up->peer().max_frame);
     if (!bytes) return log(bytes.error().message), false;
@@ -329,35 +254,14 @@ bool tcp_transport::send(std::string_view peer, outgoing_frame&& f) {
 }
 
 void tcp_transport::disconnect(const std::string& peer) {
-  asio::post(io_, [this, peer] {
+  io_.post([this, peer] {
     if (closing_) return;
-    if (const link up = current(peer)) up->close({"disconnected", "[net] disconnected by this node"});
+    if (const link up = peers_.current(peer)) up->close({"disconnected", "[net] disconnected by this node"});
   });
 }
 
 transport_stats tcp_transport::stats() const {
-  transport_stats out;
-  const std::lock_guard lock(mutex_);
-  for (const auto& [name, p] : peers_) {
-    peer_stats s;
-    s.peer = name;
-    s.transport = "tcp";
-    s.incarnation = p.incarnation;
-    s.bytes_in = p.counters->bytes_in;
-    s.bytes_out = p.counters->bytes_out;
-    s.frames_in = p.counters->frames_in;
-    s.frames_out = p.counters->frames_out;
-    s.up = p.up != nullptr;
-    if (p.up) {
-      s.queued_bytes = p.up->queued();
-      s.queued_frames = p.up->queued_frames();
-      s.unreturned = p.up->outstanding();
-      s.held = p.up->held();
-    }
-    out.peers.push_back(std::move(s));
-  }
-  out.refused = refused_;
-  out.pending = pending_count_;
+  auto out = peers_.stats();
   out.pooled_bytes = setting_.pool->kept_bytes();
   return out;
 }
@@ -371,16 +275,8 @@ void tcp_transport::shut_down() {
 }
 
 void tcp_transport::close() {
-  bool first = false;
-  {
-    const std::lock_guard lock(mutex_);
-    first = !std::exchange(closed_, true);
-  }
-  if (first) asio::post(io_, [this] { shut_down(); });
-  // Called from a callback, close() is on the I/O thread and cannot wait for it: the destructor joins.
-  if (std::this_thread::get_id() == thread_.get_id()) return;
-  const std::lock_guard lock(join_mutex_);
-  if (thread_.joinable()) thread_.join();
+  if (!closed_.exchange(true)) io_.post([this] { shut_down(); });
+  io_.join();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "actors/repl/about.hpp"
+#include "actors/view/about.hpp"
 
 namespace troupe {
 namespace {

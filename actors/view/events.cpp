@@ -1,4 +1,4 @@
-#include "actors/repl/events.hpp"
+#include "actors/view/events.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,0 +1,58 @@
+// The keeper's actor: a shell around what blocks for the control plane, detached, one order after the other.
+#include "actors/control/actors.hpp"
+
+namespace troupe::control {
+namespace {
+
+class keeper_actor final : public compat::base_actor {
+ public:
+  keeper_actor(caf::actor_config& c, shared& s)
+      : compat::base_actor(c),
+        s_(s),
+        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev}) {
+    compat::ignore_unknown(*this);
+  }
+  const char* name() const override { return "keeper"; }
+  caf::behavior make_behavior() override {
+    return {[this](const keeper_note& n) {
+      try {
+        std::visit([this](const auto& x) { take(x); }, n.what);
+      } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
+        s_.log(std::string("keeper: ") + e.what());
+      }
+    }};
+  }
+
+ private:
+  template <class T>
+  void answer(T what) {
+    s_.control.post(control_note{std::move(what)});
+  }
+  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x)}); }
+  void take(const keep_piece& x) { answer(piece_done{x.job, keep_.keep(x)}); }
+  void take(const drop_given& x) { keep_.drop(x.job); }
+  void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
+  void take(const end_roles& x) {
+    keep_.end(x.job);
+    answer(end_done{x.job});
+  }
+  void take(const check_move& x) { answer(keep_.amend(x)); }
+  void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
+  void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
+  void take(const forget_plan& x) { keep_.forget(x.job); }
+  void take(const store_in& x) {
+    if (x.what.what == "handover")
+      keep_.hand_over(x.job, x.what);
+    else
+      answer(save_done{keep_.save(x.job, x.what)});
+  }
+
+  shared& s_;
+  keeper keep_;
+};
+
+}  // namespace
+
+caf::actor spawn_keeper(caf::actor_system& system, shared& s) { return system.spawn<keeper_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

@@ -1,0 +1,89 @@
+// What a node publishes for people, and how their questions and its answers travel: what the control plane, which has the state, and the
+// REPL, which has the words, both need to know. Plain values; free of CAF and of the terminal.
+//
+//   repl_view      nodes, jobs and roles, as they were last published
+//   repl_backend   a view, and the few things that can be told: never asks an actor that computes
+//   repl_answers   makes a reply of a line; handed to a daemon's control plane, which knows no commands
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/shell/node_host.hpp"
+#include "actors/view/events.hpp"
+
+namespace troupe {
+
+struct repl_about;  // about.hpp
+
+struct repl_node {
+  std::string name, address, data_address;
+  std::string state;  // "up", "absent", "lost"
+  std::uint64_t incarnation = 0;
+  std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
+  double seconds = 0;                     // in that state
+};
+
+struct repl_job {
+  std::uint32_t id = 0;
+  std::string name;
+  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "failed"
+  std::uint64_t step = 0, last_step = 0;
+  double loss = 0, accuracy = -1, examples_per_s = 0;
+  std::string message;  // why it failed, or where its weights are
+  std::string weights_sha256;
+  std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
+};
+
+struct repl_role {
+  std::string node;
+  role_published what;
+};
+
+struct repl_view {
+  std::string cluster, node, coordinator;  // of whom we ask; empty cluster: embedded
+  double up_seconds = 0;
+  std::vector<repl_node> nodes;
+  std::vector<repl_job> jobs;
+  std::vector<repl_role> roles;
+  host_counts dropped;
+};
+
+struct repl_submission {
+  std::string file, text;
+  std::vector<std::string> overrides;
+};
+
+class repl_backend {
+ public:
+  virtual ~repl_backend() = default;
+  virtual repl_view view() const = 0;
+  // What the jobs of view() have said lately.
+  virtual const repl_events& events() const = 0;
+  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
+  // coordinator.
+  // `submit` leaves `job` at 0 when the answer comes later.
+  virtual std::string tell(std::uint32_t job, const command& c) = 0;
+  virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
+};
+
+struct repl_reply {
+  enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
+  kind how = kind::ok;
+  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
+  std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
+};
+constexpr std::chrono::milliseconds repl_ask_every{50};
+
+struct repl_answers {
+  // `text`: of a file that the line names, when the caller has read it.
+  std::function<repl_reply(repl_backend& of, bool json, const std::string& line, const std::string* text)> line;
+  // What `submit` says once the job has been checked.
+  std::function<repl_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages)> submitted;
+};
+
+}  // namespace troupe

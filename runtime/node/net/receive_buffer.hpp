@@ -1,0 +1,46 @@
+// Where a connection's next bytes are read to: the place in a payload where they belong, or, between payloads, a piece of memory from
+// which the parser takes them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/node/net/frame.hpp"
+
+namespace troupe::net {
+
+class receive_buffer {
+ public:
+  static constexpr std::size_t staging_bytes = 32 << 10;
+
+  receive_buffer(std::uint64_t max_frame, frame_parser::allocator allocate) : parser_(max_frame, std::move(allocate)) {}
+
+  // Until the peer is accepted, a data frame is an error.
+  void allow_data() { parser_.allow_data(true); }
+
+  // To be filled from its front; valid until received().
+  std::span<std::byte> room() {
+    auto into = parser_.window();
+    direct_ = !into.empty();
+    if (direct_) return into;
+    staging_.resize(staging_bytes);
+    return staging_;
+  }
+  // `n` bytes are there; next() gives the frames that they complete.
+  void received(std::size_t n) {
+    unread_ = std::span<const std::byte>(staging_).first(direct_ ? 0 : n);
+    if (direct_) parser_.commit(n);
+  }
+  frame_parser::result next(frame& out) { return parser_.next(unread_, out); }
+  const error& failure() const { return parser_.failure(); }
+
+ private:
+  frame_parser parser_;
+  std::vector<std::byte> staging_;
+  std::span<const std::byte> unread_;  // of staging_
+  bool direct_ = false;
+};
+
+}  // namespace troupe::net

@@ -1,0 +1,116 @@
+// The values inside the shell, without actors: timers and their wake-ups, a role's own tasks, and the turn that they may take.
+#include <gtest/gtest.h>
+
+#include "actors/shell/own_tasks.hpp"
+#include "actors/shell/timers.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr time_point at(std::int64_t n) { return time_point(n); }
+
+run_effect task(std::uint64_t token) {
+  run_effect r;
+  r.token = token;
+  return r;
+}
+
+TEST(shell_parts, timers_come_when_due_the_earliest_first_and_once) {
+  timers t;
+  EXPECT_FALSE(t.next_due());
+  t.set(1, at(30));
+  t.set(2, at(10));
+  t.set(3, at(20));
+  EXPECT_EQ(t.next_due(), at(10));
+  EXPECT_FALSE(t.take_due(at(9)));
+  EXPECT_EQ(t.take_due(at(25)), 2u);
+  EXPECT_EQ(t.take_due(at(25)), 3u);
+  EXPECT_FALSE(t.take_due(at(25)));
+  EXPECT_EQ(t.take_due(at(30)), 1u);
+  EXPECT_FALSE(t.next_due());
+}
+
+TEST(shell_parts, a_timer_that_is_set_again_is_moved_and_one_that_is_cancelled_is_gone) {
+  timers t;
+  t.set(1, at(10));
+  t.set(1, at(40));
+  EXPECT_FALSE(t.take_due(at(30)));
+  t.set(2, at(20));
+  t.cancel(2);
+  t.cancel(7);  // was never set
+  EXPECT_EQ(t.next_due(), at(40));
+  t.cancel_all();
+  EXPECT_FALSE(t.take_due(at(100)));
+}
+
+TEST(shell_parts, the_clock_is_asked_for_a_wake_up_only_if_it_holds_none_that_is_early_enough) {
+  timers t;
+  EXPECT_TRUE(t.needs_wake(at(50)));
+  EXPECT_FALSE(t.needs_wake(at(50)));
+  EXPECT_FALSE(t.needs_wake(at(60)));
+  EXPECT_TRUE(t.needs_wake(at(40)));  // before the other
+  t.woken();                          // at 40
+  EXPECT_FALSE(t.needs_wake(at(50)));
+  t.woken();
+  EXPECT_TRUE(t.needs_wake(at(60)));
+}
+
+TEST(shell_parts, tasks_run_in_the_order_in_which_they_were_asked_for) {
+  own_tasks tasks;
+  EXPECT_FALSE(tasks.can_begin());
+  std::uint64_t asked = 0, taken = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 3; ++i) tasks.add(task(asked++));
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(tasks.next().token, taken);
+      EXPECT_EQ(tasks.take().token, taken++);
+    }
+    EXPECT_EQ(tasks.size(), asked - taken);
+  }
+  while (tasks.can_begin()) EXPECT_EQ(tasks.take().token, taken++);
+  EXPECT_EQ(taken, asked);
+}
+
+TEST(shell_parts, what_has_run_is_told_once) {
+  own_tasks tasks;
+  EXPECT_FALSE(tasks.take_ran());
+  tasks.ran(9);
+  EXPECT_TRUE(tasks.has_ran());
+  EXPECT_EQ(tasks.take_ran(), 9u);
+  EXPECT_FALSE(tasks.has_ran());
+  EXPECT_FALSE(tasks.take_ran());
+}
+
+TEST(shell_parts, nothing_begins_while_a_lane_is_not_over_with_a_task_even_if_the_others_are_forgotten) {
+  own_tasks tasks;
+  tasks.add(task(1));
+  tasks.add(task(2));
+  tasks.take();
+  tasks.goes_on_there();
+  EXPECT_FALSE(tasks.can_begin());
+  tasks.forget();
+  tasks.add(task(3));
+  EXPECT_FALSE(tasks.can_begin());
+  tasks.over_there();
+  ASSERT_TRUE(tasks.can_begin());
+  EXPECT_EQ(tasks.take().token, 3u);
+}
+
+TEST(shell_parts, a_turn_is_over_when_its_tasks_have_taken_their_slice_counted_from_the_first) {
+  const time_point slice = time_slice;
+  work_turn t;
+  EXPECT_FALSE(t.over());
+  t.worked(at(1000), at(1000) + slice / 2);
+  EXPECT_FALSE(t.over());
+  t.worked(at(1000) + slice / 2, at(1000) + slice);
+  EXPECT_TRUE(t.over());
+  t.yield();
+  EXPECT_TRUE(t.yields());
+  t.begin();
+  EXPECT_FALSE(t.over() || t.yields());
+  t.worked(at(1000) + slice, at(1001) + slice);
+  EXPECT_FALSE(t.over());
+}
+
+}  // namespace
+}  // namespace troupe
