@@ -213,7 +213,7 @@ def main():
                      for size, place, excused in sorted(found, reverse=True) if size > limit and not excused]
     problems += [f"{n}: braces that do not meet, not measured" for n in odd]
     print("\n".join(problems))
-    print(f"{len(files)} files, {len(functions)} functions, {len(classes)} classes; {len(problems)} mistakes")
+    print(f"{len(files)} files, {len(functions)} functions, {len(classes)} classes, {len(problems)} mistakes")
     return 1 if problems else 0
 
 
