@@ -70,7 +70,7 @@ class simulation {
     if (!trace_file.empty()) {
       if (const auto why = why_unwritable(trace_file); !why.empty()) return out_.wrong(trace_file, why);
       trace = std::make_unique<sim_trace>(trace_file, s_.job->plan);
-      world_.on_span = [&](role_id r, const char* kind, time_point b, time_point e) { trace->job(r, kind, b, e); };
+      world_.on_span = [&](role_id r, const char* kind, time_point b, time_point e) { trace->task(r, kind, b, e); };
       world_.on_wire = [&](const envelope& e, time_point sent, time_point arrived) { trace->message(e, sent, arrived); };
     }
     introduce();

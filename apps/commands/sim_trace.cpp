@@ -32,9 +32,9 @@ void sim_trace::item() {
   first_ = false;
 }
 
-void sim_trace::job(role_id who, const char* kind, time_point begin, time_point end) {
+void sim_trace::task(role_id who, const char* kind, time_point begin, time_point end) {
   item();
-  out_ << R"({"ph":"X","cat":"job","name":")" << kind << R"(","pid":)" << plan_[who].node << R"(,"tid":)" << index_of(who)
+  out_ << R"({"ph":"X","cat":"task","name":")" << kind << R"(","pid":)" << plan_[who].node << R"(,"tid":)" << index_of(who)
        << R"(,"ts":)" << micros(begin) << R"(,"dur":)" << micros(end - begin) << "}";
 }
 

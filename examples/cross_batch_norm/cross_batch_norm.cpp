@@ -5,9 +5,9 @@
 // shapes: N x C [x H x W] -> same. Parameters: weight (gamma) [C], bias (beta) [C].
 //
 // An actor-based layer: the stage has a will of its own. States of a packet in training:
-//   sums      a job adds up x and x^2 per channel; the result goes to the same stage of every worker as `user` message 1
-//   normalise once the sums of all packets of the step are there, they are added in packet order and a job normalises
-//   (downstream) backward comes; a job adds up dy and dy xhat, sent as `user` message 2; with those of all packets dx is made
+//   sums      a task adds up x and x^2 per channel; the result goes to the same stage of every worker as `user` message 1
+//   normalise once the sums of all packets of the step are there, they are added in packet order and a task normalises
+//   (downstream) backward comes; a task adds up dy and dy xhat, sent as `user` message 2; with those of all packets dx is made
 // Messages a step: packets x workers of each type, 2 C doubles each. Every worker sees all sums, so all keep equal running statistics.
 //
 // Invariant: all packets of a step must be in flight at once, or the stage waits for ever: sub_solvers >= packets of the busiest
@@ -224,11 +224,11 @@ class cross_batch_norm_stage final : public stage {
         {}, out);
   }
 
-  void on_job(slot& s, std::uint32_t job, effects& out) override {
-    if (job == normalise) return forward_done(s, out);
-    if (job == grads) return backward_done(s, out);
+  void on_task(slot& s, std::uint32_t task, effects& out) override {
+    if (task == normalise) return forward_done(s, out);
+    if (task == grads) return backward_done(s, out);
     user u;
-    u.type = job == sums ? forward_sums : backward_sums;
+    u.type = task == sums ? forward_sums : backward_sums;
     u.values = {*mine_[s.index]};
     for (auto peer : config().peers) out.send({reply(s, peer), u});
   }
@@ -328,7 +328,7 @@ class cross_batch_norm_stage final : public stage {
   double eps_, total_count_ = 1;
   normalisation running_, now_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;
-  std::map<std::uint32_t, std::shared_ptr<tensor>> mine_;  // by slot: what its job is adding up
+  std::map<std::uint32_t, std::shared_ptr<tensor>> mine_;  // by slot: what its task is adding up
 };
 
 std::string check(const job_plan& p, const graph_layer&) {

@@ -13,7 +13,7 @@
 //  - A round changes nothing until every part is there; then every member is answered. What is computed depends on ranks and values,
 //    never on the order of arrival (arithmetic.hpp).
 //  - A member that goes takes its locks and its part of the round with it: the others are told at once ("peer_lost"), and so is whoever
-//    starts a round before that rank is back.
+//    begins a round before that rank is back.
 //  - A cancel takes an incomplete part back. One that comes after its call was done leaves the member behind the others: its further
 //    steps, and rounds of its group, fail with "out_of_step" until it has opened anew. Nothing is ever applied twice.
 //  - A share is given to the second and later members only when it is full. One that nobody fills and nobody waits for is forgotten.

@@ -1,5 +1,5 @@
 // Everything that a plan sends from node to node fits into a message. Blocks of parameters are cut until they do (plan_blocks.cpp); packets
-// are what the job says they are, and one that is too large is the user's mistake, found before anything starts: activations and their
+// are what the job says they are, and one that is too large is the user's mistake, found before anything begins: activations and their
 // gradients, examples that travel, and state that layers carry from step to step.
 #pragma once
 

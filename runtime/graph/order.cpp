@@ -14,14 +14,14 @@ std::vector<std::size_t> topological_order(const std::vector<std::vector<std::si
     missing[i] = inputs[i].size();
     for (auto from : inputs[i]) readers[from].push_back(i);
   }
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> unblocked;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (missing[i] == 0) ready.push(i);
-  while (!ready.empty()) {
-    order.push_back(ready.top());
-    ready.pop();
+    if (missing[i] == 0) unblocked.push(i);
+  while (!unblocked.empty()) {
+    order.push_back(unblocked.top());
+    unblocked.pop();
     for (auto r : readers[order.back()])
-      if (--missing[r] == 0) ready.push(r);
+      if (--missing[r] == 0) unblocked.push(r);
   }
   return order;
 }

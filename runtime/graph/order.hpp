@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-// inputs[i]: the layers that layer i reads. Of the layers that are ready the first goes first; layers in a cycle, or behind one,
+// inputs[i]: the layers that layer i reads. Of the layers whose inputs have gone the first goes first; layers in a cycle, or behind one,
 // are left out.
 std::vector<std::size_t> topological_order(const std::vector<std::vector<std::size_t>>& inputs);
 

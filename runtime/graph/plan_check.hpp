@@ -1,5 +1,5 @@
 // Does a plan do the whole job, and nothing twice? Whoever is about to run one asks: prepare_job, on every node, for the first plan of a job and
-// for each that people make of it later; and the coordinator role before it starts anybody. The planner is not asked to be right.
+// for each that people make of it later; and the coordinator role before it tells anybody to begin. The planner is not asked to be right.
 //
 //   * every layer: the parts that stages host cover (packets of a step) x (features) exactly once;
 //   * every input of every part, in every phase that the layer runs in: edges bring each feature of each of its packets exactly once, from who

@@ -51,9 +51,9 @@ class search {
   suggestion run() {
     suggestion s;
     choices now(layers_.size(), 0);
-    const auto start = price(now);
-    if (!start) return s;
-    s.by_batch = s.suggested = *start;
+    const auto as_it_is = price(now);
+    if (!as_it_is) return s;
+    s.by_batch = s.suggested = *as_it_is;
     while (improve(now, s.suggested)) {
     }
     s.plans = plans_;

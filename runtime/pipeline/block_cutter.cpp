@@ -15,7 +15,7 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
     auto have = carried_from(from.named, g.layers[piece.layer], piece.packet);
     restore_state s{piece.block, have.empty() ? tensor{} : have[0], {}};
     if (have.size() > 1) s.rule.assign(have.begin() + 1, have.end());
-    ready_.push_back({piece.stage, 0, 0, std::move(s)});
+    views_.push_back({piece.stage, 0, 0, std::move(s)});
   }
   const std::map<std::string, tensor> named(from.named.begin(), from.named.end());
   for (const auto& block : plan_->blocks) {
@@ -36,14 +36,14 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
     for (std::uint32_t group = 0; group < plan_->server_groups; ++group) {  // each has them all
       cut.block.to = plan_->shard_of(block, group);
       if (block.run == 0)
-        ready_.push_back(cut.block);
+        views_.push_back(cut.block);
       else
         cuts_->push_back(cut);
     }
   }
 }
 
-std::vector<restored_block> block_cutter::ready() { return std::exchange(ready_, {}); }
+std::vector<restored_block> block_cutter::at_once() { return std::exchange(views_, {}); }
 
 task_work block_cutter::cut() const {
   return [cuts = cuts_, plan = plan_](task_context& c) {

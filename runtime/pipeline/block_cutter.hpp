@@ -2,7 +2,7 @@
 // states of the rule and what layers carry.
 // Knows the plan's blocks, how they lie in parameters, and whose they are; never who tells it to, or what is said before and after.
 //
-// What lies in one piece is a view and ready at once; columns of a parameter have to be picked out of it, by a task.
+// What lies in one piece is a view and there at once; columns of a parameter have to be picked out of it, by a task.
 // Invariants: every block and piece is handed out once; no whole parameter is kept beyond the cut. Errors: none (that the names
 // are there has been checked before the plan was).
 // Threads: a value, but for what cut() returns, which runs as a task before picked() is called.
@@ -36,7 +36,7 @@ class block_cutter {
   };
   block_cutter(const model_graph& g, std::shared_ptr<const job_plan> p, const std::vector<std::string>& rule_states, source from);
 
-  std::vector<restored_block> ready();  // pieces of carried state, then blocks; to be called once
+  std::vector<restored_block> at_once();  // pieces of carried state, then blocks; to be called once
   bool more() const { return !cuts_->empty(); }
   task_work cut() const;
   std::vector<restored_block> picked();  // after the task
@@ -48,7 +48,7 @@ class block_cutter {
     tensors whole;
   };
   std::shared_ptr<const job_plan> plan_;
-  std::vector<restored_block> ready_;
+  std::vector<restored_block> views_;
   std::shared_ptr<std::vector<cut_block>> cuts_;  // shared with the task
 };
 

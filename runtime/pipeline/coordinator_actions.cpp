@@ -161,7 +161,7 @@ void coordinator::restore_blocks(effects& out) {
   time_.begun -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
   cutter_.emplace(*config_.graph, config_.plan, config_.rule_states,
                   block_cutter::source{b.step, std::exchange(b.named, {}), b.updates});
-  send_restored(cutter_->ready(), out);
+  send_restored(cutter_->at_once(), out);
   if (cutter_->more()) out.run(cutter_->cut(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
   for (const auto& s : settings_) send_setting(s, out);
 }

@@ -41,7 +41,7 @@ void coordinator::send_setting(const set_value& s, effects& out) const {
   for (auto r : config_.plan->workers) out.send({to(r), s});
 }
 
-// From the host: the next plan of this job is ready everywhere, made for mode `key`.
+// From the host: the next plan of this job has been made everywhere, for mode `key`.
 void coordinator::take_handover_command(const command& c, effects& out) {
   const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
   const auto mode = boundary_.mode().text();

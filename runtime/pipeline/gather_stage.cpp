@@ -131,7 +131,7 @@ void gather_stage::begin_backward(slot& s, effects& out) {
   wait(s, slot::stage_of::gather_backward, slot::stage_of::backward, back, out);
 }
 
-void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running, job_of job, effects& out) {
+void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out) {
   s.at = waiting;
   packets all;
   for (std::uint32_t i = 0; i < slot_count(); ++i)
@@ -140,13 +140,13 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->h.packet < b->h.packet; });
   for (const auto& p : all) p->at = running;
   led_[all[0]->index] = all;
-  auto cost = job == ahead ? maths_of_stage()->cost_forward() : maths_of_stage()->cost_backward();
+  auto cost = task == ahead ? maths_of_stage()->cost_forward() : maths_of_stage()->cost_backward();
   cost.flops *= static_cast<double>(all.size());
   auto& leader = *all[0];
   run_own(
-      leader, job,
-      [m = maths_of_stage(), job, all = std::move(all)](task_context& c) {
-        job == ahead ? forward_all(*m, all, c.dev) : backward_all(*m, all, c.dev);
+      leader, task,
+      [m = maths_of_stage(), task, all = std::move(all)](task_context& c) {
+        task == ahead ? forward_all(*m, all, c.dev) : backward_all(*m, all, c.dev);
       },
       cost, out);
 }
@@ -156,8 +156,8 @@ gather_stage::packets gather_stage::led_by(const slot& s) {
   return led ? std::move(led.mapped()) : packets{};
 }
 
-void gather_stage::on_job(slot& s, std::uint32_t job, effects& out) {
-  for (const auto& p : led_by(s)) job == ahead ? forward_done(*p, out) : backward_done(*p, out);
+void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
+  for (const auto& p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
 // The packet of this slot has been given up while its pass ran: so have the packets that were computed with it. (A packet of

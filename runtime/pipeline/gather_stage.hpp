@@ -1,6 +1,6 @@
 // The stage of layers with gather = true: the packets of a step that come here are computed as one, so that weights are read once a step
 // and their gradient is made once (Krizhevsky 2014, section 4, scheme (a): large weights, few activations). In training a packet waits for
-// the others twice, before its forward and before its backward; then one job computes all of them, and each goes on by itself.
+// the others twice, before its forward and before its backward; then one task computes all of them, and each goes on by itself.
 // Messages: those of any stage, but for one gradient a step, of all packets. The bits are those of packet by packet (gathered_maths).
 //
 // Invariants:
@@ -8,7 +8,7 @@
 //     each goes on void, and waits for nobody;
 //   * all of a step must be in flight at once, or the stage waits for ever: check() refuses plans where they cannot be. It waits for its own
 //     step alone: with weight rule drain no packet of a later step is under way;
-//   * a job touches the slots of its packets, which have no other job.
+//   * a task touches the slots of its packets, which have no other task.
 // Evaluation is like that of any other layer: its packets do not meet.
 #pragma once
 
@@ -25,17 +25,17 @@ class gather_stage final : public stage {
  protected:
   void begin_forward(slot& s, effects& out) override;
   void begin_backward(slot& s, effects& out) override;
-  void on_job(slot& s, std::uint32_t job, effects& out) override;
+  void on_task(slot& s, std::uint32_t task, effects& out) override;
   void on_lost(slot& s) override;
 
  private:
-  enum job_of : std::uint32_t { ahead, back };
+  enum task_of : std::uint32_t { ahead, back };
   using packets = std::vector<std::shared_ptr<slot>>;  // of a step, in their order
 
-  void wait(slot& s, slot::stage_of waiting, slot::stage_of running, job_of job, effects& out);
+  void wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out);
   packets led_by(const slot& s);
 
-  std::map<std::uint32_t, packets> led_;  // by slot: the packets that its job computes, itself among them
+  std::map<std::uint32_t, packets> led_;  // by slot: the packets that its task computes, itself among them
 };
 
 }  // namespace troupe

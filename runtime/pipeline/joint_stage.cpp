@@ -57,12 +57,12 @@ void joint_stage::begin_backward(slot& s, effects& out) {
       {0, 0, "measure"}, out);
 }
 
-void joint_stage::on_job(slot& s, std::uint32_t job, effects& out) {
-  if (job == make) return forward_done(s, out);
-  if (job == make_back) return backward_done(s, out);
-  waits_[s.index] = job == measure ? forward_part : backward_part;
+void joint_stage::on_task(slot& s, std::uint32_t task, effects& out) {
+  if (task == make) return forward_done(s, out);
+  if (task == make_back) return backward_done(s, out);
+  waits_[s.index] = task == measure ? forward_part : backward_part;
   for (auto peer : config().peers)
-    out.send({reply(s, peer), user{job == measure ? forward_part : backward_part, {}, {*mine_[s.index]}}});
+    out.send({reply(s, peer), user{task == measure ? forward_part : backward_part, {}, {*mine_[s.index]}}});
 }
 
 // All of a step are used once all have come, ours among them: nobody may tell ours before us.

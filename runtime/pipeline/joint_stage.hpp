@@ -1,8 +1,8 @@
 // The stage of a layer whose packets of one step compute together (joint_maths in ops/layer.hpp: batch_norm with stats = "batch").
 // States of a packet in training:
-//   measure    a job measures it; the measurement goes to the same stage of every worker as `user` message 1
-//   with all   those of all packets of the step are here: a job makes the outputs
-//   (downstream) backward comes; a job measures the gradient, sent as `user` message 2; with those of all packets its gradients are made
+//   measure    a task measures it; the measurement goes to the same stage of every worker as `user` message 1
+//   with all   those of all packets of the step are here: a task makes the outputs
+//   (downstream) backward comes; a task measures the gradient, sent as `user` message 2; with those of all packets its gradients are made
 // Messages a step: packets x workers of each type. Bytes: a measurement each (batch_norm: two numbers a channel).
 //
 // Invariants:
@@ -26,11 +26,11 @@ class joint_stage final : public stage {
  protected:
   void begin_forward(slot& s, effects& out) override;
   void begin_backward(slot& s, effects& out) override;
-  void on_job(slot& s, std::uint32_t job, effects& out) override;
+  void on_task(slot& s, std::uint32_t task, effects& out) override;
   void on_user(const envelope& e, effects& out) override;
 
  private:
-  enum job_of : std::uint32_t { measure, make, measure_back, make_back };
+  enum task_of : std::uint32_t { measure, make, measure_back, make_back };
   enum message_of : std::uint32_t { forward_part = 1, backward_part = 2 };
   struct arrivals {
     tensors by_packet;
@@ -43,7 +43,7 @@ class joint_stage final : public stage {
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;  // by step, message
   std::map<std::uint32_t, std::uint64_t> done_;                        // by message: steps below are over
-  std::vector<std::shared_ptr<tensor>> mine_;                          // by slot: what its job measures
+  std::vector<std::shared_ptr<tensor>> mine_;                          // by slot: what its task measures
   std::vector<std::uint32_t> waits_;                                   // by slot: for which message of all packets; 0: none
 };
 

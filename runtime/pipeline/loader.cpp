@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-// Tokens of jobs: twice the slot, and one more for a reading for the tree.
+// Tokens of tasks: twice the slot, and one more for a reading for the tree.
 constexpr std::uint64_t token_of(std::uint32_t slot, bool tree) { return std::uint64_t{slot} * 2 + (tree ? 1 : 0); }
 constexpr role_id coordinator{0};
 
@@ -229,7 +229,7 @@ void loader::read_for_tree(effects& out) {
 void loader::take_finished(std::uint64_t token, effects& out) {
   const auto slot = static_cast<std::uint32_t>(token / 2);
   if (token == token_of(slot, false)) {
-    if (const auto i = reading_.find(slot); i != reading_.end()) {  // else a job of this role's past life
+    if (const auto i = reading_.find(slot); i != reading_.end()) {  // else a task of this role's past life
       i->second->at = state::here;
       reading_.erase(i);
     }

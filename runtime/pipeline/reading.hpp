@@ -45,7 +45,7 @@ void read_examples(const source& from, const augmentation* augment, split part, 
 // itself: each time that examples are read.
 void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data, const tensor& label);
 
-// A job that fills data and label with the examples of `indices`; answered by `token`; jobs of different slots may run at once. What the source throws, the job throws.
+// A task that fills data and label with the examples of `indices`; answered by `token`; tasks of different slots may run at once. What the source throws, the task throws.
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
                    std::uint32_t slot = 0);
 

@@ -95,7 +95,7 @@ void stage::take_finished(const finished& f, effects& out) {
   else if (kind == kind_backward)
     backward_done(s, out);
   else
-    on_job(s, kind - kind_own, out);
+    on_task(s, kind - kind_own, out);
 }
 
 void stage::take_forward(const envelope& e, effects& out) {
@@ -192,7 +192,7 @@ void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (config_.keeps && idle(*s) && horizon_.over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
-    if (s->at == slot::stage_of::waiting && s->missing == 0) start_backward(*s, out);
+    if (s->at == slot::stage_of::waiting && s->missing == 0) enter_backward(*s, out);
     if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -289,12 +289,12 @@ bool stage::send_outputs(slot& s, effects& out) {
     release(s, out);
   } else {
     s.at = slot::stage_of::waiting;
-    if (s.missing == 0) start_backward(s, out);
+    if (s.missing == 0) enter_backward(s, out);
   }
   return true;
 }
 
-void stage::start_backward(slot& s, effects& out) {
+void stage::enter_backward(slot& s, effects& out) {
   s.at = slot::stage_of::backward;
   if (s.is_void) return backward_done(s, out);
   if (config_.plan->rule == weight_rule::latest)

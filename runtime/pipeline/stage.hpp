@@ -85,7 +85,7 @@ class stage : public role {
   virtual void begin_backward(slot& s, effects& out);
   virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
   // A task of the derived stage has finished: it was run with run_own(s, kind, ...).
-  virtual void on_job(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
+  virtual void on_task(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
   void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
   // A task has finished whose packet had been given up meanwhile.
   virtual void on_lost(slot& s) { clear(s); }
@@ -143,7 +143,7 @@ class stage : public role {
   void take_finished(const finished& f, effects& out);
   void pump(effects& out);
   bool can_run(const pending& p) const;
-  void start_backward(slot& s, effects& out);
+  void enter_backward(slot& s, effects& out);
   bool overtaken(const header& h) const;
   static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
   static bool idle(const slot& s) {  // bound, and no task of it runs

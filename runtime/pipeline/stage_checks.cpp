@@ -1,4 +1,4 @@
-// What a stage believes of what it is told. Its peers may be other daemons: of another build or job, or worse. Jobs index tensors by what the
+// What a stage believes of what it is told. Its peers may be other daemons: of another build or job, or worse. Tasks index tensors by what the
 // graph says of them, and edges by what the plan says, so whatever does not fit is dropped before it is counted or kept.
 #include "runtime/messages/fits.hpp"
 #include "runtime/pipeline/stage.hpp"

@@ -128,11 +128,11 @@ std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const p
   return std::make_unique<text_generator>(std::move(g), spec, data->symbols(), std::move(params), scores, std::move(d));
 }
 
-generated generate(text_generator& g, const std::vector<std::int32_t>& start, std::int64_t length, double temperature,
+generated generate(text_generator& g, const std::vector<std::int32_t>& prompt, std::int64_t length, double temperature,
                    std::uint64_t seed) {
   counter_rng rng(seed);
   generated out;
-  for (auto id : start) g.read(id);
+  for (auto id : prompt) g.read(id);
   for (std::int64_t i = 0; i < length; ++i) {
     const auto p = g.next(temperature);
     double left = static_cast<double>(rng.next() >> 11) * 0x1p-53;

@@ -48,12 +48,12 @@ std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const p
                                                                          const std::vector<std::pair<std::string, tensor>>& weights,
                                                                          std::shared_ptr<device> d);
 
-// `length` characters after `start`. The text has only what was drawn; nats is the mean of -log of its characters' probabilities.
+// `length` characters after `prompt`. The text has only what was drawn; nats is the mean of -log of its characters' probabilities.
 struct generated {
   std::string text;
   double nats = 0;
 };
-generated generate(text_generator& g, const std::vector<std::int32_t>& start, std::int64_t length, double temperature,
+generated generate(text_generator& g, const std::vector<std::int32_t>& prompt, std::int64_t length, double temperature,
                    std::uint64_t seed);
 
 }  // namespace troupe

@@ -14,21 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string name_start = "checkpoint-";
+const std::string name_prefix = "checkpoint-";
 const std::string name_end = ".safetensors";
-const std::string key_start = "troupe.";
-const std::string extra_start = "extra.";
-const std::string progress_start = "progress.";
+const std::string key_prefix = "troupe.";
+const std::string extra_prefix = "extra.";
+const std::string progress_prefix = "progress.";
 const std::string format = "1";
 
 // The number n of "checkpoint-<n>-step-<step>.safetensors".
 std::optional<std::uint64_t> sequence_of(const std::string& name) {
-  if (name.rfind(name_start, 0) != 0 || name.size() < name_end.size() ||
+  if (name.rfind(name_prefix, 0) != 0 || name.size() < name_end.size() ||
       name.compare(name.size() - name_end.size(), name_end.size(), name_end) != 0)
     return std::nullopt;
-  const auto end = name.find('-', name_start.size());
+  const auto end = name.find('-', name_prefix.size());
   std::uint64_t n = 0;
-  if (end == std::string::npos || !read_number(name.substr(name_start.size(), end - name_start.size()), n)) return std::nullopt;
+  if (end == std::string::npos || !read_number(name.substr(name_prefix.size(), end - name_prefix.size()), n)) return std::nullopt;
   return n;
 }
 
@@ -49,20 +49,20 @@ std::vector<numbered> list(const std::string& folder) {
 std::string file_name(std::uint64_t sequence, std::uint64_t step) {
   char digits[24];
   std::snprintf(digits, sizeof digits, "%06llu", static_cast<unsigned long long>(sequence));
-  return name_start + digits + "-step-" + std::to_string(step) + name_end;
+  return name_prefix + digits + "-step-" + std::to_string(step) + name_end;
 }
 
 metadata_map metadata_of(const checkpoint& c) {
   metadata_map m;
-  for (const auto& [key, value] : c.extra) m[extra_start + key] = value;
-  for (const auto& [key, value] : c.progress) m[progress_start + key] = value;
-  m[key_start + "checkpoint"] = format;
-  m[key_start + "job"] = c.job;
-  m[key_start + "step"] = std::to_string(c.step);
-  m[key_start + "seed"] = std::to_string(c.seed);
-  m[key_start + "packets"] = std::to_string(c.packets);
-  m[key_start + "numerics"] = c.numerics;
-  m[key_start + "sampler_position"] = std::to_string(c.sampler_position);
+  for (const auto& [key, value] : c.extra) m[extra_prefix + key] = value;
+  for (const auto& [key, value] : c.progress) m[progress_prefix + key] = value;
+  m[key_prefix + "checkpoint"] = format;
+  m[key_prefix + "job"] = c.job;
+  m[key_prefix + "step"] = std::to_string(c.step);
+  m[key_prefix + "seed"] = std::to_string(c.seed);
+  m[key_prefix + "packets"] = std::to_string(c.packets);
+  m[key_prefix + "numerics"] = c.numerics;
+  m[key_prefix + "sampler_position"] = std::to_string(c.sampler_position);
   return m;
 }
 
@@ -71,7 +71,7 @@ class metadata_reader {
  public:
   explicit metadata_reader(metadata_map& m) : m_(m) {}
   metadata_reader& text(const char* key, std::string& out) {
-    const auto i = m_.find(key_start + key);
+    const auto i = m_.find(key_prefix + key);
     if (i == m_.end())
       blame(key);
     else
@@ -80,7 +80,7 @@ class metadata_reader {
   }
   template <class T>
   metadata_reader& number(const char* key, T& out) {
-    const auto i = m_.find(key_start + key);
+    const auto i = m_.find(key_prefix + key);
     if (i == m_.end() || !read_number(i->second, out)) blame(key);
     return *this;
   }
@@ -88,7 +88,7 @@ class metadata_reader {
 
  private:
   void blame(const char* key) {
-    if (wrong_.empty()) wrong_ = key_start + key;
+    if (wrong_.empty()) wrong_ = key_prefix + key;
   }
   metadata_map& m_;
   std::string wrong_;
@@ -162,8 +162,8 @@ std::variant<checkpoint, record_error> load_checkpoint(const std::string& file) 
   if (version != format) return record_error{file, {}, "unknown checkpoint format: " + version};
   if (!m.wrong().empty()) return record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"};
   for (const auto& [key, value] : content.metadata) {
-    if (key.rfind(extra_start, 0) == 0) c.extra[key.substr(extra_start.size())] = value;
-    if (key.rfind(progress_start, 0) == 0) c.progress[key.substr(progress_start.size())] = value;
+    if (key.rfind(extra_prefix, 0) == 0) c.extra[key.substr(extra_prefix.size())] = value;
+    if (key.rfind(progress_prefix, 0) == 0) c.progress[key.substr(progress_prefix.size())] = value;
   }
   c.named = std::move(content.named);
   return c;

@@ -5,9 +5,9 @@
 namespace troupe {
 namespace {
 
-const std::string set_start = "set.";
-const std::string updates_start = "updates.";
-const std::string finish_start = "finish.";
+const std::string set_prefix = "set.";
+const std::string updates_prefix = "updates.";
+const std::string finish_prefix = "finish.";
 
 std::string setting_text(const set_value& s) { return number_text(s.from) + " " + number_text(s.value) + " " + s.key; }
 
@@ -24,10 +24,10 @@ bool read_flag(const std::string& text, bool& flag) {
   return flag || text == "0";
 }
 
-// What stands behind `start` in `key`, where it begins with that.
-bool behind(const std::string& key, const std::string& start, std::string& rest) {
-  if (!key.starts_with(start)) return false;
-  rest = key.substr(start.size());
+// What stands behind `prefix` in `key`, where it begins with that.
+bool behind(const std::string& key, const std::string& prefix, std::string& rest) {
+  if (!key.starts_with(prefix)) return false;
+  rest = key.substr(prefix.size());
   return true;
 }
 
@@ -39,9 +39,9 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
   if (key == "accuracy") return read_number(text, h.accuracy);
   if (key == "seconds") return read_number(text, h.seconds);
   if (key == "paused") return read_flag(text, h.paused);
-  if (behind(key, updates_start, name)) return read_number(text, h.updates[name]);
-  if (behind(key, finish_start, name)) return h.finish[name] = text, true;
-  if (!behind(key, set_start, name)) return true;
+  if (behind(key, updates_prefix, name)) return read_number(text, h.updates[name]);
+  if (behind(key, finish_prefix, name)) return h.finish[name] = text, true;
+  if (!behind(key, set_prefix, name)) return true;
   std::uint64_t index = 0;
   return read_number(name, index) && read_setting(text, settings[index]);
 }
@@ -56,9 +56,9 @@ void put_handover(checkpoint& c, const handover& h, named_tensors named) {
                 {"accuracy", number_text(h.accuracy)},
                 {"seconds", number_text(h.seconds)},
                 {"paused", h.paused ? "1" : "0"}};
-  for (std::size_t i = 0; i < h.settings.size(); ++i) c.progress[set_start + number_text(i)] = setting_text(h.settings[i]);
-  for (const auto& [param, n] : h.updates) c.progress[updates_start + param] = number_text(n);
-  for (const auto& [kind, memory] : h.finish) c.progress[finish_start + kind] = memory;
+  for (std::size_t i = 0; i < h.settings.size(); ++i) c.progress[set_prefix + number_text(i)] = setting_text(h.settings[i]);
+  for (const auto& [param, n] : h.updates) c.progress[updates_prefix + param] = number_text(n);
+  for (const auto& [kind, memory] : h.finish) c.progress[finish_prefix + kind] = memory;
 }
 
 std::variant<handover, std::string> handover_of(checkpoint c) {

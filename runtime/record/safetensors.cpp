@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t length_bytes = 8;
 constexpr std::size_t max_header = 100'000'000;  // the convention's own bound
 constexpr std::size_t header_alignment = 64;     // the convention asks for 8
-constexpr std::string_view sealed_start = R"({"__metadata__":{"sha256":")";
+constexpr std::string_view sealed_prefix = R"({"__metadata__":{"sha256":")";
 constexpr std::size_t digest_digits = 64;
 constexpr const char* header_key = "sha256";
 const std::string tensor_prefix = "sha256/";
@@ -57,11 +57,11 @@ std::string entry_text(const tensor& t, std::size_t begin) {
   return s + R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(begin + t.bytes()) + "]}";
 }
 
-void write_length(std::string& file_start, std::size_t n) {
-  for (std::size_t i = 0; i < length_bytes; ++i, n >>= 8) file_start[i] = static_cast<char>(n & 255);
+void write_length(std::string& head, std::size_t n) {
+  for (std::size_t i = 0; i < length_bytes; ++i, n >>= 8) head[i] = static_cast<char>(n & 255);
 }
 
-// Length and header, sealed by the digest at its start.
+// Length and header, sealed by the digest at its beginning.
 std::variant<std::string, record_error> header_text(const named_tensors& named, const metadata_map& metadata) {
   std::vector<std::size_t> begin(named.size());
   std::size_t at = 0;
@@ -83,29 +83,29 @@ std::variant<std::string, record_error> header_text(const named_tensors& named, 
     entries += "," + *key + ":" + entry_text(t, begin[i]);
   }
   std::string text(length_bytes, '\0');
-  text += sealed_start;
+  text += sealed_prefix;
   text += std::string(digest_digits, '0') + "\"" + meta + "}" + entries + "}";
   while (text.size() % header_alignment != 0) text += ' ';
   const auto n = text.size() - length_bytes;
   if (n > max_header) return *wrong({}, "the header would take " + std::to_string(n) + " bytes, allowed are 100,000,000");
   write_length(text, n);
   const auto digest = sha256_hex(text.data() + length_bytes, n);
-  std::memcpy(text.data() + length_bytes + sealed_start.size(), digest.data(), digest_digits);
+  std::memcpy(text.data() + length_bytes + sealed_prefix.size(), digest.data(), digest_digits);
   return text;
 }
 
 // Checks the header's own digest where there is one.
 error check_seal(std::string_view text, integrity check) {
-  if (text.substr(0, sealed_start.size()) != sealed_start || text.size() < sealed_start.size() + digest_digits) {
+  if (text.substr(0, sealed_prefix.size()) != sealed_prefix || text.size() < sealed_prefix.size() + digest_digits) {
     if (check == integrity::required) return wrong({}, "the header has no checksum");
     return {};
   }
-  const auto stored = text.substr(sealed_start.size(), digest_digits);
+  const auto stored = text.substr(sealed_prefix.size(), digest_digits);
   const std::string zeros(digest_digits, '0');
   sha256 h;
-  h.update(text.data(), sealed_start.size());
+  h.update(text.data(), sealed_prefix.size());
   h.update(zeros.data(), zeros.size());
-  const auto rest = text.substr(sealed_start.size() + digest_digits);
+  const auto rest = text.substr(sealed_prefix.size() + digest_digits);
   h.update(rest.data(), rest.size());
   const auto digest = h.finish();
   if (hex_of(digest.data(), digest.size()) != stored) return wrong({}, "the header is damaged: its checksum differs");

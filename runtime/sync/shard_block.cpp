@@ -175,7 +175,7 @@ void shard_blocks::answer_collects(effects& out) {
   for (auto& w : collects_) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       auto& b = blocks_[i];
-      if (w.sent[i] || !b.ready || b.version < w.version) continue;
+      if (w.sent[i] || !b.filled || b.version < w.version) continue;
       w.sent[i] = true;
       auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;

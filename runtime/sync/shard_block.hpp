@@ -37,7 +37,7 @@ struct shard_block {
   std::shared_ptr<struct block_update> next;  // being made by the task that runs
   tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
-  bool ready = false;                       // filled
+  bool filled = false;                      // its first values are here
   bool updating = false;
 };
 

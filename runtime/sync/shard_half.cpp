@@ -28,7 +28,7 @@ std::map<std::uint32_t, block_content> shard_half::contents() const {
 }
 
 void shard_half::on(const envelope& e, time_point, effects& out) {
-  const bool filled = blocks_.list().empty() || blocks_.list().front().ready;
+  const bool filled = blocks_.list().empty() || blocks_.list().front().filled;
   if (!filled &&
       (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) || std::holds_alternative<ready>(e.body)))
     return early_.push_back(e);
@@ -40,7 +40,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
                          blocks_.filled();
-                         for (auto& b : blocks_.list()) b.ready = true;
+                         for (auto& b : blocks_.list()) b.filled = true;
                          on_filled(more);
                          const auto& p = *config_.plan;
                          const auto first_to = [&](role_id r, const shard_block& b) {

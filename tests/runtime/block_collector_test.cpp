@@ -212,7 +212,7 @@ TEST_F(blocks, are_cut_again_as_they_were) {
   run(c.join());
   const auto got = c.joined();
   block_cutter cutter(*graph, plan, {"momentum"}, {30, got.all(), {{"wide", 29}}});
-  const auto at_once = cutter.ready();
+  const auto at_once = cutter.at_once();
   ASSERT_EQ(at_once.size(), 5u) << "two pieces, and the three blocks that lie in one piece";
   EXPECT_EQ(at_once[1].to, role_id{5});
   EXPECT_EQ(at_once[1].what.block, 6u);
@@ -224,7 +224,7 @@ TEST_F(blocks, are_cut_again_as_they_were) {
   EXPECT_EQ(at_once[2].updates, 30u) << "nothing else is known of this parameter";
   EXPECT_THAT(values(at_once[2].what.value), ElementsAre(10, 11, 12));
   EXPECT_THAT(values(at_once[3].what.rule[0]), ElementsAre(113));
-  EXPECT_THAT(cutter.ready(), IsEmpty());
+  EXPECT_THAT(cutter.at_once(), IsEmpty());
 
   ASSERT_TRUE(cutter.more());
   run(cutter.cut());
@@ -244,7 +244,7 @@ TEST_F(blocks, are_cut_without_what_the_job_has_not_carried_and_a_rule_has_not_k
   const named_tensors weights{
       {"wide", of({0, 1, 2, 3, 4, 5, 6, 7}, {2, 4})}, {"long", of({10, 11, 12, 13})}, {"whole", of({20, 21, 22})}};
   block_cutter cutter(*graph, plan, {"momentum"}, {3, weights, {}});
-  const auto at_once = cutter.ready();
+  const auto at_once = cutter.at_once();
   EXPECT_FALSE(at_once[0].what.value) << "nothing carried";
   EXPECT_THAT(at_once[2].what.rule, IsEmpty());
 }
