@@ -4,11 +4,11 @@
 //             the shard folds into the running ones, packet by packet or once a step (runtime/reduce/fold.hpp):
 //             running = (1 - momentum) running + momentum statistic
 //   testing   the running mean and variance
-//   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers mean, variance: [C]
+//   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers running_mean, running_var: [C]
 //   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat, db = sum of dy; w is forward's
 //   with a relu behind it (absorb): y is max(0, ...), and dy counts where that is above zero, found from x again
 //   Ioffe and Szegedy 2015, algorithms 1 and 2; means and variances are joined as in Chan, Golub and LeVeque 1979, eq. 1.5. Momentum,
-//   epsilon and variances as PyTorch has them.
+//   epsilon, variances and names as PyTorch has them.
 #include "ops/layers/activation.hpp"
 
 namespace troupe {
@@ -44,8 +44,8 @@ struct batch_norm final : layer, joint_maths {
     };
     param_specs p;
     if (affine) p = {of("weight", ones, true), of("bias", zeros, true)};
-    p.push_back(of("mean", zeros, false));
-    p.push_back(of("variance", ones, false));
+    p.push_back(of("running_mean", zeros, false));
+    p.push_back(of("running_var", ones, false));
     return p;
   }
   struct backward_needs backward_needs(const shapes& in) const override {
@@ -168,7 +168,8 @@ layer_type batch_norm_layer() {
               "with "
               "stats = \"batch\" of all packets of the step; they are folded into running ones (running = (1 - momentum) running + "
               "momentum "
-              "new), with which testing computes. [N, C, ...] -> same; weight, bias, and the buffers mean, variance: [C]. With g = "
+              "new), with which testing computes. [N, C, ...] -> same; weight, bias, and the buffers running_mean, running_var: "
+              "[C]. With g = "
               "dy weight: dx = r (g - mean of g - xhat mean of (g xhat)). Not "
               "split by feature. Ioffe and Szegedy 2015.",
           .specs = {choice_option("stats", {"packet", "batch"}, "what mean and variance are taken over in training"),

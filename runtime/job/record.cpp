@@ -25,6 +25,22 @@ error wrong_shape(const std::string& name, const tensor& t, const shape& want, c
   return record_error{{}, name, "it has shape " + t.dims().to_string() + ", the " + who + " wants " + want.to_string()};
 }
 
+// Files of before batch_norm's statistics had PyTorch's names: from here on they are called as they are now. States of the update rule, whose
+// names begin with a parameter's, likewise.
+void take_earlier_names(const model_graph& g, named_tensors& named) {
+  struct earlier {
+    const char *now, *then;
+  };
+  for (const auto& p : g.params)
+    for (const auto& e : {earlier{"running_mean", "mean"}, earlier{"running_var", "variance"}}) {
+      const auto& l = g.layers[p.layer];
+      if (l.spec->type != "batch_norm" || p.spec.name != e.now || find(named, p.full_name)) continue;
+      const auto then = l.name + "." + e.then;
+      for (auto& [name, value] : named)
+        if (name == then || name.starts_with(then + "@")) name = p.full_name + name.substr(then.size());
+    }
+}
+
 error check_states(const prepared_job& j, const checkpoint& c) {
   const auto rule = j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values);
   for (const auto& p : j.graph.params)
@@ -119,6 +135,7 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
 
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content,
                                                              const std::string& file) {
+  take_earlier_names(j.graph, content.named);
   if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
   named_tensors mine;
   for (const auto& p : j.graph.params) mine.emplace_back(p.full_name, *find(content.named, p.full_name));
@@ -133,6 +150,7 @@ std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, sa
 
 std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
                                         const std::vector<std::string>& overrides) {
+  take_earlier_names(j.graph, c.named);
   auto bad = check(j, c, numerics);
   const auto step = c.step;
   auto made = handover_of(std::move(c));

@@ -187,7 +187,8 @@ error parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, 
   if (auto e = check_ranges(h.entries, bytes - length_bytes - header_bytes)) return e;
   for (const auto& e : h.entries)
     if (auto bad = check_sum(e, values + e.offsets[0], h.metadata, check)) return bad;
-  for (const auto& e : h.entries) out.named.emplace_back(e.name, view_of(e, values + e.offsets[0], owner));
+  for (const auto& e : h.entries)
+    if (!e.number) out.named.emplace_back(e.name, view_of(e, values + e.offsets[0], owner));
   std::erase_if(h.metadata, [](const auto& kv) { return kv.first == header_key || kv.first.rfind(tensor_prefix, 0) == 0; });
   out.metadata = std::move(h.metadata);
   return {};

@@ -27,7 +27,7 @@ class handler final : public nlohmann::json_sax<nlohmann::json> {
     if (where_ == place::outside) return where_ = place::top, true;
     if (where_ != place::top) return unexpected("an object");
     if (key_ == "__metadata__") return where_ = place::metadata, true;
-    out_.entries.push_back({key_, {}, {}, {}});
+    out_.entries.push_back({key_, {}, false, {}, {}});
     return where_ = place::entry, true;
   }
   bool key(string_t& k) override {
@@ -74,6 +74,10 @@ class handler final : public nlohmann::json_sax<nlohmann::json> {
     if (out_.entries.back().type) return fail("dtype is given twice");
     for (const auto& n : names)
       if (s == n.name) out_.entries.back().type = n.type;
+    if (s == "I64") {
+      out_.entries.back().type = dtype::f64;
+      out_.entries.back().number = true;
+    }
     if (!out_.entries.back().type) return fail("dtype " + (printable(s) ? s.substr(0, 16) : "?") + " is not supported");
     return true;
   }

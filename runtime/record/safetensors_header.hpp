@@ -14,6 +14,7 @@ namespace troupe::detail {
 struct safetensors_entry {
   std::string name;
   std::optional<dtype> type;
+  bool number = false;  // I64, which no tensor of ours has: checked as `type`, of the same size, and not given to the reader
   std::optional<shape> dims;
   std::vector<std::uint64_t> offsets;  // begin, end
 };

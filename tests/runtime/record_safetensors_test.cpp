@@ -133,6 +133,22 @@ TEST(record_safetensors, files_of_other_tools_are_read) {
   EXPECT_EQ(error_of(foreign("{}", 0)).message, "no error");
 }
 
+// PyTorch's num_batches_tracked: nobody here has such numbers, and what lies beside them must be had all the same.
+TEST(record_safetensors, tensors_of_long_integers_are_checked_and_left_out) {
+  const auto b = foreign(
+      R"({"bn.num":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"bn.w":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12);
+  const auto owner = std::make_shared<bytes>(b);
+  const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+  ASSERT_EQ(c.named.size(), 1u);
+  EXPECT_EQ(c.named[0].first, "bn.w");
+  EXPECT_EQ(std::memcmp(c.named[0].second.raw(), b.data() + b.size() - 4, 4), 0);
+  const auto bad = error_of(foreign(R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,8]}})", 8));
+  EXPECT_EQ(bad.tensor, "n");
+  EXPECT_EQ(bad.message, "data_offsets span 8 bytes, its shape needs 16");
+  EXPECT_EQ(error_of(foreign(R"({"n":{"dtype":"I64","dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8)).message,
+            "dtype is given twice");
+}
+
 TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
   struct row {
     std::string header;

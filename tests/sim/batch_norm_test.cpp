@@ -1,8 +1,12 @@
 // Running statistics (reduce/fold.hpp) and layers whose packets compute together (pipeline/joint_stage.hpp), on batch_norm: the same
 // bits however the packets lie, the values of one packet after the other, and what modes make of them.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "ops/tensor_values.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/pipeline/handover.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "tests/sim/small_job.hpp"
@@ -90,7 +94,7 @@ TEST_F(batch_norm_world, n_workers_are_one_worker_bit_for_bit_running_statistics
   run_result plain_result;
   plain_result.weights = want;
   for (const double start : {0.0, 1.0}) {
-    const auto* running = values_of(plain_result, start == 0.0 ? "bn1.mean" : "bn1.variance");
+    const auto* running = values_of(plain_result, start == 0.0 ? "bn1.running_mean" : "bn1.running_var");
     for (int c = 0; c < 3; ++c) EXPECT_NE(running[c], start) << "it has moved";
   }
   for (std::uint32_t workers = 1; workers <= 4; ++workers)
@@ -187,13 +191,14 @@ TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
     auto j = in_mode({.packets = 4, .workers = 2}, mode, {});
     if (mode == "hogwild" || mode == "group_sync") {
       if (mode == "group_sync") j.topology.server_groups = 2;
-      EXPECT_NE(refusal(j).find("cannot keep the running statistics of layer 'bn1' ('mean'): "), std::string::npos) << refusal(j);
+      EXPECT_NE(refusal(j).find("cannot keep the running statistics of layer 'bn1' ('running_mean'): "), std::string::npos)
+          << refusal(j);
       continue;
     }
     const auto several = run(j, 2);
     ASSERT_FALSE(several.weights.empty()) << mode;
     for (int c = 0; c < 3; ++c) {
-      const double v = values_of(several, "bn1.variance")[c];
+      const double v = values_of(several, "bn1.running_var")[c];
       EXPECT_TRUE(std::isfinite(v) && v > 0) << mode << " " << v;
     }
   }
@@ -213,6 +218,54 @@ TEST_F(batch_norm_world, a_plain_loop_takes_no_packets_that_compute_together) {
   const auto refused = reasons("batch", 4);
   ASSERT_EQ(refused.size(), 2u);
   EXPECT_NE(refused[0].message.find("the 4 packets of layer 'bn1' compute together"), std::string::npos) << refused[0].message;
+}
+
+// Files of before the statistics had PyTorch's names: weights alone, and checkpoints with the states of the rule.
+named_tensors under_earlier_names(const named_tensors& named) {
+  named_tensors out;
+  for (auto [name, t] : named) {
+    for (const auto& [now, then] : {std::pair<std::string, std::string>{".running_mean", ".mean"}, {".running_var", ".variance"}})
+      if (const auto at = name.find(now); at != std::string::npos) name.replace(at, now.size(), then);
+    out.emplace_back(std::move(name), t);
+  }
+  return out;
+}
+
+TEST_F(batch_norm_world, weights_under_earlier_names_are_taken) {
+  const auto spec = normal_spec({.packets = 4}, "packet");
+  const auto trained = plain(spec), old = under_earlier_names(trained);
+  ASSERT_EQ(std::count_if(old.begin(), old.end(), [](const auto& n) { return n.first == "bn2.variance"; }), 1);
+  for (const auto& named : {trained, old}) {
+    const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(spec, 1));
+    const auto begun = begin_from_weights(*j, {{}, named}, "w.safetensors");
+    if (const auto* bad = std::get_if<record_error>(&begun)) FAIL() << bad->to_string();
+    const auto got = initial_weights(*j, *dev);
+    ASSERT_EQ(got.size(), trained.size());
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      EXPECT_EQ(got[k].first, trained[k].first);
+      EXPECT_TRUE(same_bits(got[k].second, trained[k].second)) << got[k].first;
+    }
+  }
+}
+
+TEST_F(batch_norm_world, a_checkpoint_under_earlier_names_is_taken_with_the_states_of_its_rule) {
+  const auto spec = normal_spec({.packets = 4}, "packet");
+  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(spec, 1));
+  const auto rule = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
+  checkpoint c;
+  c.step = 2;
+  c.seed = spec.seed;
+  c.packets = j->plan.packets;
+  c.numerics = "here";
+  const auto trained = plain(spec);
+  named_tensors all = trained;
+  for (const auto& [name, t] : trained)
+    for (const auto& state : rule->states()) all.emplace_back(name + "@" + state, t);
+  c.named = under_earlier_names(all);
+  const auto bad = resume_from(*j, c, "c.safetensors", "here", {});
+  ASSERT_FALSE(bad) << bad->to_string();
+  ASSERT_EQ(j->before->named.size(), all.size());
+  for (std::size_t k = 0; k < all.size(); ++k) EXPECT_EQ(j->before->named[k].first, all[k].first);
 }
 
 }  // namespace
