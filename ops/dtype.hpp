@@ -19,6 +19,10 @@ constexpr std::size_t size_of(dtype t) {
   }
   return 0;
 }
+// Of many elements, for estimates.
+constexpr double bytes_of(std::int64_t elements, dtype t) {
+  return static_cast<double>(elements) * static_cast<double>(size_of(t));
+}
 
 // Of what belongs to activations of type t and is not kept in fewer bits: parameters, sums, statistics, losses.
 constexpr dtype wide_of(dtype t) { return t == dtype::bf16 ? dtype::f32 : t; }

@@ -139,7 +139,7 @@ class tensor {
   // True when no other handle sees this storage: then it may be written again, sent or not. For sums that reuse an addend's memory.
   bool reclaim() {
     if (!storage_ || storage_->foreign || storage_.use_count() != 1) return false;
-    // What the last other holder read is read before we write.
+      // What the last other holder read is read before we write.
 #if defined(__SANITIZE_THREAD__)
     (void)std::shared_ptr<storage>(storage_);  // TSan knows no fences; counting up and down again acquires in a way that it sees
 #else

@@ -1,6 +1,8 @@
 // The control actor: a shell around head and member, which do not know CAF.
 #include "actors/control/actors.hpp"
 
+#include <algorithm>
+
 #include "actors/control/pieces.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
@@ -354,6 +356,8 @@ void control_actor::publish() {
   v.coordinator = s_.coordinator;
   v.up_seconds = std::chrono::duration<double>(now_ - s_.begun).count();
   if (head_) head_->fill(v, now_);
+  const auto unheard = [](const order& o) { return std::holds_alternative<heard>(o); };
+  v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(head_out_.begin(), head_out_.end(), unheard));
   s_.published.put(std::move(v));
 }
 

@@ -27,7 +27,7 @@ bool wait_a_little(bool typed) {
   return ::read(STDIN_FILENO, swallowed, sizeof swallowed) < 0;
 }
 
-void show(const repl_reply& r) {
+void print(const repl_reply& r) {
   // An error in JSON is a reply like any other; in text it goes where errors go.
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   auto* where = bad && r.text.front() != '{' ? stderr : stdout;
@@ -42,7 +42,7 @@ bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, 
   const auto words = line.substr(begin);
   const auto* row = find_repl_command(repl_split(words).front());
   const bool typed_ends_it = at_terminal && row && row->follow && row->follow->endless;
-  const auto r = run_line(lines, words, nullptr, show, [&] { return wait_a_little(typed_ends_it); });
+  const auto r = run_line(lines, words, nullptr, print, [&] { return wait_a_little(typed_ends_it); });
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   if (r.how == kind::quit) return false;
   if (bad && !at_terminal) code = r.how == kind::usage ? 2 : 1;

@@ -18,8 +18,6 @@ namespace {
 using json = nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
-double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
-
 double quantile(std::vector<double> v, double q) {
   if (v.empty()) return 0;
   const auto at = static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5);
@@ -94,7 +92,7 @@ class simulation {
   }
 
  private:
-  std::string now_text() const { return fixed(seconds(world_.now()), 6) + " s (virtual)"; }
+  std::string now_text() const { return fixed(seconds_of(world_.now()), 6) + " s (virtual)"; }
 
   void introduce() {
     out_.text(job_summary(*s_.job));
@@ -124,12 +122,12 @@ class simulation {
       o[name] = value;
       text += ", " + name + " " + fixed(value, 4);
     }
-    o["virtual_seconds"] = seconds(world_.now());
+    o["virtual_seconds"] = seconds_of(world_.now());
     tell(o, text + "\n");
   }
 
   void step(const event_effect& e) {
-    const auto took = seconds(world_.now() - last_step_);
+    const auto took = seconds_of(world_.now() - last_step_);
     last_step_ = world_.now();
     if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first one waits for the weights
     json o{{"event", "step"}, {"step", e.step}};
@@ -141,7 +139,7 @@ class simulation {
     }
     o["step_seconds"] = took;
     o["examples_per_s"] = took > 0 ? static_cast<double>(s_.job->spec.data.batch) / took : 0.0;
-    o["virtual_seconds"] = seconds(world_.now());
+    o["virtual_seconds"] = seconds_of(world_.now());
     if (out_.json()) return out_.object(o);
     if (e.step % 10 == 0 || e.step == 1)
       out_.text("step " + with_commas(e.step) + ", " + now_text() + ", " + fixed(1000 * took, 3) + " ms" +
@@ -178,13 +176,13 @@ class simulation {
       list.push_back(std::move(o));
       rows.emplace_back(bytes, std::move(text));
     };
-    const double all = std::max(seconds(world_.now()), 1e-12);
+    const double all = std::max(seconds_of(world_.now()), 1e-12);
     const auto& links = world_.wires().links();
     for (std::uint32_t i = 0; i < links.size(); ++i) {
       const auto& l = links[i];
       if (l.messages == 0) continue;
       const auto name = world_.wires().name_of(i);
-      const double busy = seconds(l.busy) / all;
+      const double busy = seconds_of(l.busy) / all;
       add({{"link", name}, {"messages", l.messages}, {"bytes", l.bytes}, {"busy", busy}}, l.bytes,
           left(name, 14) + right(bytes_text(static_cast<double>(l.bytes)), 12) + right(fixed(100 * busy, 1), 8) + " % busy\n");
     }
@@ -242,7 +240,7 @@ class simulation {
     const auto words = world_.trace_words();
     const auto trace = sha256_hex(words.data(), sizeof(words));
     o["trace_sha256"] = trace;
-    o["virtual_seconds"] = seconds(world_.now());
+    o["virtual_seconds"] = seconds_of(world_.now());
     tell(o, "\n" + with_commas(done_.step) + " steps in " + now_text() + "; a step takes " +
                 fixed(1000 * quantile(step_times_, 0.5), 3) + " ms (median), " + fixed(1000 * quantile(step_times_, 0.99), 3) +
                 " ms (p99), and moves " + bytes_text(static_cast<double>(bytes) / steps) + " between nodes\n" +

@@ -190,7 +190,7 @@ class packed_source final : public source {
   mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the era in which it was looked at; 0: not yet
 };
 
-std::shared_ptr<const source> open_file(const options& o, std::uint64_t) {
+std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
   const auto& path = o.text("path");
   // Before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
@@ -224,7 +224,7 @@ source_type packed_source_type() {
   return {"packed",
           "A file that `troupe pack` has written from any other source: any example at hand at once, checksums by block.",
           {option_of("path", option_kind::text, std::nullopt, "the file")},
-          open_file,
+          open_by_option,
           [](const options& o) {
             return std::vector<source_file>{{"path", o.text("path")}};
           }};

@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_characters = 65536;               // a number has 16 bits in memory
+constexpr std::size_t most_characters = 65536;            // a number has 16 bits in memory
 constexpr std::size_t most_bytes = std::size_t{1} << 32;  // of the file
 constexpr std::uint32_t code_points = 0x110000;
 

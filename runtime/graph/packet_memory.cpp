@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-double bytes_of(const shape& s, dtype t) { return static_cast<double>(s.count()) * static_cast<double>(size_of(t)); }
+double bytes_of(const shape& s, dtype t) { return bytes_of(s.count(), t); }
 
 class walk {
  public:

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/graph/exact_cover.hpp"
+#include "runtime/graph/partition_ways.hpp"
 #include "runtime/graph/plan_check_parameters.hpp"
 #include "runtime/graph/wording.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr std::size_t most_named = 4;
 
-std::int64_t features_of(const shape& s) { return s.rank() >= 2 ? s[1] : 1; }
 span_of span(packet_range r) { return {r.first, std::int64_t{r.first} + r.count}; }
 span_of span(feature_range r, std::int64_t all) { return r.whole() ? span_of{0, all} : span_of{r.begin, r.end}; }
 

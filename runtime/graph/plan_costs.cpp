@@ -9,8 +9,6 @@
 namespace troupe {
 namespace {
 
-double bytes_of(std::int64_t elements, dtype t) { return static_cast<double>(elements) * static_cast<double>(size_of(t)); }
-
 const shape& shape_of(const model_graph& g, tensor_ref r) {
   if (r.layer == from_data) return r.output == 0 ? g.data : g.label;
   return g.layers[static_cast<std::size_t>(r.layer)].out[r.output];

@@ -9,10 +9,8 @@
 namespace troupe {
 namespace {
 
-double bytes_of(std::int64_t elements, dtype t) { return static_cast<double>(elements) * static_cast<double>(size_of(t)); }
-
 double block_bytes(const plan_view& v, const param_block& b) { return bytes_of(b.count, v.job.parameter_type()); }
-double examples(const plan_view& v) {
+double bytes_of_examples(const plan_view& v) {
   return bytes_of(v.graph.data.count(), v.graph.ids ? dtype::i32 : v.job.type()) + bytes_of(v.graph.label.count(), dtype::i32);
 }
 bool cut(const plan_view& v, const param_block& b) { return b.count != v.graph.params[b.param].spec.dims.count(); }
@@ -69,11 +67,11 @@ class estimate {
 }  // namespace
 
 void hold_loaded(const plan_view& v, const role_plan& r, role_memory& m) {
-  m.activations = examples(v) * (r.tester ? 1 : v.plan.in_flight() + r.slots);
+  m.activations = bytes_of_examples(v) * (r.tester ? 1 : v.plan.in_flight() + r.slots);
 }
 
 void hold_served(const plan_view& v, const role_plan& r, role_memory& m) {
-  if (v.job.data.how == delivery::server) m.activations = examples(v) * (1 + r.slots);
+  if (v.job.data.how == delivery::server) m.activations = bytes_of_examples(v) * (1 + r.slots);
 }
 
 // With weights = "stash".

@@ -22,5 +22,6 @@ constexpr msg_id make_msg_id(role_id origin, std::uint32_t counter) {
 // Time as a role sees it: since the job's start, by the host's clock (real or virtual). Never the wall clock.
 using duration = std::chrono::nanoseconds;
 using time_point = std::chrono::nanoseconds;
+constexpr double seconds_of(duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace troupe

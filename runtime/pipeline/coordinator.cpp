@@ -8,8 +8,6 @@
 namespace troupe {
 namespace {
 
-double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
-
 evaluation_round::history history_of(const coordinator_config& c) {
   if (c.before) return {c.before->evaluated, c.before->rounds, c.before->accuracy};
   return {c.first_step, 0, -1};
@@ -113,7 +111,7 @@ void coordinator::complete_steps(effects& out) {
 
 void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
   event_effect e{"step", steps, {}, {}};
-  const double took = seconds(time_.now - time_.last_step);
+  const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
   e.values.emplace_back("loss", loss);
   e.values.emplace_back("examples_per_s", took > 0 ? static_cast<double>(config_.batch) / took : 0.0);
@@ -127,7 +125,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
 
 finish_facts coordinator::known(std::uint64_t steps, double loss, double accuracy) const {
   const auto epochs = static_cast<double>(steps) / static_cast<double>(config_.steps_per_epoch);
-  return {steps, epochs, seconds(time_.now - time_.begun), loss, accuracy};
+  return {steps, epochs, seconds_of(time_.now - time_.begun), loss, accuracy};
 }
 
 // --- portions

@@ -4,12 +4,6 @@
 #include "runtime/pipeline/coordinator.hpp"
 
 namespace troupe {
-namespace {
-
-double seconds(duration d) { return std::chrono::duration<double>(d).count(); }
-
-}  // namespace
-
 // --- evaluation
 
 // In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops, or is given those that will
@@ -141,7 +135,7 @@ handover coordinator::handover_now(const collection& c) const {
   h.evaluated = evaluation_.past().evaluated;
   h.rounds = evaluation_.past().rounds;
   h.accuracy = evaluation_.past().accuracy;
-  h.seconds = seconds(time_.now - time_.begun);
+  h.seconds = seconds_of(time_.now - time_.begun);
   h.paused = boundary_.pausing();
   h.settings = settings_;
   h.updates = c.updates_by_param(*config_.graph, *config_.plan);
@@ -187,7 +181,7 @@ void coordinator::end(effects& out) {
   e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
   if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.judged(completed()))
     e.values.emplace_back("test_accuracy", a);
-  e.values.emplace_back("seconds", seconds(time_.now - time_.begun));
+  e.values.emplace_back("seconds", seconds_of(time_.now - time_.begun));
   e.values.emplace_back("packets", config_.plan->packets);
   out.event(std::move(e));
 }

@@ -10,7 +10,7 @@ namespace {
 
 // Tokens of tasks: twice the slot, and one more for a reading for the tree.
 constexpr std::uint64_t token_of(std::uint32_t slot, bool tree) { return std::uint64_t{slot} * 2 + (tree ? 1 : 0); }
-constexpr role_id coordinator{0};
+constexpr role_id the_coordinator{0};
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (p.life == config_.incarnation) agenda_.deal(p);
                  },
                  [&](const resume_at& r) {
-                   if (begun_ || (config_.keeps && e.h.src != coordinator)) return;
+                   if (begun_ || (config_.keeps && e.h.src != the_coordinator)) return;
                    begun_ = true;
                    agenda_.resume_at(r.step);
                    if (tree_) tree_->greet(out);
@@ -82,7 +82,7 @@ header loader::to_coordinator() const {
   header h;
   h.job = config_.job;
   h.src = config_.self;
-  h.dst = coordinator;
+  h.dst = the_coordinator;
   return h;
 }
 

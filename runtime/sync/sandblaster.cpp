@@ -20,7 +20,9 @@
 namespace troupe {
 namespace {
 
-clock_policy portion_policy(const options& o) { return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))}; }
+clock_policy portion_policy(const options& o) {
+  return {.portions = true, .portion = static_cast<std::uint32_t>(o.integer("portion"))};
+}
 
 }  // namespace
 

@@ -125,6 +125,18 @@ TEST_F(repl_commands_test, what_nobody_answers_is_given_up) {
   EXPECT_NE(whole("mode ssp 2").text.find("does not run"), std::string::npos);
 }
 
+TEST_F(repl_commands_test, an_event_that_the_view_knows_before_the_log_is_waited_for) {
+  backend_.when_told = [this](const command&) {
+    backend_.v.jobs[1].state = "stopped";
+    backend_.v.events = 1;
+  };
+  const auto r = whole("stop", false, 5);
+  EXPECT_FALSE(r.next.empty()) << r.text;
+  backend_.said.put(2, {"done", 9, {}, "stopped"});
+  const auto end = text(r.next);
+  EXPECT_EQ(end.how, kind::ok) << end.text;
+}
+
 TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
   backend_.when_told = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
