@@ -63,7 +63,7 @@ class hosted_job {
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
   param_store parameters;     // of Hogwild
-  std::atomic<int> ready{0};  // sub-solvers that have a task and have not begun it
+  std::atomic<int> waiting{0};  // sub-solvers that have a task and have not begun it
 
   time_point now() const { return clock::now() - began; }
   // Where the tasks of a role that lives here run.

@@ -237,7 +237,7 @@ void role_actor::pump() {
 
 bool role_actor::waits(const run_effect& r) const {
   constexpr double long_one = 16 << 20;  // bytes: what is over sooner than others can take a thread is not worth a turn
-  return seat_.gives_way && r.cost.bytes >= long_one && job_->ready.load(std::memory_order_relaxed) > 0;
+  return seat_.gives_way && r.cost.bytes >= long_one && job_->waiting.load(std::memory_order_relaxed) > 0;
 }
 
 void role_actor::run_next() {

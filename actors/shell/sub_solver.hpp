@@ -31,15 +31,15 @@ struct task_answer {
 std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
                                     const caf::actor& owner);
 
-// The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::ready is right. Any thread.
+// The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::waiting is right. Any thread.
 class solver_queue {
  public:
   void given(hosted_job& j) {
-    if (count_.fetch_add(1, std::memory_order_relaxed) == 0) j.ready.fetch_add(1, std::memory_order_relaxed);
+    if (count_.fetch_add(1, std::memory_order_relaxed) == 0) j.waiting.fetch_add(1, std::memory_order_relaxed);
   }
-  void begun(hosted_job& j) { j.ready.fetch_sub(1, std::memory_order_relaxed); }
+  void begun(hosted_job& j) { j.waiting.fetch_sub(1, std::memory_order_relaxed); }
   void finished(hosted_job& j) {
-    if (count_.fetch_sub(1, std::memory_order_relaxed) > 1) j.ready.fetch_add(1, std::memory_order_relaxed);
+    if (count_.fetch_sub(1, std::memory_order_relaxed) > 1) j.waiting.fetch_add(1, std::memory_order_relaxed);
   }
 
  private:

@@ -248,7 +248,7 @@ bool local_node::send(std::string_view peer, outgoing_frame&& f) {
 // Tells the other end that there are frames for it, unless it knows.
 void local_node::call(const link_ptr& l) {
   const auto other = l->other.lock();
-  if (!other || l->called || !l->waiting.ready()) return;
+  if (!other || l->called || !l->waiting.can_send()) return;
   l->called = true;
   other->post([to = other.get(), end = l->end] {
     if (const auto mine = end.lock()) to->take_one(mine);

@@ -66,7 +66,7 @@ send_order::pair_queue* send_order::choose() {
   return p;
 }
 
-bool send_order::ready() const {
+bool send_order::can_send() const {
   return oldest() != nullptr || (!small_.empty() && room(frame_class::small)) || shortest() != nullptr;
 }
 

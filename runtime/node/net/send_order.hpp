@@ -47,7 +47,7 @@ class send_order {
   std::optional<entry> sent(std::uint64_t bytes);
 
   bool empty() const { return pairs_.empty(); }
-  bool ready() const;  // would next() give one?
+  bool can_send() const;  // would next() give one?
   std::uint64_t outstanding() const { return outstanding_[0] + outstanding_[1]; }
   std::size_t open_streams() const { return open_.size(); }
 
