@@ -243,7 +243,7 @@ TEST_F(batch_norm_world, weights_under_earlier_names_are_taken) {
     ASSERT_EQ(got.size(), trained.size());
     for (std::size_t k = 0; k < got.size(); ++k) {
       EXPECT_EQ(got[k].first, trained[k].first);
-      EXPECT_TRUE(same_bits(got[k].second, trained[k].second)) << got[k].first;
+      EXPECT_TRUE(same_bits(at_home(*dev, got[k].second), trained[k].second)) << got[k].first;
     }
   }
 }
