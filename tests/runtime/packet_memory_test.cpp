@@ -112,12 +112,14 @@ TEST_F(packet, of_a_layer_that_is_made_again_keeps_its_input_alone) {
   add({{out(2), 10}}, 1);
   EXPECT_THAT(trained().kept, ElementsAre(80, 0, 40, 0));
   EXPECT_EQ(trained().peak, 80 + (120 + 8) + 120 + 80) << "its backward: its input, what is made again, and two gradients";
+  EXPECT_EQ(tested().peak, 80 + 120) << "evaluation saves nothing for a backward";
   again.layer->recompute = false;
   EXPECT_THAT(trained().kept, ElementsAre(80, 128, 40, 0));
+  EXPECT_EQ(tested().peak, 80 + 120);
 }
 
 TEST_F(packet, from_another_node_takes_memory_while_it_is_read) {
-  add({{{7, 0}, 20}}, 10);
+  add({{out(0), 20}}, 10).layer->index = 1;  // layer 0 is on the other node
   EXPECT_THAT(trained().kept, ElementsAre(80));
   EXPECT_EQ(trained().peak, 80 + 40 + 80) << "input, gradient, and the input's gradient, which leaves";
   EXPECT_EQ(tested().peak, 80 + 40);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/graph/packet_memory.hpp"
 #include "tests/runtime/graph_fixture.hpp"
 
 namespace troupe {
@@ -51,6 +52,46 @@ TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   EXPECT_EQ(node.gradients, 3 * parameters);
   EXPECT_EQ(node.states, 2 * parameters);
   EXPECT_EQ(node.activations, 2 * examples + 240 + 240 + 80 + 240) << "at worst in b's backward: two activations, two gradients";
+}
+
+TEST(plan_memory, of_a_tester_is_one_packet_of_examples) {
+  plan_options o;
+  o.tester = true;
+  EXPECT_EQ(held(small_net(), {"local"}, o).of("tester/loader").activations, examples);
+}
+
+TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
+  auto j = small_net();
+  j.layers[1] = spec("relu", "normed", {"a"});
+  plan_options adam;
+  adam.rule_states = 2;
+  const held h(j, {"local"}, adam);
+  EXPECT_EQ(h.of("shard0").parameters, parameters + 4 * 3 * 30) << "mean, scale and variance";
+  EXPECT_EQ(h.of("shard0").states, 2 * (parameters + 4 * 30)) << "the scale is trained";
+}
+
+// For each kernel of three or five: 36 elements a tile of both factors, and of 256 tiles of inputs and outputs.
+TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
+  layer_registry all;
+  add_stock_layers(all);
+  const auto transforms = [&](std::int64_t kernel) {
+    auto conv = spec("conv", "convolution", {"data"}, 4);
+    conv.values.values["kernel"] = kernel;
+    conv.values = check_options(conv.values, all.find("convolution")->specs);
+    auto score = spec("score", "linear", {"conv"}, 4);
+    score.values = check_options(score.values, all.find("linear")->specs);
+    const auto j = job_of({conv, score, spec("loss", "softmax_loss", {"score", "label"})});
+    const auto g = std::get<model_graph>(build_graph(j, all, shape{3, 9, 9}, 4));
+    const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"})));
+    std::vector<double> of_layers;
+    for (auto s : p.stages[0]) of_layers.push_back(hosted_in(p, g, p[s], dtype::f32).at(0).transforms);
+    return of_layers;
+  };
+  const double some = 36 * 4 * (4 * 3 + (4 + 3) * 256);
+  EXPECT_EQ(transforms(3), (std::vector<double>{some, 0, 0}));
+  EXPECT_EQ(transforms(5), (std::vector<double>{some, 0, 0}));
+  EXPECT_EQ(transforms(4), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(transforms(7), (std::vector<double>{0, 0, 0}));
 }
 
 TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {

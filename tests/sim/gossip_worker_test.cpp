@@ -1,6 +1,7 @@
 // The worker half of gossip alone: whom it sends to, when it rests, and what it does with its mass then.
 #include <gmock/gmock.h>
 
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -14,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // Types of its `user` messages.
-constexpr std::uint32_t share = 1, rests = 4;
+constexpr std::uint32_t share = 1, want_copy = 3, rests = 4;
 
 struct parcel {
   std::uint32_t to, layer = 0;  // a worker
@@ -58,6 +59,26 @@ class gossiper {
     for (auto i : half_.job().graph.layers[p.layer].params)
       u.values.push_back(half_.filled(half_.job().graph.params[i].spec.dims, p.value));
     return half_.say(from(half_.plan().workers[worker], p.step), std::move(u));
+  }
+
+  // Shard `number` asks for copies in round `round`; and what it is told, as (block, mass), where it is told of that round.
+  std::vector<envelope> ask(std::uint32_t number, std::uint64_t round) {
+    return half_.say(from(half_.plan().shards[number], 0, round), user{want_copy, {}, {}});
+  }
+  std::vector<std::pair<std::uint32_t, double>> copies(const std::vector<envelope>& sent, std::uint32_t number,
+                                                       std::uint64_t round) const {
+    std::vector<std::pair<std::uint32_t, double>> list;
+    for (const auto& [h, s] : only<state>(sent))
+      if (h.dst == half_.plan().shards[number] && h.id == msg_id{round} && h.flags == flag_join)
+        list.emplace_back(s.block, std::bit_cast<double>(h.version));
+    return list;
+  }
+  // The same for all blocks that the shard has, at this mass.
+  std::vector<std::pair<std::uint32_t, double>> all_of(std::uint32_t number, double mass) const {
+    std::vector<std::pair<std::uint32_t, double>> list;
+    for (const auto& b : half_.plan().blocks)
+      if (b.shard == half_.plan().shards[number]) list.emplace_back(b.id, mass);
+    return list;
   }
 
   std::vector<parcel> shares(const std::vector<envelope>& sent) const {
@@ -152,6 +173,14 @@ TEST(gossip_worker, counts_the_steps_since_it_has_heard_of_the_others) {
   g.give(2, {1, 0, 0.125, 0, 2, 7});
   for (std::uint64_t s = 2; s < 4; ++s) g.step(s);
   EXPECT_THAT(g.staleness(), ElementsAre(1u, 2u, 2u));
+}
+
+TEST(gossip_worker, tells_a_shard_its_blocks_and_the_mass_that_they_count) {
+  gossiper g(1, "1", 4, 2);
+  EXPECT_THAT(g.ask(0, 7), IsEmpty()) << "there is nothing yet";
+  EXPECT_EQ(g.copies(g.begin(), 0, 7), g.all_of(0, 0.25)) << "as soon as there is";
+  g.step(0);
+  EXPECT_EQ(g.copies(g.ask(0, 8), 0, 8), g.all_of(0, 0.125)) << "half of it is under way";
 }
 
 TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_who_trains) {
