@@ -191,6 +191,19 @@ TEST(graph, single_mistakes) {
   }
 }
 
+// Each layer's parameters would do, 1023 for each of 2^30 values; of two such layers they are too many.
+TEST(graph, a_model_of_too_many_parameters_ends_where_they_become_too_many) {
+  auto j = job_of({spec("a", "dense", {"data"}, 1023), spec("b", "dense", {"data"}, 1023), spec("both", "sum", {"a", "b"}),
+                   spec("loss", "loss", {"both", "label"})});
+  const auto huge = shape{1 << 15, 1 << 15};
+  const auto g = try_graph(j, huge);
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(g));
+  EXPECT_THAT(texts(std::get<diagnostics>(g)),
+              ElementsAre(HasSubstr("layer 'b': the model has more than 2^40 parameters from here on")));
+  j.layers[1].inputs = {"a"};
+  EXPECT_TRUE(std::holds_alternative<model_graph>(try_graph(j, huge)));
+}
+
 TEST(graph, labels_need_a_source_that_has_them) {
   const auto e = errors_of(small_net(), 0);
   ASSERT_EQ(e.size(), 2u);

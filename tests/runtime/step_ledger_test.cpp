@@ -62,6 +62,11 @@ TEST(report_sheet, hears_a_stage_once_of_a_packet_and_nobody_of_packets_that_are
   EXPECT_FALSE(s.take(2, 3, told("loss", 9)));
   EXPECT_EQ(s.missing(), 1u);
   EXPECT_THAT(s.means(g), ElementsAre(std::pair<std::string, double>{"loss", 5.0}));
+  for (std::uint32_t packets = 0; packets < 40; ++packets) {  // whatever lies behind them in memory
+    report_sheet of(packets, 1);
+    EXPECT_FALSE(of.take(packets, 3, told("loss", 9)));
+    EXPECT_EQ(of.missing(), packets);
+  }
 }
 
 TEST(report_sheet, takes_means_over_examples_layer_by_layer) {

@@ -1,13 +1,25 @@
 // The worker half of ssp alone, message by message.
-#include "tests/sim/small_job.hpp"
+#include "tests/sim/lone_role.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// A worker whose jobs finish at once; what it sends is kept.
 class lone_worker {
  public:
-  explicit lone_worker(std::int64_t staleness) : dev_(make_cpu_device()) {
+  explicit lone_worker(std::int64_t staleness) : role_(job_with(staleness)) {}
+
+  std::vector<envelope> weights_of(const param_block& b, std::uint64_t version) {
+    header h;
+    h.src = b.shard;
+    h.version = version;
+    return role_.say(h, weights{b.id, role_.filled({b.count}, 0)});
+  }
+  std::vector<envelope> gradient_of(std::uint32_t layer, std::uint64_t step) { return role_.give_gradient(layer, step, 0); }
+  const job_plan& plan() const { return role_.plan(); }
+  std::uint32_t layer_of_block(const param_block& b) const { return role_.job().graph.params[b.param].layer; }
+
+ private:
+  static lone_role job_with(std::int64_t staleness) {
     shape_of_job s;
     s.packets = s.workers = 2;
     auto spec = small_spec(s);
@@ -15,52 +27,10 @@ class lone_worker {
     spec.train.sync = {"ssp", checked(with({{"staleness", option_value(staleness)}}), mode->specs), {}};
     node_spec here;
     here.name = "local";
-    job_ = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), {here}));
-    self_ = make_role(job_, job_->plan.workers[0]);
+    const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), {here}));
+    return {j, j->plan.workers[0]};
   }
-
-  std::vector<envelope> say(header h, message m) {
-    std::vector<envelope> sent, todo{{h, std::move(m)}};
-    while (!todo.empty()) {
-      const auto next = todo.front();
-      todo.erase(todo.begin());
-      effects out;
-      self_->on(next, {}, out);
-      for (auto& x : out.list()) {
-        if (auto* r = std::get_if<run_effect>(&x)) {
-          task_context ctx{*dev_};
-          r->work(ctx);
-          todo.push_back({{}, finished{r->token}});
-        } else if (auto* s = std::get_if<send_effect>(&x)) {
-          sent.push_back(s->e);
-        }
-      }
-    }
-    return sent;
-  }
-
-  std::vector<envelope> weights_of(const param_block& b, std::uint64_t version) {
-    header h;
-    h.src = b.shard;
-    h.version = version;
-    return say(h, weights{b.id, tensor::allocate(*dev_, {b.count}, dtype::f32)});
-  }
-  std::vector<envelope> gradient_of(std::uint32_t layer, std::uint64_t step) {
-    header h;
-    h.src = stage_of(*job_, layer);
-    h.step = step;
-    tensors grads;
-    for (auto p : job_->graph.layers[layer].params)
-      grads.push_back(tensor::allocate(*dev_, job_->graph.params[p].spec.dims, dtype::f32));
-    return say(h, gradient{layer, grads, {}});
-  }
-  const job_plan& plan() const { return job_->plan; }
-  std::uint32_t layer_of_block(const param_block& b) const { return job_->graph.params[b.param].layer; }
-
- private:
-  std::shared_ptr<device> dev_;
-  std::shared_ptr<prepared_job> job_;
-  std::unique_ptr<role> self_;
+  lone_role role_;
 };
 
 // The oldest version that a fetch of block `b` among `sent` accepts; none: there is no fetch of it.

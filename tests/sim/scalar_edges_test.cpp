@@ -1,0 +1,96 @@
+// A tensor without a batch dimension on its way between stages: it says nothing about how many examples its packet has.
+#include "ops/layer_support.hpp"
+#include "runtime/plain/plain_loop.hpp"
+#include "tests/sim/small_job.hpp"
+
+namespace troupe::testing {
+namespace {
+
+// The mean of all elements.
+struct mean_layer final : layer {
+  shapes infer(const shapes&) const override { return {shape{}}; }
+  signatures supported() const override { return alike({distribution::broadcast}, 1); }
+  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    float sum = 0;
+    for (std::int64_t i = 0; i < in[0].count(); ++i) sum += in[0].data<float>()[i];
+    backed(c.dev, out[0]).mutable_data<float>()[0] = sum / static_cast<float>(in[0].count());
+  }
+  void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    c.dev.fill(static_cast<double>(grad_out[0].data<float>()[0] / static_cast<float>(grad_in[0].count())),
+               backed(c.dev, grad_in[0]));
+  }
+};
+
+// Input 0 plus the scalar that input 1 is.
+struct shifted_layer final : layer {
+  shapes infer(const shapes& in) const override { return {in[0]}; }
+  signatures supported() const override { return alike({distribution::broadcast}, 2); }
+  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
+    auto* y = backed(c.dev, out[0]).mutable_data<float>();
+    for (std::int64_t i = 0; i < in[0].count(); ++i) y[i] = in[0].data<float>()[i] + in[1].data<float>()[0];
+  }
+  void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+                bool) const override {
+    c.dev.copy(grad_out[0], backed(c.dev, grad_in[0]));
+    float sum = 0;
+    for (std::int64_t i = 0; i < grad_out[0].count(); ++i) sum += grad_out[0].data<float>()[i];
+    backed(c.dev, grad_in[1]).mutable_data<float>()[0] = sum;
+  }
+};
+
+std::shared_ptr<const tables> tables_with_scalars() {
+  auto t = stock_tables();
+  t.layers.add({.name = "mean",
+                .doc = "",
+                .specs = {},
+                .make = [](const options&) { return std::make_unique<mean_layer>(); },
+                .cases = {},
+                .min_inputs = 1,
+                .max_inputs = 1});
+  t.layers.add({.name = "shifted",
+                .doc = "",
+                .specs = {},
+                .make = [](const options&) { return std::make_unique<shifted_layer>(); },
+                .cases = {},
+                .min_inputs = 2,
+                .max_inputs = 2});
+  return std::make_shared<const tables>(std::move(t));
+}
+
+// Means of a packet depend on how many packets there are, not on who computes them.
+TEST(scalar_edges, a_scalar_among_the_inputs_leaves_the_packet_its_examples) {
+  auto spec = small_spec({.packets = 4, .workers = 2, .sub_solvers = 2, .steps = 5, .eval_every = 5});
+  const auto plain_layer = [](std::string name, std::string type, std::vector<std::string> inputs) {
+    layer_spec l;
+    l.name = std::move(name), l.type = std::move(type), l.inputs = std::move(inputs);
+    return l;
+  };
+  for (auto& l : spec.layers)
+    for (auto& in : l.inputs)
+      if (in == "score") in = "by";
+  spec.layers.push_back(plain_layer("middle", "mean", {"score"}));
+  spec.layers.push_back(plain_layer("by", "shifted", {"score", "middle"}));
+  node_spec here;
+  here.name = "local";
+  auto made = prepare_job(spec, tables_with_scalars(), {here});
+  if (const auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
+  const auto job = std::get<std::shared_ptr<prepared_job>>(made);
+  plain_loop plain(job, make_cpu_device());
+  while (plain.steps() < 5) plain.step();
+  const auto want = plain.weights();
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    const auto dev = make_cpu_device();
+    sim::world_config config;
+    config.seed = seed;
+    config.dev = dev.get();
+    const auto got = run_in_world(job, config);
+    ASSERT_EQ(got.error(), "");
+    ASSERT_EQ(got.weights.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(std::memcmp(got.weights[i].second.raw(), want[i].second.raw(), want[i].second.bytes()), 0) << want[i].first;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing
