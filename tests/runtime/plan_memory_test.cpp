@@ -70,13 +70,14 @@ TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
   EXPECT_EQ(h.of("shard0").states, 2 * (parameters + 4 * 30)) << "the scale is trained";
 }
 
-// For each kernel of three or five: 36 elements a tile of both factors, and of 256 tiles of inputs and outputs.
+// For kernels of three by three and five by five: 36 elements a tile of both factors, and of 256 tiles of inputs and outputs.
 TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
   layer_registry all;
   add_stock_layers(all);
-  const auto transforms = [&](std::int64_t kernel) {
+  const auto transforms = [&](std::int64_t high, std::int64_t wide) {
     auto conv = spec("conv", "convolution", {"data"}, 4);
-    conv.values.values["kernel"] = kernel;
+    conv.values.values["kernel_h"] = high;
+    conv.values.values["kernel_w"] = wide;
     conv.values = check_options(conv.values, all.find("convolution")->specs);
     auto score = spec("score", "linear", {"conv"}, 4);
     score.values = check_options(score.values, all.find("linear")->specs);
@@ -88,10 +89,11 @@ TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
     return of_layers;
   };
   const double some = 36 * 4 * (4 * 3 + (4 + 3) * 256);
-  EXPECT_EQ(transforms(3), (std::vector<double>{some, 0, 0}));
-  EXPECT_EQ(transforms(5), (std::vector<double>{some, 0, 0}));
-  EXPECT_EQ(transforms(4), (std::vector<double>{0, 0, 0}));
-  EXPECT_EQ(transforms(7), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(transforms(3, 3), (std::vector<double>{some, 0, 0}));
+  EXPECT_EQ(transforms(5, 5), (std::vector<double>{some, 0, 0}));
+  EXPECT_EQ(transforms(3, 5), (std::vector<double>{0, 0, 0})) << "square ones alone";
+  EXPECT_EQ(transforms(4, 4), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(transforms(7, 7), (std::vector<double>{0, 0, 0}));
 }
 
 TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {
