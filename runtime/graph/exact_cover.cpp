@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-using what = cover_fault::what;
+using fault = cover_fault::what;
 
 // Between two neighbouring boundaries all claims that are there are there for all packets.
 std::optional<cover_fault> along_features(std::vector<claim>& here, span_of packets, span_of features) {
@@ -14,14 +14,14 @@ std::optional<cover_fault> along_features(std::vector<claim>& here, span_of pack
   const claim* last = nullptr;
   for (const auto& c : here) {
     if (c.features.begin < features.begin || c.features.end > features.end)
-      return cover_fault{what::beyond, packets, c.features, c.who};
-    if (c.features.begin > at) return cover_fault{what::nobody, packets, {at, c.features.begin}};
+      return cover_fault{fault::beyond, packets, c.features, c.who};
+    if (c.features.begin > at) return cover_fault{fault::nobody, packets, {at, c.features.begin}};
     if (c.features.begin < at)
-      return cover_fault{what::twice, packets, {c.features.begin, std::min(at, c.features.end)}, last->who, c.who};
+      return cover_fault{fault::twice, packets, {c.features.begin, std::min(at, c.features.end)}, last->who, c.who};
     at = c.features.end;
     last = &c;
   }
-  if (at < features.end) return cover_fault{what::nobody, packets, {at, features.end}};
+  if (at < features.end) return cover_fault{fault::nobody, packets, {at, features.end}};
   return std::nullopt;
 }
 
@@ -32,7 +32,7 @@ std::optional<cover_fault> exact_cover(std::vector<claim> claims, span_of packet
   std::vector<std::int64_t> bounds{packets.begin, packets.end};
   for (const auto& c : claims) {
     if (c.packets.begin < packets.begin || c.packets.end > packets.end)
-      return cover_fault{what::beyond, c.packets, c.features, c.who};
+      return cover_fault{fault::beyond, c.packets, c.features, c.who};
     bounds.push_back(c.packets.begin);
     bounds.push_back(c.packets.end);
   }

@@ -8,17 +8,17 @@
 namespace troupe {
 namespace {
 
-using roles = std::vector<role_id>;
+using role_list = std::vector<role_id>;
 using facts = std::vector<role_fact>;
 
-roles one(role_id r) { return r == no_role ? roles{} : roles{r}; }
-roles with(roles list, role_id r) {
+role_list one(role_id r) { return r == no_role ? role_list{} : role_list{r}; }
+role_list with(role_list list, role_id r) {
   if (r != no_role) list.push_back(r);
   return list;
 }
 
-roles all_stages(const job_plan& p) {
-  roles list;
+role_list all_stages(const job_plan& p) {
+  role_list list;
   for (const auto& of_half : p.stages) list.insert(list.end(), of_half.begin(), of_half.end());
   return with(std::move(list), p.tester_stage);
 }

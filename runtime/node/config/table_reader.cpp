@@ -72,10 +72,10 @@ source_position table_reader::at(std::string_view key) const {
   return e ? e->at : at_;
 }
 
-void table_reader::error(std::string_view key, const std::string& message) { error_at(at(key), message); }
+void table_reader::error(std::string_view key, const std::string& text) { error_at(at(key), text); }
 
-void table_reader::error_at(source_position where, const std::string& message) {
-  errors_.push_back({std::move(where), name_.empty() ? message : name_ + ": " + message});
+void table_reader::error_at(source_position where, const std::string& text) {
+  errors_.push_back({std::move(where), name_.empty() ? text : name_ + ": " + text});
 }
 
 bool table_reader::known(std::string_view key) const { return std::find(known_.begin(), known_.end(), key) != known_.end(); }
