@@ -62,7 +62,7 @@ class hosted_job {
   std::vector<caf::actor> handles;                 // by role; empty: not here
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
-  param_store parameters;     // of Hogwild
+  param_store parameters;       // of Hogwild
   std::atomic<int> waiting{0};  // sub-solvers that have a task and have not begun it
 
   time_point now() const { return clock::now() - began; }
