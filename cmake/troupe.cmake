@@ -35,7 +35,7 @@ function(troupe_box name)
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC troupe_flags ${BOX_DEPS} PRIVATE ${BOX_PRIVATE})
-    if(TROUPE_SANITIZE OR TROUPE_THREAD_SANITIZER)  # built once and run: eight files at a time, in less than half the time
+    if((TROUPE_SANITIZE OR TROUPE_THREAD_SANITIZER) AND NOT TROUPE_FILE_BY_FILE)  # built once and run: eight files at a time, in less than half the time
       set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     endif()
   else()
