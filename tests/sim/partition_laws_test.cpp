@@ -162,6 +162,7 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
   counts drawn, kinds;
   for (const auto& name : shared_tables()->layers.names()) drawn[name] = 0;
   compare_partitions("", seeds(300), drawn, kinds);
+  if (seeds(300) < 300) return;  // fewer, on request, need not draw everything
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
   for (const char* kind : {"feature", "input", "placed", "beside", "computed as one", "gathered"})
     EXPECT_GT(kinds[kind], 0) << kind;
