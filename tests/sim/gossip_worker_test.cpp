@@ -90,7 +90,7 @@ class gossiper {
       std::memcpy(&p.mass, u.bytes.data() + 4, 8);
       std::memcpy(&p.count, u.bytes.data() + 12, 4);
       p.step = h.step;
-      p.value = first_of(u.values[0]);
+      p.value = half_.first_of(u.values[0]);
       list.push_back(p);
     }
     return list;

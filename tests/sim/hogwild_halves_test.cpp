@@ -62,7 +62,7 @@ TEST(hogwild_worker, adds_the_difference_that_its_step_makes_and_goes_on_with_wh
     for (const auto& [h, l] : given) {
       EXPECT_EQ(h.version, s + 1);
       for (const auto& t : l.values)
-        EXPECT_EQ(first_of(t), 7.5 - 0.5 * static_cast<double>(s)) << "the array, half a gradient further";
+        EXPECT_EQ(w.first_of(t), 7.5 - 0.5 * static_cast<double>(s)) << "the array, half a gradient further";
     }
   }
   std::size_t adds = 0;
@@ -102,11 +102,11 @@ class second_group : public ::testing::Test {
     for (const auto& [h, p] : pushes) {
       EXPECT_EQ(h.dst, j->plan.shard_of(j->plan.blocks[p.block], 0));
       EXPECT_EQ(h.step, number);
-      EXPECT_EQ(first_of(p.sum), value);
+      EXPECT_EQ(s.first_of(p.sum), value);
     }
   }
   void expect_array(double value) {
-    for (const auto& [place, t] : s.array) EXPECT_EQ(first_of(t), value);
+    for (const auto& [place, t] : s.array) EXPECT_EQ(s.first_of(t), value);
   }
   bool settled(const std::vector<envelope>& sent) const {
     const auto all = only<ready>(sent);
@@ -160,9 +160,9 @@ TEST(hogwild_first_group, adds_an_increment_once_and_answers_it_whenever_it_come
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0].first.dst, j->plan.shard_of(b, 1));
     EXPECT_EQ(answers[0].first.step, 1u);
-    EXPECT_EQ(first_of(answers[0].second.value), 7);
+    EXPECT_EQ(s.first_of(answers[0].second.value), 7);
   }
-  EXPECT_EQ(first_of(told(2).at(0).second.value), 9);
+  EXPECT_EQ(s.first_of(told(2).at(0).second.value), 9);
   EXPECT_THAT(told(1), IsEmpty()) << "long answered";
 }
 

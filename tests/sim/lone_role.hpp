@@ -46,6 +46,7 @@ class lone_role {
     return sent;
   }
 
+  double first_of(const tensor& t) const { return at_home(*dev_, t).data<double>()[0]; }
   tensor filled(shape dims, double value) {
     auto t = tensor::allocate(*dev_, dims, job_->spec.parameter_type());
     dev_->fill(value, t);
@@ -131,7 +132,5 @@ inline header from(role_id who, std::uint64_t step = 0, std::uint64_t id = 0) {
   h.id = msg_id{id};
   return h;
 }
-
-inline double first_of(const tensor& t) { return t.data<double>()[0]; }
 
 }  // namespace troupe::testing

@@ -1,24 +1,30 @@
 // A tensor without a batch dimension on its way between stages: it says nothing about how many examples its packet has.
+#include <numeric>
+
 #include "ops/layer_support.hpp"
+#include "ops/tensor_values.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
 namespace {
 
+// On the host, wherever `t` lies.
+double sum_of(device& d, const tensor& t) {
+  const auto here = at_home(d, t);
+  return std::accumulate(here.data<float>(), here.data<float>() + here.count(), 0.0);
+}
+
 // The mean of all elements.
 struct mean_layer final : layer {
   shapes infer(const shapes&) const override { return {shape{}}; }
   signatures supported() const override { return alike({distribution::broadcast}, 1); }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    float sum = 0;
-    for (std::int64_t i = 0; i < in[0].count(); ++i) sum += in[0].data<float>()[i];
-    backed(c.dev, out[0]).mutable_data<float>()[0] = sum / static_cast<float>(in[0].count());
+    c.dev.fill(sum_of(c.dev, in[0]) / static_cast<double>(in[0].count()), backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
-    c.dev.fill(static_cast<double>(grad_out[0].data<float>()[0] / static_cast<float>(grad_in[0].count())),
-               backed(c.dev, grad_in[0]));
+    c.dev.fill(sum_of(c.dev, grad_out[0]) / static_cast<double>(grad_in[0].count()), backed(c.dev, grad_in[0]));
   }
 };
 
@@ -27,15 +33,14 @@ struct shifted_layer final : layer {
   shapes infer(const shapes& in) const override { return {in[0]}; }
   signatures supported() const override { return alike({distribution::broadcast}, 2); }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    auto* y = backed(c.dev, out[0]).mutable_data<float>();
-    for (std::int64_t i = 0; i < in[0].count(); ++i) y[i] = in[0].data<float>()[i] + in[1].data<float>()[0];
+    auto& y = backed(c.dev, out[0]);
+    c.dev.fill(sum_of(c.dev, in[1]), y);
+    c.dev.axpy(1, in[0], y);
   }
   void backward(context& c, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
     c.dev.copy(grad_out[0], backed(c.dev, grad_in[0]));
-    float sum = 0;
-    for (std::int64_t i = 0; i < grad_out[0].count(); ++i) sum += grad_out[0].data<float>()[i];
-    backed(c.dev, grad_in[1]).mutable_data<float>()[0] = sum;
+    c.dev.fill(sum_of(c.dev, grad_out[0]), backed(c.dev, grad_in[1]));
   }
 };
 
