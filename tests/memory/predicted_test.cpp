@@ -32,7 +32,8 @@ TEST_P(predicted, memory_is_what_the_run_takes) {
   const auto want = plan.nodes[0].total(), got = static_cast<double>(dev->pool().peak_bytes_in_use);
   std::cout << "predicted " << want / 1e6 << " MB, measured " << got / 1e6 << " MB: " << got / want << "\n";
   EXPECT_LE(got, 1.05 * want);
-  EXPECT_GE(got, 0.75 * want);
+  // Whether packets of several sub-solvers are at their peaks at once is for the machine to say.
+  EXPECT_GE(got, (o.threads > 1 ? 0.5 : 0.75) * want);
 }
 
 INSTANTIATE_TEST_SUITE_P(
