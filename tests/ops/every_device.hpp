@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/device.hpp"
+#include "ops/tensor_values.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe::test {
