@@ -54,8 +54,8 @@ int run(int argc, char** argv) {
   app.add_subcommand("repl", "Run jobs here, or talk to a running daemon: submit, status, pause, set, ... (troupe repl --help)");
   if (argc > 1 && std::strcmp(argv[1], "repl") == 0) return repl_main({argv + 2, argv + argc});
   // Known before parsing, since a mistake in it has to be told in the same way.
-  const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
-  const output out(json);
+  const bool as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
+  const output out(as_json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,5 +1,5 @@
-# One library per box of the house. `troupe_box(NAME [DIRS dir...] [DEPS lib...] [PRIVATE lib...])` globs the box's folder, so a
-# new file needs no edit here.
+# One library per box of the house. `troupe_box(NAME [DIRS dir...] [DEPS lib...] [PRIVATE lib...] [ALONE pattern...])` globs the box's folder, so
+# a new file needs no edit here. TROUPE_UNITY compiles eight files as one, in half the time, but for those that ALONE names.
 include_guard()
 
 add_library(troupe_flags INTERFACE)
@@ -20,7 +20,7 @@ if(TROUPE_SANITIZE)
 endif()
 
 function(troupe_box name)
-  cmake_parse_arguments(BOX "" "" "DIRS;DEPS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(BOX "" "" "DIRS;DEPS;PRIVATE;ALONE" ${ARGN})
   if(NOT BOX_DIRS)
     set(BOX_DIRS .)
   endif()
@@ -35,9 +35,11 @@ function(troupe_box name)
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC troupe_flags ${BOX_DEPS} PRIVATE ${BOX_PRIVATE})
-    if((TROUPE_SANITIZE OR TROUPE_THREAD_SANITIZER) AND NOT TROUPE_FILE_BY_FILE)  # built once and run: eight files at a time, in less than half the time
-      set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    endif()
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    foreach(pattern IN LISTS BOX_ALONE)
+      file(GLOB alone CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${pattern})
+      set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE troupe_flags ${BOX_DEPS})
@@ -56,6 +58,12 @@ function(troupe_places)
   endforeach()
 endfunction()
 
+# A test's local name may be what another file of its unity has outside functions. (Options of libraries come last, and win.)
+add_library(troupe_test_flags INTERFACE)
+if(TROUPE_UNITY)
+  target_compile_options(troupe_test_flags INTERFACE -Wno-shadow)
+endif()
+
 # One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly; ALONE: while no other test runs.
 function(troupe_tests name)
   cmake_parse_arguments(T "ALONE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
@@ -71,7 +79,8 @@ function(troupe_tests name)
   endif()
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
-  target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main troupe_test_flags)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 4)
   troupe_places(${sources})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${T_ALONE})
 endfunction()

@@ -5,7 +5,7 @@
 #   purity   troupe_core carries no CAF or TLS   sizes    no file, function or class is too big without a `// size: why` beside it
 #   words    pages that files name, and tests that docs/promises.md names, are there
 #   derived  ops/primitives.inl lists what ops/device.hpp declares
-# One line per check, what is wrong above it. purity and tidy look at DIR (default build/release) as it was last built.
+# One line per check, what is wrong above it. purity, headers and tidy look at DIR (default build/release) as it was last built.
 set -uo pipefail
 source "$(dirname "$0")/lib/common.sh"
 
@@ -52,6 +52,6 @@ check sizes python3 $lib/check_sizes.py
 check words python3 $lib/check_words.py
 check derived python3 $lib/derive_device.py --check
 check purity python3 $lib/check_purity.py "$build"
-check headers python3 $lib/check_headers.py --jobs "$jobs"
+check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs"
 check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${tidy[@]}"
 exit $((failed > 0))

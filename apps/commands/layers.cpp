@@ -101,13 +101,13 @@ int run_layers(const list_arguments& a, const output& out) {
   return show(all.layers, a.name, "layer type", out, layer_page, [](const layer_type&) { return std::string(); });
 }
 
-void add_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Layer type to explain"); }
+void add_layer_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Layer type to explain"); }
 
 }  // namespace
 
 cli_command layers_command() {
   return make_command<list_arguments>("layers", "List the layer types, or explain one",
-                                      "  troupe layers\n  troupe layers convolution", add_options, run_layers);
+                                      "  troupe layers\n  troupe layers convolution", add_layer_options, run_layers);
 }
 
 }  // namespace troupe

@@ -55,13 +55,13 @@ int run_modes(const list_arguments& a, const output& out) {
   return show(all.modes, a.name, "mode", out, mode_page, mode_line);
 }
 
-void add_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Mode to explain"); }
+void add_mode_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Mode to explain"); }
 
 }  // namespace
 
 cli_command modes_command() {
   return make_command<list_arguments>("modes", "List the synchronisation modes, or explain one",
-                                      "  troupe modes\n  troupe modes bsp", add_options, run_modes);
+                                      "  troupe modes\n  troupe modes bsp", add_mode_options, run_modes);
 }
 
 }  // namespace troupe

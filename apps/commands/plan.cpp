@@ -213,7 +213,7 @@ std::string edge_table(const prepared_job& j) {
 }
 
 // What goes from node to node, and what each node sends, gets and holds.
-std::string node_tables(const prepared_job& j, const plan_costs& costs) {
+std::string tables_of_nodes(const prepared_job& j, const plan_costs& costs) {
   std::size_t wide = 4;
   for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
   std::string s;
@@ -292,7 +292,7 @@ int run_plan(const plan_arguments& a, const output& out) {
     return exit_done;
   }
   out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) +
-           edge_table(j) + node_tables(j, costs) + memory_table(j, memory));
+           edge_table(j) + tables_of_nodes(j, costs) + memory_table(j, memory));
   return exit_done;
 }
 

@@ -7,7 +7,6 @@ said; what clang 14 cannot parse although g++ does is counted, not failed.
 """
 import argparse
 import concurrent.futures
-import json
 import os
 import re
 import subprocess
@@ -41,6 +40,16 @@ def choose(compiled, names):
     return sorted(picked)
 
 
+def file_by_file(build):
+    """The build folder, or where it is a unity build one beside it that is only configured, and says how to compile each file."""
+    with open(os.path.join(tree.TOP, build, "CMakeCache.txt")) as f:
+        if not re.search(r"^TROUPE_UNITY:\w+=(ON|TRUE|1)$", f.read(), re.M):
+            return build
+    there = os.path.join("build", "check", "file_by_file")
+    subprocess.run(["cmake", "--preset", os.path.basename(build), "-B", there, "-DTROUPE_UNITY=OFF"], cwd=tree.TOP, check=True, capture_output=True)
+    return there
+
+
 def tidy(name, build, deadline):
     left = deadline - time.monotonic()
     if left < 5:
@@ -64,13 +73,11 @@ def main():
     parser.add_argument("--seconds", type=int, default=600)
     args = parser.parse_args()
 
-    try:
-        with open(os.path.join(tree.TOP, args.build, "compile_commands.json")) as f:
-            commands = {os.path.relpath(c["file"], tree.TOP): c["command"] for c in json.load(f)}
-    except OSError:
+    if not tree.compiled(args.build):
         print(f"skipped: {args.build} is not configured")
         return 1 if os.environ.get("CI") == "true" else 0
-    compiled = sorted(n for n in commands if n.endswith(".cpp") and not n.startswith(("..", "build/")))
+    args.build = file_by_file(args.build)
+    compiled = sorted(tree.compiled(args.build))
     names = None if args.all else changed(args.base)
     picked = compiled if names is None else choose(compiled, names)
 

@@ -28,6 +28,16 @@ def sources():
     return files(".hpp", ".cpp", ".inl", ".cu", ".cuh")
 
 
+def compiled(build):
+    """The tree's sources that the build compiles by themselves; none where it is not configured."""
+    try:
+        with open(os.path.join(TOP, build, "compile_commands.json")) as f:
+            names = {os.path.relpath(c["file"], TOP) for c in json.load(f)}
+    except OSError:
+        return set()
+    return {n for n in names if n.endswith(".cpp") and not n.startswith(("..", "build/"))}
+
+
 @functools.lru_cache(maxsize=None)
 def text(name):
     try:

@@ -57,7 +57,7 @@ TEST(router, a_message_that_is_too_large_is_an_error_of_the_job) {
 }
 
 TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_decides_the_order) {
-  const auto pool = std::make_shared<cpu::block_pool>(std::make_shared<testing::mapped_arena>(1 << 20));
+  const auto pool = std::make_shared<cpu::block_pool>(std::make_shared<test::mapped_arena>(1 << 20));
   taking_transport net;
   router r;
   r.attach(&net, nullptr);

@@ -30,7 +30,7 @@ std::shared_ptr<const source> open(const std::string& path, keys more = {}) {
   return t.open(check_options(options{std::move(more)}, t.specs), 1);
 }
 
-option_error error(const std::string& path, keys more = {}) {
+option_error open_error(const std::string& path, keys more = {}) {
   try {
     open(path, std::move(more));
   } catch (const option_error& e) {
@@ -123,7 +123,7 @@ TEST(images_source, scale_and_mean_for_all_or_for_each_channel) {
            split::test, {0})
           .data,
       ElementsAre(5, 34, 83));
-  EXPECT_EQ(error(dir.path, {{"channel_mean", std::vector<double>{1, 2}}}).key, "channel_mean");
+  EXPECT_EQ(open_error(dir.path, {{"channel_mean", std::vector<double>{1, 2}}}).key, "channel_mean");
 }
 
 TEST(images_source, f32_values_are_the_f64_values_rounded_once) {
@@ -142,15 +142,15 @@ TEST(images_source, f32_values_are_the_f64_values_rounded_once) {
 TEST(images_source, another_size_names_the_file_and_both_sizes) {
   dots d;
   put(d.dir.file("train/b/3.png"), png_of(4, 2, picture(4, 2, 3, 1)));
-  const auto e = error(d.dir.path, grey_dots);
+  const auto e = open_error(d.dir.path, grey_dots);
   EXPECT_EQ(e.what(), d.dir.file("train/b/3.png") + ": is 2 x 4 pixels (height x width), not 1 x 1 as " +
                           d.dir.file("train/a/1.png") + "; set size, and resize = true to bring all to it");
   auto sized = grey_dots;
   sized["height"] = std::int64_t{2};
   sized["width"] = std::int64_t{4};
-  EXPECT_EQ(error(d.dir.path, sized).what(), d.dir.file("train/a/1.png") +
-                                                 ": is 1 x 1 pixels (height x width), not 2 x 4; set resize = "
-                                                 "true to bring all to one size");
+  EXPECT_EQ(open_error(d.dir.path, sized).what(), d.dir.file("train/a/1.png") +
+                                                      ": is 1 x 1 pixels (height x width), not 2 x 4; set resize = "
+                                                      "true to bring all to one size");
   sized["resize"] = true;
   const auto s = open(d.dir.path, sized);
   EXPECT_EQ(s->example(), (shape{1, 2, 4}));
@@ -159,10 +159,10 @@ TEST(images_source, another_size_names_the_file_and_both_sizes) {
 
 TEST(images_source, sizes_that_contradict_each_other) {
   dots d;
-  EXPECT_EQ(error(d.dir.path, {{"size", std::int64_t{1}}, {"height", std::int64_t{1}}}).key, "size");
-  EXPECT_THAT(error(d.dir.path, {{"width", std::int64_t{1}}}).what(), HasSubstr("width needs height"));
-  EXPECT_THAT(error(d.dir.path, {{"resize", true}}).what(), HasSubstr("to what?"));
-  EXPECT_EQ(error(d.dir.path, {{"channels", std::int64_t{2}}}).key, "channels");
+  EXPECT_EQ(open_error(d.dir.path, {{"size", std::int64_t{1}}, {"height", std::int64_t{1}}}).key, "size");
+  EXPECT_THAT(open_error(d.dir.path, {{"width", std::int64_t{1}}}).what(), HasSubstr("width needs height"));
+  EXPECT_THAT(open_error(d.dir.path, {{"resize", true}}).what(), HasSubstr("to what?"));
+  EXPECT_EQ(open_error(d.dir.path, {{"channels", std::int64_t{2}}}).key, "channels");
 }
 
 TEST(images_source, a_class_may_be_missing_in_test_but_not_be_new) {
@@ -172,42 +172,42 @@ TEST(images_source, a_class_may_be_missing_in_test_but_not_be_new) {
   EXPECT_EQ(s->classes(), 2);
   EXPECT_THAT(read(*s, split::test, {0}).label, ElementsAre(1));
   put(d.dir.file("test/c/1.png"), dot(1));
-  EXPECT_EQ(error(d.dir.path).what(), d.dir.file("test/c") + ": there is no such class in " + d.dir.file("train"));
+  EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("test/c") + ": there is no such class in " + d.dir.file("train"));
 }
 
 TEST(images_source, folders_that_are_absent_or_empty) {
   temp_dir dir;
-  EXPECT_THAT(error(dir.path).what(),
+  EXPECT_THAT(open_error(dir.path).what(),
               StartsWith(dir.file("train") + ": cannot open the folder: No such file or directory; a data set has"));
   fs::create_directories(dir.file("train"));
-  EXPECT_THAT(error(dir.path).what(), HasSubstr("train: it has no class folders"));
+  EXPECT_THAT(open_error(dir.path).what(), HasSubstr("train: it has no class folders"));
   fs::create_directories(dir.file("train/a"));
-  EXPECT_EQ(error(dir.path).what(), dir.file("train/a") + ": a class without images (.png, .jpg, .jpeg)");
+  EXPECT_EQ(open_error(dir.path).what(), dir.file("train/a") + ": a class without images (.png, .jpg, .jpeg)");
   put(dir.file("train/a/1.png"), dot(1));
-  EXPECT_THAT(error(dir.path).what(), HasSubstr("/test: cannot open the folder"));
+  EXPECT_THAT(open_error(dir.path).what(), HasSubstr("/test: cannot open the folder"));
   fs::create_directories(dir.file("test/a"));
-  EXPECT_EQ(error(dir.path).what(), dir.file("test") + ": it has no images");
-  const auto e = error(dir.path, {{"test_path", std::string("nowhere")}});
+  EXPECT_EQ(open_error(dir.path).what(), dir.file("test") + ": it has no images");
+  const auto e = open_error(dir.path, {{"test_path", std::string("nowhere")}});
   EXPECT_EQ(e.key, "test_path");
   EXPECT_THAT(e.what(), StartsWith(dir.file("nowhere")));
-  EXPECT_EQ(error(std::string("a\0b", 3)).key, "path");
-  EXPECT_EQ(error("").key, "path");
+  EXPECT_EQ(open_error(std::string("a\0b", 3)).key, "path");
+  EXPECT_EQ(open_error("").key, "path");
 }
 
 TEST(images_source, broken_files_are_named_before_anything_starts) {
   dots d;
   const auto bad = d.dir.file("test/b/2.jpg");
   put(bad, {});
-  EXPECT_EQ(error(d.dir.path).what(), bad + ": an empty file");
+  EXPECT_EQ(open_error(d.dir.path).what(), bad + ": an empty file");
   auto jpeg = jpeg_of(1, 1, {1, 2, 3});
   jpeg.resize(jpeg.size() - 8);
   put(bad, jpeg);
-  EXPECT_THAT(error(d.dir.path).what(), StartsWith(bad + ": broken JPEG: Premature end"));
+  EXPECT_THAT(open_error(d.dir.path).what(), StartsWith(bad + ": broken JPEG: Premature end"));
   put(bad, {'h', 'e', 'l', 'l', 'o'});
-  EXPECT_EQ(error(d.dir.path).what(), bad + ": neither a PNG nor a JPEG, by its first bytes");
+  EXPECT_EQ(open_error(d.dir.path).what(), bad + ": neither a PNG nor a JPEG, by its first bytes");
   fs::remove(bad);
   put(d.dir.file("train/a/3.webp"), {'R'});
-  EXPECT_EQ(error(d.dir.path).what(),
+  EXPECT_EQ(open_error(d.dir.path).what(),
             d.dir.file("train/a/3.webp") + ": only PNG and JPEG images are read: convert it, or move it away");
 }
 
@@ -216,25 +216,25 @@ TEST(images_source, links_are_followed_but_not_in_circles_and_pipes_are_refused)
   fs::create_directory_symlink(d.dir.file("train/b"), d.dir.file("train/c"));
   EXPECT_EQ(open(d.dir.path)->classes(), 3);
   fs::create_directory_symlink(d.dir.file("train/a"), d.dir.file("train/a/up"));
-  EXPECT_EQ(error(d.dir.path).what(), d.dir.file("train/a/up") + ": a symbolic link that leads back up");
+  EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("train/a/up") + ": a symbolic link that leads back up");
   fs::remove(d.dir.file("train/a/up"));
   fs::create_directory_symlink(d.dir.path, d.dir.file("train/a/up"));  // up to where train lies
-  EXPECT_THAT(error(d.dir.path).what(), HasSubstr("a symbolic link that leads back up"));
+  EXPECT_THAT(open_error(d.dir.path).what(), HasSubstr("a symbolic link that leads back up"));
   fs::remove(d.dir.file("train/a/up"));
   fs::create_symlink("self.png", d.dir.file("train/a/self.png"));
-  EXPECT_THAT(error(d.dir.path).what(), StartsWith(d.dir.file("train/a/self.png") + ": Too many levels of symbolic links"));
+  EXPECT_THAT(open_error(d.dir.path).what(), StartsWith(d.dir.file("train/a/self.png") + ": Too many levels of symbolic links"));
   fs::remove(d.dir.file("train/a/self.png"));
   ASSERT_EQ(::mkfifo(d.dir.file("train/a/pipe.png").c_str(), 0600), 0);
-  EXPECT_EQ(error(d.dir.path).what(), d.dir.file("train/a/pipe.png") + ": not a regular file");
+  EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("train/a/pipe.png") + ": not a regular file");
 }
 
 TEST(images_source, memory_is_bounded_before_it_is_taken) {
   temp_dir dir;
   for (const char* part : {"train", "test"}) put(dir.file(std::string(part) + "/k/1.png"), dot(1));
-  const auto e = error(dir.path, {{"memory_mib", std::int64_t{1}}, {"size", std::int64_t{1000}}, {"resize", true}});
+  const auto e = open_error(dir.path, {{"memory_mib", std::int64_t{1}}, {"size", std::int64_t{1000}}, {"resize", true}});
   EXPECT_EQ(e.key, "memory_mib");
   EXPECT_THAT(e.what(), StartsWith("2 images of 3000000 bytes are more than memory_mib = 1 allows"));
-  EXPECT_EQ(error(dir.path, {{"memory_mib", std::int64_t{6}}, {"size", std::int64_t{1000}}, {"resize", true}}).what(),
+  EXPECT_EQ(open_error(dir.path, {{"memory_mib", std::int64_t{6}}, {"size", std::int64_t{1000}}, {"resize", true}}).what(),
             std::string("no error"));
 }
 
@@ -259,8 +259,9 @@ TEST(images_source, a_fraction_of_each_class_is_for_testing_and_of_nothing_else)
   EXPECT_EQ(std::unique(seen.begin(), seen.end()) - seen.begin(), 40);
   EXPECT_EQ(read(*far, split::test, all(*far, split::test)).data, b.data);  // by names, not by where the folder lies
   with["test_path"] = std::string("x");
-  EXPECT_EQ(error(dir.path, with).key, "test_fraction");
-  EXPECT_THAT(error(dir.path, {{"train_path", std::string(".")}, {"test_fraction", 0.001}}).what(), HasSubstr("takes no image"));
+  EXPECT_EQ(open_error(dir.path, with).key, "test_fraction");
+  EXPECT_THAT(open_error(dir.path, {{"train_path", std::string(".")}, {"test_fraction", 0.001}}).what(),
+              HasSubstr("takes no image"));
 }
 
 // A job's mistakes name the place in its file.
@@ -324,11 +325,11 @@ TEST(images_source, without_a_cache_it_yields_the_same_numbers) {
 TEST(images_source, without_a_cache_sizes_are_still_checked_at_the_start) {
   dots d;
   put(d.dir.file("train/b/3.png"), png_of(4, 2, picture(4, 2, 3, 1)));
-  EXPECT_EQ(error(d.dir.path, uncached(grey_dots)).what(), std::string(error(d.dir.path, grey_dots).what()));
+  EXPECT_EQ(open_error(d.dir.path, uncached(grey_dots)).what(), std::string(open_error(d.dir.path, grey_dots).what()));
   put(d.dir.file("train/b/3.png"), jpeg_of(4, 2, picture(4, 2, 3, 1)));
-  EXPECT_THAT(error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: is 2 x 4 pixels"));
+  EXPECT_THAT(open_error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: is 2 x 4 pixels"));
   put(d.dir.file("train/b/3.png"), {'x'});
-  EXPECT_THAT(error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: neither a PNG nor a JPEG"));
+  EXPECT_THAT(open_error(d.dir.path, uncached(grey_dots)).what(), HasSubstr("train/b/3.png: neither a PNG nor a JPEG"));
   // A header far behind the first bytes: a JPEG with a long comment.
   auto far = jpeg_of(1, 1, {1, 2, 3});
   const bytes comment = [] {

@@ -13,7 +13,7 @@
 namespace troupe::net {
 namespace {
 
-using put = outbox::put_result;
+using put_result = outbox::put_result;
 
 outgoing_frame frame_with(std::uint64_t id, std::shared_ptr<const void> owner = nullptr) {
   outgoing_frame f;
@@ -24,10 +24,10 @@ outgoing_frame frame_with(std::uint64_t id, std::shared_ptr<const void> owner = 
 
 TEST(outbox, takes_frames_between_open_and_shut_and_wakes_once_for_all_that_wait) {
   outbox o(1000);
-  EXPECT_EQ(o.put(frame_with(0), 10), put::closed);
+  EXPECT_EQ(o.put(frame_with(0), 10), put_result::closed);
   o.open();
-  EXPECT_EQ(o.put(frame_with(1), 10), put::first);
-  EXPECT_EQ(o.put(frame_with(2), 20), put::more);
+  EXPECT_EQ(o.put(frame_with(1), 10), put_result::first);
+  EXPECT_EQ(o.put(frame_with(2), 20), put_result::more);
   EXPECT_EQ(o.bytes(), 30u);
   EXPECT_EQ(o.frames(), 2u);
   std::vector<outbox::left> taken;
@@ -39,9 +39,9 @@ TEST(outbox, takes_frames_between_open_and_shut_and_wakes_once_for_all_that_wait
   o.gone(10, 1);
   EXPECT_EQ(o.bytes(), 20u);
   EXPECT_EQ(o.frames(), 1u);
-  EXPECT_EQ(o.put(frame_with(3), 1), put::first) << "it has been taken from since";
+  EXPECT_EQ(o.put(frame_with(3), 1), put_result::first) << "it has been taken from since";
   o.shut();
-  EXPECT_EQ(o.put(frame_with(4), 1), put::closed);
+  EXPECT_EQ(o.put(frame_with(4), 1), put_result::closed);
   taken.clear();
   o.take(taken);
   EXPECT_EQ(taken.size(), 1u) << "what was left before stays";
@@ -50,10 +50,10 @@ TEST(outbox, takes_frames_between_open_and_shut_and_wakes_once_for_all_that_wait
 TEST(outbox, says_once_that_it_is_full_and_counts_empty_frames_too) {
   outbox o(2 * frame_overhead + 100);
   o.open();
-  EXPECT_EQ(o.put(frame_with(1), 100), put::first);
-  EXPECT_EQ(o.put(frame_with(2), 0), put::more);
-  EXPECT_EQ(o.put(frame_with(3), 0), put::full);
-  EXPECT_EQ(o.put(frame_with(4), 0), put::closed);
+  EXPECT_EQ(o.put(frame_with(1), 100), put_result::first);
+  EXPECT_EQ(o.put(frame_with(2), 0), put_result::more);
+  EXPECT_EQ(o.put(frame_with(3), 0), put_result::full);
+  EXPECT_EQ(o.put(frame_with(4), 0), put_result::closed);
   EXPECT_EQ(o.frames(), 2u);
 }
 
@@ -61,8 +61,9 @@ TEST(outbox, what_is_dropped_dies_where_it_may_ask_the_outbox) {
   outbox o(1000);
   o.open();
   std::uint64_t seen = 0;
-  const std::shared_ptr<const void> owner(&seen, [&](const void*) { seen += o.put(frame_with(9), 0) == put::closed ? 1 : 0; });
-  EXPECT_EQ(o.put(frame_with(1, owner), 10), put::first);
+  const std::shared_ptr<const void> owner(&seen,
+                                          [&](const void*) { seen += o.put(frame_with(9), 0) == put_result::closed ? 1 : 0; });
+  EXPECT_EQ(o.put(frame_with(1, owner), 10), put_result::first);
   const_cast<std::shared_ptr<const void>&>(owner).reset();
   EXPECT_EQ(seen, 0u);
   EXPECT_EQ(o.drop().size(), 1u);

@@ -13,7 +13,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-bool same(const frame& f, const bytes& sent) {
+bool arrived_as_sent(const frame& f, const bytes& sent) {
   return f.payload && f.bytes == sent.size() && std::equal(sent.begin(), sent.end(), f.payload.get());
 }
 
@@ -77,7 +77,7 @@ TEST(net_transport, payloads_outlive_the_transport_and_descriptors_go_back_to_ba
     EXPECT_LT(clock::now() - begun, 2s);
   }
   EXPECT_EQ(open_descriptors(), before);
-  for (const frame& f : kept) EXPECT_TRUE(same(f, pattern(100000, 1)));
+  for (const frame& f : kept) EXPECT_TRUE(arrived_as_sent(f, pattern(100000, 1)));
 }
 
 TEST(net_transport, options_and_certificates_are_checked_before_anything_starts) {

@@ -11,8 +11,8 @@ namespace troupe::net::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using troupe::testing::mapped_arena;
-using troupe::testing::mapped_region;
+using troupe::test::mapped_arena;
+using troupe::test::mapped_region;
 
 std::shared_ptr<mapped_region> filled_region(std::size_t n, std::uint64_t seed) {
   auto r = std::make_shared<mapped_region>(n);

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-using testing::mapped_arena;
+using test::mapped_arena;
 
 bool within(const memory_region& r, const std::byte* p, std::size_t n) { return p >= r.base && p + n <= r.base + r.bytes; }
 
@@ -72,7 +72,7 @@ TEST(arena, what_it_cannot_give_comes_from_the_heap_and_is_counted) {
 }
 
 TEST(arena, a_region_holds_what_lies_in_it) {
-  testing::mapped_region r(4096);
+  test::mapped_region r(4096);
   EXPECT_TRUE(r.holds(0, 4096) && r.holds(4096, 0) && r.holds(4095, 1));
   EXPECT_FALSE(r.holds(4095, 2) || r.holds(4097, 0) || r.holds(1, ~std::size_t{0}) || r.holds(~std::size_t{0}, 2));
 }

@@ -9,7 +9,7 @@
 
 #include "ops/arena.hpp"
 
-namespace troupe::testing {
+namespace troupe::test {
 
 struct mapped_region final : memory_region {
   explicit mapped_region(std::size_t n, memory_kind k = memory_kind::shared) {
@@ -71,4 +71,4 @@ class mapped_arena final : public arena {
   std::size_t taken_ = 0;
 };
 
-}  // namespace troupe::testing
+}  // namespace troupe::test

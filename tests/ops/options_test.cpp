@@ -18,7 +18,7 @@ option_specs example_specs() {
 }
 
 // The message of the option_error that checking `given` throws, with its key in front.
-std::string mistake(std::map<std::string, option_value, std::less<>> given) {
+std::string mistake_in(std::map<std::string, option_value, std::less<>> given) {
   try {
     check_options({std::move(given)}, example_specs());
   } catch (const option_error& e) {
@@ -51,16 +51,16 @@ TEST(options, take_an_empty_list_of_any_kind) {
 }
 
 TEST(options, name_the_mistake_and_the_nearest_name) {
-  EXPECT_EQ(mistake({{"outputs", i{1}}, {"ouputs", i{2}}}), "ouputs: unknown option 'ouputs'; did you mean 'outputs'?");
-  EXPECT_EQ(mistake({{"outputs", i{1}}, {"xyzzy", i{2}}}),
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"ouputs", i{2}}}), "ouputs: unknown option 'ouputs'; did you mean 'outputs'?");
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"xyzzy", i{2}}}),
             "xyzzy: unknown option 'xyzzy'; known: outputs, rate, region, bias, points, weights, filler");
-  EXPECT_EQ(mistake({}), "outputs: option 'outputs' is missing; it must be an integer");
-  EXPECT_EQ(mistake({{"outputs", 1.5}}), "outputs: option 'outputs' must be an integer");
-  EXPECT_EQ(mistake({{"outputs", i{0}}}), "outputs: option 'outputs' must be at least 1 and at most 1000000000, not 0");
-  EXPECT_EQ(mistake({{"outputs", i{1}}, {"rate", 1.5}}), "rate: option 'rate' must be at least 0 and at most 1, not 1.5");
-  EXPECT_EQ(mistake({{"outputs", i{1}}, {"region", std::string("withn")}}),
+  EXPECT_EQ(mistake_in({}), "outputs: option 'outputs' is missing; it must be an integer");
+  EXPECT_EQ(mistake_in({{"outputs", 1.5}}), "outputs: option 'outputs' must be an integer");
+  EXPECT_EQ(mistake_in({{"outputs", i{0}}}), "outputs: option 'outputs' must be at least 1 and at most 1000000000, not 0");
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"rate", 1.5}}), "rate: option 'rate' must be at least 0 and at most 1, not 1.5");
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"region", std::string("withn")}}),
             "region: option 'region' must be one of across, within, not 'withn'; did you mean 'within'?");
-  EXPECT_EQ(mistake({{"outputs", i{1}}, {"points", std::vector<i>{2, 0}}}), "points: option 'points' must be at least 1, not 0");
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"points", std::vector<i>{2, 0}}}), "points: option 'points' must be at least 1, not 0");
 }
 
 TEST(nearest_word, forgives_one_slip_in_three_letters) {

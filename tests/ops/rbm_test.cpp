@@ -18,7 +18,7 @@ struct made {
 };
 
 // One pass in training, with gradients of the loss alone.
-made pass(device& d, const options& given, const tensor& v, const tensors& params, context c) {
+made one_pass(device& d, const options& given, const tensor& v, const tensors& params, context c) {
   made m;
   m.maths = test::stock().make("rbm", given);
   m.params = params;
@@ -75,7 +75,7 @@ TEST_P(rbm_values, are_those_of_contrastive_divergence) {
     tensor v0 = tensor::allocate(*d, {n, v}, dtype::f64);
     d->fill_uniform({.key = 4}, 0.0, 1.0, v0);
     const options given{{{"units", h}, {"hidden", std::string(hidden_kind)}, {"visible", std::string(visible_kind)}}};
-    const auto m = pass(*d, given, v0, params, {.dev = *d, .seed = 5, .layer = 2, .step = 9});
+    const auto m = one_pass(*d, given, v0, params, {.dev = *d, .seed = 5, .layer = 2, .step = 9});
 
     const bool gaussian = std::string(hidden_kind) == "gaussian", mean = std::string(visible_kind) == "mean";
     const by_hand r{n, v, h, gaussian, test::values_of(params[0]), test::values_of(params[1]), test::values_of(params[2])};
@@ -153,7 +153,7 @@ TEST(rbm, learns_a_distribution) {
     };
     const double before = likelihood();
     for (std::uint64_t step = 0; step < 4000; ++step) {
-      const auto m = pass(*d, given, v, params, {.dev = *d, .seed = 1, .step = step});
+      const auto m = one_pass(*d, given, v, params, {.dev = *d, .seed = 1, .step = step});
       for (std::size_t p = 0; p < params.size(); ++p) d->axpy(-0.1, m.grad_params[p], params[p]);
     }
     EXPECT_NEAR(before, -6.24, 0.1);

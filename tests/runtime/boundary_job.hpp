@@ -11,7 +11,7 @@
 namespace troupe::boundary_test {
 
 using todo = boundary::todo;
-using state = boundary::state;
+using waiting = boundary::state;
 using purpose = boundary::purpose;
 
 inline mode_facts lockstep() { return {}; }

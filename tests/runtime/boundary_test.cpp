@@ -202,14 +202,14 @@ TEST(boundary, waits_for_all_shards_of_this_round) {
   j.at(7);
   j.b.want_checkpoint(7);
   EXPECT_EQ(j.next(), todo::settle);
-  EXPECT_EQ(j.b.now(), state::settling);
+  EXPECT_EQ(j.b.now(), waiting::settling);
   EXPECT_EQ(j.next(), todo::wait);
   EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7));
   EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7)) << "twice";
   EXPECT_EQ(j.b.answers(), 1u);
   EXPECT_FALSE(j.b.settled(role_id{3}, 0, 2, 7)) << "of another round";
   EXPECT_TRUE(j.b.settled(role_id{3}, 1, 2, 7));
-  EXPECT_EQ(j.b.now(), state::running);
+  EXPECT_EQ(j.b.now(), waiting::running);
   EXPECT_TRUE(j.b.at_rest(7));
   EXPECT_FALSE(j.b.at_rest(8));
   EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7)) << "nobody waits for it";

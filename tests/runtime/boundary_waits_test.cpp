@@ -135,7 +135,7 @@ TEST(boundary, where_one_worker_ends_the_job_the_weights_that_are_written_are_ev
   j.f.evaluation_due = true;
   EXPECT_EQ(j.next(), todo::collect) << "at once: others are still on their way";
   EXPECT_TRUE(j.b.collected(60));
-  EXPECT_EQ(j.b.now(), state::judging);
+  EXPECT_EQ(j.b.now(), waiting::judging);
   j.f.evaluating = true;
   EXPECT_EQ(j.next(), todo::wait);
   j.b.want_checkpoint(60);
@@ -222,42 +222,42 @@ const std::vector<std::pair<const char*, wish>> wishes{{"pause", &boundary::want
                                                        {"handover", &boundary::want_handover}};
 
 // Begins what the state waits for, at step 7.
-job in(state s) {
+job in(waiting s) {
   auto r = hundred_steps();
-  r.any_worker_ends = s == state::judging;
+  r.any_worker_ends = s == waiting::judging;
   job j(ssp(), r);
   j.at(7);
-  if (s == state::settling || s == state::switching) j.b.want_mode(lockstep(), 7);
-  if (s == state::collecting) j.b.want_checkpoint(7);
-  if (s == state::judging) j.f.most_done = 100;
+  if (s == waiting::settling || s == waiting::switching) j.b.want_mode(lockstep(), 7);
+  if (s == waiting::collecting) j.b.want_checkpoint(7);
+  if (s == waiting::judging) j.f.most_done = 100;
   for (auto t = j.next(); j.b.now() != s; t = j.next()) {
     if (t == todo::settle) j.settle();
     if (t == todo::collect) j.b.collected(7);
     if (t == todo::wait || t == todo::train) break;
   }
   EXPECT_EQ(j.b.now(), s);
-  j.f.evaluating = s == state::judging;
+  j.f.evaluating = s == waiting::judging;
   return j;
 }
 
 TEST(boundary, a_wish_waits_for_what_is_under_way) {
-  for (auto s : {state::settling, state::collecting, state::switching, state::judging})
+  for (auto s : {waiting::settling, waiting::collecting, waiting::switching, waiting::judging})
     for (const auto& [name, want] : wishes) {
       auto j = in(s);
       (j.b.*want)(7);
       EXPECT_EQ(j.next(), todo::wait) << name;
       EXPECT_EQ(j.b.now(), s) << name;
-      if (s == state::judging) continue;
-      if (s == state::settling) j.settle();
-      if (s == state::collecting) j.b.collected(7);
-      if (s == state::switching) j.adopt();
+      if (s == waiting::judging) continue;
+      if (s == waiting::settling) j.settle();
+      if (s == waiting::collecting) j.b.collected(7);
+      if (s == waiting::switching) j.adopt();
       const auto t = j.next();
       EXPECT_TRUE(t != todo::wait && t != todo::train && t != todo::leave) << name << " is forgotten";
     }
 }
 
 TEST(boundary, a_condition_that_ends_the_job_waits_for_what_is_under_way) {
-  auto j = in(state::switching);
+  auto j = in(waiting::switching);
   j.b.want_end();
   EXPECT_EQ(j.next(), todo::wait);
   j.adopt();
@@ -266,10 +266,10 @@ TEST(boundary, a_condition_that_ends_the_job_waits_for_what_is_under_way) {
 }
 
 TEST(boundary, words_that_nobody_waits_for_change_nothing) {
-  for (auto s : {state::settling, state::collecting, state::switching, state::judging}) {
+  for (auto s : {waiting::settling, waiting::collecting, waiting::switching, waiting::judging}) {
     auto j = in(s);
-    EXPECT_FALSE(s != state::settling && j.b.settled(role_id{1}, j.b.settle_round(), 1, 7));
-    EXPECT_FALSE(s != state::switching && j.b.adopted(role_id{2}, j.b.era_on_the_way(), 1));
+    EXPECT_FALSE(s != waiting::settling && j.b.settled(role_id{1}, j.b.settle_round(), 1, 7));
+    EXPECT_FALSE(s != waiting::switching && j.b.adopted(role_id{2}, j.b.era_on_the_way(), 1));
     EXPECT_EQ(j.b.now(), s);
   }
 }

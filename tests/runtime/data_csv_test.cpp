@@ -69,7 +69,7 @@ struct batch {
   std::vector<double> data;
   std::vector<std::int32_t> label;
 };
-batch read(const source& s, split part, const std::vector<std::int64_t>& which) {
+batch read_csv(const source& s, split part, const std::vector<std::int64_t>& which) {
   const auto n = static_cast<std::int64_t>(which.size());
   batch b{std::vector<double>(which.size() * static_cast<std::size_t>(s.example().count()), 99),
           std::vector<std::int32_t>(which.size(), 99)};
@@ -140,12 +140,12 @@ TEST(data_csv, columns_become_examples_and_labels) {
   EXPECT_EQ(s->classes(), 3);
   EXPECT_EQ(s->size(split::train), 3);
   EXPECT_EQ(s->size(split::test), 1);
-  const auto b = read(*s, split::train, {2, 0, -1});
+  const auto b = read_csv(*s, split::train, {2, 0, -1});
   EXPECT_THAT(b.data, ElementsAre(9, 2, 1, 0, 0, 0));
   EXPECT_THAT(b.label, ElementsAre(1, 0, -1));
-  EXPECT_THAT(read(*s, split::test, {0}).data, ElementsAre(13, 3));
+  EXPECT_THAT(read_csv(*s, split::test, {0}).data, ElementsAre(13, 3));
   for (const char* column : {"1", "-2"})
-    EXPECT_THAT(read(*f.open({{"label", std::string(column)}}), split::train, {1}).label, ElementsAre(2));
+    EXPECT_THAT(read_csv(*f.open({{"label", std::string(column)}}), split::train, {1}).label, ElementsAre(2));
   const auto bare = f.open();
   EXPECT_EQ(bare->classes(), 0);
   EXPECT_EQ(bare->example(), shape{3});
@@ -163,7 +163,7 @@ TEST(data_csv, a_part_of_the_rows_may_be_for_testing) {
   std::set<double> seen;
   for (auto part : {split::train, split::test})
     for (std::int64_t i = 0; i < s->size(part); ++i) {
-      const auto b = read(*s, part, {i});
+      const auto b = read_csv(*s, part, {i});
       EXPECT_EQ(b.label[0], static_cast<int>(b.data[0]) % 7);
       seen.insert(b.data[0]);
     }

@@ -15,7 +15,7 @@ namespace {
 using test::temp_dir;
 using testing::HasSubstr;
 
-std::shared_ptr<const source> open(const std::string& kind, std::map<std::string, option_value, std::less<>> keys) {
+std::shared_ptr<const source> open_changing(const std::string& kind, std::map<std::string, option_value, std::less<>> keys) {
   source_registry r;
   add_stock_sources(r);
   const auto* t = r.find(kind);
@@ -23,7 +23,7 @@ std::shared_ptr<const source> open(const std::string& kind, std::map<std::string
 }
 
 // Labels (or else the message of what went wrong) of examples that are read as the net would have them.
-std::string read(const source& s, const std::vector<std::int64_t>& which) {
+std::string read_as_text(const source& s, const std::vector<std::int64_t>& which) {
   shape data{static_cast<std::int64_t>(which.size())}, label = data;
   for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);
   for (int i = 0; i < s.label().rank(); ++i) label.push_back(s.label()[i]);
@@ -48,13 +48,13 @@ struct packed_under_change : testing::Test {
 
   std::shared_ptr<const source> opened(const source& from) {
     head = std::get<packed_result>(pack(from, name)).header;
-    return open("packed", {{"path", name}});
+    return open_changing("packed", {{"path", name}});
   }
   std::shared_ptr<const source> opened() {
-    return opened(*open("synthetic", {{"shape", std::vector<std::int64_t>{6}},
-                                      {"classes", std::int64_t{4}},
-                                      {"examples", std::int64_t{20}},
-                                      {"test_examples", std::int64_t{2}}}));
+    return opened(*open_changing("synthetic", {{"shape", std::vector<std::int64_t>{6}},
+                                               {"classes", std::int64_t{4}},
+                                               {"examples", std::int64_t{20}},
+                                               {"test_examples", std::int64_t{2}}}));
   }
   void overwrite(std::int64_t at, std::int32_t value, bool with_checksum) {
     std::fstream f(name, std::ios::in | std::ios::out | std::ios::binary);
@@ -75,49 +75,49 @@ struct packed_under_change : testing::Test {
 // The block was looked at before, and so were its labels.
 TEST_F(packed_under_change, a_label_that_is_written_over_is_found_whenever_it_is_read) {
   const auto s = opened();
-  const auto before = read(*s, {3, 4});
+  const auto before = read_as_text(*s, {3, 4});
   for (const bool with_checksum : {false, true}) {
     overwrite(label_at(4), 60000, with_checksum);
     for (int again = 0; again < 2; ++again)
-      EXPECT_THAT(read(*s, {3, 4}), HasSubstr(name + ": training examples 0 to 19 are damaged: ")) << with_checksum;
+      EXPECT_THAT(read_as_text(*s, {3, 4}), HasSubstr(name + ": training examples 0 to 19 are damaged: ")) << with_checksum;
   }
   overwrite(label_at(4), -7, true);
-  EXPECT_EQ(read(*s, {3, 4}), name + ": training examples 0 to 19 are damaged: a label that is no class");
+  EXPECT_EQ(read_as_text(*s, {3, 4}), name + ": training examples 0 to 19 are damaged: a label that is no class");
 }
 
 TEST_F(packed_under_change, an_id_that_is_written_over_is_found_whenever_it_is_read) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * i % 7);
   test::write_bytes(dir.file("t"), {text.begin(), text.end()});
-  const auto s = opened(*open("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{5}}}));
-  read(*s, {0, 2});
+  const auto s = opened(*open_changing("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{5}}}));
+  read_as_text(*s, {0, 2});
   overwrite(2 * head.value_bytes() + 4, 60000, true);
-  EXPECT_THAT(read(*s, {0, 2}), HasSubstr(" are damaged: an id that is no symbol"));
+  EXPECT_THAT(read_as_text(*s, {0, 2}), HasSubstr(" are damaged: an id that is no symbol"));
 }
 
 // What has been found sound is looked at again when the file is not as it was.
 TEST_F(packed_under_change, values_that_are_written_over_are_found_by_their_checksum) {
   const auto s = opened();
-  read(*s, {0, 19});
+  read_as_text(*s, {0, 19});
   overwrite(3 * head.value_bytes(), 0x41424344, false);
   std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
-  EXPECT_EQ(read(*s, {0}), name + ": training examples 0 to 19 are damaged: another CRC32C");
+  EXPECT_EQ(read_as_text(*s, {0}), name + ": training examples 0 to 19 are damaged: another CRC32C");
 }
 
 TEST_F(packed_under_change, a_file_that_is_only_touched_is_read_on) {
   const auto s = opened();
-  const auto before = read(*s, {0, 19, -1});
+  const auto before = read_as_text(*s, {0, 19, -1});
   std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
-  EXPECT_EQ(read(*s, {0, 19, -1}), before);
+  EXPECT_EQ(read_as_text(*s, {0, 19, -1}), before);
 }
 
 TEST_F(packed_under_change, a_file_that_is_cut_short_says_so) {
   const auto s = opened();
-  read(*s, {0, 19});
+  read_as_text(*s, {0, 19});
   std::filesystem::resize_file(name, packed_alignment + 10);
-  EXPECT_THAT(read(*s, {19}), HasSubstr(name + ": it has been cut short: "));
+  EXPECT_THAT(read_as_text(*s, {19}), HasSubstr(name + ": it has been cut short: "));
   std::filesystem::resize_file(name, 0);
-  EXPECT_THAT(read(*s, {0}), HasSubstr(name + ": it has been cut short: "));
+  EXPECT_THAT(read_as_text(*s, {0}), HasSubstr(name + ": it has been cut short: "));
 }
 
 }  // namespace

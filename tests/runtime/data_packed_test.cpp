@@ -19,7 +19,7 @@ using testing::StartsWith;
 using bytes = std::vector<std::uint8_t>;
 using keys = std::map<std::string, option_value, std::less<>>;
 
-std::shared_ptr<const source> open(const std::string& kind, keys k) {
+std::shared_ptr<const source> open_packed(const std::string& kind, keys k) {
   source_registry r;
   add_stock_sources(r);
   const auto* t = r.find(kind);
@@ -28,7 +28,7 @@ std::shared_ptr<const source> open(const std::string& kind, keys k) {
 
 // Raw bytes of a batch.
 template <class T>
-std::pair<bytes, std::vector<std::int32_t>> read(const source& s, split part, const std::vector<std::int64_t>& which) {
+std::pair<bytes, std::vector<std::int32_t>> read_packed(const source& s, split part, const std::vector<std::int64_t>& which) {
   shape data{static_cast<std::int64_t>(which.size())}, label = data;
   for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);
   for (int i = 0; i < s.label().rank(); ++i) label.push_back(s.label()[i]);
@@ -114,10 +114,10 @@ void expect_same(const source& want, const source& got) {
       std::vector<std::int64_t> which{-1};
       for (int k = 0; k < 9; ++k)
         which.push_back(static_cast<std::int64_t>(rng.draw_below(static_cast<std::uint64_t>(want.size(part)))));
-      ASSERT_EQ(read<T>(got, part, which), read<T>(want, part, which));
+      ASSERT_EQ(read_packed<T>(got, part, which), read_packed<T>(want, part, which));
     }
     if (want.size(part) == 0) continue;
-    ASSERT_EQ(read<T>(got, part, {want.size(part) - 1}), read<T>(want, part, {want.size(part) - 1}));
+    ASSERT_EQ(read_packed<T>(got, part, {want.size(part) - 1}), read_packed<T>(want, part, {want.size(part) - 1}));
   }
 }
 
@@ -126,7 +126,7 @@ TEST(data_packed, bytes_stay_bytes_and_come_back_bit_for_bit_in_both_precisions)
   const byte_source s;
   const auto h = packed(s, dir.file("p"));
   EXPECT_EQ(h.type, dtype::u8);
-  const auto got = open("packed", {{"path", dir.file("p")}});
+  const auto got = open_packed("packed", {{"path", dir.file("p")}});
   expect_same<float>(s, *got);
   expect_same<double>(s, *got);
   // A packed file is a source like any other: packed again it is the same file.
@@ -136,30 +136,30 @@ TEST(data_packed, bytes_stay_bytes_and_come_back_bit_for_bit_in_both_precisions)
 
 TEST(data_packed, values_and_ids_come_back_too) {
   temp_dir dir;
-  const auto synthetic =
-      open("synthetic",
-           {{"shape", std::vector<std::int64_t>{2, 40, 40}}, {"examples", std::int64_t{333}}, {"test_examples", std::int64_t{21}}});
+  const auto synthetic = open_packed(
+      "synthetic",
+      {{"shape", std::vector<std::int64_t>{2, 40, 40}}, {"examples", std::int64_t{333}}, {"test_examples", std::int64_t{21}}});
   EXPECT_EQ(packed(*synthetic, dir.file("values")).type, dtype::f32);
-  expect_same<float>(*synthetic, *open("packed", {{"path", dir.file("values")}}));
+  expect_same<float>(*synthetic, *open_packed("packed", {{"path", dir.file("values")}}));
 
   std::string text;
   for (int i = 0; i < 5000; ++i) text += i % 11 == 0 ? "\xc3\xa9" : std::string(1, static_cast<char>('a' + i * i % 17));
   test::write_bytes(dir.file("t"), {text.begin(), text.end()});
-  const auto ids = open("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{13}}});
+  const auto ids = open_packed("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{13}}});
   EXPECT_EQ(packed(*ids, dir.file("ids")).type, dtype::i32);
-  expect_same<std::int32_t>(*ids, *open("packed", {{"path", dir.file("ids")}}));
+  expect_same<std::int32_t>(*ids, *open_packed("packed", {{"path", dir.file("ids")}}));
 
   test::write_bytes(dir.file("c"), {'1', ',', '2', '\n', '3', ',', '4', '\n'});
-  const auto bare = open("csv", {{"path", dir.file("c")}, {"header", false}});
+  const auto bare = open_packed("csv", {{"path", dir.file("c")}, {"header", false}});
   packed(*bare, dir.file("bare"));
-  const auto got = open("packed", {{"path", dir.file("bare")}});
+  const auto got = open_packed("packed", {{"path", dir.file("bare")}});
   EXPECT_EQ(got->classes(), 0);
-  EXPECT_EQ(read<float>(*got, split::train, {1, 0}).first, read<float>(*bare, split::train, {1, 0}).first);
+  EXPECT_EQ(read_packed<float>(*got, split::train, {1, 0}).first, read_packed<float>(*bare, split::train, {1, 0}).first);
 }
 
 std::string open_error(const std::string& path) {
   try {
-    open("packed", {{"path", path}});
+    open_packed("packed", {{"path", path}});
   } catch (const option_error& e) {
     const std::string what = e.what();
     return e.key + ": " + what.substr(what.rfind('/') + 1);
@@ -206,11 +206,11 @@ TEST(data_packed, a_damaged_block_fails_by_name_when_it_is_read_and_the_others_d
   auto b = test::read_bytes(dir.file("p"));
   b[static_cast<std::size_t>(packed_alignment + h.block_bytes() + 17)] ^= 4;
   test::write_bytes(dir.file("p"), b);
-  const auto got = open("packed", {{"path", dir.file("p")}});
-  read<float>(*got, split::train, {0, h.block_examples - 1, 2 * h.block_examples, 8999});
-  read<float>(*got, split::test, {34});
+  const auto got = open_packed("packed", {{"path", dir.file("p")}});
+  read_packed<float>(*got, split::train, {0, h.block_examples - 1, 2 * h.block_examples, 8999});
+  read_packed<float>(*got, split::test, {34});
   for (int again = 0; again < 2; ++again) try {
-      read<float>(*got, split::train, {0, h.block_examples + 3});
+      read_packed<float>(*got, split::train, {0, h.block_examples + 3});
       FAIL() << "it read a damaged block";
     } catch (const std::runtime_error& e) {
       EXPECT_EQ(std::string(e.what()), dir.file("p") + ": training examples " + std::to_string(h.block_examples) + " to " +
@@ -230,8 +230,8 @@ TEST(data_packed, labels_that_are_no_classes_are_refused_whatever_the_checksum) 
     const auto sum = crc32c(0, block, n);
     std::memcpy(block + n, &sum, 4);
     const auto r = open_packed(std::make_shared<in_memory>(b), "x");
-    EXPECT_THROW(read<float>(*std::get<0>(r), split::train, {0}), std::runtime_error);
-    EXPECT_NO_THROW(read<float>(*std::get<0>(r), split::test, {0}));
+    EXPECT_THROW(read_packed<float>(*std::get<0>(r), split::train, {0}), std::runtime_error);
+    EXPECT_NO_THROW(read_packed<float>(*std::get<0>(r), split::test, {0}));
   }
 }
 
@@ -270,9 +270,10 @@ TEST(data_packed, nothing_is_left_behind_when_it_cannot_be_written) {
 TEST(data_packed, fuzz) {
   temp_dir dir;
   packed(byte_source(30, 7), dir.file("u8"));
-  packed(*open("synthetic",
-               {{"shape", std::vector<std::int64_t>{6}}, {"examples", std::int64_t{19}}, {"test_examples", std::int64_t{2}}}),
-         dir.file("f32"));
+  packed(
+      *open_packed("synthetic",
+                   {{"shape", std::vector<std::int64_t>{6}}, {"examples", std::int64_t{19}}, {"test_examples", std::int64_t{2}}}),
+      dir.file("f32"));
   const bytes sound[] = {test::read_bytes(dir.file("u8")), test::read_bytes(dir.file("f32"))};
   counter_rng rng(9);
   const auto inputs = test::fuzz_inputs(100'000);
@@ -314,7 +315,7 @@ TEST(data_packed, fuzz) {
       for (auto i : {std::int64_t{0}, n / 2, n - 1}) {
         if (n == 0) continue;
         try {
-          read<float>(s, part, {i});
+          read_packed<float>(s, part, {i});
         } catch (const std::runtime_error& e) {
           ++damaged;
           ASSERT_THAT(e.what(), StartsWith("x: "));

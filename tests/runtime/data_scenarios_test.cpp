@@ -40,7 +40,7 @@ struct company {
   }
 };
 
-indices whole(const company& c, sampler& s, std::uint32_t worker, std::uint64_t step) {
+indices share_of(const company& c, sampler& s, std::uint32_t worker, std::uint64_t step) {
   return s.indices(step, c.shares()[worker].first, c.shares()[worker].count);
 }
 indices sorted(indices v) {
@@ -69,7 +69,7 @@ TEST(data_scenarios, shard_gives_every_worker_a_part_of_its_own_once_an_epoch) {
         for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
           indices once;
           for (std::uint64_t k = 0; k < 6; ++k)
-            for (auto i : whole(c, *s, w, epoch * 6 + k)) once.push_back(i);
+            for (auto i : share_of(c, *s, w, epoch * 6 + k)) once.push_back(i);
           ASSERT_TRUE(distinct(once)) << "seed " << seed << " worker " << w << " epoch " << epoch;
           part.insert(once.begin(), once.end());
         }
@@ -89,8 +89,8 @@ TEST(data_scenarios, shard_takes_a_new_order_every_epoch) {
   auto s = c.make("shard", 1);
   indices first, second;
   for (std::uint64_t k = 0; k < 6; ++k) {
-    for (auto i : whole(c, *s, 1, k)) first.push_back(i);
-    for (auto i : whole(c, *s, 1, 6 + k)) second.push_back(i);
+    for (auto i : share_of(c, *s, 1, k)) first.push_back(i);
+    for (auto i : share_of(c, *s, 1, 6 + k)) second.push_back(i);
   }
   EXPECT_NE(first, second);
   EXPECT_EQ(sorted(first), sorted(second));
@@ -114,8 +114,8 @@ TEST(data_scenarios, own_order_shows_every_worker_everything_once_a_pass) {
       const auto pass = static_cast<std::uint64_t>(60 / c.counts[w]);
       indices once, again;
       for (std::uint64_t k = 0; k < pass; ++k) {
-        for (auto i : whole(c, *s, w, k)) once.push_back(i);
-        for (auto i : whole(c, *s, w, pass + k)) again.push_back(i);
+        for (auto i : share_of(c, *s, w, k)) once.push_back(i);
+        for (auto i : share_of(c, *s, w, pass + k)) again.push_back(i);
       }
       indices want(60);
       std::iota(want.begin(), want.end(), 0);
@@ -135,10 +135,10 @@ TEST(data_scenarios, replicate_gives_all_workers_the_same_examples) {
     ASSERT_EQ(first->steps_per_epoch(), 12);
     indices once;
     for (std::uint64_t step = 0; step < 12; ++step) {
-      const auto want = whole(c, *first, 0, step);
+      const auto want = share_of(c, *first, 0, step);
       once.insert(once.end(), want.begin(), want.end());
       for (std::uint32_t w = 1; w < 4; ++w) {
-        const auto got = whole(c, *c.make("replicate", w), w, step);
+        const auto got = share_of(c, *c.make("replicate", w), w, step);
         ASSERT_TRUE(std::equal(got.begin(), got.end(), want.begin())) << "seed " << seed << " worker " << w << " step " << step;
       }
     }
@@ -169,7 +169,7 @@ TEST(data_scenarios, served_takes_the_order_it_is_told) {
     for (std::uint32_t w = 0; w < 4; ++w) {
       auto a = c.make("served", w), b = plain.make(kind, w);
       EXPECT_EQ(a->by_worker(), b->by_worker());
-      for (std::uint64_t step = 0; step < 20; ++step) EXPECT_EQ(whole(c, *a, w, step), whole(plain, *b, w, step)) << kind;
+      for (std::uint64_t step = 0; step < 20; ++step) EXPECT_EQ(share_of(c, *a, w, step), share_of(plain, *b, w, step)) << kind;
     }
   }
 }
@@ -193,14 +193,14 @@ TEST(data_scenarios, a_resumed_sampler_goes_on_where_the_first_one_was) {
     for (std::uint32_t w = 0; w < 4; ++w) {
       auto unbroken = c.make(kind, w);
       for (std::uint64_t step = 0; step < 60; ++step) {
-        const auto want = whole(c, *unbroken, w, step);
+        const auto want = share_of(c, *unbroken, w, step);
         const auto at = c.shares()[w].first;
         auto resumed = c.make(kind, w);
         auto joined = resumed->indices(step, at, 1);
         for (auto i : resumed->indices(step, at + 1, c.counts[w] - 1)) joined.push_back(i);
         ASSERT_EQ(joined, want) << kind << " worker " << w << " step " << step;
       }
-      EXPECT_EQ(whole(c, *unbroken, w, 2), whole(c, *c.make(kind, w), w, 2)) << "going back";
+      EXPECT_EQ(share_of(c, *unbroken, w, 2), share_of(c, *c.make(kind, w), w, 2)) << "going back";
     }
 }
 

@@ -58,7 +58,7 @@ struct small_set {
   temp_dir dir;
 };
 
-std::shared_ptr<const source> open(const std::string& kind, options o, std::uint64_t seed = 1) {
+std::shared_ptr<const source> open_source(const std::string& kind, options o, std::uint64_t seed = 1) {
   source_registry r;
   add_stock_sources(r);
   const auto* t = r.find(kind);
@@ -66,11 +66,11 @@ std::shared_ptr<const source> open(const std::string& kind, options o, std::uint
 }
 std::shared_ptr<const source> open_idx(const std::string& path, options o = {}) {
   o.values["path"] = path;
-  return open("idx", o);
+  return open_source("idx", o);
 }
-option_error error_of(const std::string& kind, const options& o) {
+option_error source_error_of(const std::string& kind, const options& o) {
   try {
-    open(kind, o);
+    open_source(kind, o);
   } catch (const option_error& e) {
     return e;
   }
@@ -78,7 +78,7 @@ option_error error_of(const std::string& kind, const options& o) {
 }
 option_error idx_error(const std::string& path, options o = {}) {
   o.values["path"] = path;
-  return error_of("idx", o);
+  return source_error_of("idx", o);
 }
 
 template <class T>
@@ -87,7 +87,7 @@ struct batch_of {
   std::vector<std::int32_t> label;
 };
 template <class T>
-batch_of<T> read(const source& s, split part, const std::vector<std::int64_t>& indices) {
+batch_of<T> read_source(const source& s, split part, const std::vector<std::int64_t>& indices) {
   const auto n = static_cast<std::int64_t>(indices.size());
   batch_of<T> b{std::vector<T>(indices.size() * static_cast<std::size_t>(s.example().count()), T{99}),
                 std::vector<std::int32_t>(indices.size(), 99)};
@@ -114,10 +114,10 @@ TEST(data_idx, reads_fashion_mnist) {
   EXPECT_EQ(s->size(split::train), 60000);
   EXPECT_EQ(s->size(split::test), 10000);
   // The first labels as the data set's page shows them: ankle boot, T-shirt, T-shirt, dress, ...
-  EXPECT_THAT(read<float>(*s, split::train, {0, 1, 2, 3}).label, testing::ElementsAre(9, 0, 0, 3));
+  EXPECT_THAT(read_source<float>(*s, split::train, {0, 1, 2, 3}).label, testing::ElementsAre(9, 0, 0, 3));
   std::vector<std::int64_t> all(60000);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  const auto b = read<float>(*s, split::train, all);
+  const auto b = read_source<float>(*s, split::train, all);
   double sum = 0, squares = 0;
   for (float v : b.data) sum += v, squares += static_cast<double>(v) * v;
   const auto n = static_cast<double>(b.data.size());
@@ -134,7 +134,7 @@ TEST(data_idx, scales_subtracts_and_pads) {
   const auto s = open_idx(f.dir.path, o);
   EXPECT_EQ(s->example(), (shape{1, 2, 3}));
   EXPECT_EQ(s->classes(), 3);
-  const auto b = read<double>(*s, split::train, {2, -1});
+  const auto b = read_source<double>(*s, split::train, {2, -1});
   EXPECT_THAT(b.data, testing::ElementsAre(5, 5.5, 6, 6.5, 7, 7.5, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(b.label, testing::ElementsAre(2, -1));
 }
@@ -146,8 +146,8 @@ TEST(data_idx, f32_values_are_the_f64_values_rounded_once) {
   options o;
   o.values["mean"] = 0.2860;
   const auto s = open_idx(f.dir.path, o);
-  const auto a = read<double>(*s, split::train, {0});
-  const auto b = read<float>(*s, split::train, {0});
+  const auto a = read_source<double>(*s, split::train, {0});
+  const auto b = read_source<float>(*s, split::train, {0});
   for (std::size_t i = 0; i < 256; ++i) {
     EXPECT_EQ(a.data[i], static_cast<double>(i) * (1.0 / 255.0) - 0.2860);
     EXPECT_EQ(b.data[i], static_cast<float>(a.data[i]));
@@ -165,8 +165,8 @@ TEST(data_idx, plain_and_gzip_files_and_named_files_give_the_same) {
   names.values["test_labels"] = plain.dir.file("t10k-labels-idx1-ubyte");
   const auto a = open_idx(plain.dir.path), b = open_idx(packed.path), c = open_idx(packed.path, names);
   for (const auto& other : {b, c}) {
-    EXPECT_EQ(read<float>(*a, split::train, {5, 0}).data, read<float>(*other, split::train, {5, 0}).data);
-    EXPECT_EQ(read<float>(*a, split::test, {2}).label, read<float>(*other, split::test, {2}).label);
+    EXPECT_EQ(read_source<float>(*a, split::train, {5, 0}).data, read_source<float>(*other, split::train, {5, 0}).data);
+    EXPECT_EQ(read_source<float>(*a, split::test, {2}).label, read_source<float>(*other, split::test, {2}).label);
   }
 }
 
@@ -312,41 +312,41 @@ options synthetic_options(std::vector<std::int64_t> dims, std::int64_t classes, 
 }
 
 TEST(data_synthetic, is_a_function_of_the_seed_and_the_index) {
-  const auto a = open("synthetic", {}, 1), same = open("synthetic", {}, 1), other = open("synthetic", {}, 2);
+  const auto a = open_source("synthetic", {}, 1), same = open_source("synthetic", {}, 1), other = open_source("synthetic", {}, 2);
   EXPECT_EQ(a->example(), (shape{1, 28, 28}));
   EXPECT_EQ(a->size(split::train), 10000);
   EXPECT_EQ(a->size(split::test), 1000);
-  const auto x = read<float>(*a, split::train, {3, 8, -1}), y = read<float>(*same, split::train, {8, -1, 3});
+  const auto x = read_source<float>(*a, split::train, {3, 8, -1}), y = read_source<float>(*same, split::train, {8, -1, 3});
   EXPECT_TRUE(std::equal(x.data.begin(), x.data.begin() + 784, y.data.begin() + 2 * 784));
   EXPECT_EQ(x.label[0], y.label[2]);
   EXPECT_EQ(x.label[2], -1);
   for (std::size_t i = 2 * 784; i < 3 * 784; ++i) EXPECT_EQ(x.data[i], 0.0f);
-  EXPECT_NE(read<float>(*other, split::train, {3}).data, read<float>(*a, split::train, {3}).data);
-  EXPECT_NE(read<float>(*a, split::test, {3}).data, read<float>(*a, split::train, {3}).data);
+  EXPECT_NE(read_source<float>(*other, split::train, {3}).data, read_source<float>(*a, split::train, {3}).data);
+  EXPECT_NE(read_source<float>(*a, split::test, {3}).data, read_source<float>(*a, split::train, {3}).data);
 }
 
 TEST(data_synthetic, numbers_stay_what_they_are) {
-  const auto s = open("synthetic", synthetic_options({2, 3}, 4, 0.25), 1);
-  const auto b = read<double>(*s, split::train, {0, 1});
+  const auto s = open_source("synthetic", synthetic_options({2, 3}, 4, 0.25), 1);
+  const auto b = read_source<double>(*s, split::train, {0, 1});
   EXPECT_THAT(b.label, testing::ElementsAre(3, 0));
   EXPECT_NEAR(b.data[0], 0.38637408298604625, 1e-12);
   EXPECT_NEAR(b.data[11], -0.18771272780848483, 1e-12);
 }
 
 TEST(data_synthetic, f32_values_are_the_f64_values_rounded_once) {
-  const auto s = open("synthetic", {}, 5);
-  const auto a = read<double>(*s, split::train, {0, 77});
-  const auto b = read<float>(*s, split::train, {0, 77});
+  const auto s = open_source("synthetic", {}, 5);
+  const auto a = read_source<double>(*s, split::train, {0, 77});
+  const auto b = read_source<float>(*s, split::train, {0, 77});
   for (std::size_t i = 0; i < a.data.size(); ++i) EXPECT_EQ(b.data[i], static_cast<float>(a.data[i]));
 }
 
 TEST(data_synthetic, classes_are_balanced_and_the_nearest_class_mean_tells_them) {
   for (const auto& dims : std::vector<std::vector<std::int64_t>>{{1, 28, 28}, {3, 32, 32}, {50}, {2, 2, 3, 5, 7}}) {
-    const auto s = open("synthetic", synthetic_options(dims, 10, 0.5), 1);
+    const auto s = open_source("synthetic", synthetic_options(dims, 10, 0.5), 1);
     const auto n = static_cast<std::size_t>(s->example().count());
     std::vector<std::int64_t> all(2000);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    const auto train = read<float>(*s, split::train, all);
+    const auto train = read_source<float>(*s, split::train, all);
     std::vector<std::vector<double>> mean(10, std::vector<double>(n));
     std::vector<double> count(10);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -356,7 +356,7 @@ TEST(data_synthetic, classes_are_balanced_and_the_nearest_class_mean_tells_them)
     }
     for (std::size_t k = 0; k < 10; ++k) EXPECT_NEAR(count[k], 200, 60);
     all.resize(500);
-    const auto tests = read<float>(*s, split::test, all);
+    const auto tests = read_source<float>(*s, split::test, all);
     int right = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       double best = 1e300;
@@ -376,11 +376,12 @@ TEST(data_synthetic, classes_are_balanced_and_the_nearest_class_mean_tells_them)
 }
 
 TEST(data_synthetic, impossible_shapes_are_the_users_mistake) {
-  EXPECT_THAT(error_of("synthetic", synthetic_options({}, 2, 0)).what(), HasSubstr("shape has 0 extents"));
-  EXPECT_THAT(error_of("synthetic", synthetic_options({1, 1, 1, 1, 1, 1}, 2, 0)).what(), HasSubstr("shape has 6 extents"));
-  EXPECT_THAT(error_of("synthetic", synthetic_options({3, -1}, 2, 0)).what(), HasSubstr("extent of -1"));
-  EXPECT_THAT(error_of("synthetic", synthetic_options({1 << 20, 1 << 20, 1 << 30}, 2, 0)).what(), HasSubstr("more than 2^31"));
-  EXPECT_EQ(error_of("synthetic", synthetic_options({3}, 0, 0)).key, "classes");
+  EXPECT_THAT(source_error_of("synthetic", synthetic_options({}, 2, 0)).what(), HasSubstr("shape has 0 extents"));
+  EXPECT_THAT(source_error_of("synthetic", synthetic_options({1, 1, 1, 1, 1, 1}, 2, 0)).what(), HasSubstr("shape has 6 extents"));
+  EXPECT_THAT(source_error_of("synthetic", synthetic_options({3, -1}, 2, 0)).what(), HasSubstr("extent of -1"));
+  EXPECT_THAT(source_error_of("synthetic", synthetic_options({1 << 20, 1 << 20, 1 << 30}, 2, 0)).what(),
+              HasSubstr("more than 2^31"));
+  EXPECT_EQ(source_error_of("synthetic", synthetic_options({3}, 0, 0)).key, "classes");
 }
 
 }  // namespace

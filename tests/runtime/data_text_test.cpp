@@ -15,7 +15,7 @@ using test::temp_dir;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::shared_ptr<const source> open(const std::string& path, options o = {}) {
+std::shared_ptr<const source> open_text(const std::string& path, options o = {}) {
   source_registry r;
   add_stock_sources(r);
   const auto* t = r.find("text");
@@ -23,9 +23,9 @@ std::shared_ptr<const source> open(const std::string& path, options o = {}) {
   if (!o.has("sequence")) o.values["sequence"] = std::int64_t{3};
   return t->open(check_options(o, t->specs), 1);
 }
-std::string error_of(const std::string& path, const options& o = {}) {
+std::string text_error_of(const std::string& path, const options& o = {}) {
   try {
-    open(path, o);
+    open_text(path, o);
   } catch (const option_error& e) {
     return e.key + ": " + e.what();
   }
@@ -41,7 +41,7 @@ struct text_file {
 struct read_back {
   std::vector<std::int32_t> data, label;
 };
-read_back read(const source& s, split which, const std::vector<std::int64_t>& indices) {
+read_back read_text(const source& s, split which, const std::vector<std::int64_t>& indices) {
   const auto d = make_cpu_device();
   const auto n = static_cast<std::int64_t>(indices.size());
   tensor data = tensor::allocate(*d, {n, s.example()[0]}, dtype::i32), label = tensor::allocate(*d, {n, s.label()[0]}, dtype::i32);
@@ -56,13 +56,13 @@ TEST(text_source, numbers_characters_by_code_point_and_labels_them_with_the_next
   const text_file f(
       "cabbac\xc3\xa9"
       "ba\xe2\x82\xac");  // c a b b a c é b a €
-  const auto s = open(f.path(), {{{"test_fraction", 0.0}}});
+  const auto s = open_text(f.path(), {{{"test_fraction", 0.0}}});
   EXPECT_TRUE(s->ids());
   EXPECT_THAT(s->symbols(), ElementsAre("a", "b", "c", "\xc3\xa9", "\xe2\x82\xac"));
   EXPECT_EQ(s->classes(), 5);
   EXPECT_EQ(s->size(split::train), 3);
   EXPECT_EQ(s->size(split::test), 0);
-  const auto r = read(*s, split::train, {0, 2, -1});
+  const auto r = read_text(*s, split::train, {0, 2, -1});
   EXPECT_THAT(r.data, ElementsAre(2, 0, 1, 3, 1, 0, 0, 0, 0));
   EXPECT_THAT(r.label, ElementsAre(0, 1, 1, 1, 0, 4, -1, -1, -1));
 }
@@ -71,45 +71,45 @@ TEST(text_source, splits_at_the_end_of_the_file_and_no_label_crosses) {
   std::string text;
   for (int i = 0; i < 50; ++i) text += static_cast<char>('A' + i);
   const text_file f(text);
-  const auto s = open(f.path(), {{{"test_fraction", 0.2}, {"sequence", std::int64_t{3}}}});
+  const auto s = open_text(f.path(), {{{"test_fraction", 0.2}, {"sequence", std::int64_t{3}}}});
   EXPECT_EQ(s->size(split::train), 13);  // 40 characters
   EXPECT_EQ(s->size(split::test), 3);    // 10
-  EXPECT_THAT(read(*s, split::train, {12}).label, ElementsAre(37, 38, 39));
-  EXPECT_THAT(read(*s, split::test, {0}).data, ElementsAre(40, 41, 42));
-  EXPECT_THAT(read(*s, split::test, {2}).label, ElementsAre(47, 48, 49));
+  EXPECT_THAT(read_text(*s, split::train, {12}).label, ElementsAre(37, 38, 39));
+  EXPECT_THAT(read_text(*s, split::test, {0}).data, ElementsAre(40, 41, 42));
+  EXPECT_THAT(read_text(*s, split::test, {2}).label, ElementsAre(47, 48, 49));
 }
 
 TEST(text_source, reads_any_file_as_bytes) {
   const text_file f(std::string("\xff\x00\xff\x00\xfe\x01", 6));
-  EXPECT_THAT(error_of(f.path()), HasSubstr("byte 0 (line 1) is not UTF-8"));
-  const auto s = open(f.path(), {{{"unit", std::string("byte")}, {"test_fraction", 0.0}}});
+  EXPECT_THAT(text_error_of(f.path()), HasSubstr("byte 0 (line 1) is not UTF-8"));
+  const auto s = open_text(f.path(), {{{"unit", std::string("byte")}, {"test_fraction", 0.0}}});
   EXPECT_EQ(s->classes(), 4);
-  EXPECT_THAT(read(*s, split::train, {0}).data, ElementsAre(3, 0, 3));
+  EXPECT_THAT(read_text(*s, split::train, {0}).data, ElementsAre(3, 0, 3));
 }
 
 TEST(text_source, names_what_is_wrong_with_a_file) {
   const temp_dir dir;
-  EXPECT_THAT(error_of(dir.file("none")), HasSubstr("path: " + dir.file("none") + ": cannot open: No such file"));
-  EXPECT_THAT(error_of(dir.path), HasSubstr("not a regular file"));
-  EXPECT_THAT(error_of(std::string("a\0b", 3)), HasSubstr("NUL byte"));
+  EXPECT_THAT(text_error_of(dir.file("none")), HasSubstr("path: " + dir.file("none") + ": cannot open: No such file"));
+  EXPECT_THAT(text_error_of(dir.path), HasSubstr("not a regular file"));
+  EXPECT_THAT(text_error_of(std::string("a\0b", 3)), HasSubstr("NUL byte"));
   test::write_bytes(dir.file("empty"), {});
-  EXPECT_THAT(error_of(dir.file("empty")), HasSubstr("the file is empty"));
+  EXPECT_THAT(text_error_of(dir.file("empty")), HasSubstr("the file is empty"));
   const text_file one("abc"), lines("one\ntwo\nthr\xe2\x28\xa1");
-  EXPECT_THAT(error_of(one.path()),
+  EXPECT_THAT(text_error_of(one.path()),
               HasSubstr("sequence: " + one.path() + ": the training part of 3 characters has no sequence of 3"));
-  EXPECT_THAT(error_of(lines.path()), HasSubstr("byte 11 (line 3) is not UTF-8"));
+  EXPECT_THAT(text_error_of(lines.path()), HasSubstr("byte 11 (line 3) is not UTF-8"));
   const text_file few(std::string(30, 'x'));
-  EXPECT_THAT(error_of(few.path()), HasSubstr("the test part of 3 characters has no sequence of 3 and the one behind it"));
+  EXPECT_THAT(text_error_of(few.path()), HasSubstr("the test part of 3 characters has no sequence of 3 and the one behind it"));
 }
 
 TEST(text_source, refuses_what_rfc_3629_refuses) {
   for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x80\x80\x80",
                           "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x98", "\xc3", "\xc3\xc3"}) {
     const text_file f(std::string("0123456789abcdefghijklmnopqrstuvwxyz") + bad);
-    EXPECT_THAT(error_of(f.path()), HasSubstr("byte 36 (line 1) is not UTF-8"));
+    EXPECT_THAT(text_error_of(f.path()), HasSubstr("byte 36 (line 1) is not UTF-8"));
   }
   const text_file good("0123456789abcdefghijklmnopqrstuvwxyz0123456789\xf0\x9f\x98\x80\xed\x9f\xbf\xf4\x8f\xbf\xbf\xc2\x80");
-  EXPECT_EQ(open(good.path())->classes(), 40);
+  EXPECT_EQ(open_text(good.path())->classes(), 40);
 }
 
 // Whatever the bytes: an error by name, or sequences whose numbers are inside the vocabulary and spell the file.
@@ -124,12 +124,12 @@ TEST(text_source, any_bytes_are_a_text_or_an_error) {
     test::write_bytes(dir.file("f"), {bytes.begin(), bytes.end()});
     options o{{{"test_fraction", 0.0}, {"sequence", static_cast<std::int64_t>(1 + rng() % 4)}}};
     if (rng() % 2) o.values["unit"] = std::string("byte");
-    if (error_of(dir.file("f"), o) != "no error") continue;
+    if (text_error_of(dir.file("f"), o) != "no error") continue;
     ++texts;
-    const auto s = open(dir.file("f"), o);
+    const auto s = open_text(dir.file("f"), o);
     std::string spelt;
     for (std::int64_t k = 0; k < s->size(split::train); ++k) {
-      const auto r = read(*s, split::train, {k});
+      const auto r = read_text(*s, split::train, {k});
       for (auto id : r.data) spelt += s->symbols().at(static_cast<std::size_t>(id));
       for (auto id : r.label) ASSERT_LT(id, s->classes());
     }

@@ -6,12 +6,12 @@
 namespace troupe {
 namespace {
 
-finish_registry stock() {
+finish_registry stock_finish_rows() {
   finish_registry r;
   add_stock_finishes(r);
   return r;
 }
-finish_conditions made(const finish_spec& s) { return make_finish(s, stock(), {100}); }
+finish_conditions made(const finish_spec& s) { return make_finish(s, stock_finish_rows(), {100}); }
 
 TEST(finish, epochs_and_steps_are_known_beforehand_and_the_smaller_counts) {
   finish_spec s;
@@ -102,7 +102,7 @@ struct low_loss final : finish_condition {
 };
 
 TEST(finish, a_row_of_ones_own_is_fed_like_the_stock) {
-  auto rows = stock();
+  auto rows = stock_finish_rows();
   option_spec bound, steps;
   bound.name = "below";
   bound.kind = option_kind::real;

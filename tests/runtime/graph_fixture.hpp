@@ -79,6 +79,17 @@ inline layer_spec spec(std::string name, std::string type, std::vector<std::stri
   return s;
 }
 
+// A linear layer of the stock, its options checked.
+inline layer_spec linear(const std::string& name, const std::string& from, std::int64_t outputs) {
+  layer_registry all;
+  add_stock_layers(all);
+  auto s = spec(name, "linear", {from});
+  options given;
+  given.values["outputs"] = outputs;
+  s.values = check_options(given, all.find("linear")->specs);
+  return s;
+}
+
 inline job_spec job_of(std::vector<layer_spec> layers, std::int64_t batch = 8, std::int64_t packets = 4) {
   job_spec j;
   j.file = "job.toml";

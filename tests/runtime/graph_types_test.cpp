@@ -18,9 +18,6 @@ layer_spec stock(const std::string& name, const std::string& type, const std::ve
   s.values = check_options(given, all.find(type)->specs);
   return s;
 }
-layer_spec linear(const std::string& name, const std::string& from, std::int64_t outputs) {
-  return stock(name, "linear", {from}, {{{"outputs", outputs}}});
-}
 layer_spec table(const std::string& name, const std::string& from, std::int64_t vocabulary) {
   return stock(name, "embedding", {from}, {{{"vocabulary", vocabulary}, {"outputs", std::int64_t{3}}}});
 }

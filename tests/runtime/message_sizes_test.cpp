@@ -14,16 +14,6 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t gib = std::int64_t{1} << 30;
 
-layer_spec linear(const std::string& name, const std::string& from, std::int64_t outputs) {
-  layer_registry all;
-  add_stock_layers(all);
-  auto s = spec(name, "linear", {from});
-  options given;
-  given.values["outputs"] = outputs;
-  s.values = check_options(given, all.find("linear")->specs);
-  return s;
-}
-
 layer_spec at(layer_spec s, const std::string& partition, std::vector<std::string> place) {
   s.partition = partition;
   s.place = std::move(place);

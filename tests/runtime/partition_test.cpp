@@ -32,17 +32,7 @@ layer_spec laid(layer_spec s, const way& w) {
   return s;
 }
 
-layer_spec linear(const std::string& name, const std::string& from, std::int64_t outputs) {
-  layer_registry all;
-  add_stock_layers(all);
-  auto s = spec(name, "linear", {from});
-  options given;
-  given.values["outputs"] = outputs;
-  s.values = check_options(given, all.find("linear")->specs);
-  return s;
-}
-
-struct planned {
+struct planned_net {
   model_graph graph;
   job_plan plan;
   std::vector<std::string> edges(const std::string& from) const {
@@ -63,10 +53,10 @@ struct planned {
   }
 };
 
-planned plan_of(const job_spec& j, const std::vector<node_spec>& nodes) {
+planned_net plan_of_net(const job_spec& j, const std::vector<node_spec>& nodes) {
   layer_registry all;
   add_stock_layers(all);
-  planned p;
+  planned_net p;
   auto g = build_graph(j, all, shape{5}, 4);
   if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
   p.graph = std::get<model_graph>(std::move(g));
@@ -82,7 +72,7 @@ std::vector<std::string> edges_between(const way& producer, const way& consumer,
   auto b = type == "relu" ? spec("b", "relu", {"a"}) : linear("b", "a", 8);
   j = job_of({laid(linear("a", "data", 12), producer), laid(std::move(b), consumer), laid(linear("score", "b", 4), none),
               laid(spec("loss", "softmax_loss", {"score", "label"}), none)});
-  return plan_of(j, nodes_named({"n1", "n2"})).edges("a");
+  return plan_of_net(j, nodes_named({"n1", "n2"})).edges("a");
 }
 
 TEST(singa_connections, batch_to_batch_and_feature_to_feature_are_one_to_one) {
@@ -176,7 +166,7 @@ TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
   static job_spec j;
   j = job_of({laid(linear("a", "data", 12), none), laid(linear("b", "a", 8), addends), laid(linear("score", "b", 4), none),
               laid(spec("loss", "softmax_loss", {"score", "label"}), none)});
-  const auto p = plan_of(j, nodes_named({"n1", "n2"}));
+  const auto p = plan_of_net(j, nodes_named({"n1", "n2"}));
   std::vector<std::string> got;
   for (const auto& b : p.plan.blocks)
     if (const auto& q = p.graph.params[b.param]; q.full_name.starts_with("b."))
@@ -205,7 +195,7 @@ TEST(singa_connections, every_packet_and_feature_arrives_once) {
         auto b = type == std::string("relu") ? spec("b", "relu", {"a"}) : linear("b", "a", 8);
         const auto j = job_of({laid(linear("a", "data", 12), from), laid(std::move(b), to), laid(linear("score", "b", 4), none),
                                laid(spec("loss", "softmax_loss", {"score", "label"}), none)});
-        const auto p = plan_of(j, nodes_named({"n1", "n2"}));
+        const auto p = plan_of_net(j, nodes_named({"n1", "n2"}));
         for (const auto& r : p.plan.roles) {
           if (r.kind != role_kind::stage || p.graph.layers[r.layers[0]].name != "b") continue;
           std::vector<std::vector<int>> got(4, std::vector<int>(12, 0));
@@ -246,7 +236,7 @@ TEST(fractions, con_trolls_split_in_a_plan_of_seventeen_places) {
                   256, 256);
   for (auto& l : j.layers)
     if (l.name != "a") l.place = {"n0"};
-  const auto p = plan_of(j, nodes_named(names));
+  const auto p = plan_of_net(j, nodes_named(names));
   std::vector<std::pair<std::uint32_t, std::uint32_t>> got, want{{0, 160}};
   for (std::uint32_t i = 0; i < 16; ++i) want.emplace_back(160 + 6 * i, 6);
   for (const auto& r : p.plan.roles)
@@ -260,7 +250,7 @@ TEST(fractions, are_those_of_the_workers_too) {
   a.fraction = {0.75, 0.25};
   auto j = job_of({a, linear("score", "a", 4), spec("loss", "softmax_loss", {"score", "label"})});
   j.topology.workers_per_group = 2;
-  const auto p = plan_of(j, nodes_named({"n1", "n2"}));
+  const auto p = plan_of_net(j, nodes_named({"n1", "n2"}));
   EXPECT_FALSE(p.plan.placed) << "the other layers follow the workers' packets";
   EXPECT_EQ(p.plan.ranges[0], (packet_range{0, 3}));
   EXPECT_EQ(p.plan.ranges[1], (packet_range{3, 1}));

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-layer_spec stock(const std::string& name, const std::string& type, const std::string& from, std::int64_t outputs = 0) {
+layer_spec stock_layer(const std::string& name, const std::string& type, const std::string& from, std::int64_t outputs = 0) {
   layer_registry all;
   add_stock_layers(all);
   auto s = spec(name, type, {from});
@@ -36,12 +36,12 @@ layer_spec laid(layer_spec s, const std::string& partition, std::vector<std::str
   return s;
 }
 
-struct planned {
+struct planned_job {
   job_spec job;
   model_graph graph;
   job_plan plan;
 
-  explicit planned(job_spec j) : job(std::move(j)) {
+  explicit planned_job(job_spec j) : job(std::move(j)) {
     layer_registry all;
     add_stock_layers(all);
     auto g = build_graph(job, all, shape{5}, 4);
@@ -51,7 +51,7 @@ struct planned {
     if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
     plan = std::get<job_plan>(std::move(r));
   }
-  planned(const planned&) = delete;
+  planned_job(const planned_job&) = delete;
 
   role_plan& role(const std::string& name) {
     for (auto& r : plan.roles)
@@ -80,14 +80,14 @@ struct planned {
 
 // a: 12 features, 9 on n1 and 3 on n2; b beside it; c: packets 0 to 2 on n2, 3 on n1; score and loss on n1.
 job_spec apart() {
-  return job_of({laid(stock("a", "linear", "data", 12), "feature", {"n1", "n2"}, {0.75, 0.25}), stock("b", "relu", "a"),
-                 laid(stock("c", "linear", "b", 8), "batch", {"n2", "n1"}, {0.75, 0.25}),
-                 laid(stock("score", "linear", "c", 4), "none", {"n1"}),
+  return job_of({laid(stock_layer("a", "linear", "data", 12), "feature", {"n1", "n2"}, {0.75, 0.25}), stock_layer("b", "relu", "a"),
+                 laid(stock_layer("c", "linear", "b", 8), "batch", {"n2", "n1"}, {0.75, 0.25}),
+                 laid(stock_layer("score", "linear", "c", 4), "none", {"n1"}),
                  laid(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"})});
 }
 
 job_spec beside() {
-  auto j = job_of({stock("a", "linear", "data", 12), stock("b", "relu", "a"), stock("score", "linear", "b", 4),
+  auto j = job_of({stock_layer("a", "linear", "data", 12), stock_layer("b", "relu", "a"), stock_layer("score", "linear", "b", 4),
                    spec("loss", "softmax_loss", {"score", "label"})});
   j.topology.workers_per_group = 2;
   j.topology.servers_per_group = 3;
@@ -95,24 +95,24 @@ job_spec beside() {
 }
 
 TEST(plan_check, correct_plans_are_whole) {
-  EXPECT_THAT(planned(apart()).faults(), IsEmpty());
-  EXPECT_THAT(planned(beside()).faults(), IsEmpty());
+  EXPECT_THAT(planned_job(apart()).faults(), IsEmpty());
+  EXPECT_THAT(planned_job(beside()).faults(), IsEmpty());
   auto fused = apart();
   fused.pipeline.fuse = "auto";
-  EXPECT_THAT(planned(fused).faults(), IsEmpty());
+  EXPECT_THAT(planned_job(fused).faults(), IsEmpty());
   auto groups = beside();
   groups.topology.worker_groups = groups.topology.server_groups = 2;
-  EXPECT_THAT(planned(groups).faults(), IsEmpty());
+  EXPECT_THAT(planned_job(groups).faults(), IsEmpty());
 }
 
 TEST(plan_check, a_part_that_nobody_hosts_is_named) {
-  planned p(apart());
+  planned_job p(apart());
   auto& r = p.role("host1/a.1");
   r.layers.clear(), r.parts.clear(), r.in_edges.clear(), r.out_edges.clear();
   EXPECT_THAT(
       p.faults(),
       Contains("layer 'a': packets 0 to 3, features 9 to 11: no part claims them (host0/a.0 has packets 0 to 3, features 0 to 8)"));
-  planned q(beside());
+  planned_job q(beside());
   auto& s = q.role("worker1/b");
   s.layers.clear(), s.parts.clear();
   EXPECT_THAT(q.faults(),
@@ -120,10 +120,10 @@ TEST(plan_check, a_part_that_nobody_hosts_is_named) {
 }
 
 TEST(plan_check, a_role_that_is_gone_or_there_twice_is_named) {
-  planned p(apart());
+  planned_job p(apart());
   p.plan.roles.erase(p.plan.roles.begin() + index_of(p.role("host0/b.0").id));
   EXPECT_THAT(p.faults(), Contains(HasSubstr("a role is missing, or there twice")));
-  planned q(apart());
+  planned_job q(apart());
   auto again = q.role("host1/a.1");
   again.name = "host9/a.1";
   again.id = role_id{static_cast<std::uint32_t>(q.plan.roles.size())};
@@ -132,21 +132,21 @@ TEST(plan_check, a_role_that_is_gone_or_there_twice_is_named) {
 }
 
 TEST(plan_check, a_range_of_packets_that_is_shifted_leaves_a_gap_or_an_overlap) {
-  planned p(apart());
+  planned_job p(apart());
   p.role("host2/c.0").packets.count = 2;
   EXPECT_THAT(p.faults(), Contains("layer 'c': packet 2, features 0 to 7: no part claims them "
                                    "(host2/c.0 has packets 0 to 1; host3/c.1 has packet 3)"));
-  planned q(apart());
+  planned_job q(apart());
   q.role("host3/c.1").packets = {2, 2};
   EXPECT_THAT(q.faults(), Contains("layer 'c': packet 2, features 0 to 7: both host2/c.0 and host3/c.1 claim them"));
-  planned r(apart());
+  planned_job r(apart());
   r.role("host3/c.1").packets = {3, 2};
   EXPECT_THAT(r.faults(), Contains(HasSubstr("layer 'c': host3/c.1 claims packets 3 to 4")));
 }
 
 TEST(plan_check, features_that_are_shifted_leave_a_gap_or_an_overlap) {
   const auto shifted = [](feature_range r) {
-    planned p(apart());
+    planned_job p(apart());
     auto& part = p.role("host1/a.1").parts[0];
     auto other = std::make_shared<part_layer>(*part);
     other->features = r;
@@ -159,7 +159,7 @@ TEST(plan_check, features_that_are_shifted_leave_a_gap_or_an_overlap) {
 }
 
 TEST(plan_check, an_edge_that_is_gone_starves_its_reader) {
-  planned p(apart());
+  planned_job p(apart());
   auto& e = p.plan.edges[p.edge("host0/b.0", "host2/c.0")];
   e.in_train = e.in_test = false;
   const auto starves =
@@ -167,7 +167,7 @@ TEST(plan_check, an_edge_that_is_gone_starves_its_reader) {
   EXPECT_THAT(p.faults(), starves);
   e.in_train = true;
   EXPECT_THAT(p.faults(), starves) << "in evaluation alone";
-  planned q(apart());
+  planned_job q(apart());
   const auto gone = q.edge("host0/b.0", "host2/c.0");
   std::erase(q.role("host2/c.0").in_edges, gone);
   EXPECT_THAT(q.faults(), Contains("layer 'b': the edge from host0/b.0 to host2/c.0 is not known at host2/c.0"));
@@ -175,7 +175,7 @@ TEST(plan_check, an_edge_that_is_gone_starves_its_reader) {
 }
 
 TEST(plan_check, an_edge_that_is_there_twice_or_brings_too_much_is_named) {
-  planned p(apart());
+  planned_job p(apart());
   auto e = p.plan.edges[p.edge("host1/b.1", "host3/c.1")];
   auto& from = p.role("host1/b.1");
   auto& to = p.role("host3/c.1");
@@ -187,86 +187,87 @@ TEST(plan_check, an_edge_that_is_there_twice_or_brings_too_much_is_named) {
       p.faults(),
       Contains("layer 'c': host3/c.1 gets packet 3, features 9 to 11 of its input 'b': both host1/b.1 and host1/b.1 send them"));
 
-  planned q(apart());
+  planned_job q(apart());
   q.plan.edges[q.edge("host1/b.1", "host3/c.1")].region = {8, 12};
   EXPECT_THAT(q.faults(), Contains("layer 'c': host3/c.1 is to get 'b' from host1/b.1, which does not make these features"));
   EXPECT_THAT(q.faults(), Contains(HasSubstr("gets packet 3, feature 8 of its input 'b': both host0/b.0 and host1/b.1 send them")));
 }
 
 TEST(plan_check, an_edge_for_other_packets_or_from_somebody_else_is_named) {
-  planned p(apart());
+  planned_job p(apart());
   p.plan.edges[p.edge("host2/c.0", "host0/score")].packets = {0, 2};
   EXPECT_THAT(p.faults(),
               Contains("layer 'score': host0/score lacks packet 2, features 0 to 7 of its input 'c': nobody sends them"));
-  planned q(apart());
+  planned_job q(apart());
   q.plan.edges[q.edge("host2/c.0", "host0/score")].packets = {0, 4};
   EXPECT_THAT(q.faults(), Contains("layer 'score': host0/score is to get 'c' from host2/c.0, which does not have these packets"));
-  planned r(beside());
+  planned_job r(beside());
   r.plan.edges[r.edge("worker0/loader", "worker0/a")].what.output = 1;
   EXPECT_THAT(r.faults(), Contains(HasSubstr("layer 'a': worker0/a lacks packets 0 to 1")));
-  planned s(apart());
+  planned_job s(apart());
   s.plan.edges[s.edge("host0/a.0", "host0/b.0")].need = {0, 8};
   EXPECT_THAT(s.faults(), Contains(HasSubstr("sends host0/b.0 what that does not read")));
 }
 
 TEST(plan_check, a_loss_hears_from_its_loader) {
-  planned p(beside());
+  planned_job p(beside());
   auto& e = p.plan.edges[p.edge("worker0/loader", "worker0/loss")];
   e.in_test = false;
   EXPECT_THAT(p.faults(), Contains(HasSubstr("layer 'loss': worker0/loss reports, but no loader waits for it")));
 }
 
 TEST(plan_check, a_gradient_has_a_way_back) {
-  planned p(apart());
+  planned_job p(apart());
   p.plan.edges[p.edge("host2/c.0", "host0/score")].grad_back = false;
   EXPECT_THAT(p.faults(), ElementsAre("layer 'score': no gradient of 'c' comes back from host0/score to host2/c.0"));
 }
 
 TEST(plan_check, parameters_are_owned_once) {
-  planned p(beside());
+  planned_job p(beside());
   auto again = p.block("a.bias");
   again.id = static_cast<std::uint32_t>(p.plan.blocks.size());
   again.shard = p.plan.shards[2];
   p.plan.blocks.push_back(again);
   EXPECT_THAT(p.faults(), Contains(AllOf(HasSubstr("layer 'a': parameter 'a.bias', elements 0 to 11: both shard"),
                                          HasSubstr(" and shard2 (block " + std::to_string(again.id) + ") own them"))));
-  planned q(beside());
+  planned_job q(beside());
   const auto half = q.block("score.weight").count;
   ++q.block("score.weight").begin, --q.block("score.weight").count;
   EXPECT_THAT(q.faults(), Contains("layer 'score': parameter 'score.weight', element 0: no shard owns them")) << half;
-  planned r(apart());
+  planned_job r(apart());
   r.block("a.weight").count += 5;
   EXPECT_THAT(r.faults(), Contains(HasSubstr("layer 'a': parameter 'a.weight', elements 45 to 49: both shard")));
-  planned s(apart());
+  planned_job s(apart());
   s.block("a.weight").shard = s.plan.workers[0];
   EXPECT_THAT(s.faults(), Contains(HasSubstr("has a parameter, a shard or a taker that is not there")));
-  planned t(apart());
+  planned_job t(apart());
   t.plan.blocks.pop_back();
   EXPECT_THAT(t.faults(), Contains(HasSubstr("no shard owns them")));
 }
 
 TEST(plan_check, blocks_go_where_they_are_used) {
-  planned p(apart());
+  planned_job p(apart());
   p.block("c.weight").takers.pop_back();
   EXPECT_THAT(p.faults(), ElementsAre(HasSubstr("layer 'c': host3 works with block")));
-  planned q(apart());
+  planned_job q(apart());
   q.block("score.weight").takers.push_back(0);
   EXPECT_THAT(q.faults(),
               ElementsAre(AllOf(HasSubstr("layer 'score': worker0 takes block"), HasSubstr("and has no part of the layer"))));
-  planned r(apart());
+  planned_job r(apart());
   r.block("a.weight").takers = {2};
   EXPECT_THAT(r.faults(), ElementsAre(HasSubstr("layer 'a': host0 works with block")));
 }
 
 // d: rows of the weight that lie on two nodes, outputs that are to be added.
 job_spec added() {
-  return job_of({stock("a", "linear", "data", 12), laid(stock("d", "linear", "a", 6), "input", {"n1", "n2"}, {0.75, 0.25}),
-                 laid(stock("score", "linear", "d", 4), "batch", {"n1", "n2"}),
+  return job_of({stock_layer("a", "linear", "data", 12),
+                 laid(stock_layer("d", "linear", "a", 6), "input", {"n1", "n2"}, {0.75, 0.25}),
+                 laid(stock_layer("score", "linear", "d", 4), "batch", {"n1", "n2"}),
                  laid(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"})});
 }
 
 TEST(plan_check, addends_are_all_added_once) {
-  planned p(added());
+  planned_job p(added());
   ASSERT_THAT(p.faults(), IsEmpty());
   auto& e = p.plan.edges[p.edge("host1/d.1", "host2/score.0")];
   e.in_train = false;
@@ -275,10 +276,10 @@ TEST(plan_check, addends_are_all_added_once) {
                           "(the addend of host1/d.1)"));
   e.in_train = true, e.addend = false;
   EXPECT_THAT(p.faults(), Contains("layer 'score': host2/score.0 does not add 'd' from host1/d.1"));
-  planned q(added());
+  planned_job q(added());
   q.plan.edges[q.edge("worker0/a", "host1/d.1")].addend = true;
   EXPECT_THAT(q.faults(), Contains("layer 'd': host1/d.1 adds 'a' from worker0/a"));
-  planned r(added());
+  planned_job r(added());
   auto& part = r.role("host1/d.1").parts[0];
   auto other = std::make_shared<part_layer>(*part);
   other->inputs = {10, 12};
@@ -289,35 +290,35 @@ TEST(plan_check, addends_are_all_added_once) {
 }
 
 TEST(plan_check, columns_of_a_parameter_are_owned_once) {
-  planned p(added());
+  planned_job p(added());
   ++p.block("d.weight").begin;
   EXPECT_THAT(p.faults(), Contains("layer 'd': parameter 'd.weight', element 0 of each row: no shard owns them"));
-  planned q(added());
+  planned_job q(added());
   q.block("d.weight").run = 10;
   EXPECT_THAT(q.faults(), Contains(HasSubstr("is neither elements without a gap nor columns")));
-  planned r(added());
+  planned_job r(added());
   r.block("d.weight").run = 10, r.block("d.weight").count = 60;
   EXPECT_THAT(r.faults(), Contains(AllOf(HasSubstr("layer 'd': parameter 'd.weight', element 9 of each row: both shard"),
                                          HasSubstr("own them"))));
-  planned s(added());
+  planned_job s(added());
   s.block("d.bias").takers = {2};
   EXPECT_THAT(s.faults(), Contains(HasSubstr("layer 'd': host0 works with block")));
-  planned t(added());
+  planned_job t(added());
   t.block("d.bias").takers.push_back(2);
   EXPECT_THAT(t.faults(), Contains(AllOf(HasSubstr("layer 'd': host1 takes block"), HasSubstr("and has no use for it"))));
 }
 
 TEST(plan_check, every_packet_has_a_loader_and_every_stage_a_half) {
-  planned p(beside());
+  planned_job p(beside());
   p.plan.ranges[1] = {3, 1};
   EXPECT_THAT(p.faults(), Contains("packet 2 of a step: no loader has them"));
-  planned q(beside());
+  planned_job q(beside());
   q.plan.ranges[1] = {1, 3};
   EXPECT_THAT(q.faults(), Contains("packet 1 of a step: both worker0/loader and worker1/loader have them"));
-  planned r(apart());
+  planned_job r(apart());
   r.plan.stages[1].clear();
   EXPECT_THAT(r.faults(), Contains(HasSubstr("belongs to no worker's half")));
-  planned s(beside());
+  planned_job s(beside());
   auto& model = s.role("tester/model");
   model.layers.pop_back(), model.parts.pop_back();
   EXPECT_THAT(s.faults(), Contains("layer 'loss': tester/model does not have it once"));
@@ -325,23 +326,23 @@ TEST(plan_check, every_packet_has_a_loader_and_every_stage_a_half) {
 
 // No number in a plan is trusted: whatever it says, the check ends, and says something.
 TEST(plan_check, numbers_that_mean_nothing_are_found_before_they_are_used) {
-  const std::vector<std::function<void(planned&)>> breaks{[](auto& p) { p.plan.edges[0].to = role_id{999}; },
-                                                          [](auto& p) { p.plan.edges[0].from = p.plan.workers[0]; },
-                                                          [](auto& p) { p.plan.edges[0].what.layer = 99; },
-                                                          [](auto& p) { p.plan.blocks[0].param = 99; },
-                                                          [](auto& p) { p.plan.blocks[0].takers = {99}; },
-                                                          [](auto& p) { p.plan.blocks[0].id = 7; },
-                                                          [](auto& p) { p.plan.loaders.pop_back(); },
-                                                          [](auto& p) { p.plan.workers.push_back(role_id{77}); },
-                                                          [](auto& p) { p.plan.stages.pop_back(); },
-                                                          [](auto& p) { p.role("host0/a.0").parts.clear(); },
-                                                          [](auto& p) { p.role("host0/a.0").in_edges = {12345}; },
-                                                          [](auto& p) { p.role("host0/a.0").node = 5; },
-                                                          [](auto& p) { p.role("host0/a.0").worker = 50; },
-                                                          [](auto& p) { p.plan.shards = {p.plan.loaders[0]}; },
-                                                          [](auto& p) { p.role("host0/a.0").layers.push_back(88); }};
+  const std::vector<std::function<void(planned_job&)>> breaks{[](auto& p) { p.plan.edges[0].to = role_id{999}; },
+                                                              [](auto& p) { p.plan.edges[0].from = p.plan.workers[0]; },
+                                                              [](auto& p) { p.plan.edges[0].what.layer = 99; },
+                                                              [](auto& p) { p.plan.blocks[0].param = 99; },
+                                                              [](auto& p) { p.plan.blocks[0].takers = {99}; },
+                                                              [](auto& p) { p.plan.blocks[0].id = 7; },
+                                                              [](auto& p) { p.plan.loaders.pop_back(); },
+                                                              [](auto& p) { p.plan.workers.push_back(role_id{77}); },
+                                                              [](auto& p) { p.plan.stages.pop_back(); },
+                                                              [](auto& p) { p.role("host0/a.0").parts.clear(); },
+                                                              [](auto& p) { p.role("host0/a.0").in_edges = {12345}; },
+                                                              [](auto& p) { p.role("host0/a.0").node = 5; },
+                                                              [](auto& p) { p.role("host0/a.0").worker = 50; },
+                                                              [](auto& p) { p.plan.shards = {p.plan.loaders[0]}; },
+                                                              [](auto& p) { p.role("host0/a.0").layers.push_back(88); }};
   for (std::size_t i = 0; i < breaks.size(); ++i) {
-    planned p(apart());
+    planned_job p(apart());
     breaks[i](p);
     EXPECT_FALSE(p.faults().empty()) << i;
   }

@@ -48,7 +48,7 @@ checkpoint sample(std::uint64_t step) {
   return c;
 }
 
-std::string error_of(const std::string& file) {
+std::string load_error_of(const std::string& file) {
   const auto r = load_checkpoint(file);
   const auto* e = std::get_if<record_error>(&r);
   return e ? e->to_string() : "no error";
@@ -121,14 +121,14 @@ TEST(record_checkpoint, a_damaged_newest_one_gives_way_to_the_one_before) {
 TEST(record_checkpoint, weights_of_other_tools_are_no_checkpoints) {
   temp_dir dir;
   ASSERT_EQ(write_safetensors(dir.file("w"), sample(1).named), std::nullopt);
-  EXPECT_EQ(error_of(dir.file("w")), dir.file("w") + ": not a checkpoint");
+  EXPECT_EQ(load_error_of(dir.file("w")), dir.file("w") + ": not a checkpoint");
   metadata_map m = {{"troupe.checkpoint", "1"}, {"troupe.job", "j"},     {"troupe.step", "12x"},           {"troupe.seed", "1"},
                     {"troupe.packets", "4"},    {"troupe.numerics", ""}, {"troupe.sampler_position", "12"}};
   ASSERT_EQ(write_safetensors(dir.file("w"), {}, m), std::nullopt);
-  EXPECT_EQ(error_of(dir.file("w")), dir.file("w") + ": metadata 'troupe.step' is missing or malformed");
+  EXPECT_EQ(load_error_of(dir.file("w")), dir.file("w") + ": metadata 'troupe.step' is missing or malformed");
   m["troupe.checkpoint"] = "2";
   ASSERT_EQ(write_safetensors(dir.file("w"), {}, m), std::nullopt);
-  EXPECT_EQ(error_of(dir.file("w")), dir.file("w") + ": unknown checkpoint format: 2");
+  EXPECT_EQ(load_error_of(dir.file("w")), dir.file("w") + ": unknown checkpoint format: 2");
 }
 
 // Name, and the part of the file it takes.
@@ -159,7 +159,7 @@ TEST(record_checkpoint, truncated_at_every_4_kib_it_is_refused_with_the_tensors_
   std::set<std::string> named;
   for (std::size_t n = 0; n < whole.size(); n += 4096) {
     test::write_bytes(file, {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
-    const auto error = error_of(file);
+    const auto error = load_error_of(file);
     EXPECT_THAT(error, HasSubstr(file + ": ")) << n;
     EXPECT_THAT(error, HasSubstr("truncated")) << n;
     for (const auto& r : ranges) {
@@ -192,7 +192,7 @@ TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors
     const auto at = rng.draw_below(i % 4 == 0 ? ranges[0].begin : b.size());
     const auto bit = static_cast<std::uint8_t>(1u << rng.draw_below(8));
     put(at, static_cast<std::uint8_t>(b[at] ^ bit));
-    const auto error = error_of(file);
+    const auto error = load_error_of(file);
     EXPECT_THAT(error, HasSubstr(file + ": ")) << "byte " << at;
     for (const auto& r : ranges)
       if (at >= r.begin && at < r.end) {
@@ -200,7 +200,7 @@ TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors
       }
     put(at, b[at]);
   }
-  EXPECT_EQ(error_of(file), "no error");
+  EXPECT_EQ(load_error_of(file), "no error");
 }
 
 // Promise 9 (docs/promises.md).

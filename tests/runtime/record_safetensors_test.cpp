@@ -48,7 +48,7 @@ safetensors_content content_of(std::variant<safetensors_content, record_error> r
   }
   return std::get<safetensors_content>(std::move(r));
 }
-record_error error_of(const bytes& b, integrity check = integrity::when_present) {
+record_error parse_error_of(const bytes& b, integrity check = integrity::when_present) {
   const auto owner = std::make_shared<bytes>(b);
   auto r = parse_safetensors(owner, owner->data(), owner->size(), check);
   if (auto* e = std::get_if<record_error>(&r)) return *e;
@@ -123,14 +123,14 @@ TEST(record_safetensors, files_of_other_tools_are_read) {
   ASSERT_EQ(c.named.size(), 2u);
   EXPECT_EQ(c.named[0].first, "b");
   EXPECT_EQ(c.named[1].second.data<std::uint8_t>()[2], 10);
-  EXPECT_EQ(error_of(b, integrity::required).message, "the header has no checksum");
+  EXPECT_EQ(parse_error_of(b, integrity::required).message, "the header has no checksum");
   // A tensor that does not lie at a multiple of its element size is copied.
   b = foreign(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"d":{"dtype":"F64","shape":[2],"data_offsets":[1,17]}})", 17);
   const auto odd = std::make_shared<bytes>(b);
   const auto d = content_of(parse_safetensors(odd, odd->data(), odd->size())).named[1].second;
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(d.raw()) % 8, 0u);
   EXPECT_EQ(std::memcmp(d.raw(), b.data() + b.size() - 16, 16), 0);
-  EXPECT_EQ(error_of(foreign("{}", 0)).message, "no error");
+  EXPECT_EQ(parse_error_of(foreign("{}", 0)).message, "no error");
 }
 
 // PyTorch's num_batches_tracked: nobody here has such numbers, and what lies beside them must be had all the same.
@@ -142,10 +142,10 @@ TEST(record_safetensors, tensors_of_long_integers_are_checked_and_left_out) {
   ASSERT_EQ(c.named.size(), 1u);
   EXPECT_EQ(c.named[0].first, "bn.w");
   EXPECT_EQ(std::memcmp(c.named[0].second.raw(), b.data() + b.size() - 4, 4), 0);
-  const auto bad = error_of(foreign(R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,8]}})", 8));
+  const auto bad = parse_error_of(foreign(R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,8]}})", 8));
   EXPECT_EQ(bad.tensor, "n");
   EXPECT_EQ(bad.message, "data_offsets span 8 bytes, its shape needs 16");
-  EXPECT_EQ(error_of(foreign(R"({"n":{"dtype":"I64","dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8)).message,
+  EXPECT_EQ(parse_error_of(foreign(R"({"n":{"dtype":"I64","dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8)).message,
             "dtype is given twice");
 }
 
@@ -198,13 +198,13 @@ TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
       {"{\"v\":{" + ok + R"(},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "w", "overlaps the tensor before it"},
   };
   for (const auto& r : rows) {
-    const auto e = error_of(foreign(r.header, r.data));
+    const auto e = parse_error_of(foreign(r.header, r.data));
     EXPECT_EQ(e.tensor, r.tensor) << r.header.substr(0, 200);
     EXPECT_THAT(e.message, HasSubstr(r.message)) << r.header.substr(0, 200);
   }
-  EXPECT_THAT(error_of({1, 2, 3}).message, HasSubstr("truncated: 3 bytes"));
-  EXPECT_THAT(error_of({0, 1, 0, 0, 0, 0, 0, 0}).message, HasSubstr("truncated: the header takes 256 bytes, the file has 0"));
-  EXPECT_THAT(error_of({0, 0, 0, 0, 0, 0, 0, 0x80}).message, HasSubstr("allowed are 100,000,000"));
+  EXPECT_THAT(parse_error_of({1, 2, 3}).message, HasSubstr("truncated: 3 bytes"));
+  EXPECT_THAT(parse_error_of({0, 1, 0, 0, 0, 0, 0, 0}).message, HasSubstr("truncated: the header takes 256 bytes, the file has 0"));
+  EXPECT_THAT(parse_error_of({0, 0, 0, 0, 0, 0, 0, 0x80}).message, HasSubstr("allowed are 100,000,000"));
 }
 
 TEST(record_safetensors, what_cannot_be_written_is_refused_before_the_file_is_touched) {

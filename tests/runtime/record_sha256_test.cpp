@@ -7,16 +7,17 @@
 namespace troupe {
 namespace {
 
-std::string of(const std::string& s) { return sha256_hex(s.data(), s.size()); }
+std::string sha256_of(const std::string& s) { return sha256_hex(s.data(), s.size()); }
 
 TEST(record_sha256, fips_180_4_vectors) {
-  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+  EXPECT_EQ(sha256_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(of("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu"),
-            "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
-  EXPECT_EQ(of(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(
+      sha256_of("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu"),
+      "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+  EXPECT_EQ(sha256_of(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(record_sha256, pieces_give_the_same_as_the_whole) {
@@ -27,7 +28,7 @@ TEST(record_sha256, pieces_give_the_same_as_the_whole) {
     h.update(s.data(), first);
     for (std::size_t i = first; i < s.size(); ++i) h.update(&s[i], 1);
     const auto d = h.finish();
-    EXPECT_EQ(hex_of(d.data(), d.size()), of(s)) << first;
+    EXPECT_EQ(hex_of(d.data(), d.size()), sha256_of(s)) << first;
   }
 }
 
@@ -51,11 +52,11 @@ TEST(record_sha256, weights_hash_is_over_fp32_bytes_in_the_order_given) {
   };
   std::string raw(reinterpret_cast<const char*>(w.data()), w.size() * 4);
   raw.append(reinterpret_cast<const char*>(b.data()), b.size() * 4);
-  EXPECT_EQ(weights_sha256({{"w", t(w)}, {"b", t(b)}}), of(raw));
-  EXPECT_EQ(weights_sha256({{"w", t(w64)}, {"b", t(b)}}), of(raw));
-  EXPECT_NE(weights_sha256({{"b", t(b)}, {"w", t(w)}}), of(raw));
-  EXPECT_EQ(weights_sha256({}), of(""));
-  EXPECT_EQ(weights_sha256({{"w", tensor::declare(shape{3}, dtype::f32)}}), of(""));
+  EXPECT_EQ(weights_sha256({{"w", t(w)}, {"b", t(b)}}), sha256_of(raw));
+  EXPECT_EQ(weights_sha256({{"w", t(w64)}, {"b", t(b)}}), sha256_of(raw));
+  EXPECT_NE(weights_sha256({{"b", t(b)}, {"w", t(w)}}), sha256_of(raw));
+  EXPECT_EQ(weights_sha256({}), sha256_of(""));
+  EXPECT_EQ(weights_sha256({{"w", tensor::declare(shape{3}, dtype::f32)}}), sha256_of(""));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-report told(const std::string& name, double value, std::uint32_t valid = 2) { return {{{name, value}}, valid}; }
+report told_of(const std::string& name, double value, std::uint32_t valid = 2) { return {{{name, value}}, valid}; }
 
 // Three workers with two packets each; the last one has one.
 job_plan three_workers() {
@@ -30,7 +30,7 @@ struct counted {
     for (std::uint32_t w = 0; w < ledger.workers(); ++w) ledger.grant(w, until);
   }
   void tell(std::uint64_t step, std::vector<std::uint32_t> packets) {
-    for (auto p : packets) EXPECT_TRUE(ledger.take(step, p, 7, told("loss", 1))) << "step " << step << ", packet " << p;
+    for (auto p : packets) EXPECT_TRUE(ledger.take(step, p, 7, told_of("loss", 1))) << "step " << step << ", packet " << p;
   }
   std::vector<std::uint64_t> complete() {
     std::vector<std::uint64_t> steps;
@@ -41,14 +41,14 @@ struct counted {
 
 TEST(report_sheet, is_complete_with_every_stage_of_every_packet) {
   report_sheet s(2, 2, {{0, 1}, {1, 1}});
-  EXPECT_TRUE(s.take(0, 3, told("loss", 1)));
-  EXPECT_TRUE(s.take(0, 4, told("accuracy", 1)));
+  EXPECT_TRUE(s.take(0, 3, told_of("loss", 1)));
+  EXPECT_TRUE(s.take(0, 4, told_of("accuracy", 1)));
   EXPECT_TRUE(s.complete_of(0));
   EXPECT_FALSE(s.complete_of(1));
-  EXPECT_TRUE(s.take(1, 4, told("accuracy", 1)));
+  EXPECT_TRUE(s.take(1, 4, told_of("accuracy", 1)));
   EXPECT_EQ(s.missing(), 1u);
   EXPECT_FALSE(s.complete());
-  EXPECT_TRUE(s.take(1, 3, told("loss", 1)));
+  EXPECT_TRUE(s.take(1, 3, told_of("loss", 1)));
   EXPECT_TRUE(s.complete());
 }
 
@@ -57,14 +57,14 @@ TEST(report_sheet, hears_a_stage_once_of_a_packet_and_nobody_of_packets_that_are
   g.layers.resize(1);
   g.layers[0].name = "loss";
   report_sheet s(2, 1);
-  EXPECT_TRUE(s.take(1, 3, told("loss", 5)));
-  EXPECT_FALSE(s.take(1, 3, told("loss", 9))) << "a copy of the portion";
-  EXPECT_FALSE(s.take(2, 3, told("loss", 9)));
+  EXPECT_TRUE(s.take(1, 3, told_of("loss", 5)));
+  EXPECT_FALSE(s.take(1, 3, told_of("loss", 9))) << "a copy of the portion";
+  EXPECT_FALSE(s.take(2, 3, told_of("loss", 9)));
   EXPECT_EQ(s.missing(), 1u);
   EXPECT_THAT(s.means(g), ElementsAre(std::pair<std::string, double>{"loss", 5.0}));
   for (std::uint32_t packets = 0; packets < 40; ++packets) {  // whatever lies behind them in memory
     report_sheet of(packets, 1);
-    EXPECT_FALSE(of.take(packets, 3, told("loss", 9)));
+    EXPECT_FALSE(of.take(packets, 3, told_of("loss", 9)));
     EXPECT_EQ(of.missing(), packets);
   }
 }
@@ -82,16 +82,16 @@ TEST(report_sheet, takes_means_over_examples_layer_by_layer) {
 
 TEST(report_sheet, what_was_given_up_is_neither_waited_for_nor_heard) {
   report_sheet s(3, 2, {{0, 2}, {2, 1}});
-  s.take(0, 3, told("loss", 1));
+  s.take(0, 3, told_of("loss", 1));
   s.give_up_packet(0);
   s.give_up_packet(0);
   EXPECT_EQ(s.missing(), 4u);
-  EXPECT_FALSE(s.take(0, 4, told("accuracy", 1)));
+  EXPECT_FALSE(s.take(0, 4, told_of("accuracy", 1)));
   s.give_up_worker(0);
   EXPECT_EQ(s.missing(), 2u);
   EXPECT_TRUE(s.complete_of(0));
-  s.take(2, 3, told("loss", 1));
-  s.take(2, 4, told("accuracy", 1));
+  s.take(2, 3, told_of("loss", 1));
+  s.take(2, 4, told_of("accuracy", 1));
   s.give_up_packet(2);
   EXPECT_TRUE(s.complete()) << "a packet that is all here has nothing to give up";
 }
@@ -137,14 +137,14 @@ TEST(step_ledger, steps_are_complete_in_order_and_once) {
 
 TEST(step_ledger, believes_nothing_of_steps_that_are_over_or_granted_to_nobody) {
   counted c(1, 10);
-  EXPECT_FALSE(c.ledger.take(10, 0, 7, told("loss", 1)));
+  EXPECT_FALSE(c.ledger.take(10, 0, 7, told_of("loss", 1)));
   c.ledger.grant(1, 12);
-  EXPECT_TRUE(c.ledger.take(11, 0, 7, told("loss", 1))) << "granted to somebody";
-  EXPECT_FALSE(c.ledger.take(12, 0, 7, told("loss", 1)));
-  EXPECT_FALSE(c.ledger.take(9, 0, 7, told("loss", 1)));
+  EXPECT_TRUE(c.ledger.take(11, 0, 7, told_of("loss", 1))) << "granted to somebody";
+  EXPECT_FALSE(c.ledger.take(12, 0, 7, told_of("loss", 1)));
+  EXPECT_FALSE(c.ledger.take(9, 0, 7, told_of("loss", 1)));
   c.tell(10, {0, 1, 2, 3, 4});
   EXPECT_THAT(c.complete(), ElementsAre(10u));
-  EXPECT_FALSE(c.ledger.take(10, 0, 8, told("loss", 1))) << "late";
+  EXPECT_FALSE(c.ledger.take(10, 0, 8, told_of("loss", 1))) << "late";
 }
 
 TEST(step_ledger, grants_never_shrink) {
@@ -179,7 +179,7 @@ TEST(step_ledger, a_restarted_worker_is_not_waited_for_below_the_step_it_joined_
   c.ledger.give_up_before(1, 2);
   EXPECT_THAT(c.complete(), ElementsAre(0u, 1u));
   EXPECT_EQ(c.ledger.done(1), 2u);
-  EXPECT_TRUE(c.ledger.take(2, 2, 7, told("loss", 1))) << "what it computes from there on counts";
+  EXPECT_TRUE(c.ledger.take(2, 2, 7, told_of("loss", 1))) << "what it computes from there on counts";
 }
 
 TEST(step_ledger, a_late_report_of_a_restarted_worker_changes_nothing) {
@@ -187,8 +187,8 @@ TEST(step_ledger, a_late_report_of_a_restarted_worker_changes_nothing) {
   c.grant(3);
   c.tell(0, {2});
   c.ledger.give_up_before(1, 2);
-  EXPECT_FALSE(c.ledger.take(0, 3, 7, told("loss", 99)));
-  EXPECT_FALSE(c.ledger.take(1, 2, 7, told("loss", 99))) << "nothing was known of this step before";
+  EXPECT_FALSE(c.ledger.take(0, 3, 7, told_of("loss", 99)));
+  EXPECT_FALSE(c.ledger.take(1, 2, 7, told_of("loss", 99))) << "nothing was known of this step before";
   c.tell(0, {0, 1, 4});
   EXPECT_THAT(c.complete(), ElementsAre(0u));
 }
@@ -198,7 +198,7 @@ TEST(step_ledger, an_older_word_of_a_worker_does_not_bring_back_what_was_given_u
   c.grant(5);
   c.ledger.give_up_before(0, 4);
   c.ledger.give_up_before(0, 2);
-  EXPECT_FALSE(c.ledger.take(3, 0, 7, told("loss", 1)));
+  EXPECT_FALSE(c.ledger.take(3, 0, 7, told_of("loss", 1)));
 }
 
 TEST(step_ledger, steps_that_nobody_can_report_of_are_complete_once_they_are_opened) {
@@ -226,8 +226,8 @@ TEST(step_ledger, packets_are_given_up_in_steps_that_are_known_only) {
   c.tell(1, {0});
   c.ledger.give_up_packets([](std::uint64_t step, std::uint32_t packet) { return step == 0 && packet == 4; });
   EXPECT_THAT(c.complete(), ElementsAre(0u));
-  EXPECT_TRUE(c.ledger.take(1, 4, 7, told("loss", 1)));
-  EXPECT_TRUE(c.ledger.take(2, 4, 7, told("loss", 1)));
+  EXPECT_TRUE(c.ledger.take(1, 4, 7, told_of("loss", 1)));
+  EXPECT_TRUE(c.ledger.take(2, 4, 7, told_of("loss", 1)));
 }
 
 TEST(step_ledger, knows_a_life_that_says_twice_that_it_is_there) {

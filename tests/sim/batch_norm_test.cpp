@@ -29,13 +29,13 @@ job_spec normal_spec(const shape_of_job& s, const std::string& stats, double mom
   return j;
 }
 
-using prepared = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
-prepared prepare_on(job_spec j, std::uint32_t nodes) {
+using preparation = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+preparation prepare_on(job_spec j, std::uint32_t nodes) {
   std::vector<node_spec> list(nodes);
   for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1);
   return prepare_job(std::move(j), shared_tables(), list);
 }
-std::string refusal(job_spec j) {
+std::string refusal_of_norm(job_spec j) {
   const auto made = prepare_on(std::move(j), 1);
   const auto* bad = std::get_if<diagnostics>(&made);
   return bad ? bad->front().message : "none";
@@ -153,12 +153,13 @@ TEST_F(batch_norm_world, measurements_that_come_twice_change_nothing) {
 }
 
 TEST_F(batch_norm_world, statistics_of_the_batch_want_all_packets_in_flight_and_steps_together) {
-  EXPECT_EQ(refusal(normal_spec({.packets = 4, .workers = 2, .sub_solvers = 1}, "batch")),
+  EXPECT_EQ(refusal_of_norm(normal_spec({.packets = 4, .workers = 2, .sub_solvers = 1}, "batch")),
             "layer 'bn1': its packets compute together, so all of a step must be in flight: a worker has 2 packets, but "
             "pipeline.sub_solvers = 1");
   auto stale = normal_spec({.packets = 2, .workers = 2, .sub_solvers = 1}, "batch");
   stale.train.sync = {"ssp", checked({}, shared_tables()->modes.find("ssp")->specs), {}};
-  EXPECT_NE(refusal(stale).find("cannot compute layer 'bn1' together (mode bsp can)"), std::string::npos) << refusal(stale);
+  EXPECT_NE(refusal_of_norm(stale).find("cannot compute layer 'bn1' together (mode bsp can)"), std::string::npos)
+      << refusal_of_norm(stale);
 }
 
 job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
@@ -191,8 +192,8 @@ TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
     auto j = in_mode({.packets = 4, .workers = 2}, mode, {});
     if (mode == "hogwild" || mode == "group_sync") {
       if (mode == "group_sync") j.topology.server_groups = 2;
-      EXPECT_NE(refusal(j).find("cannot keep the running statistics of layer 'bn1' ('running_mean'): "), std::string::npos)
-          << refusal(j);
+      EXPECT_NE(refusal_of_norm(j).find("cannot keep the running statistics of layer 'bn1' ('running_mean'): "), std::string::npos)
+          << refusal_of_norm(j);
       continue;
     }
     const auto several = run(j, 2);
@@ -202,7 +203,7 @@ TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
       EXPECT_TRUE(std::isfinite(v) && v > 0) << mode << " " << v;
     }
   }
-  EXPECT_NE(refusal(in_mode({.packets = 4}, "downpour", with({{"n_push", std::int64_t{2}}}))).find("n_push must be 1"),
+  EXPECT_NE(refusal_of_norm(in_mode({.packets = 4}, "downpour", with({{"n_push", std::int64_t{2}}}))).find("n_push must be 1"),
             std::string::npos);
 }
 

@@ -55,13 +55,7 @@ job_spec spec_of(const text_job& s) {
   return j;
 }
 
-std::vector<node_spec> nodes_named(std::uint32_t count) {
-  std::vector<node_spec> list(count);
-  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
-  return list;
-}
-
-std::shared_ptr<prepared_job> prepared(const job_spec& s, std::uint32_t nodes = 1) {
+std::shared_ptr<prepared_job> prepared_on(const job_spec& s, std::uint32_t nodes = 1) {
   auto made = prepare_job(s, shared_tables(), nodes_named(nodes));
   if (auto* bad = std::get_if<diagnostics>(&made)) {
     ADD_FAILURE() << bad->front().to_string();
@@ -70,7 +64,7 @@ std::shared_ptr<prepared_job> prepared(const job_spec& s, std::uint32_t nodes = 
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-std::string refusal(const job_spec& s) {
+std::string refusal_on_two(const job_spec& s) {
   auto made = prepare_job(s, shared_tables(), nodes_named(2));
   const auto* bad = std::get_if<diagnostics>(&made);
   return bad ? bad->front().message : "accepted";
@@ -100,7 +94,7 @@ class carried : public ::testing::Test {
     c.dev = dev.get();
     return c;
   }
-  run_result run(const text_job& s, std::uint64_t seed = 1) const { return run_in_world(prepared(spec_of(s)), world(seed)); }
+  run_result run(const text_job& s, std::uint64_t seed = 1) const { return run_in_world(prepared_on(spec_of(s)), world(seed)); }
 };
 
 // Forward runs twice, from the state that the packet began with; what it carries on leaves once.
@@ -111,14 +105,14 @@ TEST_F(carried, layers_that_are_made_again_carry_the_same) {
   for (auto& l : spec.layers) l.recompute = l.type == "lstm" || l.type == "gru" || l.type == "embedding";
   for (const bool fuse : {false, true}) {
     spec.pipeline.fuse = fuse ? "auto" : "none";
-    EXPECT_EQ(run_in_world(prepared(spec), world()).bytes(), run(s).bytes());
+    EXPECT_EQ(run_in_world(prepared_on(spec), world()).bytes(), run(s).bytes());
   }
 }
 
 TEST_F(carried, the_weights_are_those_of_a_plain_loop_whoever_computes) {
   text_job s;
   s.steps = 15, s.eval_every = 4;
-  plain_loop loop(prepared(spec_of(s)), dev);
+  plain_loop loop(prepared_on(spec_of(s)), dev);
   for (int i = 0; i < 15; ++i) loop.step();
   const auto alone = run(s);
   ASSERT_EQ(alone.bytes(), bytes_of(loop.weights()));
@@ -146,7 +140,7 @@ TEST_F(carried, messages_that_come_twice_and_late_change_no_bit) {
                            std::holds_alternative<push>(e.body) || std::holds_alternative<layer_weights>(e.body);
       return doubles && r.below(2) == 0 ? 2 : 1;
     };
-    const auto got = run_in_world(prepared(spec_of(s), 2), world(seed), twice);
+    const auto got = run_in_world(prepared_on(spec_of(s), 2), world(seed), twice);
     ASSERT_EQ(got.bytes(), still.bytes()) << "seed " << seed;
     ASSERT_EQ(values(got, "eval"), values(still, "eval")) << "seed " << seed;
   }
@@ -191,7 +185,7 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
     SCOPED_TRACE(mode);
     text_job s;
     s.workers = 2, s.steps = 14, s.mode = mode;
-    const auto j = prepared(spec_of(s));
+    const auto j = prepared_on(spec_of(s));
     stored at;
     sim::world w(world());
     for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
@@ -220,7 +214,7 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
     auto o = s;
     o.workers = 3, o.sub_solvers = 2;
     const auto begun = [&](const text_job& how, const std::vector<std::pair<std::string, tensor>>& named) {
-      const auto again = prepared(spec_of(how));
+      const auto again = prepared_on(spec_of(how));
       begin_at(*again, at.step, named);
       return again;
     };
@@ -237,8 +231,8 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
 TEST_F(carried, layers_move_with_their_state) {
   text_job s;
   s.workers = 2, s.sub_solvers = 2, s.steps = 24, s.eval_every = 7;
-  const auto still = run_in_world(prepared(spec_of(s), 3), world(2));
-  const auto got = run_moved(prepared(spec_of(s), 3),
+  const auto still = run_in_world(prepared_on(spec_of(s), 3), world(2));
+  const auto got = run_moved(prepared_on(spec_of(s), 3),
                              {{2, move_word("one", "n3")}, {8, move_word("two", "n1")}, {9, {"drain", "n2", 0, {}}}}, world(2));
   EXPECT_GE(got.moved.size(), 2u) << (got.refused.empty() ? "" : got.refused.front());
   EXPECT_EQ(got.bytes(), still.bytes());
@@ -309,26 +303,26 @@ TEST_F(carried, the_other_modes_carry_too) {
 TEST(carried_jobs, that_cannot_be_are_refused_by_name) {
   text_job s;
   s.order = "shuffle";
-  EXPECT_NE(refusal(spec_of(s)).find("an example does not go on where the one before it stopped"), std::string::npos);
+  EXPECT_NE(refusal_on_two(spec_of(s)).find("an example does not go on where the one before it stopped"), std::string::npos);
   s = {};
   s.mode = "sandblaster";
-  EXPECT_NE(refusal(spec_of(s)).find("keeps the state of a lane with its worker"), std::string::npos);
+  EXPECT_NE(refusal_on_two(spec_of(s)).find("keeps the state of a lane with its worker"), std::string::npos);
   s = {};
   auto j = spec_of(s);
   j.layers.erase(j.layers.begin() + 1, j.layers.begin() + 4);
   j.layers[1].inputs = {"embed"};
-  EXPECT_NE(refusal(j).find("no layer has any (rnn, lstm, gru)"), std::string::npos);
+  EXPECT_NE(refusal_on_two(j).find("no layer has any (rnn, lstm, gru)"), std::string::npos);
   j = spec_of(s);
   j.layers[1].partition = "feature";
   j.layers[1].place = {"n1", "n2"};
-  EXPECT_NE(refusal(j).find("feature"), std::string::npos) << refusal(j);
+  EXPECT_NE(refusal_on_two(j).find("feature"), std::string::npos) << refusal_on_two(j);
   j = spec_of(s);
   j.layers[0] = layer_of("embed", "linear", {"data"}, with({{"outputs", std::int64_t{4}}}));
-  EXPECT_NE(refusal(j).find("holds ids"), std::string::npos) << refusal(j);
+  EXPECT_NE(refusal_on_two(j).find("holds ids"), std::string::npos) << refusal_on_two(j);
   j = spec_of(s);
   j.layers[0].values.values["vocabulary"] = std::int64_t{8};
-  EXPECT_NE(refusal(j).find("a vocabulary of 8, but the data has 9"), std::string::npos) << refusal(j);
-  EXPECT_EQ(refusal(spec_of(s)), "accepted");
+  EXPECT_NE(refusal_on_two(j).find("a vocabulary of 8, but the data has 9"), std::string::npos) << refusal_on_two(j);
+  EXPECT_EQ(refusal_on_two(spec_of(s)), "accepted");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct terrible_wire {
   std::int64_t most_latency = 3'000'000;
 };
 
-struct outcome {
+struct channel_outcome {
   std::vector<std::uint64_t> delivered;  // by header.step, in order of delivery
   std::uint64_t lost = 0, repeated = 0, resent = 0, duplicates = 0, held = 0;
   unsigned highest_attempt = 0;
@@ -30,7 +30,7 @@ class talking {
   talking(const terrible_wire& wire, std::uint64_t seed) : wire_(wire), random_(seed) {}
 
   // Sends `n` messages over some time, then goes on until all is acknowledged or a minute of virtual time is over.
-  outcome talk(std::uint64_t n) {
+  channel_outcome talk(std::uint64_t n) {
     std::uint64_t sent = 0;
     for (; now_ < time_point(60'000'000'000) && (sent < n || sender_.unacknowledged() > 0); now_ += duration(50'000)) {
       if (sent < n && random_.below(3) == 0) {
@@ -96,11 +96,11 @@ class talking {
   channel_sender sender_;
   channel_receiver receiver_;
   std::vector<flying> air_;
-  outcome seen_;
+  channel_outcome seen_;
   time_point now_{};
 };
 
-outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t seed) { return talking(wire, seed).talk(n); }
+channel_outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t seed) { return talking(wire, seed).talk(n); }
 
 class channel_laws : public ::testing::TestWithParam<std::tuple<double, double>> {};
 

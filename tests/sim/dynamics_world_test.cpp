@@ -25,7 +25,7 @@ struct recorder final : rule {
   }
 };
 
-std::shared_ptr<prepared_job> prepared(job_spec s, tables all = stock_tables()) {
+std::shared_ptr<prepared_job> prepared_here(job_spec s, tables all = stock_tables()) {
   node_spec here;
   here.name = "n1";
   auto made = prepare_job(std::move(s), std::make_shared<const tables>(std::move(all)), {here});
@@ -36,7 +36,7 @@ std::shared_ptr<prepared_job> prepared(job_spec s, tables all = stock_tables()) 
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-run_result run(const std::shared_ptr<prepared_job>& j) {
+run_result run_here(const std::shared_ptr<prepared_job>& j) {
   const auto dev = make_cpu_device();
   sim::world_config c;
   c.seed = 11;
@@ -86,8 +86,8 @@ TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
   layer_named(s, "score").lr_scales = {1, 2};
   layer_named(s, "score").decay_scales = {250, 0};
   layer_named(s, "conv1").lr_scale = 4;
-  const auto j = prepared(s, all);
-  ASSERT_TRUE(j && run(j).done);
+  const auto j = prepared_here(s, all);
+  ASSERT_TRUE(j && run_here(j).done);
   const std::vector<double> factor{0.5, 0.625, 0.75, 0.875, 1, 0.1};  // warm-up, then the schedule
   const auto check = [&](std::int64_t elements, double lr_scale, double decay_scale) {
     std::uint64_t seen = 0;
@@ -130,9 +130,9 @@ TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
     std::vector<double> found;  // of slope, weight and bias
     for (const bool plain : {false, true}) {
       log->clear();
-      const auto j = prepared(s, all);
+      const auto j = prepared_here(s, all);
       if (!j) return found;
-      plain ? void(plain_bytes(j, 1)) : void(run(j));
+      plain ? void(plain_bytes(j, 1)) : void(run_here(j));
       std::vector<double> mine;
       for (const std::int64_t elements : {1, 20, 5})
         for (const auto& t : *log)
@@ -164,15 +164,15 @@ TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
     auto spec = small_spec(s);
     spec.train.clip.norm = norm;
     spec.train.sync = {mode, checked({}, shared_tables()->modes.find(mode)->specs), {}};
-    return prepared(spec);
+    return prepared_here(spec);
   };
   const auto want = plain_bytes(with_shape(1, 1, 0.05, "bsp"), 5);
   ASSERT_FALSE(want.empty());
-  EXPECT_NE(run(with_shape(1, 1, 0, "bsp")).bytes(), want) << "the clip matters";
+  EXPECT_NE(run_here(with_shape(1, 1, 0, "bsp")).bytes(), want) << "the clip matters";
   for (std::uint32_t shards : {1u, 2u, 3u})
     for (std::uint32_t workers : {1u, 3u}) {
-      EXPECT_EQ(run(with_shape(workers, shards, 0.05, "bsp")).bytes(), want) << workers << " workers, " << shards << " shards";
-      EXPECT_EQ(run(with_shape(workers, shards, 0.05, "sandblaster")).bytes(), want)
+      EXPECT_EQ(run_here(with_shape(workers, shards, 0.05, "bsp")).bytes(), want) << workers << " workers, " << shards << " shards";
+      EXPECT_EQ(run_here(with_shape(workers, shards, 0.05, "sandblaster")).bytes(), want)
           << workers << " workers, " << shards << " shards";
     }
 }
@@ -190,13 +190,13 @@ TEST(dynamics_world, every_rule_has_the_bits_of_the_plain_loop) {
       spec.train.lr = 0.01;
       spec.train.clip.value = clip ? 1e-3 : 0;
       spec.train.warmup = {3, 0.2};
-      return prepared(spec);
+      return prepared_here(spec);
     };
     const auto want = plain_bytes(with_shape(1, 1, true), 5);
     ASSERT_FALSE(want.empty());
-    EXPECT_EQ(run(with_shape(1, 1, true)).bytes(), want);
-    EXPECT_EQ(run(with_shape(3, 2, true)).bytes(), want);
-    EXPECT_NE(run(with_shape(1, 1, false)).bytes(), want) << "the clip matters";
+    EXPECT_EQ(run_here(with_shape(1, 1, true)).bytes(), want);
+    EXPECT_EQ(run_here(with_shape(3, 2, true)).bytes(), want);
+    EXPECT_NE(run_here(with_shape(1, 1, false)).bytes(), want) << "the clip matters";
   }
 }
 
@@ -218,7 +218,7 @@ TEST(dynamics_world, clipping_by_norm_shortens_the_gradient_and_keeps_its_direct
     s.train.decay = 0;
     s.train.lr = 0.5;
     s.train.clip.norm = limit;
-    const auto j = prepared(s, all);
+    const auto j = prepared_here(s, all);
     const auto dev = make_cpu_device();
     plain_loop loop(j, make_cpu_device());
     loop.step();
@@ -268,7 +268,7 @@ TEST(finish_world, a_custom_condition_ends_the_job) {
   s.train.finish = {};
   s.train.finish.steps = 1000;
   s.train.finish.custom = choice{"seven", {}, {}};
-  const auto r = run(prepared(s, all));
+  const auto r = run_here(prepared_here(s, all));
   EXPECT_TRUE(r.done);
   EXPECT_GE(steps_of(r), 7u);
   EXPECT_LE(steps_of(r), 7u + 3u) << "what had been granted by then is done first";
@@ -280,10 +280,10 @@ TEST(finish_world, patience_and_target_end_at_an_evaluation) {
   s.train.lr = 0;  // nothing gets better
   s.train.finish = {};
   s.train.finish.patience = 2;
-  EXPECT_EQ(steps_of(run(prepared(s))), 12u) << "the first evaluation is the best there will be";
+  EXPECT_EQ(steps_of(run_here(prepared_here(s))), 12u) << "the first evaluation is the best there will be";
   s.train.finish.patience.reset();
   s.train.finish.target_accuracy = 0.0;
-  EXPECT_EQ(steps_of(run(prepared(s))), 4u);
+  EXPECT_EQ(steps_of(run_here(prepared_here(s))), 4u);
 }
 
 }  // namespace

@@ -9,15 +9,9 @@
 namespace troupe::testing {
 namespace {
 
-using values = std::vector<std::pair<std::string, double>>;
+using named_values = std::vector<std::pair<std::string, double>>;
 
-std::vector<node_spec> nodes_named(std::uint32_t count) {
-  std::vector<node_spec> list(count);
-  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
-  return list;
-}
-
-bool counts(const layer_type& row) {
+bool reports_values(const layer_type& row) {
   const auto l = row.make(checked(row.cases.at(0).given, row.specs));
   return l->is_loss() || l->is_metric();
 }
@@ -25,19 +19,19 @@ bool counts(const layer_type& row) {
 std::vector<std::string> counting_types() {
   std::vector<std::string> list;
   for (const auto& name : shared_tables()->layers.names())
-    if (counts(*shared_tables()->layers.find(name))) list.push_back(name);
+    if (reports_values(*shared_tables()->layers.find(name))) list.push_back(name);
   return list;
 }
 
 // What the job's last evaluation says.
-values evaluated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed) {
+named_values evaluated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.seed = seed;
   c.dev = dev.get();
   const auto got = run_in_world(j, c);
   EXPECT_EQ(got.error(), "") << "seed " << seed;
-  values last;
+  named_values last;
   for (const auto& e : got.events)
     if (e.kind == "eval") last = e.values;
   return last;

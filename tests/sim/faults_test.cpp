@@ -11,7 +11,7 @@ namespace {
 using namespace toy;
 using std::chrono::milliseconds;
 
-network_model star() {
+network_model jittery_star() {
   network_model n;
   n.fabric = fabric_kind::star;
   n.bytes_per_second = 1e9;
@@ -50,7 +50,7 @@ void expect_all(const cluster& c, std::size_t n, std::uint64_t seed) {
 class wire_faults : public ::testing::TestWithParam<int> {
  protected:
   network_model network() const {
-    if (GetParam() == 0) return star();
+    if (GetParam() == 0) return jittery_star();
     return {};  // uniform
   }
 };
@@ -119,7 +119,7 @@ TEST(faults, a_copy_above_the_channel_reaches_the_role) {
   f.above = true;
   m.list = {f};
   EXPECT_FALSE(faults(m, 1).unreliable());
-  cluster c(3, star(), 1, m);
+  cluster c(3, jittery_star(), 1, m);
   chatter(c, 60);
   c.run();
   const auto& n = c.world().counts();
@@ -193,7 +193,7 @@ TEST(faults, the_same_seed_gives_the_same_trace_with_all_of_them) {
     crash.restart_after = duration(100'000);
     crash.times = 2;
     m.list.push_back(crash);
-    cluster c(3, star(), seed, m);
+    cluster c(3, jittery_star(), seed, m);
     chatter(c, 60);
     c.run();
     EXPECT_GT(c.world().counts().crashed, 0u);

@@ -21,31 +21,19 @@ job_spec split_net(bool gather, std::uint32_t packets = 4, std::uint32_t workers
   return j;
 }
 
-std::vector<node_spec> one_node() {
-  std::vector<node_spec> list(1);
-  list[0].name = "n1";
-  return list;
-}
-
-std::string refusal(const job_spec& j) {
-  auto made = prepare_job(j, shared_tables(), one_node());
-  const auto* bad = std::get_if<diagnostics>(&made);
-  return bad ? bad->front().to_string() : "";
-}
-
-struct outcome {
+struct gather_outcome {
   std::string bytes;
   int gradients = 0;  // messages of linear layers
 };
 
-outcome run(const job_spec& spec) {
-  auto made = prepare_job(spec, shared_tables(), one_node());
+gather_outcome run_on_one_node(const job_spec& spec) {
+  auto made = prepare_job(spec, shared_tables(), nodes_named(1));
   if (auto* bad = std::get_if<diagnostics>(&made)) {
     ADD_FAILURE() << bad->front().to_string();
     return {};
   }
   const auto j = std::get<std::shared_ptr<prepared_job>>(made);
-  outcome o;
+  gather_outcome o;
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.dev = dev.get();
@@ -59,7 +47,7 @@ outcome run(const job_spec& spec) {
 }
 
 TEST(gather, one_gradient_a_step_in_place_of_one_a_packet_and_the_same_bits) {
-  const auto apart = run(split_net(false)), together = run(split_net(true));
+  const auto apart = run_on_one_node(split_net(false)), together = run_on_one_node(split_net(true));
   EXPECT_EQ(apart.bytes, together.bytes);
   EXPECT_GT(together.gradients, 0);
   EXPECT_EQ(apart.gradients, 4 * together.gradients);
@@ -71,11 +59,11 @@ TEST(gather, random_flags_in_random_nets_change_no_bit) {
     random_net net(seed);
     auto j = net.job();
     j.pipeline.sub_solvers = j.pipeline.packets;
-    const auto apart = run(j);
+    const auto apart = run_on_one_node(j);
     if (!net.gather(j, 0.7)) continue;
     j.pipeline.sub_solvers = j.pipeline.packets;
     ++flagged;
-    ASSERT_EQ(apart.bytes, run(j).bytes) << "seed " << seed;
+    ASSERT_EQ(apart.bytes, run_on_one_node(j).bytes) << "seed " << seed;
   }
 }
 
@@ -126,7 +114,7 @@ struct driven {
   driven() {
     auto spec = split_net(true);
     for (auto& l : spec.layers) l.partition = "batch", l.key_at.erase("partition");
-    j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), one_node()));
+    j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), nodes_named(1)));
     for (const auto& r : j->plan.roles)
       if (r.name == "worker0/score") self = r.id;
     stage = make_role(j, self, 0);
@@ -245,7 +233,7 @@ TEST(gather, refused_where_packets_cannot_meet) {
 TEST(gather, has_no_layer_in_its_stage_that_gains_nothing_from_waiting) {
   auto j = split_net(true);
   j.pipeline.fuse = "auto";
-  auto made = prepare_job(j, shared_tables(), one_node());
+  auto made = prepare_job(j, shared_tables(), nodes_named(1));
   ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << refusal(j);
   const auto& p = *std::get<std::shared_ptr<prepared_job>>(made);
   int stages = 0;

@@ -29,12 +29,6 @@ job_spec text_spec(const std::string& path, std::int64_t sequence, std::int64_t 
   return j;
 }
 
-std::vector<node_spec> one_node() {
-  std::vector<node_spec> list(1);
-  list[0].name = "n1";
-  return list;
-}
-
 class generating : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +37,7 @@ class generating : public ::testing::Test {
     test::write_bytes(dir.file("t.txt"), {text.begin(), text.end()});
   }
   std::shared_ptr<prepared_job> prepared(std::int64_t sequence, std::int64_t batch) {
-    auto made = prepare_job(text_spec(dir.file("t.txt"), sequence, batch), shared_tables(), one_node());
+    auto made = prepare_job(text_spec(dir.file("t.txt"), sequence, batch), shared_tables(), nodes_named(1));
     return std::get<std::shared_ptr<prepared_job>>(made);
   }
   std::unique_ptr<text_generator> made(const prepared_job& j, const std::vector<std::pair<std::string, tensor>>& weights) {
@@ -91,7 +85,7 @@ TEST_F(generating, a_trained_net_writes_what_it_has_learnt) {
   spec.train.rule = {"adam", checked({}, shared_tables()->rules.find("adam")->specs), {}};
   spec.train.lr = 0.02, spec.train.decay = 0;
   spec.train.finish.steps = 120;
-  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), one_node()));
+  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), nodes_named(1)));
   sim::world_config c;
   c.dev = dev.get();
   const auto trained = run_in_world(j, c);

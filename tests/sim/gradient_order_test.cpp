@@ -14,7 +14,7 @@ std::vector<node_spec> three_nodes() {
   return list;
 }
 
-std::shared_ptr<prepared_job> prepared(const job_spec& j) {
+std::shared_ptr<prepared_job> prepared_on_three(const job_spec& j) {
   auto made = prepare_job(j, shared_tables(), three_nodes());
   return std::holds_alternative<diagnostics>(made) ? nullptr : std::get<std::shared_ptr<prepared_job>>(made);
 }
@@ -22,7 +22,7 @@ std::shared_ptr<prepared_job> prepared(const job_spec& j) {
 class gradient_order : public ::testing::Test {
  protected:
   std::string in_world(const job_spec& spec, std::uint64_t seed) const {
-    const auto j = prepared(spec);
+    const auto j = prepared_on_three(spec);
     if (!j) return {};
     sim::world_config c;
     c.seed = seed;
@@ -32,7 +32,7 @@ class gradient_order : public ::testing::Test {
     return got.bytes();
   }
   std::string in_plain_loop(const job_spec& spec) const {
-    plain_loop loop(prepared(spec), dev);
+    plain_loop loop(prepared_on_three(spec), dev);
     while (loop.steps() < static_cast<std::uint64_t>(*spec.train.finish.steps)) loop.step();
     std::string all;
     for (const auto& [name, t] : loop.weights()) all.append(static_cast<const char*>(t.raw()), t.bytes());
@@ -61,7 +61,7 @@ TEST_F(gradient_order, is_that_of_the_readers_whatever_shares_a_stage) {
     apart.precision = "fp32";
     apart.train.finish.steps = 2;
     apart.pipeline.fuse = "none";
-    const auto j = prepared(apart);
+    const auto j = prepared_on_three(apart);
     ASSERT_TRUE(j) << "seed " << seed;
     if (!reads_twice(j->graph)) continue;
     ++ran;
@@ -77,7 +77,7 @@ TEST_F(gradient_order, is_that_of_the_readers_whatever_shares_a_stage) {
     auto placed = net.chance(0.5) ? fused : again;
     bool feature = false;
     net.place(placed, 3, feature);
-    if (const auto plan = feature ? nullptr : prepared(placed); plan && plan->plan.placed) {
+    if (const auto plan = feature ? nullptr : prepared_on_three(placed); plan && plan->plan.placed) {
       ++elsewhere;
       EXPECT_TRUE(want == in_world(placed, seed)) << "placed, seed " << seed;
     }

@@ -8,7 +8,7 @@ namespace troupe::testing {
 namespace {
 
 using ::testing::IsEmpty;
-using kind = shared_effect::kind_of;
+using shared_kind = shared_effect::kind_of;
 
 constexpr std::uint32_t note = 1;  // type of the worker's `user` message
 
@@ -66,7 +66,7 @@ TEST(hogwild_worker, adds_the_difference_that_its_step_makes_and_goes_on_with_wh
     }
   }
   std::size_t adds = 0;
-  for (const auto& [what, where] : w.touched) adds += what == kind::add;
+  for (const auto& [what, where] : w.touched) adds += what == shared_kind::add;
   EXPECT_EQ(adds, 2 * j->plan.blocks.size());
 }
 

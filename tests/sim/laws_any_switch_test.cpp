@@ -23,13 +23,13 @@ std::vector<node_spec> nodes_of(std::uint32_t count, bool all_roles) {
   return list;
 }
 
-struct choice_of_mode {
+struct chosen_mode {
   std::string name;
   text_pairs options;
 };
 
 // Some of them no mode takes.
-choice_of_mode draw_mode(random_net& net) {
+chosen_mode draw_mode(random_net& net) {
   const auto n = [&](std::int64_t least, std::int64_t most) { return std::to_string(net.draw(least, most)); };
   const auto elastic = [&]() -> text_pairs {
     text_pairs o{{"tau", n(1, 4)}, {"alpha", net.chance(0.5) ? "auto" : "0.25"}};
@@ -51,8 +51,8 @@ choice_of_mode draw_mode(random_net& net) {
     case 11: return {"gossip", {{"every", n(1, 4)}}};
     default: break;
   }
-  static const choice_of_mode wrong[] = {{"easdg", {}},           {"easgd", {{"tau", "0"}}},   {"easgd", {{"alpha", "1.5"}}},
-                                         {"bsp", {{"tau", "1"}}}, {"gossip", {{"every", ""}}}, {"ssp", {{"staleness", "-1"}}}};
+  static const chosen_mode wrong[] = {{"easdg", {}},           {"easgd", {{"tau", "0"}}},   {"easgd", {{"alpha", "1.5"}}},
+                                      {"bsp", {{"tau", "1"}}}, {"gossip", {{"every", ""}}}, {"ssp", {{"staleness", "-1"}}}};
   return wrong[net.draw(0, 5)];
 }
 

@@ -6,11 +6,6 @@
 namespace troupe::testing {
 namespace {
 
-std::shared_ptr<device> cpu() {
-  static const std::shared_ptr<device> d = make_cpu_device();
-  return d;
-}
-
 mode_run run_of(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, bool faults) {
   auto c = draw_world(seed, static_cast<std::uint32_t>(j->plan.nodes.size()) - 1, cpu().get(), {.crash = false, .faults = faults});
   return {.job = j, .config = c, .limit = 4'000'000};
@@ -122,7 +117,7 @@ void must_be_found(const char* name, const std::function<std::unique_ptr<mistake
 }
 
 // Takes what a restarted role says again for something new: the half adds a gradient of a packet to its sums once more.
-struct counted_again final : mistake {
+struct half_counted_again final : mistake {
   std::map<role_id, std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>>> seen;  // by half: layer, step, packet
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<tensor>> extra;               // by layer, step
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
@@ -148,9 +143,9 @@ struct counted_again final : mistake {
 };
 
 // Neighbours that do not hear that somebody is new: nothing is sent again.
-struct nothing_again final : mistake {
+struct nothing_again_of_kind final : mistake {
   role_kind kind = role_kind::stage;
-  explicit nothing_again(role_kind k) : kind(k) {}
+  explicit nothing_again_of_kind(role_kind k) : kind(k) {}
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     if (std::holds_alternative<start>(in.body) && is(j.plan, self, kind) && in.h.src != no_role) return;
     inner.on(in, now, out);
@@ -187,10 +182,10 @@ struct newest_alone final : mistake {
 };
 
 TEST(laws_killed, mistakes_are_found) {
-  must_be_found("gradient counted again", [] { return std::make_unique<counted_again>(); });
-  must_be_found("nothing sent again by stages", [] { return std::make_unique<nothing_again>(role_kind::stage); });
-  must_be_found("nothing sent again by loaders", [] { return std::make_unique<nothing_again>(role_kind::loader); });
-  must_be_found("no weights again", [] { return std::make_unique<nothing_again>(role_kind::worker); });
+  must_be_found("gradient counted again", [] { return std::make_unique<half_counted_again>(); });
+  must_be_found("nothing sent again by stages", [] { return std::make_unique<nothing_again_of_kind>(role_kind::stage); });
+  must_be_found("nothing sent again by loaders", [] { return std::make_unique<nothing_again_of_kind>(role_kind::loader); });
+  must_be_found("no weights again", [] { return std::make_unique<nothing_again_of_kind>(role_kind::worker); });
   must_be_found("no backward again", [] { return std::make_unique<one_backward_lost>(); });
   must_be_found("newest weights alone", [] { return std::make_unique<newest_alone>(); });
 }

@@ -8,11 +8,6 @@
 namespace troupe::testing {
 namespace {
 
-std::shared_ptr<device> cpu() {
-  static const std::shared_ptr<device> d = make_cpu_device();
-  return d;
-}
-
 using dice = std::mt19937_64;
 
 // --- tensors that do not fit

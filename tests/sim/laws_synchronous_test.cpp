@@ -5,7 +5,7 @@
 namespace troupe::testing {
 namespace {
 
-std::string undisturbed(mode_shape s, device& dev) {
+std::string undisturbed_bsp(mode_shape s, device& dev) {
   s.mode = "bsp", s.reducer = "server", s.options.clear();
   s.workers = s.shards = s.groups = s.server_groups = 1;
   return run({.job = prepare_mode(s), .config = draw_world(1, 0, &dev)}).bytes();
@@ -42,7 +42,7 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
     clocked_checker order(0);
     const auto got = run({.job = prepare_mode(shape), .config = config, .checkers = {&answers, &order}});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed;
+    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev)) << "seed " << seed;
     copies += answers.second;
     sums.add(got.counts);
   }
@@ -58,7 +58,7 @@ TEST(laws_sandblaster, portions_of_a_restarted_worker_are_dealt_again) {
     shape.packets = 2 * shape.workers;
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed;
+    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev)) << "seed " << seed;
     sums.add(got.counts);
   }
   sums.expect_all();
@@ -73,7 +73,7 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
     shape.arity = 2u << seed % 3;  // 2, 4, 8
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev))
+    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev))
         << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
     sums.add(got.counts);
   }
@@ -114,7 +114,7 @@ TEST(laws_tree, restarted_reducers_with_others_below_them_change_no_bit) {
     clocked_checker order(0);
     const auto got = run({.job = prepare_mode(shape), .config = config, .checkers = {&restarts, &order}});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev))
+    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev))
         << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
     sums.add(got.counts);
   }
@@ -178,7 +178,7 @@ TEST(laws_group_sync, one_group_is_bsp_bit_for_bit) {
     auto shape = draw_shape(seed, {.mode = "group_sync", .rule = "momentum"});
     const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed(shape, *dev)) << "seed " << seed;
+    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev)) << "seed " << seed;
   }
 }
 

@@ -9,7 +9,7 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<node_spec> nodes_named(std::uint32_t count) {
+std::vector<node_spec> nodes_with_roles(std::uint32_t count) {
   std::vector<node_spec> list(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     list[i].name = "n" + std::to_string(i + 1);
@@ -18,8 +18,8 @@ std::vector<node_spec> nodes_named(std::uint32_t count) {
   return list;
 }
 
-std::shared_ptr<prepared_job> prepared(const job_spec& s, std::uint32_t nodes) {
-  auto made = prepare_job(s, shared_tables(), nodes_named(nodes));
+std::shared_ptr<prepared_job> prepared_for_moves(const job_spec& s, std::uint32_t nodes) {
+  auto made = prepare_job(s, shared_tables(), nodes_with_roles(nodes));
   if (auto* bad = std::get_if<diagnostics>(&made)) {
     ADD_FAILURE() << bad->front().to_string();
     return nullptr;
@@ -97,13 +97,13 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     j.topology.workers_per_group = net.draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
     for (auto& l : j.layers)
       if (l.place.empty() && !l.fraction.empty()) l.fraction.clear();
-    if (std::holds_alternative<diagnostics>(prepare_job(j, shared_tables(), nodes_named(nodes)))) continue;
+    if (std::holds_alternative<diagnostics>(prepare_job(j, shared_tables(), nodes_with_roles(nodes)))) continue;
     std::vector<wish> wishes;
     for (auto n = net.draw(1, 8); n > 0; --n)
       wishes.push_back({static_cast<std::uint64_t>(net.draw(0, 24)), random_wish(net, j, nodes)});
     std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
-    const auto still = run_in_world(prepared(j, nodes), world_of(seed, dev.get()));
-    const auto got = run_moved(prepared(j, nodes), wishes, world_of(seed, dev.get()));
+    const auto still = run_in_world(prepared_for_moves(j, nodes), world_of(seed, dev.get()));
+    const auto got = run_moved(prepared_for_moves(j, nodes), wishes, world_of(seed, dev.get()));
     ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << " " << (got.events.empty() ? "" : got.events.back().text);
     if (feature) {
       ASSERT_LT(difference(got, still), 1e-6) << "seed " << seed;
@@ -131,8 +131,8 @@ TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
   j.layers[3].partition = j.layers[4].partition = "feature";
   j.layers[3].place = {"n1", "n2"};
   j.layers[4].place = {"n3", "n1"};
-  const auto still = run_in_world(prepared(j, 3), world_of(5, dev.get()));
-  const auto got = run_moved(prepared(j, 3),
+  const auto still = run_in_world(prepared_for_moves(j, 3), world_of(5, dev.get()));
+  const auto got = run_moved(prepared_for_moves(j, 3),
                              {{2, move_word("left.1", "n3")},
                               {4, move_word("right.0", "n2")},
                               {7, {"drain", "n3", 0, {}}},
@@ -149,19 +149,19 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   const auto j = small_spec(s);
   const command slower{"set", "train.dynamics.lr", 0.001, {}};
   const std::vector<wish> also{{5, slower}};
-  const auto still = run_moved(prepared(j, 3), {}, world_of(2, dev.get()), also);
-  const auto got =
-      run_moved(prepared(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}}, world_of(2, dev.get()), also);
-  const auto never = run_moved(prepared(j, 3), {}, world_of(2, dev.get()));
+  const auto still = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()), also);
+  const auto got = run_moved(prepared_for_moves(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}},
+                             world_of(2, dev.get()), also);
+  const auto never = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()));
   ASSERT_EQ(got.moved.size(), 2u);
   EXPECT_EQ(got.bytes(), still.bytes());
   EXPECT_NE(got.bytes(), never.bytes()) << "setting the rate changes something";
   EXPECT_EQ(count(got, "eval"), 3u);
   // To ssp(0), which is bsp, and back: the next plan begins in the mode that was in use.
   const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
-  const auto switched =
-      run_moved(prepared(j, 3), {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
-                world_of(3, dev.get()), modes);
+  const auto switched = run_moved(prepared_for_moves(j, 3),
+                                  {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
+                                  world_of(3, dev.get()), modes);
   EXPECT_EQ(switched.moved.size(), 3u);
   EXPECT_EQ(count(switched, "mode"), 2u);
   EXPECT_EQ(switched.bytes(), never.bytes());
@@ -176,7 +176,7 @@ TEST_F(moves, jobs_out_of_lockstep_move_too) {
     amendments a;
     set_mode(a, mode);
     spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
-    auto nodes = nodes_named(3);
+    auto nodes = nodes_with_roles(3);
     auto made = prepare_job(spec, shared_tables(), nodes);
     ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << mode << std::get<diagnostics>(made).front().message;
     const auto got = run_moved(std::get<std::shared_ptr<prepared_job>>(made),
@@ -197,7 +197,7 @@ TEST_F(moves, what_cannot_be_is_refused_and_says_why) {
   auto spec = small_spec(s);
   spec.layers[3].partition = "feature";
   spec.layers[3].place = {"n1", "n2"};
-  const auto j = prepared(spec, 3);
+  const auto j = prepared_for_moves(spec, 3);
   const auto why = [&](const command& c, const amendments& a = {}) {
     auto r = amended(*j, a, c);
     return std::holds_alternative<std::string>(r) ? std::get<std::string>(r) : std::string();

@@ -9,7 +9,7 @@
 namespace troupe::sim {
 namespace {
 
-using kind = param_store::kind;
+using store_kind = param_store::kind;
 
 class shared_parameters : public ::testing::Test {
  protected:
@@ -25,7 +25,7 @@ class shared_parameters : public ::testing::Test {
   }
   std::vector<float> content(param_store& s, std::int64_t n) {
     auto into = std::make_shared<tensor>(tensor::declare({n}, dtype::f32));
-    all_of(s, s.begin(kind::read, 0, into));
+    all_of(s, s.begin(store_kind::read, 0, into));
     const auto here = at_home(*dev_, *into);
     return {here.data<float>(), here.data<float>() + n};
   }
@@ -35,8 +35,8 @@ class shared_parameters : public ::testing::Test {
 TEST_F(shared_parameters, one_after_the_other_nothing_is_lost) {
   param_store s;
   const std::int64_t n = 5000;
-  all_of(s, s.begin(kind::write, 0, filled(n, 1)));
-  for (int i = 0; i < 10; ++i) all_of(s, s.begin(kind::add, 0, filled(n, 2)));
+  all_of(s, s.begin(store_kind::write, 0, filled(n, 1)));
+  for (int i = 0; i < 10; ++i) all_of(s, s.begin(store_kind::add, 0, filled(n, 2)));
   for (float x : content(s, n)) ASSERT_EQ(x, 21.0f);
   EXPECT_EQ(s.additions(), 50u);  // five chunks each
   EXPECT_EQ(s.lost(), 0u);
@@ -44,8 +44,8 @@ TEST_F(shared_parameters, one_after_the_other_nothing_is_lost) {
 
 TEST_F(shared_parameters, the_same_moment_loses_one_of_two_additions) {
   param_store s;
-  all_of(s, s.begin(kind::write, 0, filled(3000, 0)));
-  const auto a = s.begin(kind::add, 0, filled(3000, 1)), b = s.begin(kind::add, 0, filled(3000, 10));
+  all_of(s, s.begin(store_kind::write, 0, filled(3000, 0)));
+  const auto a = s.begin(store_kind::add, 0, filled(3000, 1)), b = s.begin(store_kind::add, 0, filled(3000, 10));
   for (bool over = false; !over;) {
     s.advance(a, dev_.get());
     over = s.advance(b, dev_.get());
@@ -56,8 +56,8 @@ TEST_F(shared_parameters, the_same_moment_loses_one_of_two_additions) {
 
 TEST_F(shared_parameters, a_chunk_behind_every_addition_is_seen) {
   param_store s;
-  all_of(s, s.begin(kind::write, 0, filled(4000, 0)));
-  const auto a = s.begin(kind::add, 0, filled(4000, 1)), b = s.begin(kind::add, 0, filled(4000, 10));
+  all_of(s, s.begin(store_kind::write, 0, filled(4000, 0)));
+  const auto a = s.begin(store_kind::add, 0, filled(4000, 1)), b = s.begin(store_kind::add, 0, filled(4000, 10));
   s.advance(a, dev_.get());
   s.advance(a, dev_.get());  // has stored chunk 0 and loaded chunk 1
   // a is a chunk ahead all the time: b loads what a has stored.
@@ -75,16 +75,16 @@ TEST_F(shared_parameters, what_is_missing_is_what_was_lost) {
     random r(seed);
     param_store s, none;
     const std::int64_t n = 4096;
-    all_of(s, s.begin(kind::write, 0, filled(n, 0)));
+    all_of(s, s.begin(store_kind::write, 0, filled(n, 0)));
     auto same = std::make_shared<tensor>(tensor::declare({n}, dtype::f32));
-    for (auto w = none.begin(kind::write, 0, same); !none.advance(w, nullptr);) {
+    for (auto w = none.begin(store_kind::write, 0, same); !none.advance(w, nullptr);) {
     }
     std::vector<std::uint32_t> running, shadows;
     int begun = 0;
     while (begun < 8 || !running.empty()) {
       if (begun < 8 && (running.empty() || r.below(3) == 0)) {
-        running.push_back(s.begin(kind::add, 0, filled(n, 1)));
-        shadows.push_back(none.begin(kind::add, 0, same));
+        running.push_back(s.begin(store_kind::add, 0, filled(n, 1)));
+        shadows.push_back(none.begin(store_kind::add, 0, same));
         ++begun;
       }
       const auto i = static_cast<std::ptrdiff_t>(r.below(running.size()));

@@ -11,12 +11,6 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<node_spec> nodes_named(std::uint32_t count) {
-  std::vector<node_spec> list(count);
-  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
-  return list;
-}
-
 std::vector<double> values_of(const tensor& t) {
   std::vector<double> v(static_cast<std::size_t>(t.count()));
   for (std::size_t i = 0; i < v.size(); ++i)

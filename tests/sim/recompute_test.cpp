@@ -4,19 +4,13 @@
 namespace troupe::testing {
 namespace {
 
-struct outcome {
+struct recompute_outcome {
   std::string bytes;
   std::size_t peak = 0;
 };
 
-std::vector<node_spec> one_node() {
-  std::vector<node_spec> list(1);
-  list[0].name = "n1";
-  return list;
-}
-
-outcome run(const job_spec& j, std::uint64_t seed) {
-  auto made = prepare_job(j, shared_tables(), one_node());
+recompute_outcome run_in_order_of(const job_spec& j, std::uint64_t seed) {
+  auto made = prepare_job(j, shared_tables(), nodes_named(1));
   if (auto* bad = std::get_if<diagnostics>(&made)) {
     ADD_FAILURE() << bad->front().to_string();
     return {};
@@ -30,21 +24,15 @@ outcome run(const job_spec& j, std::uint64_t seed) {
   return {got.bytes(), dev->pool().peak_bytes_in_use};
 }
 
-std::string refusal(const job_spec& j) {
-  auto made = prepare_job(j, shared_tables(), one_node());
-  const auto* bad = std::get_if<diagnostics>(&made);
-  return bad ? bad->front().to_string() : "";
-}
-
 TEST(recompute, random_flags_in_random_nets_change_no_bit) {
   int flagged = 0;
   for (std::uint64_t seed = 1; seed <= seeds(120); ++seed) {
     random_net net(seed);
     auto j = net.job();
-    const auto plain = run(j, seed);
+    const auto plain = run_in_order_of(j, seed);
     net.recompute(j, static_cast<double>(net.draw(1, 10)) / 10);
     for (const auto& l : j.layers) flagged += l.recompute ? 1 : 0;
-    const auto again = run(j, seed);
+    const auto again = run_in_order_of(j, seed);
     ASSERT_EQ(plain.bytes, again.bytes) << "seed " << seed;
   }
   EXPECT_GT(flagged, 100);
@@ -81,7 +69,7 @@ job_spec deep(bool recompute) {
 }
 
 TEST(recompute, the_peak_falls) {
-  const auto plain = run(deep(false), 1), again = run(deep(true), 1);
+  const auto plain = run_in_order_of(deep(false), 1), again = run_in_order_of(deep(true), 1);
   EXPECT_EQ(plain.bytes, again.bytes);
   EXPECT_LT(static_cast<double>(again.peak), 0.75 * static_cast<double>(plain.peak));
 }
@@ -94,9 +82,9 @@ TEST(recompute, statistics_leave_once) {
     auto j = small_spec(s);
     j.layers.insert(j.layers.begin() + 1, layer_of("norm", "batch_norm", {"conv1"}));
     j.layers[2].inputs = {"norm"};
-    const auto plain = run(j, 1);
+    const auto plain = run_in_order_of(j, 1);
     for (auto& l : j.layers) l.recompute = l.name == "norm" || l.name == "conv1" || l.name == "relu1";
-    EXPECT_EQ(plain.bytes, run(j, 1).bytes);
+    EXPECT_EQ(plain.bytes, run_in_order_of(j, 1).bytes);
   }
 }
 

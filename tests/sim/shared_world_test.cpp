@@ -7,7 +7,7 @@
 namespace troupe::sim {
 namespace {
 
-constexpr std::int64_t elements = 4096;
+constexpr std::int64_t element_count = 4096;
 
 // Adds ones `times` times, one after the other; then reads.
 class adder final : public role {
@@ -16,14 +16,14 @@ class adder final : public role {
   void on(const envelope&, time_point, effects& out) override {
     if (left_ < 0) return;
     if (left_-- > 0) return out.shared({shared_effect::kind_of::add, 7, ones(), 1});
-    seen = std::make_shared<tensor>(tensor::declare({elements}, dtype::f32));
+    seen = std::make_shared<tensor>(tensor::declare({element_count}, dtype::f32));
     out.shared({shared_effect::kind_of::read, 7, seen, 2});
   }
   std::shared_ptr<tensor> seen;
 
  private:
   std::shared_ptr<tensor> ones() {
-    auto t = std::make_shared<tensor>(tensor::declare({elements}, dtype::f32));
+    auto t = std::make_shared<tensor>(tensor::declare({element_count}, dtype::f32));
     if (dev_) {
       t->back(*dev_);
       dev_->fill(1, *t);
@@ -34,7 +34,7 @@ class adder final : public role {
   int left_;
 };
 
-struct outcome {
+struct adding_outcome {
   float highest = 0;
   std::uint64_t lost = 0;
   time_point end{};
@@ -42,7 +42,7 @@ struct outcome {
 };
 
 // `nodes[i]`: where adder i lives. Ten additions each.
-outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigned cores) {
+adding_outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigned cores) {
   world_config c;
   c.dev = dev;
   c.compute.cores = cores;
@@ -55,7 +55,7 @@ outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigned cores
     w.inject(e);
   }
   EXPECT_TRUE(w.run(100'000));
-  outcome o;
+  adding_outcome o;
   for (std::uint32_t i = 0; dev && i < nodes.size(); ++i)
     o.highest = std::max(o.highest, at_home(*dev, *static_cast<adder*>(w.find(role_id{i}))->seen).data<float>()[0]);
   o.lost = w.counts().lost_updates;
@@ -70,7 +70,7 @@ TEST(shared_world, alone_nothing_is_lost) {
   EXPECT_EQ(o.highest, 10.0f);
   EXPECT_EQ(o.lost, 0u);
   // Ten additions of 3 x 16 KiB and a read of 2 x 16 KiB at 10 GB/s, half a microsecond each besides.
-  const double bytes = (10 * 3 + 2) * elements * 4.0;
+  const double bytes = (10 * 3 + 2) * element_count * 4.0;
   EXPECT_NEAR(static_cast<double>(o.end.count()), bytes / 10 + 11 * 500, 100);
 }
 

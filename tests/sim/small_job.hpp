@@ -40,6 +40,26 @@ inline std::shared_ptr<const tables> shared_tables() {
   return all;
 }
 
+// Nodes n1, n2, … that lend themselves to any role.
+inline std::vector<node_spec> nodes_named(std::uint32_t count) {
+  std::vector<node_spec> list(count);
+  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
+  return list;
+}
+
+// A device that tests share.
+inline std::shared_ptr<device> cpu() {
+  static const std::shared_ptr<device> d = make_cpu_device();
+  return d;
+}
+
+// Why one node cannot run the job, with its position; empty where it can.
+inline std::string refusal(const job_spec& j) {
+  const auto made = prepare_job(j, shared_tables(), nodes_named(1));
+  const auto* bad = std::get_if<diagnostics>(&made);
+  return bad ? bad->front().to_string() : "";
+}
+
 inline options checked(options given, const option_specs& specs) { return check_options(given, specs); }
 
 inline layer_spec layer_of(const std::string& name, const std::string& type, std::vector<std::string> inputs, options given = {}) {

@@ -5,11 +5,6 @@
 namespace troupe::testing {
 namespace {
 
-std::shared_ptr<device> cpu() {
-  static const std::shared_ptr<device> d = make_cpu_device();
-  return d;
-}
-
 sim::world_config quiet_world() {
   sim::world_config c;
   c.seed = 1;
@@ -75,7 +70,7 @@ killed_run kill_when(const std::shared_ptr<prepared_job>& j, const std::function
   return out;
 }
 
-std::string bytes_of(const std::vector<std::pair<std::string, tensor>>& weights) {
+std::string bytes_of_weights(const std::vector<std::pair<std::string, tensor>>& weights) {
   run_result r;
   r.weights = weights;
   return r.bytes();
@@ -126,7 +121,7 @@ TEST(stage_restart, killed_before_its_forward_has_run) {
                             "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
                             "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
                         });
-  EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
+  EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
 TEST(stage_restart, killed_between_forward_and_backward) {
@@ -157,7 +152,7 @@ TEST(stage_restart, killed_between_forward_and_backward) {
                             "host1 -> host1/a1..r1 layer_weights 0/2 attempt 0",
                             "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
                         });
-  EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
+  EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
 TEST(stage_restart, killed_after_its_backward) {
@@ -188,7 +183,7 @@ TEST(stage_restart, killed_after_its_backward) {
                             "host1/a1..r1 -> host0/a0..r0 credit 1/1 attempt 1",
                             "host0/a0..r0 -> host1/a1..r1 forward 2/2 attempt 0",
                         });
-  EXPECT_EQ(bytes_of(got.weights), run_in_world(j, quiet_world()).bytes());
+  EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
 TEST(stage_restart, four_stages_with_stash_and_eight_packets_in_flight) {

@@ -84,12 +84,12 @@ TEST(transcript, bsp) {
 }
 
 // The other modes: two workers on nodes of their own, one parameter layer.
-struct mode_case {
+struct transcript_case {
   const char* name;
   mode_shape shape;
 };
 
-class transcripts : public ::testing::TestWithParam<mode_case> {};
+class transcripts : public ::testing::TestWithParam<transcript_case> {};
 
 TEST_P(transcripts, of_a_mode) {
   auto shape = GetParam().shape;
@@ -103,18 +103,18 @@ TEST_P(transcripts, of_a_mode) {
 INSTANTIATE_TEST_SUITE_P(
     every, transcripts,
     ::testing::Values(
-        mode_case{"ssp", {.mode = "ssp", .options = {{"staleness", "1"}}, .steps = 3}},
-        mode_case{"downpour", {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "2"}}, .groups = 2, .steps = 3}},
-        mode_case{"easgd", {.mode = "easgd", .options = {{"alpha", "0.5"}, {"tau", "2"}}, .steps = 2}},
-        mode_case{
+        transcript_case{"ssp", {.mode = "ssp", .options = {{"staleness", "1"}}, .steps = 3}},
+        transcript_case{"downpour", {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "2"}}, .groups = 2, .steps = 3}},
+        transcript_case{"easgd", {.mode = "easgd", .options = {{"alpha", "0.5"}, {"tau", "2"}}, .steps = 2}},
+        transcript_case{
             "eamsgd",
             {.mode = "eamsgd", .options = {{"alpha", "0.5"}, {"tau", "2"}, {"variant", "sync"}}, .steps = 2, .rule = "nesterov"}},
-        mode_case{"gossip", {.mode = "gossip", .steps = 2}},
-        mode_case{"sandblaster", {.mode = "sandblaster", .packets = 4, .steps = 2}},
-        mode_case{"group_sync",
-                  {.mode = "group_sync", .options = {{"sync_freq", "2"}}, .groups = 2, .server_groups = 2, .steps = 3}},
-        mode_case{"hogwild", {.mode = "hogwild", .steps = 2, .together = true}},
-        mode_case{"tree", {.mode = "bsp", .steps = 2, .reducer = "tree"}}),
+        transcript_case{"gossip", {.mode = "gossip", .steps = 2}},
+        transcript_case{"sandblaster", {.mode = "sandblaster", .packets = 4, .steps = 2}},
+        transcript_case{"group_sync",
+                        {.mode = "group_sync", .options = {{"sync_freq", "2"}}, .groups = 2, .server_groups = 2, .steps = 3}},
+        transcript_case{"hogwild", {.mode = "hogwild", .steps = 2, .together = true}},
+        transcript_case{"tree", {.mode = "bsp", .steps = 2, .reducer = "tree"}}),
     [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

@@ -10,11 +10,6 @@
 namespace troupe::testing {
 namespace {
 
-std::shared_ptr<device> cpu() {
-  static const std::shared_ptr<device> d = make_cpu_device();
-  return d;
-}
-
 // A world whose messages and jobs take times drawn from the seed: every seed is another order of delivery.
 sim::world_config world_of(std::uint64_t seed) {
   sim::world_config c;

@@ -10,12 +10,6 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<node_spec> nodes_named(std::uint32_t count) {
-  std::vector<node_spec> list(count);
-  for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
-  return list;
-}
-
 class wire : public ::testing::Test {
  protected:
   const std::shared_ptr<device> dev = make_cpu_device();
