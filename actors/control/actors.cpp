@@ -5,6 +5,7 @@
 
 #include "actors/control/pieces.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "runtime/messages/ids.hpp"
 
 namespace troupe::control {
 namespace {
@@ -354,7 +355,7 @@ void control_actor::publish() {
   v.cluster = s_.options.cluster.name;
   v.node = s_.options.node;
   v.coordinator = s_.coordinator;
-  v.up_seconds = std::chrono::duration<double>(now_ - s_.begun).count();
+  v.up_seconds = seconds_of(now_ - s_.begun);
   if (head_) head_->fill(v, now_);
   const auto unheard = [](const order& o) { return std::holds_alternative<heard>(o); };
   v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(head_out_.begin(), head_out_.end(), unheard));

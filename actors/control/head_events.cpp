@@ -3,6 +3,8 @@
 
 #include "actors/control/head.hpp"
 
+#include "runtime/messages/ids.hpp"
+
 namespace troupe::control {
 namespace {
 
@@ -16,8 +18,6 @@ double value_of(const event_effect& e, const char* name, double other) {
     if (k == name) return v;
   return other;
 }
-
-double seconds_between(instant a, instant b) { return std::chrono::duration<double>(b - a).count(); }
 
 }  // namespace
 
@@ -194,7 +194,7 @@ void head::fill(repl_view& v, instant now) const {
     row.incarnation = m.said.incarnation;
     row.tcp_in = m.last.tcp_in;
     row.tcp_out = m.last.tcp_out;
-    row.seconds = m.since == instant{} ? 0 : seconds_between(m.since, now);
+    row.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
     v.nodes.push_back(std::move(row));
     if (n.name == self_ || !m.up) continue;
     for (const auto& r : m.last.roles) {

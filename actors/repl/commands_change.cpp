@@ -37,11 +37,12 @@ repl_reply set_mode_option(const repl_request& r) {
 
 repl_reply run_set(const repl_request& r) {
   if (!r.args.empty() && r.args[0].starts_with(sync_prefix)) return set_mode_option(r);
-  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]; keys: " + joined(settable()) + ", train.sync.*");
-  const auto& key = r.args[0];
   const auto& keys = settable();
+  const auto what_can = "; keys: " + joined(keys) + ", train.sync.*";
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]" + what_can);
+  const auto& key = r.args[0];
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
-    return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys));
+    return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys) + what_can);
   double value = 0;
   if (!repl_number(r.args[1], value) || !std::isfinite(value))
     return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");

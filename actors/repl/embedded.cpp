@@ -9,6 +9,7 @@
 #include "actors/view/about.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/messages/ids.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/convolution_times.hpp"
 #include "runtime/node/node_tables.hpp"
@@ -38,7 +39,7 @@ class embedded_backend final : public repl_backend {
   repl_view view() const override {
     repl_view v;
     v.node = "local";
-    v.up_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    v.up_seconds = seconds_of(std::chrono::steady_clock::now() - begun_);
     std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);

@@ -3,6 +3,8 @@
 
 #include "actors/repl/repl.hpp"
 
+#include "runtime/messages/ids.hpp"
+
 namespace troupe {
 namespace {
 
@@ -14,7 +16,7 @@ class local_backend final : public repl_backend {
   repl_view view() const override {
     repl_view v;
     v.node = "local";
-    v.up_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    v.up_seconds = seconds_of(std::chrono::steady_clock::now() - begun_);
     if (jobs_) v.jobs = jobs_();
     for (auto& r : host_.published()) v.roles.push_back({v.node, std::move(r)});
     v.dropped = host_.counts();

@@ -1,5 +1,7 @@
 #include "actors/shell/monitor.hpp"
 
+#include "runtime/messages/ids.hpp"
+
 namespace troupe {
 
 void monitor_row::put(role_status s, std::uint64_t messages, duration busy, clock::time_point now) {
@@ -7,14 +9,14 @@ void monitor_row::put(role_status s, std::uint64_t messages, duration busy, cloc
   std::lock_guard guard(lock_);
   last_.status = std::move(s);
   last_.messages = messages;
-  last_.busy_seconds = std::chrono::duration<double>(busy).count();
+  last_.busy_seconds = seconds_of(busy);
   at_ = now;
 }
 
 role_published monitor_row::get(clock::time_point now) const {
   std::lock_guard guard(lock_);
   role_published p = last_;
-  p.age_seconds = std::chrono::duration<double>(now - at_).count();
+  p.age_seconds = seconds_of(now - at_);
   return p;
 }
 

@@ -9,6 +9,7 @@
 #include "ops/reader_sum.hpp"
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/maths_steps.hpp"
+#include "runtime/messages/ids.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/pipeline/reading.hpp"
 #include "runtime/plain/plain_weights.hpp"
@@ -26,7 +27,7 @@ class stopwatch {
     if (into_) begin_ = clock::now();
   }
   ~stopwatch() {
-    if (into_) *into_ += std::chrono::duration<double>(clock::now() - begin_).count();
+    if (into_) *into_ += seconds_of(clock::now() - begin_);
   }
   stopwatch(const stopwatch&) = delete;
   stopwatch& operator=(const stopwatch&) = delete;

@@ -77,6 +77,7 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
   EXPECT_EQ(backend_.told.back().second.key, "train.dynamics.lr");
   EXPECT_EQ(backend_.told.back().second.value, 0.001);
   EXPECT_NE(text("set train.dynamics.lrr 1").text.find("did you mean 'train.dynamics.lr'"), std::string::npos);
+  EXPECT_NE(text("set lr 1").text.find("keys: train.dynamics.lr, train.dynamics.decay, train.sync.*"), std::string::npos);
   for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr x", "set train.dynamics.lr 1x",
                           "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
     EXPECT_EQ(text(bad).how, kind::usage) << bad;

@@ -26,7 +26,7 @@ def said(changes):
         for name in ("tree.py", "check_words.py"):
             shutil.copy(os.path.join(sys.argv[1], name), os.path.join(folder, "scripts/lib"))
         subprocess.run(["git", "init", "-q", folder], check=True)
-        r = subprocess.run([sys.executable, os.path.join(folder, "scripts/lib/check_words.py")], capture_output=True, text=True)
+        r = subprocess.run([sys.executable, "-B", os.path.join(folder, "scripts/lib/check_words.py")], capture_output=True, text=True)
         assert (r.returncode == 0) == ("\n" not in r.stdout.strip()), r
         return r.stdout.strip() + r.stderr
 

@@ -20,7 +20,7 @@ troupe_add_plugin(mine mine.cpp)
 
 def command_of(folder, source, compiler, *options):
     build = os.path.join(folder, "build" + "".join(options))
-    subprocess.run(["cmake", "-S", folder, "-B", build, f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options],
+    subprocess.run(["cmake", "-G", "Ninja", "-S", folder, "-B", build, f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options],
                    check=True, stdout=subprocess.DEVNULL)
     with open(os.path.join(build, "compile_commands.json")) as f:
         return json.load(f)[0]["command"].split()

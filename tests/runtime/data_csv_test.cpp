@@ -13,6 +13,7 @@ namespace troupe {
 namespace {
 
 using test::temp_dir;
+using namespace std::string_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using keys = std::map<std::string, option_value, std::less<>>;
@@ -199,7 +200,7 @@ TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
 // Mutations of a sound file: whatever comes out is a table that is whole and finite, or an error with a line of the file.
 TEST(data_csv, fuzz) {
   const std::string sound = "id,\"x\",y,class\r\na,1.5,-2e3, 0\nb,\" 3 \",4,1\n\nc,+5,.6,2\n";
-  const std::string pieces = "0123456789.,-+eE\"\n\r\t ;ainf\xff\x00\xef\xbb\xbf";
+  const auto pieces = "0123456789.,-+eE\"\n\r\t ;ainf\xff\x00\xef\xbb\xbf"s;
   counter_rng rng(5);
   const auto inputs = test::fuzz_inputs(100'000);
   std::uint64_t tables = 0;

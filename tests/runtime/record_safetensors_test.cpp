@@ -17,6 +17,7 @@ namespace {
 
 using test::temp_dir;
 using bytes = std::vector<std::uint8_t>;
+using namespace std::string_literals;
 using testing::HasSubstr;
 
 template <class T>
@@ -262,7 +263,7 @@ TEST(record_safetensors, fuzzed_files_are_answered) {
       foreign(R"({"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"a":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
               11),
       foreign(R"({"__metadata__":{"a":"\u00e9"},"w":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}})", 2)};
-  const std::string alphabet = "{}[]:,\"0123456789-.eE\\u \xff\x00";
+  const auto alphabet = "{}[]:,\"0123456789-.eE\\u \xff\x00"s;
   counter_rng rng(20);
   std::uint64_t accepted = 0;
   const auto inputs = test::fuzz_inputs(100000);

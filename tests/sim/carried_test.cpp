@@ -214,7 +214,7 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
     auto o = s;
     o.workers = 3, o.sub_solvers = 2;
     const auto begun = [&](const text_job& how, const std::vector<std::pair<std::string, tensor>>& named) {
-      const auto again = prepared_on(spec_of(how));
+      auto again = prepared_on(spec_of(how));
       begin_at(*again, at.step, named);
       return again;
     };

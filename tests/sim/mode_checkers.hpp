@@ -97,7 +97,7 @@ class push_checker final : public checker {
   }
   void close(const prepared_job& j) override {
     for (const auto& [shard, all] : different_)
-      must(updates_[shard] == all.size(), [&] { return j.plan[shard].name + " has left out a push"; });
+      must(updates_[shard] == all.size(), [&, from = shard] { return j.plan[from].name + " has left out a push"; });
   }
   std::map<role_id, std::set<std::tuple<std::uint32_t, role_id, std::uint64_t>>> different_;
   std::map<role_id, std::uint64_t> updates_;
