@@ -78,9 +78,9 @@ function(troupe_tests name)
     set(T_TIMEOUT 120)
   endif()
   add_executable(${name} ${sources})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> $<$<BOOL:${TROUPE_SANITIZE}>:-O0>)  # the tests' own code: quick to build
   target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main troupe_test_flags)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   troupe_places(${sources})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${T_ALONE})
 endfunction()

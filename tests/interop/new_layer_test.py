@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A layer in the tree is one file and one catalogue line: adds one to a copy of the tree, builds the operators there and checks it.
 
-usage: new_layer_test.py SOURCE_FOLDER COMPILER
+usage: new_layer_test.py SOURCE_FOLDER COMPILER OPTION...: options for CMake
 """
 import os
 import re
@@ -90,7 +90,7 @@ def checked(copy, compiler):
 
 
 def main():
-    source, compiler = sys.argv[1], sys.argv[2]
+    source, compiler, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "tree")
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build", ".git", "node_modules"))
@@ -103,7 +103,7 @@ def main():
             f.write(CHECK)
         environment = dict(os.environ, CCACHE_BASEDIR=copy, CCACHE_NOHASHDIR="1")
         code, out = run(["cmake", "-S", copy, "-B", os.path.join(copy, BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                         "-DTROUPE_NODE=OFF", "-DTROUPE_TESTS=OFF", "-DTROUPE_ONEDNN=OFF", f"-DCMAKE_CXX_COMPILER={compiler}"], env=environment)
+                         "-DTROUPE_NODE=OFF", "-DTROUPE_TESTS=OFF", "-DTROUPE_ONEDNN=OFF", f"-DCMAKE_CXX_COMPILER={compiler}", *options], env=environment)
         assert code == 0, out[-4000:]
         for factor, right in (("3.0", True), ("2.0", False)):
             with open(layer, "w") as f:

@@ -18,7 +18,7 @@ mode_t mode_of(const fs::path& p) {
   struct stat s {};
   return ::stat(p.c_str(), &s) == 0 ? s.st_mode & 07777 : 0;
 }
-std::string text_of(const fs::path& p) {
+std::string file_text(const fs::path& p) {
   std::ifstream in(p);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -71,7 +71,7 @@ TEST_F(certificates_test, a_folder_each_holds_what_its_machine_needs_and_no_key_
     EXPECT_EQ(mode_of(own / (name + ".key")), 0600U);
     EXPECT_EQ(std::distance(fs::directory_iterator(own), {}), name == "ca" ? 2 : 3);
     if (name == "ca") continue;
-    EXPECT_EQ(text_of(own / "ca.pem"), text_of(dir / "ca/ca.pem"));
+    EXPECT_EQ(file_text(own / "ca.pem"), file_text(dir / "ca/ca.pem"));
     const auto fine = check_certificate(own / "ca.pem", own / (name + ".pem"), own / (name + ".key"), name);
     EXPECT_TRUE(fine) << fine.error().message;
   }
@@ -98,15 +98,15 @@ TEST_F(certificates_test, folders_do_not_come_to_lie_beside_a_cluster_that_has_a
 
 TEST_F(certificates_test, nothing_is_overwritten_unless_asked) {
   ASSERT_TRUE(make());
-  const std::string key = text_of(dir / "n1.key");
+  const std::string key = file_text(dir / "n1.key");
   fs::remove(dir / "ca.pem");
   EXPECT_EQ(make().error().code, "exists");
-  EXPECT_EQ(text_of(dir / "n1.key"), key);
+  EXPECT_EQ(file_text(dir / "n1.key"), key);
   EXPECT_FALSE(fs::exists(dir / "ca.pem"));
   certificate_options again;
   again.overwrite = true;
   ASSERT_TRUE(make(again));
-  EXPECT_NE(text_of(dir / "n1.key"), key);
+  EXPECT_NE(file_text(dir / "n1.key"), key);
   EXPECT_EQ(check("n1"), "");
 }
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
+#include "ops/tensor_values.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe {
@@ -105,8 +105,6 @@ class pass {
   device& d_;
   norm_geometry g_;
 };
-
-bool same_bits(const tensor& a, const tensor& b) { return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
 TEST(norm, agrees_with_sums_in_f64) {
   for (const auto& d : test::all_devices())

@@ -127,7 +127,7 @@ std::variant<std::string, diagnostics> read_text(const std::string& path) {
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors) {
   const auto shown = in_quotes(override_text);
   const source_position at{"--set " + shown.substr(1, shown.size() - 2), 0, 0};
-  const auto fail = [&](std::string message) { errors.push_back({at, std::move(message)}); };
+  const auto fail = [&](std::string what) { errors.push_back({at, std::move(what)}); };
   const auto equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0) return fail("an override is written key=value, as in train.finish.epochs=1");
   const auto key = trimmed(override_text.substr(0, equals));

@@ -9,7 +9,7 @@
 namespace troupe::images {
 namespace {
 
-constexpr png_uint_32 max_side = 65535;
+constexpr png_uint_32 max_png_side = 65535;
 constexpr std::uint64_t deflate_ratio = 1032;  // deflate cannot pack better (zlib's technical notes)
 
 struct png_state {
@@ -48,7 +48,7 @@ void read_header(png_state& s) {
   }
   s.info = png_create_info_struct(s.png);
   if (!s.info) png_error(s.png, "out of memory");
-  png_set_user_limits(s.png, max_side, max_side);
+  png_set_user_limits(s.png, max_png_side, max_png_side);
   png_set_read_fn(s.png, &s, take);
   png_read_info(s.png, s.info);
 }
