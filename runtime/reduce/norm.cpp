@@ -30,9 +30,10 @@ void find_square_sums(device& dev, const tensor& part, std::int64_t begin, std::
   }
 }
 
-void find_square_sum(device& dev, const tensor& whole, const square_sums& found) {
+void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row, const square_sums& found) {
   found->clear();
-  add(dev, root_of(1), whole, found);
+  for (std::int64_t row = 0; row < part.count() / columns; ++row)
+    add(dev, {static_cast<std::uint32_t>(first_row + row), 1}, part.reshaped({part.count()}).slice(row * columns, {columns}), found);
 }
 
 std::optional<double> sum_of_squares(const std::vector<square_sum>& parts, std::int64_t total) {
@@ -44,6 +45,18 @@ std::optional<double> sum_of_squares(const std::vector<square_sum>& parts, std::
   }
   const auto* sum = tree.find(root_of(groups(total)));
   return sum ? std::optional(*sum) : std::nullopt;
+}
+
+std::optional<double> sum_of_rows(std::vector<square_sum> parts, std::int64_t rows) {
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.node.first < b.node.first; });
+  if (static_cast<std::int64_t>(parts.size()) != rows) return std::nullopt;
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto& p = parts[static_cast<std::size_t>(row)];
+    if (p.node.first != row) return std::nullopt;
+    sum += p.sum;
+  }
+  return sum;
 }
 
 }  // namespace troupe

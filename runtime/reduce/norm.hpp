@@ -15,7 +15,7 @@ namespace troupe {
 
 class device;
 
-// Elements of one leaf; a parameter is cut only at multiples of it (graph/plan.cpp).
+// Elements of one leaf; shards cut a parameter only at multiples of it (graph/plan_blocks.cpp).
 inline constexpr std::int64_t squares_group = 16;
 
 struct square_sum {
@@ -28,10 +28,13 @@ struct square_sum {
 // In `found` when the task is over.
 using square_sums = std::shared_ptr<std::vector<square_sum>>;
 void find_square_sums(device& dev, const tensor& part, std::int64_t begin, std::int64_t total, const square_sums& found);
-void find_square_sum(device& dev, const tensor& whole, const square_sums& found);  // as one part
+// Of a part that consists of whole rows of `columns`: one sum a row, node {its number, 1}, of which `first_row` is the first.
+void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row, const square_sums& found);
 
 // Of the whole parameter, from the sums of all its parts in any order: the bits of device::sum_squares of the whole. None while a
 // part is missing; a part that comes twice counts once.
 std::optional<double> sum_of_squares(const std::vector<square_sum>& parts, std::int64_t total);
+// Of the sums of rows, row after row. None while one of `rows` is missing.
+std::optional<double> sum_of_rows(std::vector<square_sum> parts, std::int64_t rows);
 
 }  // namespace troupe

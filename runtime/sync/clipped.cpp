@@ -6,6 +6,7 @@
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "runtime/reduce/norm.hpp"
+#include "runtime/sync/norm_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -35,12 +36,6 @@ class clipped_shard final : public clocked_shard {
     return p.spec.trainable && l.in_train && l.wants_backward;
   }
 
-  // Is the parameter cut as the tree over its groups of elements can be? Where features are split it may not be.
-  bool even(std::uint32_t param) const {
-    return std::all_of(config_.plan->blocks.begin(), config_.plan->blocks.end(),
-                       [&](const param_block& b) { return b.param != param || (b.run == 0 && b.begin % squares_group == 0); });
-  }
-
   void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
     if (!counts(*b.plan)) return clocked_shard::update_block(b, std::move(due), std::move(sum), packets, step, out);
     rounds_[step].waiting.push_back({&b, sum, packets});
@@ -48,11 +43,12 @@ class clipped_shard final : public clocked_shard {
     auto cost = cost_of(due);
     cost.kind = "norm";
     cost.bytes += static_cast<double>(b.value.bytes());
-    const auto total = config_.graph->params[b.plan->param].spec.dims.count();
+    const auto part = place_in_norm_part(config_.plan->blocks, *b.plan, config_.graph->params[b.plan->param].spec.dims.count());
     tasks_.run(
-        [due = std::move(due), sum, found, total, begin = b.plan->begin, even = even(b.plan->param)](task_context& c) {
+        [due = std::move(due), sum, found, part, row = b.plan->run](task_context& c) {
           run_additions(due, c.dev);
-          even ? find_square_sums(c.dev, (*sum)[0], begin, total, found) : find_square_sum(c.dev, (*sum)[0], found);
+          row > 0 ? find_square_sums_of_rows(c.dev, (*sum)[0], row, part.begin, found)
+                  : find_square_sums(c.dev, (*sum)[0], part.begin, part.total, found);
         },
         cost,
         [this, &b, found, step](effects& more) {
@@ -61,9 +57,9 @@ class clipped_shard final : public clocked_shard {
             auto h = to(s);
             h.step = step;
             squares words{b.plan->id, {}};
-            for (const auto& part : *found)
-              words.parts.emplace_back(std::uint64_t{part.node.first} << 32 | part.node.span,
-                                       std::bit_cast<std::uint64_t>(part.sum));
+            for (const auto& one : *found)
+              words.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span,
+                                       std::bit_cast<std::uint64_t>(one.sum));
             more.send({h, std::move(words)});
           }
           take(b.plan->id, step, std::move(*found), more);
@@ -95,21 +91,27 @@ class clipped_shard final : public clocked_shard {
     }
   }
 
+  // Part after part, each from the sums of its blocks.
+  std::optional<double> sum_of_parts(const round& r, std::uint32_t param) const {
+    double sum = 0;
+    for (const auto& whole : norm_parts(config_.plan->blocks, param, config_.graph->params[param].spec.dims.count())) {
+      std::vector<square_sum> found;
+      for (auto id : whole.blocks)
+        if (const auto i = r.parts.find(id); i != r.parts.end()) found.insert(found.end(), i->second.begin(), i->second.end());
+      const auto one = whole.rows ? sum_of_rows(std::move(found), whole.total) : sum_of_squares(found, whole.total);
+      if (!one) return std::nullopt;
+      sum += *one;
+    }
+    return sum;
+  }
+
   // Parameters in layer order. Without maths there are no sums: nothing is clipped.
   double factor(const round& r, double mean) const {
     std::vector<double> all;
     for (const auto& l : config_.graph->layers)
       for (auto p : l.params) {
-        std::vector<square_sum> parts;
-        for (const auto& b : config_.plan->blocks)
-          if (b.param == p && counts(b)) parts.insert(parts.end(), r.parts.at(b.id).begin(), r.parts.at(b.id).end());
-        if (!even(p)) {  // block after block
-          double sum = 0;
-          for (const auto& part : parts) sum += part.sum;
-          all.push_back(sum);
-        } else if (const auto sum = sum_of_squares(parts, config_.graph->params[p].spec.dims.count())) {
-          all.push_back(*sum);
-        }
+        const auto sum = sum_of_parts(r, p);
+        if (sum) all.push_back(*sum);
       }
     return norm_clip_factor(config_.clip_norm, all, mean);
   }
