@@ -30,10 +30,12 @@ void find_square_sums(device& dev, const tensor& part, std::int64_t begin, std::
   }
 }
 
-void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row, const square_sums& found) {
+void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row,
+                              const square_sums& found) {
   found->clear();
   for (std::int64_t row = 0; row < part.count() / columns; ++row)
-    add(dev, {static_cast<std::uint32_t>(first_row + row), 1}, part.reshaped({part.count()}).slice(row * columns, {columns}), found);
+    add(dev, {static_cast<std::uint32_t>(first_row + row), 1}, part.reshaped({part.count()}).slice(row * columns, {columns}),
+        found);
 }
 
 std::optional<double> sum_of_squares(const std::vector<square_sum>& parts, std::int64_t total) {

@@ -29,7 +29,8 @@ struct square_sum {
 using square_sums = std::shared_ptr<std::vector<square_sum>>;
 void find_square_sums(device& dev, const tensor& part, std::int64_t begin, std::int64_t total, const square_sums& found);
 // Of a part that consists of whole rows of `columns`: one sum a row, node {its number, 1}, of which `first_row` is the first.
-void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row, const square_sums& found);
+void find_square_sums_of_rows(device& dev, const tensor& part, std::int64_t columns, std::int64_t first_row,
+                              const square_sums& found);
 
 // Of the whole parameter, from the sums of all its parts in any order: the bits of device::sum_squares of the whole. None while a
 // part is missing; a part that comes twice counts once.

@@ -58,8 +58,7 @@ class clipped_shard final : public clocked_shard {
             h.step = step;
             squares words{b.plan->id, {}};
             for (const auto& one : *found)
-              words.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span,
-                                       std::bit_cast<std::uint64_t>(one.sum));
+              words.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span, std::bit_cast<std::uint64_t>(one.sum));
             more.send({h, std::move(words)});
           }
           take(b.plan->id, step, std::move(*found), more);

@@ -34,7 +34,8 @@ place_in_part place_in_norm_part(const std::vector<param_block>& blocks, const p
   for (const auto& part : norm_parts(blocks, b.param, elements)) {
     if (std::find(part.blocks.begin(), part.blocks.end(), b.id) == part.blocks.end()) continue;
     if (part.rows) return {b.begin / b.stride, part.total};
-    const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const param_block& x) { return x.id == part.blocks.front(); });
+    const auto first =
+        std::find_if(blocks.begin(), blocks.end(), [&](const param_block& x) { return x.id == part.blocks.front(); });
     return {b.begin - first->begin, part.total};
   }
   return {};

