@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ops/device.hpp"
+#include "runtime/sync/norm_parts.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe {
@@ -66,6 +67,58 @@ TEST(norm, has_the_same_bits_for_any_cut) {
         EXPECT_FALSE(sum_of_squares(parts, n)) << "a part is missing";
       }
     }
+}
+
+TEST(norm, of_rows_is_the_same_however_many_come_together) {
+  const auto dev = make_cpu_device();
+  constexpr std::int64_t rows = 9, columns = 11;
+  const auto whole = numbers(*dev, rows * columns, dtype::f64);
+  const auto one = std::make_shared<std::vector<square_sum>>();
+  find_square_sums_of_rows(*dev, whole, columns, 0, one);
+  const auto want = sum_of_rows(*one, rows);
+  ASSERT_TRUE(want);
+  EXPECT_NEAR(*want, test::squares_of(*dev, whole), 1e-12 * *want);
+  for (const std::int64_t together : {1, 2, 4, 7}) {
+    std::vector<square_sum> parts;
+    for (std::int64_t row = 0; row < rows; row += together) {
+      const auto found = std::make_shared<std::vector<square_sum>>();
+      find_square_sums_of_rows(*dev, whole.slice(row * columns, {std::min(together, rows - row) * columns}), columns, row, found);
+      parts.insert(parts.begin(), found->begin(), found->end());  // the last first
+    }
+    EXPECT_EQ(sum_of_rows(parts, rows), want) << together;
+    parts.push_back(parts.front());
+    EXPECT_FALSE(sum_of_rows(parts, rows)) << "a row comes twice";
+    parts.pop_back(), parts.pop_back();
+    EXPECT_FALSE(sum_of_rows(parts, rows)) << "a row is missing";
+  }
+}
+
+// A layer in two parts: cut by columns, by rows at any element, and at groups of elements, where the parameter is one whole.
+TEST(norm, parts_are_what_blocks_cannot_change) {
+  const auto block = [](std::uint32_t id, std::int64_t begin, std::int64_t count, std::vector<std::uint32_t> takers,
+                        std::int64_t run = 0) {
+    return param_block{id, 0, begin, count, no_role, std::move(takers), run, run > 0 ? std::int64_t{64} : 0};
+  };
+  const std::vector<param_block> columns{block(0, 0, 60, {1}, 30), block(1, 30, 68, {2}, 34), block(2, 128, 60, {1}, 30),
+                                         block(3, 158, 68, {2}, 34)};
+  auto parts = norm_parts(columns, 0, 256);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].rows && parts[1].rows);
+  EXPECT_EQ(parts[0].total, 4);
+  EXPECT_EQ(parts[0].blocks, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(place_in_norm_part(columns, columns[3], 256).begin, 2);
+
+  const std::vector<param_block> rows{block(0, 0, 20, {1}), block(1, 20, 16, {2}), block(2, 36, 8, {2})};
+  parts = norm_parts(rows, 0, 44);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].total, 24);
+  EXPECT_EQ(place_in_norm_part(rows, rows[2], 44).begin, 16);
+
+  const std::vector<param_block> groups{block(0, 0, 32, {1}), block(1, 32, 12, {2})};
+  parts = norm_parts(groups, 0, 44);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].total, 44);
+  EXPECT_EQ(place_in_norm_part(groups, groups[1], 44).begin, 32);
 }
 
 }  // namespace
