@@ -171,7 +171,7 @@ TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
   backend_.said.put(2, {"step", 3, {{"loss", 9}}, {}});  // before anybody watched
   std::uint64_t step = 3;
   const auto lines = [&](const std::string& l, const std::string*) {
-    const auto r = repl_session(backend_, false).run(l);
+    auto r = repl_session(backend_, false).run(l);
     backend_.said.put(2, {"step", ++step, {{"loss", 0.5}, {"examples_per_s", 100}}, {}});
     return r;
   };

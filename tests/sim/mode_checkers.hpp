@@ -242,8 +242,8 @@ class mass_checker final : public checker {
     const auto workers = static_cast<double>(j.plan.workers.size());
     auto& whole = wholes_.try_emplace({s.self, layer, count}, m).first->second;
     const bool all = count > 0 && near(m), part = count > 0 && near(whole / workers);
-    must(count == 0 ? near(m / 2) : all || part, [&] {
-      return j.plan[s.self].name + " sends mass " + std::to_string(mass) + " of layer " + std::to_string(layer) + ", it has " +
+    must(count == 0 ? near(m / 2) : all || part, [&, sent = mass] {
+      return j.plan[s.self].name + " sends mass " + std::to_string(sent) + " of layer " + std::to_string(layer) + ", it has " +
              std::to_string(m);
     });
     given_away += all ? 1 : 0;
