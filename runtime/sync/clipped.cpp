@@ -16,6 +16,11 @@ class clipped_shard final : public clocked_shard {
   clipped_shard(half_config c, clock_policy p) : clocked_shard(std::move(c), p) {
     for (const auto& b : config_.plan->blocks)
       if (counts(b)) ++expected_;
+    for (const auto& l : config_.graph->layers)
+      for (auto param : l.params) {
+        const auto elements = config_.graph->params[param].spec.dims.count();
+        parts_.push_back(norm_parts(config_.plan->blocks, param, elements));
+      }
   }
 
  private:
@@ -84,20 +89,19 @@ class clipped_shard final : public clocked_shard {
     const auto done = std::move(r);
     rounds_.erase(step);
     next_ = step + 1;
-    for (const auto& w : done.waiting) {
-      const double mean = 1.0 / w.packets;
-      run_update(*w.block, {}, w.sum, w.packets, factor(done, mean), step, out);
-    }
+    const auto all = sums_of_squares(done);
+    for (const auto& w : done.waiting)
+      run_update(*w.block, {}, w.sum, w.packets, norm_clip_factor(config_.clip_norm, all, 1.0 / w.packets), step, out);
   }
 
-  // Part after part, each from the sums of its blocks.
-  std::optional<double> sum_of_parts(const round& r, std::uint32_t param) const {
+  // Of a parameter: part after part, each from the sums of its blocks.
+  static std::optional<double> sum_of_parts(const round& r, const std::vector<norm_part>& parts) {
     double sum = 0;
-    for (const auto& whole : norm_parts(config_.plan->blocks, param, config_.graph->params[param].spec.dims.count())) {
+    for (const auto& part : parts) {
       std::vector<square_sum> found;
-      for (auto id : whole.blocks)
+      for (auto id : part.blocks)
         if (const auto i = r.parts.find(id); i != r.parts.end()) found.insert(found.end(), i->second.begin(), i->second.end());
-      const auto one = whole.rows ? sum_of_rows(std::move(found), whole.total) : sum_of_squares(found, whole.total);
+      const auto one = part.rows ? sum_of_rows(std::move(found), part.total) : sum_of_squares(found, part.total);
       if (!one) return std::nullopt;
       sum += *one;
     }
@@ -105,18 +109,16 @@ class clipped_shard final : public clocked_shard {
   }
 
   // Parameters in layer order. Without maths there are no sums: nothing is clipped.
-  double factor(const round& r, double mean) const {
+  std::vector<double> sums_of_squares(const round& r) const {
     std::vector<double> all;
-    for (const auto& l : config_.graph->layers)
-      for (auto p : l.params) {
-        const auto sum = sum_of_parts(r, p);
-        if (sum) all.push_back(*sum);
-      }
-    return norm_clip_factor(config_.clip_norm, all, mean);
+    for (const auto& parts : parts_)
+      if (const auto sum = sum_of_parts(r, parts)) all.push_back(*sum);
+    return all;
   }
 
   std::size_t expected_ = 0;
-  std::uint64_t next_ = 0;  // step whose factor is not known yet
+  std::vector<std::vector<norm_part>> parts_;  // of each parameter, in layer order
+  std::uint64_t next_ = 0;                     // step whose factor is not known yet
   std::map<std::uint64_t, round> rounds_;
 };
 
