@@ -126,6 +126,10 @@ class control_actor final : public compat::base_actor {
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event, x.what.texts); }
   void perform(const log_line& x) { s_.log(x.text); }
+  void perform(const note_queued& x);
+  void perform(const journal_line& x) {
+    if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);
+  }
 
   void answer_repl(const submitted& m);
   void report_state();
@@ -166,6 +170,7 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
   now_ = s.begun;
   if (!s_.coordinates()) return;
   head_.emplace(s_.options.cluster, s_.options.node, static_cast<std::uint16_t>(s_.options.incarnation % 65521));
+  head_->restore(s_.book->found(), now_, head_out_);
 }
 
 // --- what comes in
@@ -215,8 +220,10 @@ void control_actor::take(const store_in& e) {
     s_.keep.post(keeper_note{e});
     return head_->on_handover(e.job, e.what.step, now_, head_out_);
   }
+  // Tensors wait with their stores: more than one that waits is memory that a slow disk takes.
+  const bool left_out = e.what.what == "checkpoint" && head_->crowded(e.job);
   head_->on_store_begun(e.job);
-  s_.keep.post(keeper_note{e});
+  s_.keep.post(keeper_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
 }
 
 void control_actor::take(const end_done& d) {
@@ -324,6 +331,12 @@ void control_actor::perform(const begin_job& x) {
   e.h.dst = role_id{0};
   e.body = start{};
   s_.host->deliver(std::move(e));
+}
+
+void control_actor::perform(const note_queued& x) {
+  auto j = x.what;
+  if (j.given.kind != given_file::nothing) j.given_path = given_path(s_.options.state, x.job).string();
+  perform(journal_line{journal_queued(j)});
 }
 
 void control_actor::answer_repl(const submitted& m) {

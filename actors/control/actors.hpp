@@ -102,6 +102,7 @@ struct shared {
   listening_ports ports;
   std::shared_ptr<device> dev;  // the first of the node's
   std::string numerics;         // of all of them
+  std::unique_ptr<journal> book;  // of the coordinator's daemon
   mailbox control, keep, repl, exchange;
 
   bool coordinates() const { return coordinator == options.node; }
@@ -131,6 +132,7 @@ struct event_in {
 struct store_in {
   std::uint32_t job = 0;
   store_effect what;
+  bool left_out = false;  // its place in the order of stores is kept, and nothing is written
 };
 struct check_done {
   std::uint32_t job = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <thread>
 
 #include "actors/control/client_link.hpp"
 #include "actors/control/pieces.hpp"
@@ -18,6 +20,7 @@ using end = cluster_outcome::end;
 constexpr auto look_every = 100ms;
 constexpr auto check_within = 65s;  // of the job, by the daemon: it opens the data
 constexpr auto piece_within = 5s;
+constexpr auto dial_within = 2s;  // when it is asked again
 
 job_event to_job_event(control::said&& m) {
   return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
@@ -39,26 +42,69 @@ struct run {
   const cluster_submission& what;
   const std::function<void(const job_event&)>& on_event;
   const std::atomic<bool>& detach;
-  client_link& link;
+  std::unique_ptr<client_link> connection;
   cluster_outcome result{};
+  std::set<std::pair<std::string, std::uint64_t>> told{};  // events but steps: a daemon that is asked again tells all of them
+  std::uint64_t step = 0;                                  // the last that was told
+  bool again = false;                                      // events of before may come
 
   cluster_outcome end_with(end how, std::string message = {}) {
     result.how = how;
     if (!message.empty()) result.messages.push_back(std::move(message));
     return result;
   }
-  cluster_outcome lost() { return end_with(end::failed, "lost the connection to " + link.daemon() + ": " + link.why_lost()); }
+  client_link& link() const { return *connection; }
+
+  // Asks for the job where it was, until somebody answers. Nothing: it is followed again.
+  std::optional<cluster_outcome> follow_again() {
+    const auto why = "lost the connection to " + link().daemon() + ": " + link().why_lost();
+    const auto until = std::chrono::steady_clock::now() + what.wait_for_daemon;
+    while (std::chrono::steady_clock::now() < until) {
+      if (detach) return end_with(end::detached);
+      auto made = client_link::open(what.where, dial_within);
+      if (!made) {
+        if (made.error().code != "unreachable") return end_with(end::failed, made.error().message);
+        std::this_thread::sleep_for(look_every);
+        continue;
+      }
+      connection = std::move(*made);
+      link().send(control::follow{result.job & 0xffff});
+      for (const auto late = std::chrono::steady_clock::now() + piece_within; !link().lost();) {
+        if (detach) return end_with(end::detached);
+        const auto m = link().receive(look_every);
+        const auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr;
+        if (s && s->job == 0) return end_with(end::failed, why + "; and then: " + (s->messages.empty() ? "" : s->messages.front()));
+        if (s) {
+          again = s->job == result.job;
+          result.job = s->job;
+          return std::nullopt;
+        }
+        if (std::chrono::steady_clock::now() > late) break;
+      }
+    }
+    return end_with(end::failed, why);
+  }
+
+  // Of an event that comes: has it been told?
+  bool is_old(const event_effect& e) {
+    if (e.kind != "step") return !told.emplace(e.kind, e.step).second && again;
+    if (again && e.step <= step) return true;
+    step = e.step;
+    return false;
+  }
+
+  cluster_outcome lost() { return end_with(end::failed, "lost the connection to " + link().daemon() + ": " + link().why_lost()); }
 
   cluster_outcome all() {
     const auto bytes = bytes_of(what.given);
     const auto within = check_within + control::time_for(bytes);
     const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
-    link.send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given});
+    link().send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given});
     auto deadline = std::chrono::steady_clock::now() + within;
     while (true) {
-      auto m = link.receive(look_every);
+      auto m = link().receive(look_every);
       if (const auto* f = m ? std::get_if<control::fetch>(&*m) : nullptr) {
-        link.send(control::read_piece(*f, what.given, "pieces of " + what.given));
+        link().send(control::read_piece(*f, what.given, "pieces of " + what.given));
         deadline = std::chrono::steady_clock::now() + within;
         continue;
       }
@@ -70,23 +116,25 @@ struct run {
         result.job = s->job;
         return what.follow ? follow() : end_with(end::accepted);
       }
-      if (link.lost()) return lost();
+      if (link().lost()) return lost();
       if (detach) return end_with(end::detached);
-      if (std::chrono::steady_clock::now() > deadline) return end_with(end::failed, link.daemon() + " did not answer in 65 s");
+      if (std::chrono::steady_clock::now() > deadline) return end_with(end::failed, link().daemon() + " did not answer in 65 s");
     }
   }
 
   cluster_outcome follow() {
     while (true) {
       if (detach) return end_with(end::detached);
-      auto m = link.receive(look_every);
+      auto m = link().receive(look_every);
       if (!m) {
-        if (link.lost()) return lost();
+        if (!link().lost()) continue;
+        if (auto over = follow_again()) return *over;
         continue;
       }
       auto* s = std::get_if<control::said>(&*m);
       if (!s || s->job != result.job) continue;
       const auto e = to_job_event(std::move(*s));
+      if (is_old(e.event)) continue;
       for (const auto& [key, text] : e.texts)
         if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not stored where it belongs
       if (e.event.kind == "done" && !what.out.empty()) {
@@ -104,14 +152,14 @@ struct run {
     std::string bytes;
     std::uint64_t total = 0;
     do {
-      link.send(control::fetch{result.job, bytes.size()});
+      link().send(control::fetch{result.job, bytes.size()});
       const auto deadline = std::chrono::steady_clock::now() + piece_within;
       std::optional<control::piece> p;
       while (!p) {
-        auto m = link.receive(look_every);
+        auto m = link().receive(look_every);
         if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
-        if (!p && (link.lost() || std::chrono::steady_clock::now() > deadline))
-          return "the weights did not come: " + link.why_lost();
+        if (!p && (link().lost() || std::chrono::steady_clock::now() > deadline))
+          return "the weights did not come: " + link().why_lost();
       }
       if (!p->error.empty()) return "the weights did not come: " + p->error;
       if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";
@@ -154,7 +202,7 @@ cluster_outcome run_on_cluster(const cluster_submission& what, const std::functi
       failed.how = link.error().code == "unreachable" ? end::failed : end::refused;
       return failed;
     }
-    return run{what, on_event, detach, **link}.all();
+    return run{what, on_event, detach, std::move(*link)}.all();
   } catch (const std::exception& e) {
     failed.messages.push_back(e.what());
     return failed;

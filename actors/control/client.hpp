@@ -47,6 +47,8 @@ struct cluster_submission {
   std::string out;     // write the final weights here (safetensors), else in the second place; empty: do not fetch them
   bool follow = true;  // false: return once the job is accepted
   std::chrono::milliseconds reach_within{8000};
+  // A daemon that is lost while the job is followed may be back: it is asked for the job again for so long.
+  std::chrono::milliseconds wait_for_daemon{30000};
 };
 
 struct cluster_outcome {

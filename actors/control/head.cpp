@@ -10,6 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto gather_within = 8s;
+constexpr auto gather_again_within = 30s;  // nodes find this daemon again
 constexpr auto prepare_within = 60s;
 constexpr auto end_within = 5s;
 constexpr auto store_within = 60s;
@@ -54,7 +55,11 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
   }
   at->second = {true, false, m, {}, now};
   out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
-  if (auto* j = find(active_); j && j->at == phase::gathering) gather(*j, now, out);
+  auto* j = find(active_);
+  if (j && j->at == phase::gathering) gather(*j, now, out);
+  if (!j || j->at != phase::running) return;
+  j->losses.not_now.erase(from);
+  take_back(*j, now, out);
 }
 
 void head::on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out) {
@@ -74,7 +79,8 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
   if (j && lost_to_successor(*j, peer, "node " + peer + " is lost: " + reason, now, out)) return;
   const auto concerned = j && std::count(j->plan.nodes.begin(), j->plan.nodes.end(), peer) > 0;
   if (!concerned) return;
-  if (j->at == phase::preparing || j->at == phase::running) return fail(*j, peer, "node " + peer + " is lost: " + reason, now, out);
+  if (j->at == phase::preparing) runs(*j, now, out);
+  if (j->at == phase::running) return lose(*j, peer, "node " + peer + " is lost: " + reason, now, out);
   if (j->at == phase::ending && j->waiting.erase(peer) > 0) finish(*j, now, out);
 }
 
@@ -92,6 +98,7 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   if (j && lost_to_successor(*j, from, "node " + from + " shuts down", now, out)) return;
   if (!j || std::count(j->plan.nodes.begin(), j->plan.nodes.end(), from) == 0) return;
   if (j->at == phase::running) {
+    if (take_leave(*j, from, now, out)) return;
     j->stopping = true;
     tell_or_hold(*j, {"stop", {}, 0}, out);
   } else if (j->at == phase::preparing) {
@@ -150,6 +157,13 @@ void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
   j->view.last_step = j->plan.last_step;
   j->view.about = j->plan.about;
   j->at = phase::queued;
+  if (!j->restored) {
+    unfinished_job u;
+    u.number = number_of(id);
+    u.what = j->what;
+    u.given = j->given;
+    out.push_back(note_queued{id, std::move(u)});
+  }
   answer_submitter(*j, id, {}, out);
   out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});
   if (draining_) return fail(*j, self_, self_ + " shuts down", now, out);
@@ -161,7 +175,8 @@ void head::take(const std::string& from, const follow& m, instant, orders& out) 
   auto* j = find(m.job);
   for (auto& [id, one] : jobs_)
     if (!j && number_of(id) == m.job) j = &one;
-  if (!j || j->at == phase::checking || j->at == phase::receiving) {
+  const bool early = j && (j->at == phase::checking || j->at == phase::receiving);
+  if (!j || (early && !j->restored)) {
     out.push_back(to_peer{from, submitted{0, 0, {"there is no job " + std::to_string(m.job)}}});
     return;
   }
@@ -186,7 +201,7 @@ void head::next(instant now, orders& out) {
     if (!j || j->at != phase::queued) continue;
     active_ = id;
     j->at = phase::gathering;
-    j->deadline = now + gather_within;
+    j->deadline = now + (j->restored ? gather_again_within : gather_within);
     gather(*j, now, out);
   }
 }
@@ -218,17 +233,28 @@ void head::take(const std::string& from, const prepared& m, instant now, orders&
   if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
   j->waiting.erase(from);
   if (!j->waiting.empty()) return;
-  j->at = phase::running;
-  j->progress_at = now;
+  runs(*j, now, out);
   out.push_back(begin_job{j->id});
   out.push_back(log_line{"job " + std::to_string(number_of(j->id)) + " (" + j->plan.name + ") runs"});
+}
+
+void head::runs(job& j, instant now, orders& out) {
+  j.at = phase::running;
+  j.waiting.clear();
+  j.progress_at = j.begun = now;
+  j.losses = loss_book(j.plan.max_failures);
+  out.push_back(journal_line{journal_begun(number_of(j.id))});
 }
 
 void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
-  fail(*j, m.node, "node " + text, now, out);
+  const auto peer = members_.find(m.node);
+  const bool link = m.node != from && peer != members_.end() && j->at == phase::running && j->losses.survives_any();
+  if (!link) return fail(*j, m.node, "node " + text, now, out);
+  // Who is down has been heard of, or will be.
+  if (peer->second.up && !(j->next && j->next->goes_back())) j->losses.suspect(m.node, "node " + text, now);
 }
 
 void head::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
@@ -289,6 +315,7 @@ void head::finish(job& j, instant now, orders& out) {
     j.view.message = e.event.text;
   }
   note_lost(j);
+  out.push_back(journal_line{journal_over(number_of(j.id))});
   if (j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
@@ -326,6 +353,7 @@ void head::on_tick(instant now, orders& out) {
   if (!j) return;
   if (j->at == phase::running) {
     watch_successor(*j, now, out);
+    if (j->at == phase::running) watch_suspects(*j, now, out);
     if (j->at == phase::running) watch_progress(*j, now, out);
     return;
   }
@@ -334,8 +362,9 @@ void head::on_tick(instant now, orders& out) {
     std::set<std::string> missing;
     for (const auto& n : j->plan.nodes)
       if (!members_[n].up || members_[n].leaving) missing.insert(n);
-    const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited 8 s)";
-    return fail(*j, *missing.begin(), text, now, out);
+    const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited " + std::to_string(j->restored ? gather_again_within.count() : gather_within.count()) + " s)";
+    runs(*j, now, out);
+    return lose(*j, *missing.begin(), text, now, out);
   }
   if (j->at == phase::preparing) {
     const auto text = joined_names(j->waiting) + " did not get ready within 60 s";

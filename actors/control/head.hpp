@@ -6,8 +6,8 @@
 //           queued      jobs run one after the other
 //           gathering   waiting for nodes of the plan that have not joined (8 s)
 //           preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
-//           running     until the coordinator role says done or error, or a node is lost; meanwhile its plan may be followed by
-//                       another (control_plane_head_moves.cpp)
+//           running     until the coordinator role says done or error; meanwhile its plan may be followed by another, where people
+//                       move layers (head_moves.cpp) or nodes are lost (head_losses.cpp)
 //           ending      every node ends its roles and tells what it has sent (5 s); stores finish
 //           over
 //
@@ -27,6 +27,8 @@
 #include <vector>
 
 #include "actors/control/client.hpp"
+#include "actors/control/journal.hpp"
+#include "actors/control/loss_book.hpp"
 #include "actors/control/messages.hpp"
 #include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
@@ -50,6 +52,7 @@ struct checked {
   // It begins with a file, at this step.
   bool continued = false;
   std::uint64_t from = 0;
+  std::optional<std::uint64_t> max_failures = 0;  // losses that it survives; none: any number
 };
 struct stored {
   std::uint32_t job = 0;
@@ -61,12 +64,6 @@ struct to_peer {
   std::string peer;
   message what;
 };
-struct check_text {
-  std::uint32_t job = 0;
-  job_text what;
-  given_file given = {};  // to begin with
-  bool received = false;  // it is here
-};
 // A piece of the file that a job begins with, to the keeper; answered by on_piece_kept.
 struct keep_piece {
   std::uint32_t job = 0;
@@ -76,11 +73,29 @@ struct keep_piece {
 struct drop_given {
   std::uint32_t job = 0;
 };
-// A person's wish about a running job's placement, to the keeper; and the plan it makes of it.
+// What a job that goes back takes with it of the time after the checkpoint.
+struct going_back {
+  std::vector<set_value> settings;  // all that people have set
+  bool paused = false;
+  double seconds = 0;  // since it began
+};
+struct check_text {
+  std::uint32_t job = 0;
+  job_text what;
+  given_file given = {};  // to begin with
+  bool received = false;  // it is here
+  // Of a job that an earlier life of this daemon had taken: where that file lies, and what people had said since it was written.
+  std::string path = {};
+  std::optional<going_back> since = {};
+};
+// A wish about a running job's placement, to the keeper; and the plan it makes of it.
 struct check_move {
   std::uint32_t job = 0;
   amendments so_far;
   command wish;
+  job_text what = {};  // of one whose roles have never been made
+  std::uint32_t leg = 0;
+  std::optional<going_back> back = {};  // the plan that runs cannot hand over: begin with what was kept last
 };
 struct plan_found {
   std::uint32_t job = 0;
@@ -88,6 +103,8 @@ struct plan_found {
   amendments words;
   checked plan;
   std::string mode;  // that the plan is made for, as mode_text() says it
+  std::uint32_t leg = 0;
+  std::uint64_t from = 0;  // of one that goes back: the step
 };
 struct begin_job {
   std::uint32_t job = 0;
@@ -99,10 +116,19 @@ struct tell_job {
 struct log_line {
   std::string text;
 };
+// To be on disk before what is ordered after it.
+struct note_queued {
+  std::uint32_t job = 0;
+  unfinished_job what;
+};
+struct journal_line {
+  std::string line;
+};
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line>;
+using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, note_queued,
+                           journal_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -118,9 +144,13 @@ class head {
   void on_plan_found(const plan_found& f, instant now, orders& out);
   // The coordinator role has ended its plan at this step.
   void on_handover(std::uint32_t job, std::uint64_t step, instant now, orders& out);
+  // One more checkpoint of this job would wait for two others to be written; those of a job that stops are always taken.
+  bool crowded(std::uint32_t job) const;
   void on_store_begun(std::uint32_t job);
   void on_stored(const stored& s, instant now, orders& out);
   void on_tick(instant now, orders& out);
+  // First of all: what an earlier life of this daemon had taken.
+  void restore(const journal_content& found, instant now, orders& out);
   std::string tell(std::uint32_t job, const command& c, instant now, orders& out);  // an error, or nothing
   // Stops what runs, refuses what waits and what comes.
   void drain(instant now, orders& out);
@@ -143,6 +173,7 @@ class head {
   };
   // A plan that is to follow the one that runs.
   struct successor {
+    static constexpr std::chrono::seconds made_within{60};  // on every node of it
     enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
     std::uint32_t leg = 0;  // names it
     command wish;
@@ -153,6 +184,10 @@ class head {
     instant deadline{}, stood_still{};
     std::uint64_t step = 0;
     std::vector<command> held;  // told while nobody could hear them
+    std::string lost;           // why it is needed: nodes are gone. Empty: people want it
+    std::set<std::string> gone;  // of those that the plan before used
+    bool broken = false;        // lost another one while nodes swapped: it is never begun
+    bool goes_back() const { return !lost.empty(); }
   };
   struct job {
     std::uint32_t id = 0;
@@ -164,7 +199,7 @@ class head {
     instant deadline{};
     std::string submitter;  // until it is answered
     std::uint64_t ask = 0;
-    bool submitter_follows = false, paused = false, stopping = false;
+    bool submitter_follows = false, paused = false, stopping = false, restored = false;
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::uint32_t stores = 0;
     std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
@@ -181,6 +216,9 @@ class head {
     std::uint32_t legs = 0;  // plans after the first, those included of which nothing came
     amendments words;        // that it was made with
     std::optional<successor> next;
+    loss_book losses;
+    going_back since;  // but for `seconds`
+    instant begun{};
   };
 
   void take(const std::string& from, const join& m, instant now, orders& out);
@@ -202,6 +240,7 @@ class head {
   void answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out);
   void next(instant now, orders& out);
   void gather(job& j, instant now, orders& out);
+  void runs(job& j, instant now, orders& out);
   void fail(job& j, const std::string& where, const std::string& message, instant now, orders& out);
   void end(job& j, instant now, orders& out);
   void finish(job& j, instant now, orders& out);
@@ -223,6 +262,18 @@ class head {
   void swap_done(job& j, instant now, orders& out);
   bool lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out);
   void watch_successor(job& j, instant now, orders& out);
+  void begin_swap(job& j, std::uint64_t step, instant now, orders& out);
+  // head_journal.cpp
+  void note_set(const job& j, orders& out) const;
+  void numbered_up_to(std::uint32_t number) { count_ = std::max(count_, number); }
+  // head_losses.cpp
+  void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
+  void begin_loss(job& j, const std::string& why, instant now, orders& out);
+  void went_back(job& j, const successor& n, instant now, orders& out);
+  void take_back(job& j, instant now, orders& out);
+  void refused(job& j, const command& wish, instant now, orders& out);
+  void watch_suspects(job& j, instant now, orders& out);
+  bool take_leave(job& j, const std::string& node, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;
   void note_lost(const job& j);

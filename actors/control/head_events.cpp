@@ -48,6 +48,9 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {
     j.paused = kind == "paused";
+  } else if (kind == "set") {
+    for (const auto& [key, value] : e.event.values) j.since.settings.push_back({key, value, e.event.step});
+    note_set(j, out);
   } else if (kind == "mode") {
     set_mode(j.words, e.event.text);
   } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
@@ -86,6 +89,11 @@ void head::say(job& j, job_event e, orders& out) {
   if (list.size() > (step ? keep_steps : keep_events)) list.pop_front();
 }
 
+bool head::crowded(std::uint32_t job_id) const {
+  const auto* j = find(job_id);
+  return j && j->stores >= 2 && j->at == phase::running && !j->stopping;
+}
+
 void head::on_store_begun(std::uint32_t job_id) {
   if (auto* j = find(job_id)) ++j->stores;
 }
@@ -95,6 +103,7 @@ void head::on_stored(const stored& s, instant now, orders& out) {
   if (!j) return;
   if (j->stores > 0) --j->stores;
   j->results.push_back(s);
+  if (s.what == "checkpoint" && s.error.empty()) out.push_back(journal_line{journal_kept(number_of(j->id), s.path)});
   if (j->stores > 0) return;
   release_held(*j, now, out);
   finish(*j, now, out);
@@ -146,6 +155,10 @@ std::string head::tell(std::uint32_t number, const command& c, instant now, orde
   if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " does not run yet";
   if (amends(c)) return wish(*j, c, now, out), std::string();
   if (c.name == "stop") j->stopping = true;
+  if (c.name == "pause" || c.name == "resume") {
+    j->since.paused = c.name == "pause";
+    note_set(*j, out);
+  }
   tell_or_hold(*j, c, out);
   return {};
 }

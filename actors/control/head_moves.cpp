@@ -6,7 +6,7 @@
 //   swapping    every node of either plan ends the roles of the one and begins those of the other (60 s, else the job fails)
 //
 // Invariants: one successor at a time. Until `draining` a refusal changes nothing. From `draining` on a node of the new plan that is lost
-// ends the job, by name; so does one of the old plan at any time, unless it has nothing more to do than to end its roles.
+// is a loss of the job (head_losses.cpp); so is one of the old plan at any time, unless it has nothing more to do than to end its roles.
 #include <algorithm>
 
 #include "actors/control/head.hpp"
@@ -15,7 +15,6 @@ namespace troupe::control {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto revise_within = 60s;
 constexpr auto swap_within = 60s;
 
 bool has(const std::vector<std::string>& list, const std::string& name) {
@@ -32,7 +31,7 @@ revise revision(const prepare& p, std::uint32_t leg, const amendments& a) {
 
 // Words to the coordinator role reach the next one when this one may have ended.
 void head::tell_or_hold(job& j, command c, orders& out) {
-  if (j.next && j.next->at >= successor::phase::draining)
+  if (j.next && (j.next->goes_back() || j.next->at >= successor::phase::draining))
     j.next->held.push_back(std::move(c));
   else
     out.push_back(tell_job{j.id, std::move(c)});
@@ -48,17 +47,20 @@ void head::wish(job& j, const command& c, instant now, orders& out) {
   j.next.emplace();
   j.next->leg = ++j.legs;
   j.next->wish = c;
-  j.next->deadline = now + revise_within;
-  out.push_back(check_move{j.id, j.words, c});
+  j.next->deadline = now + successor::made_within;
+  out.push_back(check_move{j.id, j.words, c, {}, j.next->leg, {}});
 }
 
 void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   auto* j = find(f.job);
-  if (!j || !j->next || j->next->at != successor::phase::checking || j->at != phase::running) return;
+  if (!j || !j->next || j->next->at != successor::phase::checking || j->at != phase::running || f.leg != j->next->leg) return;
   if (!f.error.empty()) return refuse(*j, f.error, now, out);
+  j->next->step = f.from;
   j->next->words = f.words;
   j->next->plan = f.plan;
   j->next->mode = f.mode;
+  const auto down = [&](const std::string& n) { return !members_[n].up; };
+  if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down)) return begin_loss(*j, j->next->lost, now, out);
   if (const auto why = prepare_successor(*j, now, out); !why.empty()) refuse(*j, why, now, out);
 }
 
@@ -73,7 +75,7 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
     p.places.push_back({name, m.said.data_address, m.said.incarnation});
   }
   n.at = successor::phase::preparing;
-  n.deadline = now + revise_within;
+  n.deadline = now + successor::made_within;
   n.waiting = {n.plan.nodes.begin(), n.plan.nodes.end()};
   for (const auto& name : n.plan.nodes) out.push_back(to_peer{name, revision(p, n.leg, n.words)});
   return {};
@@ -81,8 +83,12 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
 
 // A wish to re-place the job ends here: nothing has changed yet, and the plan in use goes on.
 void head::refuse(job& j, const std::string& why, instant now, orders& out) {
+  if (j.next && j.next->goes_back())  // but a job that has lost nodes cannot go on as it is
+    return fail(j, j.next->gone.empty() ? self_ : *j.next->gone.begin(), j.next->lost + "; " + why, now, out);
+  const auto wish = j.next ? j.next->wish : command{};
   drop_successor(j, out);
   on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
+  refused(j, wish, now, out);
 }
 
 void head::drop_successor(job& j, orders& out) {
@@ -104,6 +110,7 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
     return refuse(*j, "node " + from + ": " + m.error, now, out);
   }
   if (n.at != successor::phase::preparing || n.waiting.erase(from) == 0 || !n.waiting.empty()) return;
+  if (n.goes_back()) return begin_swap(*j, n.step, now, out);
   n.at = successor::phase::draining;
   out.push_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
 }
@@ -111,13 +118,19 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
 void head::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, orders& out) {
   auto* j = find(job_id);
   if (!j || !j->next || j->next->at != successor::phase::draining || j->at != phase::running) return;
-  auto& n = *j->next;
+  j->next->stood_still = now;
+  begin_swap(*j, step, now, out);
+}
+
+void head::begin_swap(job& j, std::uint64_t step, instant now, orders& out) {
+  auto& n = *j.next;
   n.at = successor::phase::swapping;
   n.step = step;
-  n.stood_still = now;
   n.deadline = now + swap_within;
-  for (const auto* list : {&j->plan.nodes, &n.plan.nodes}) n.waiting.insert(list->begin(), list->end());
-  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j->id, n.leg, step}});
+  for (const auto* list : {&j.plan.nodes, &n.plan.nodes})
+    for (const auto& name : *list)
+      if (members_[name].up) n.waiting.insert(name);
+  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j.id, n.leg, step}});
 }
 
 void head::take(const std::string& from, const swapped& m, instant now, orders& out) {
@@ -136,12 +149,17 @@ void head::swap_done(job& j, instant now, orders& out) {
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;
+  if (n.broken) return begin_loss(j, n.lost, now, out);
   out.push_back(begin_job{j.id});
+  if (n.goes_back()) return went_back(j, n, now, out);
+  if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);
+  if (n.wish.name == "drain" && members_[n.wish.key].leaving) j.losses.away.insert(n.wish.key);
   for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
   on_event({j.id, {"moved", n.step, {{"ms", took.count()}}, done_text(n.wish)}, {}}, now, out);
   out.push_back(
       log_line{"job " + std::to_string(number_of(j.id)) + ": " + done_text(n.wish) + " at step " + std::to_string(n.step)});
+  take_back(j, now, out);
 }
 
 // A node is gone (or going) while a next plan is prepared. True: only that next plan wanted the node, and the job goes on without
@@ -154,10 +172,10 @@ bool head::lost_to_successor(job& j, const std::string& peer, const std::string&
     return true;
   }
   if (before || !after) return false;
-  if (j.next->at == successor::phase::preparing)
+  if (j.next->at == successor::phase::preparing && !j.next->goes_back())
     refuse(j, why, now, out);
   else
-    fail(j, peer, why, now, out);
+    lose(j, peer, why, now, out);
   return true;
 }
 

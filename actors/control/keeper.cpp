@@ -96,6 +96,7 @@ checked facts_of(const prepared_job& j) {
   c.room = room_of(j);
   c.continued = j.continued;
   c.from = j.first_step;
+  c.max_failures = j.spec.max_failures;
   c.about = std::make_shared<const repl_about>(about_job(j));
   std::set<std::uint32_t> used;
   for (const auto& r : j.plan.roles) used.insert(r.node);
@@ -129,6 +130,8 @@ checked keeper::check(const check_text& what) {
     auto& u = uploads_[what.job];
     u.out.close();
     u.what = what.given;
+    u.since = what.since;
+    if (!what.path.empty()) u.path = what.path, u.ours = at_.wanted.contains(what.path);
     if (const auto bad = begin_with_given(*s.job, u, what.what.overrides)) {
       c.messages.push_back(bad->to_string());
       return c;
@@ -177,7 +180,8 @@ void keeper::end(std::uint32_t job) {
   at_.host.end(job);
   if (job_ && job_->id == job) job_.reset();
   if (original_ && original_->id == job) original_.reset();
-  forget(job);
+  if (next_ && next_->id == job) next_.reset();
+  handed_.reset();
 }
 
 // --- another plan of a job that runs
@@ -190,16 +194,20 @@ plan_found keeper::amend(const check_move& what) {
     f.error = current_exception_text();
   }
   f.job = what.job;
+  f.leg = what.leg;
   return f;
 }
 
-plan_found keeper::plan_of(const check_move& what) const {
+plan_found keeper::plan_of(const check_move& what) {
   plan_found f;
-  if (!job_ || job_->id != what.job || !original_) {
+  const bool hosted = job_ && job_->id == what.job;
+  if (what.back && !hosted) f.error = read_original(what.job, what.what);
+  if (!f.error.empty()) return f;
+  if ((!hosted && !what.back) || !original_ || original_->id != what.job) {
     f.error = "the job is gone";
     return f;
   }
-  auto a = amended(*job_, what.so_far, what.wish);
+  auto a = amended(hosted ? *job_ : *original_, what.so_far, what.wish);
   if (const auto* why = std::get_if<std::string>(&a)) {
     f.error = *why;
     return f;
@@ -210,22 +218,28 @@ plan_found keeper::plan_of(const check_move& what) const {
     f.error = bad->empty() ? "unreadable job" : bad->front().message;
     return f;
   }
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
+  auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
   f.plan = facts_of(j);
   f.mode = mode_text(j);
+  if (what.back) f.error = go_back(j, what, f.from);
   return f;
+}
+
+// An error, or the job is here as it was submitted.
+std::string keeper::read_original(std::uint32_t job, const job_text& what) {
+  if (original_ && original_->id == job) return {};
+  auto m = read(what);
+  if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
+  auto j = std::get<std::shared_ptr<prepared_job>>(m);
+  j->id = job;
+  original_ = std::move(j);
+  return {};
 }
 
 std::string keeper::revise(const control::revise& what) {
   const auto job = what.what.job;
   try {
-    if (!original_ || original_->id != job) {
-      auto m = read(what.what.what);
-      if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
-      auto j = std::get<std::shared_ptr<prepared_job>>(m);
-      j->id = job;
-      original_ = std::move(j);
-    }
+    if (auto bad = read_original(job, what.what.what); !bad.empty()) return bad;
     auto again = prepare_again(original_, words_of(what));
     if (const auto* bad = std::get_if<diagnostics>(&again)) return bad->empty() ? "unreadable job" : bad->front().to_string();
     next_ = std::get<std::shared_ptr<prepared_job>>(again);
@@ -239,7 +253,8 @@ std::string keeper::revise(const control::revise& what) {
 }
 
 void keeper::hand_over(std::uint32_t job, const store_effect& what) {
-  if (next_ && next_->id == job) handed_ = what;
+  if (!next_ || next_->id != job || (handed_ && handed_->leg >= next_leg_)) return;  // a later plan goes back, and not on
+  handed_ = {next_leg_, what};
 }
 
 std::string keeper::swap(const control::swap& what) {
@@ -247,17 +262,17 @@ std::string keeper::swap(const control::swap& what) {
   at_.host.end(what.job);
   if (!next_ || next_->id != what.job || next_leg_ != what.leg) return "has not made the plan that is to follow";
   auto h = std::exchange(handed_, std::nullopt);
-  if (h)
-    continue_at(*next_, what.step, h->with, std::move(h->named));
+  if (h && h->leg == what.leg)
+    continue_at(*next_, what.step, h->what.with, std::move(h->what.named));
   else
     continue_at(*next_, what.step);
   return spawn(std::exchange(next_, nullptr), what.leg);
 }
 
-void keeper::forget(std::uint32_t job) {
-  if (!next_ || next_->id != job) return;
+void keeper::forget(std::uint32_t job, std::uint32_t leg) {
+  if (handed_ && handed_->leg == leg) handed_.reset();
+  if (!next_ || next_->id != job || next_leg_ != leg) return;
   next_.reset();
-  handed_.reset();
   if (!job_ || job_->id != job) original_.reset();
 }
 
@@ -267,7 +282,7 @@ fs::path keeper::folder_of(const prepared_job& j) const {
 
 kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
   const auto c = checkpoint_of(j, what, at_.numerics);
-  if (auto bad = save_checkpoint(folder.string(), c))
+  if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep)))
     return write_elsewhere(std::move(*bad), safe_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c); });
   const auto files = checkpoint_files(folder.string());

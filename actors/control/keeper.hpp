@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "actors/control/head.hpp"
@@ -16,6 +17,7 @@
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/convolution_times.hpp"
+#include "runtime/pipeline/handover.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe::control {
@@ -30,6 +32,7 @@ class keeper {
     node_host& host;
     router& route;
     std::shared_ptr<device> dev;  // the node's first: convolutions are measured on it
+    std::set<std::string> wanted = {};  // files of an earlier life that jobs are still to begin with
   };
   explicit keeper(place at);
 
@@ -42,7 +45,7 @@ class keeper {
   plan_found amend(const check_move& what);
   std::string revise(const control::revise& what);  // an error, or the plan is made
   std::string swap(const control::swap& what);      // an error, or the roles of that plan are spawned
-  void forget(std::uint32_t job);
+  void forget(std::uint32_t job, std::uint32_t leg);
   void hand_over(std::uint32_t job, const store_effect& what);  // from the plan that ends
   void end(std::uint32_t job);
   stored save(std::uint32_t job, const store_effect& what);
@@ -53,12 +56,18 @@ class keeper {
     std::filesystem::path path;
     std::ofstream out;
     given_file what;
+    std::vector<std::string> overrides;  // of the job
+    std::optional<going_back> since;     // what people had said after it was written
+    bool ours = true;                    // to be removed with the job
   };
   made read(const job_text& what) const;
   std::variant<settled_convolutions, diagnostics> settled(const check_text& what, std::shared_ptr<prepared_job> j);
   std::optional<record_error> begin_with_given(prepared_job& j, const upload& u, const std::vector<std::string>& overrides) const;
+  std::variant<handover, std::string> last_kept(prepared_job& j);
+  std::string read_original(std::uint32_t job, const job_text& what);
+  std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
   std::string continue_as(prepared_job& j, const prepare& what);
-  plan_found plan_of(const check_move& what) const;
+  plan_found plan_of(const check_move& what);
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
   kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
@@ -69,9 +78,18 @@ class keeper {
   std::shared_ptr<const prepared_job> original_;  // the same, or one that may be hosted, as it was submitted
   std::shared_ptr<prepared_job> next_;            // the plan to come
   std::uint32_t next_leg_ = 0;
-  std::optional<store_effect> handed_;
+  struct handed {
+    std::uint32_t leg = 0;  // whose beginning it is
+    store_effect what;
+  };
+  std::optional<handed> handed_;
   std::map<std::uint32_t, upload> uploads_;  // by job: files to begin with, until it begins
 };
+
+// What people had said after this was kept: it holds on.
+void take_along(handover& h, const going_back& since);
+// Where the file lies that a client has sent for a job.
+std::filesystem::path given_path(const std::filesystem::path& state, std::uint32_t job);
 
 // Equal on two nodes when they have made the same plan.
 std::string plan_hash(const job_plan& p);

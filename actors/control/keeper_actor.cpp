@@ -4,12 +4,20 @@
 namespace troupe::control {
 namespace {
 
+// What the journal's jobs are still to begin with.
+std::set<std::string> wanted_of(const shared& s) {
+  std::set<std::string> files;
+  for (const auto& j : s.book ? s.book->found().jobs : std::vector<unfinished_job>())
+    if (!j.given_path.empty()) files.insert(j.given_path);
+  return files;
+}
+
 class keeper_actor final : public compat::base_actor {
  public:
   keeper_actor(caf::actor_config& c, shared& s)
       : compat::base_actor(c),
         s_(s),
-        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev}) {
+        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev, wanted_of(s)}) {
     compat::ignore_unknown(*this);
   }
   const char* name() const override { return "keeper"; }
@@ -39,10 +47,12 @@ class keeper_actor final : public compat::base_actor {
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
   void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
-  void take(const forget_plan& x) { keep_.forget(x.job); }
+  void take(const forget_plan& x) { keep_.forget(x.job, x.leg); }
   void take(const store_in& x) {
     if (x.what.what == "handover")
       keep_.hand_over(x.job, x.what);
+    else if (x.left_out)
+      answer(save_done{{x.job, x.what.what, {}, {}, "left out: those before it are still being written"}});
     else
       answer(save_done{keep_.save(x.job, x.what)});
   }

@@ -1,5 +1,5 @@
-// The keeper's part in files that jobs begin with: written piece by piece below the node's state, read when the job is checked and when its
-// roles are made, gone then. A job that is resumed begins like the next plan of one that runs: with a handover, here made of the file.
+// The keeper's part in files that jobs begin with: written piece by piece below the node's state, read when the job is checked, when its
+// roles are made, and again when a node is lost before the first checkpoint; gone when the job is over. A job that is resumed begins like the next plan of one that runs: with a handover, here made of the file.
 #include <cerrno>
 #include <cstring>
 
@@ -17,8 +17,13 @@ std::string last_error() { return errno != 0 ? std::strerror(errno) : "unknown e
 
 keeper::keeper(place at) : at_(std::move(at)) {
   std::error_code ignored;
-  fs::remove_all(at_.state / "given", ignored);  // of another life
+  std::vector<fs::path> old;  // of another life
+  for (fs::directory_iterator i(at_.state / "given", ignored), end; !ignored && i != end; i.increment(ignored))
+    if (!at_.wanted.contains(i->path().string())) old.push_back(i->path());
+  for (const auto& file : old) fs::remove(file, ignored);
 }
+
+fs::path given_path(const fs::path& state, std::uint32_t job) { return state / "given" / (std::to_string(job) + ".safetensors"); }
 
 std::string keeper::keep(const keep_piece& what) {
   auto& u = uploads_[what.job];
@@ -28,7 +33,7 @@ std::string keeper::keep(const keep_piece& what) {
     std::error_code ec;
     fs::create_directories(folder, ec);
     if (ec) return folder.string() + ": " + ec.message();
-    u.path = folder / (std::to_string(what.job) + ".safetensors");
+    u.path = given_path(at_.state, what.job);
     u.out.open(u.path, std::ios::binary | std::ios::trunc);
   }
   if (u.out) u.out.write(what.bytes.data(), static_cast<std::streamsize>(what.bytes.size()));
@@ -41,7 +46,7 @@ void keeper::drop(std::uint32_t job) {
   if (at == uploads_.end()) return;
   at->second.out.close();
   std::error_code ignored;
-  fs::remove(at->second.path, ignored);
+  if (at->second.ours) fs::remove(at->second.path, ignored);
   uploads_.erase(at);
 }
 
@@ -83,8 +88,9 @@ std::string keeper::continue_as(prepared_job& j, const prepare& what) {
   const bool coordinates = j.plan.nodes[j.plan.roles.front().node].name == at_.self;
   if (at == uploads_.end() && coordinates) return "the file that it begins with is gone";
   if (at == uploads_.end()) return continue_at(j, what.from), std::string();
-  const auto bad = begin_with_given(j, at->second, what.what.overrides);
-  drop(what.job);
+  at->second.overrides = what.what.overrides;
+  const auto bad = begin_with_given(j, at->second, at->second.overrides);
+  if (!bad && at->second.since) take_along(*j.before, *at->second.since);
   if (bad) return bad->to_string();
   return j.first_step == what.from ? std::string() : "the file that it begins with has changed";
 }

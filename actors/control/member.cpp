@@ -171,7 +171,7 @@ void member::answer_leg(std::string error, member_orders& out) {
 }
 
 void member::drop_leg(member_orders& out) {
-  out.push_back(forget_plan{leg_->what.job});
+  out.push_back(forget_plan{leg_->what.job, leg_->leg});
   leg_.reset();
 }
 

@@ -34,7 +34,7 @@ struct swap_roles {  // answered by on_swapped
   swap what;
 };
 struct forget_plan {
-  std::uint32_t job = 0;
+  std::uint32_t job = 0, leg = 0;
 };
 using member_order = std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, log_line>;
 using member_orders = std::vector<member_order>;

@@ -122,6 +122,11 @@ struct control_plane::impl {
     s.host = std::make_unique<node_host>(std::move(config));
     s.route.attach(s.data_net.get(), s.host.get());
     auto& system = s.host->system();
+    if (s.coordinates()) {
+      std::string error;
+      s.book = std::make_unique<journal>(s.options.state / "journal", &error);
+      if (!error.empty()) s.log(error);
+    }
     s.repl.open(spawn_repl(system, s));
     s.keep.open(spawn_keeper(system, s));
     s.exchange.open(spawn_exchange(system, s));

@@ -112,6 +112,15 @@ struct eval_spec {
   std::map<std::string, source_position> key_at;
 };
 
+// When a running job is kept without being asked, and how many files of it stay.
+struct checkpoint_spec {
+  std::int64_t every_steps = 0;  // 0: not by steps
+  double every_seconds = 0;      // 0: not by time
+  std::int64_t keep = 2;
+  source_position at;
+  std::map<std::string, source_position> key_at;
+};
+
 struct pipeline_spec {
   std::int64_t packets = 1;
   std::int64_t sub_solvers = 1;
@@ -140,6 +149,7 @@ struct job_spec {
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
   std::string precision = "fp32";    // fp32 | f64 | bf16 (docs/precision.md)
+  std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
   std::string convolution = "rule";  // rule | measured: what `auto` algorithms of convolutions stand for
   // Of activations and their gradients; of parameters and everything that belongs to them.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
@@ -149,6 +159,7 @@ struct job_spec {
   std::vector<layer_spec> layers;
   train_spec train;
   eval_spec eval;
+  checkpoint_spec checkpoint;
   pipeline_spec pipeline;
   topology_spec topology;
 };

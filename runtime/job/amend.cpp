@@ -88,22 +88,39 @@ std::string move_layer(const prepared_job& j, const std::string& what, const std
   return {};
 }
 
+// Why the job cannot do without these nodes, those before them gone already; empty: it can.
+std::string why_needed(const prepared_job& j, const std::string& node, const std::set<std::string>& without) {
+  const auto at = std::find_if(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return x.name == node; });
+  for (const char* role : {"worker", "server", "data"}) {
+    const bool other =
+        std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !without.count(x.name); });
+    const bool needed = role != std::string("data") || j.plan.data_server != no_role;
+    if (needed && has_role(*at, role) && !other) return "the last with the role \"" + std::string(role) + "\"";
+  }
+  return {};
+}
+
+std::string lose_nodes(const prepared_job& j, const command& c, amendments& a) {
+  std::string error;
+  for (const auto& [key, node] : c.options) {
+    if (!node_named(j, node, error)) return error;
+    if (j.plan.nodes[j.plan.roles.front().node].name == node) return "node " + in_quotes(node) + " has the job's coordinator";
+    a.without.insert(node);
+  }
+  for (const auto& [key, node] : c.options)
+    if (const auto why = why_needed(j, node, a.without); !why.empty()) return "node " + in_quotes(node) + " is " + why;
+  return {};
+}
+
 std::string drain_node(const prepared_job& j, const std::string& node, amendments& a) {
   std::string error;
-  const auto* n = node_named(j, node, error);
-  if (!n) return error;
+  if (!node_named(j, node, error)) return error;
   if (a.without.count(node)) return "node " + in_quotes(node) + " is drained already";
   if (j.plan.nodes[j.plan.roles.front().node].name == node)
     return "node " + in_quotes(node) + " has the job's coordinator: it cannot be drained";
   a.without.insert(node);
-  for (const char* role : {"worker", "server", "data"}) {
-    const bool other =
-        std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !a.without.count(x.name); });
-    const bool needed = role != std::string("data") || j.plan.data_server != no_role;
-    if (needed && has_role(*n, role) && !other)
-      return "node " + in_quotes(node) + " is the last with the role \"" + role + "\": it cannot be drained";
-  }
-  return {};
+  const auto why = why_needed(j, node, a.without);
+  return why.empty() ? why : "node " + in_quotes(node) + " is " + why + ": it cannot be drained";
 }
 
 std::string add_node(const prepared_job& j, const std::string& node, amendments& a) {
@@ -148,7 +165,18 @@ void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
 
 bool amends(const command& c) { return c.name == "move" || c.name == "drain" || c.name == "add-node"; }
 
+command loss_of(const std::set<std::string>& nodes) {
+  command c{"lose", {}, 0, {}};
+  for (const auto& n : nodes) c.options.emplace_back("node", n);
+  return c;
+}
+
 std::string done_text(const command& c) {
+  if (c.name == "lose") {
+    std::vector<std::string> names;
+    for (const auto& [key, node] : c.options) names.push_back(node);
+    return names.empty() ? "began anew on all nodes" : "went on without " + joined(names);
+  }
   if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
   return (c.name == "drain" ? "drained " : "added ") + c.key;
 }
@@ -156,7 +184,9 @@ std::string done_text(const command& c) {
 std::variant<amendments, std::string> amended(const prepared_job& now, const amendments& so_far, const command& wish) {
   auto a = so_far;
   std::string error = "unknown command '" + wish.name + "'";
-  if (now.plan.server_groups > 1)
+  if (wish.name == "lose")
+    error = lose_nodes(now, wish, a);
+  else if (now.plan.server_groups > 1)
     error = "with several server groups the placement is fixed";
   else if (wish.name == "move")
     error = move_layer(now, wish.key, wish.options.empty() ? std::string() : wish.options[0].second, a);

@@ -6,6 +6,8 @@
 //   drain NODE          the node gets no role: workers, shards, tester and data server are dealt over the others, and a part of a
 //                       layer that is placed there goes to the next node with workers that has no part of it
 //   add-node NODE       what `drain` took away is given back
+//
+// And by the host, when nodes are gone without a word: `lose`, with their names, is a drain of all of them at once that cannot wait.
 #pragma once
 
 #include <set>
@@ -37,6 +39,8 @@ struct amendments {
 
 // `move` (key: layer; options: {"node", NAME}), `drain` and `add-node` (key: node).
 bool amends(const command& c);
+// `lose` (options: {"node", NAME} each; none: all nodes stay, only what they do begins anew).
+command loss_of(const std::set<std::string>& nodes);
 // "moved fc6 to n2": for people, when it is done.
 std::string done_text(const command& c);
 

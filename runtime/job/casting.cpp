@@ -50,6 +50,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.steps_per_epoch = j->steps_per_epoch;
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
+  c.checkpoints = {static_cast<std::uint64_t>(j->spec.checkpoint.every_steps), j->spec.checkpoint.every_seconds};
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
   c.keeps = j->keeps();

@@ -148,8 +148,8 @@ std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, sa
   return step;
 }
 
-std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
-                                        const std::vector<std::string>& overrides) {
+std::variant<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
+                                                  const std::string& numerics) {
   take_earlier_names(j.graph, c.named);
   auto bad = check(j, c, numerics);
   const auto step = c.step;
@@ -158,14 +158,23 @@ std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std
     bad = record_error{{}, {}, "metadata '" + *key + "' is malformed"};
   if (bad) {
     bad->file = file;
-    return bad;
+    return std::move(*bad);
   }
+  auto h = std::get<handover>(std::move(made));
+  if (!carries_on(j, step)) std::erase_if(h.named, [](const auto& n) { return n.first.ends_with(carried_end); });
+  return h;
+}
+
+std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
+                                        const std::vector<std::string>& overrides) {
+  const auto step = c.step;
+  auto made = handover_for(j, std::move(c), file, numerics);
+  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
   auto h = std::make_shared<handover>(std::get<handover>(std::move(made)));
   h->seconds = 0;
   h->paused = false;
   std::erase_if(h->settings, [&](const set_value& s) { return given_anew(overrides, s.key); });
   auto named = std::exchange(h->named, {});
-  if (!carries_on(j, step)) std::erase_if(named, [](const auto& n) { return n.first.ends_with(carried_end); });
   continue_at(j, step, h, std::move(named));
   return {};
 }

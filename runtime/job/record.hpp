@@ -29,8 +29,12 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named);
 // says they are of (0: it does not say). Errors name `file`.
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file);
 
-// Goes on where a checkpoint's job stood: a run of its own, whose time begins anew. Refused is what would not give the weights of an unbroken
-// run, unless the job is not deterministic. What a person had set holds on, but for keys that `overrides` ("key=value") give anew.
+// What a checkpoint holds, to go on with as this job, whose plan may be another. Refused is what would not give the weights of an unbroken run,
+// unless the job is not deterministic.
+std::variant<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
+                                                  const std::string& numerics);
+
+// Goes on where a checkpoint's job stood: a run of its own, whose time begins anew. Refused as above. What a person had set holds on, but for keys that `overrides` ("key=value") give anew.
 std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
                                         const std::vector<std::string>& overrides);
 

@@ -62,9 +62,15 @@ void boundary::want_mode(mode_facts m, std::uint64_t at) {
 std::uint64_t boundary::end(const facts& f) const {
   std::uint64_t at = rules_.last_step > 0 ? rules_.last_step : ~0ull;
   if (rules_.eval_every > 0 && rules_.has_tests && lockstep()) at = std::min(at, f.next_evaluation);
+  at = std::min(at, next_checkpoint());
   if (wanted_.hold) at = std::min(at, *wanted_.hold);
   if (wanted_.end != ending::none) at = std::min(at, f.granted);
   return at;
+}
+
+std::uint64_t boundary::next_checkpoint() const {
+  const auto every = rules_.checkpoint_every;
+  return every > 0 ? (kept_at_ / every + 1) * every : ~0ull;
 }
 
 bool boundary::due(std::uint64_t completed) const {
@@ -93,7 +99,7 @@ boundary::todo boundary::beside_training(const facts& f) {
     return todo::evaluate;
   }
   if (!one_is_done) return todo::train;
-  return f.evaluating ? todo::wait : begin_collect(purpose::last);
+  return f.evaluating ? todo::wait : begin_collect(purpose::last, f.completed);
 }
 
 // At the boundary.
@@ -102,7 +108,8 @@ boundary::todo boundary::here(const facts& f) {
   // A round at this step is enough on the way, but not for the weights that are written.
   const bool evaluates = can_evaluate() && (wanted_.evaluation || (lockstep() && due(f.completed) && !f.evaluated) ||
                                             (last && !stopped() && !f.judged));
-  const bool settles = wanted_.mode || (!lockstep() && (last || wanted_.checkpoint || wanted_.handover));
+  const bool keeps = wanted_.checkpoint || f.completed >= next_checkpoint();
+  const bool settles = wanted_.mode || (!lockstep() && (last || keeps || wanted_.handover));
   if (settles && settled_at_ != f.completed) {
     state_ = state::settling;
     answered_.clear();
@@ -115,10 +122,10 @@ boundary::todo boundary::here(const facts& f) {
   const bool may_lag = !lockstep() || !rules_.drains;
   if (last && f.observing) return todo::wait;
   if (last && may_lag && !f.observed) return todo::observe;
-  if (last) return begin_collect(purpose::last);
-  if (wanted_.checkpoint) return begin_collect(purpose::checkpoint);
+  if (last) return begin_collect(purpose::last, f.completed);
+  if (keeps) return begin_collect(purpose::checkpoint, f.completed);
   if (wanted_.mode) return begin_switch(f.completed);
-  if (wanted_.handover) return f.observing ? todo::wait : begin_collect(purpose::handover);
+  if (wanted_.handover) return f.observing ? todo::wait : begin_collect(purpose::handover, f.completed);
   if (paused()) return todo::wait;
   if (pausing()) {
     wanted_.pause = pausing_of::reached;
@@ -129,10 +136,11 @@ boundary::todo boundary::here(const facts& f) {
   return todo::leave;
 }
 
-boundary::todo boundary::begin_collect(purpose why) {
+boundary::todo boundary::begin_collect(purpose why, std::uint64_t completed) {
   state_ = state::collecting;
   why_ = why;
   wanted_.checkpoint = false;
+  kept_at_ = completed;
   return todo::collect;
 }
 

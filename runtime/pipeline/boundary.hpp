@@ -48,6 +48,7 @@ class boundary {
   struct rules {
     std::uint64_t first_step = 0, last_step = 0;  // train until last_step; 0: no limit
     std::uint64_t eval_every = 0;                 // steps; 0: only at the end
+    std::uint64_t checkpoint_every = 0;           // steps; 0: only when somebody wants one
     bool has_tests = false, has_tester = false;
     bool any_worker_ends = false;  // the first worker to make its steps ends the job (modes out of lockstep)
     bool drains = true;            // at a step boundary no weights are behind
@@ -65,7 +66,7 @@ class boundary {
     bool observing = false, observed = false;
   };
 
-  boundary(rules r, mode_facts m) : rules_(r), mode_(std::move(m)) {}
+  boundary(rules r, mode_facts m) : rules_(r), mode_(std::move(m)), kept_at_(r.first_step) {}
 
   // --- wishes. `at`: no step beyond this one is granted (all that have been are made)
   void want_pause(std::uint64_t at);
@@ -123,7 +124,8 @@ class boundary {
   bool at_last_step(const facts& f) const { return rules_.last_step > 0 && f.completed >= rules_.last_step; }
   todo beside_training(const facts& f);
   todo here(const facts& f);
-  todo begin_collect(purpose why);
+  todo begin_collect(purpose why, std::uint64_t completed);
+  std::uint64_t next_checkpoint() const;  // by its interval; never: ~0
   todo begin_switch(std::uint64_t completed);
 
   rules rules_;
@@ -133,6 +135,7 @@ class boundary {
   std::set<role_id> answered_;  // shards that have settled, workers that have adopted
   purpose why_ = purpose::checkpoint;
   std::optional<std::uint64_t> settled_at_;
+  std::uint64_t kept_at_ = 0;  // the step of the last checkpoint
   std::uint64_t settle_round_ = 0, switched_at_ = 0;
   std::uint32_t era_ = 0;
 };

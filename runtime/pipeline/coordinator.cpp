@@ -18,6 +18,7 @@ boundary::rules rules_of(const coordinator_config& c) {
   r.first_step = c.first_step;
   r.last_step = c.last_step;
   r.eval_every = c.eval_every;
+  r.checkpoint_every = c.checkpoints.steps;
   r.has_tests = c.eval_packets > 0;
   r.has_tester = c.plan->tester != no_role;
   r.any_worker_ends = c.any_worker_ends;
@@ -75,7 +76,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
 void coordinator::begin(effects& out) {
   if (started_) return;
   started_ = true;
-  time_.begun = time_.last_step = time_.now;
+  time_.begun = time_.last_step = time_.last_checkpoint = time_.now;
   if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
     ended_ = true;
     return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
@@ -113,6 +114,10 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   event_effect e{"step", steps, {}, {}};
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
+  if (config_.checkpoints.seconds > 0 && seconds_of(time_.now - time_.last_checkpoint) >= config_.checkpoints.seconds) {
+    time_.last_checkpoint = time_.now;  // and not once more before it is made
+    boundary_.want_checkpoint(hold());
+  }
   e.values.emplace_back("loss", loss);
   e.values.emplace_back("examples_per_s", took > 0 ? static_cast<double>(config_.batch) / took : 0.0);
   out.event(std::move(e));

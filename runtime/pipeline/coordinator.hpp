@@ -37,6 +37,7 @@
 #include "runtime/pipeline/block_collector.hpp"
 #include "runtime/pipeline/block_cutter.hpp"
 #include "runtime/pipeline/boundary.hpp"
+#include "runtime/pipeline/checkpoint_interval.hpp"
 #include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
@@ -62,6 +63,7 @@ struct coordinator_config {
   std::uint64_t steps_per_epoch = 1;
   std::uint64_t eval_every = 0;    // steps; 0: only at the end
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
+  checkpoint_interval checkpoints;
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
@@ -141,7 +143,7 @@ class coordinator final : public role {
   void end(effects& out);
 
   struct moments {
-    time_point begun{}, last_step{}, now{};
+    time_point begun{}, last_step{}, last_checkpoint{}, now{};
   };
 
   coordinator_config config_;

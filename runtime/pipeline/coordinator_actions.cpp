@@ -115,7 +115,7 @@ void coordinator::collected(effects& out) {
     out.store({"checkpoint", completed(), c.all(), std::make_shared<handover>(handover_now(c))});
     out.event({"checkpoint", completed(), {}, {}});
   }
-  time_.last_step = time_.now;
+  time_.last_step = time_.last_checkpoint = time_.now;
   if (why != boundary::purpose::last) return;
   written_ = std::move(c);
   if (judges) return begin_round(out);

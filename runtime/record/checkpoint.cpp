@@ -100,9 +100,9 @@ void remove_quietly(const std::string& path) {
 }
 
 // All but the newest ones, and what a killed writer left.
-void remove_old(const std::string& folder) {
+void remove_old(const std::string& folder, std::size_t keep) {
   const auto files = list(folder);
-  for (std::size_t i = checkpoints_kept; i < files.size(); ++i) remove_quietly(files[i].path);
+  for (std::size_t i = keep; i < files.size(); ++i) remove_quietly(files[i].path);
   std::vector<std::string> left_over;
   std::error_code ec;
   for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
@@ -132,7 +132,7 @@ std::optional<record_error> write_checkpoint(const std::string& file, const chec
   return record_error{file, {}, "cannot be replaced: " + ec.message()};
 }
 
-std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c) {
+std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep) {
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return record_error{folder, {}, std::string("cannot create: ") + ec.message()};
@@ -145,7 +145,7 @@ std::optional<record_error> save_checkpoint(const std::string& folder, const che
     e->message = "does not verify after writing: " + e->message;
     return std::move(*e);
   }
-  remove_old(folder);
+  remove_old(folder, keep);
   return std::nullopt;
 }
 

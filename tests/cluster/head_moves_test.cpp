@@ -37,7 +37,15 @@ class head_moves : public testing::Test {
   }
   void wish(const command& c) { h_->tell(0, c, now_, out_); }
   void wish_move() { wish({"move", "fc6", 0, {{"node", "n3"}}}); }
-  void found(std::vector<std::string> nodes) { h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), "bsp"}, now_, out_); }
+  void found(std::vector<std::string> nodes) {
+    h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), "bsp", wished_leg()}, now_, out_);
+  }
+  std::uint32_t wished_leg() const {
+    std::uint32_t leg = 0;
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_move>(&o)) leg = c->leg;
+    return leg;
+  }
   void ready(const std::vector<std::string>& nodes) {
     for (const auto& n : nodes) h_->on(n, revised{id_, leg(), {}}, now_, out_);
   }
@@ -107,7 +115,7 @@ TEST_F(head_moves, every_node_makes_the_plan_then_training_stands_then_all_swap_
 
 TEST_F(head_moves, what_is_refused_before_training_stands_changes_nothing) {
   wish({"move", "fc6", 0, {{"node", "n9"}}});
-  h_->on_plan_found({id_, "no node 'n9'", {}, {}, {}}, now_, out_);
+  h_->on_plan_found({id_, "no node 'n9'", {}, {}, {}, wished_leg()}, now_, out_);
   EXPECT_EQ(last_said(), "refused: no node 'n9'");
   wish_move();
   wish_move();

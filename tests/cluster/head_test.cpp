@@ -191,6 +191,20 @@ TEST_F(control_head, a_checkpoint_is_announced_when_it_is_on_disk) {
 }
 
 // What a job ends with and could not be stored is part of its last word, so that whoever waits for the end does not take it for done.
+TEST_F(control_head, two_checkpoints_wait_for_the_disk_and_no_more) {
+  join_all();
+  const auto id = run_one({"n1"});
+  EXPECT_FALSE(h_->crowded(id));
+  h_->on_store_begun(id);
+  h_->on_store_begun(id);
+  EXPECT_TRUE(h_->crowded(id));
+  h_->on_stored({id, "checkpoint", "/a", {}, {}}, now_, out_);
+  EXPECT_FALSE(h_->crowded(id));
+  h_->on_store_begun(id);
+  h_->tell(0, {"stop", {}, 0}, now_, out_);
+  EXPECT_FALSE(h_->crowded(id)) << "what a job stops with is always kept";
+}
+
 TEST_F(control_head, the_last_word_of_a_stopped_job_says_what_could_not_be_stored) {
   join_all();
   const auto id = run_one({"n1"});

@@ -281,6 +281,14 @@ std::unique_ptr<cluster_test::background> cluster_test::begin(const std::string&
   return std::make_unique<background>(std::move(s));
 }
 
+std::unique_ptr<cluster_test::background> cluster_test::begin_with(cluster_submission::beginning from, const std::string& file,
+                                                                  const std::string& text, const std::vector<std::string>& set) {
+  auto s = submission_of(coordinator(), text, set);
+  s.from = from;
+  s.given = file;
+  return std::make_unique<background>(std::move(s));
+}
+
 repl_reply cluster_test::ask(const std::string& node, const std::string& line, bool json) {
   std::string error;
   const auto lines = connect_repl(address_of(node), json, 5s, error);

@@ -96,6 +96,8 @@ class cluster_test : public testing::Test {
   // The same in the background of a test.
   class background;
   std::unique_ptr<background> begin(const std::string& text, const std::vector<std::string>& set = {});
+  std::unique_ptr<background> begin_with(cluster_submission::beginning from, const std::string& file, const std::string& text,
+                                         const std::vector<std::string>& set);
 
   repl_reply ask(const std::string& node, const std::string& line, bool json = false);
 

@@ -74,6 +74,24 @@ TEST(job_file, the_shortest_job) {
   EXPECT_EQ(j.layers[0].inputs, std::vector<std::string>{"data"});
 }
 
+TEST(job_file, checkpoints_by_steps_or_by_time) {
+  auto lines = sound_lines();
+  lines[33] = "[checkpoint]\nevery = 500\nkeep = 5\n[eval]";
+  lines[2] = "max_failures = 2";
+  auto j = spec_of(text_of(lines));
+  EXPECT_EQ(j.checkpoint.every_steps, 500);
+  EXPECT_EQ(j.checkpoint.every_seconds, 0);
+  EXPECT_EQ(j.checkpoint.keep, 5);
+  EXPECT_EQ(j.max_failures, 2);
+  lines[33] = "[checkpoint]\nevery = \"5 min\"\n[eval]";
+  lines[2] = "";
+  j = spec_of(text_of(lines));
+  EXPECT_EQ(j.checkpoint.every_steps, 0);
+  EXPECT_EQ(j.checkpoint.every_seconds, 300);
+  EXPECT_EQ(j.checkpoint.keep, 2);
+  EXPECT_FALSE(j.max_failures) << "any number";
+}
+
 TEST(job_file, dynamics_in_all_their_parts) {
   auto lines = sound_lines();
   lines[32] =

@@ -26,6 +26,34 @@ TEST(boundary, training_runs_to_the_next_evaluation_in_lockstep_and_to_the_end_e
   EXPECT_EQ(job(lockstep(), once).end(), 100u) << "evaluated at the end alone";
 }
 
+TEST(boundary, training_runs_to_the_next_checkpoint_by_its_interval_and_makes_it_once) {
+  auto r = hundred_steps();
+  r.eval_every = 0, r.checkpoint_every = 8, r.first_step = 20;
+  for (const auto& m : {lockstep(), ssp()}) {
+    SCOPED_TRACE(m.name);
+    job j(m, r);
+    j.at(20);
+    EXPECT_EQ(j.end(), 24u);
+    EXPECT_EQ(j.next(), todo::train) << "none where it begins";
+    j.at(24);
+    const bool settles = !m.lockstep;
+    const auto made = j.all();
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::collect), 1);
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::settle), settles ? 1 : 0) << "weights of workers are in it";
+    EXPECT_EQ(j.b.why(), purpose::checkpoint);
+    EXPECT_EQ(j.end(), 32u);
+    j.at(27);
+    j.b.want_checkpoint(27);
+    j.all();
+    EXPECT_EQ(j.end(), 32u) << "one that a person wants in between changes nothing";
+  }
+  r.last_step = 24;
+  job last(lockstep(), r);
+  last.at(24);
+  EXPECT_EQ(last.all(), (std::vector<todo>{todo::evaluate, todo::collect}));
+  EXPECT_EQ(last.b.why(), purpose::last) << "weights are written, and no checkpoint before them";
+}
+
 TEST(boundary, no_evaluation_is_due_where_a_job_begins) {
   auto r = hundred_steps();
   r.first_step = 20;

@@ -160,6 +160,37 @@ TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
   EXPECT_THAT(s.out.list(), IsEmpty()) << "nobody is there any more";
 }
 
+TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_before) {
+  using namespace std::chrono_literals;
+  seat s([](coordinator_config& c) {
+    c.last_step = c.eval_every = 0;
+    c.checkpoints.seconds = 60;
+  });
+  s.hear(start{});
+  s.now += 59s;
+  s.step(0);
+  EXPECT_THAT(s.granted(), ElementsAre(4u));
+  s.now += 2s;
+  s.step(1);
+  EXPECT_THAT(s.granted(), IsEmpty()) << "what has been granted is made";
+  s.now += 61s;
+  s.step(2);
+  s.step(3);
+  EXPECT_EQ(s.sent<collect>().size(), s.plan->shards.size());
+  const auto dev = make_cpu_device();
+  const auto request = s.sent<collect>()[0].second.request;
+  for (const auto& b : s.plan->blocks) s.hear(state{request, b.id, tensor::allocate(*dev, {b.count}, dtype::f32), {}}, b.shard);
+  const auto task = std::get<run_effect>(s.out.list()[0]);
+  task_context c{*dev};
+  task.work(c);
+  s.hear(finished{task.token});
+  EXPECT_THAT(s.events(), ElementsAre("checkpoint 4"));
+  EXPECT_THAT(s.granted(), ElementsAre(7u));
+  s.now += 59s;
+  s.step(4);
+  EXPECT_THAT(s.granted(), ElementsAre(8u)) << "counted from the last";
+}
+
 TEST(coordinator, settings_reach_shards_and_workers) {
   seat s;
   s.hear(start{});

@@ -21,7 +21,7 @@ class job_reader {
       : root_(root, "", {file, 1, 1}, errors_), all_(all), only_plugins_(only_plugins) {
     job_.file = file;
     job_.name = std::filesystem::path(file).stem().string();
-    for (auto* at : {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.pipeline.at, &job_.topology.at})
+    for (auto* at : {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.checkpoint.at, &job_.pipeline.at, &job_.topology.at})
       *at = {file, 1, 1};
   }
 
@@ -32,6 +32,7 @@ class job_reader {
     read_layers();
     read_train();
     read_eval();
+    read_checkpoint();
     read_pipeline();
     read_topology();
     root_.finish();
@@ -95,7 +96,7 @@ class job_reader {
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name " + in_quotes(job_.name));
     }
-    k.read(*r, job_, "seed");
+    k.read_each(*r, job_, {"seed", "max_failures"});
     if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
     k.read_each(*r, job_, {"precision", "convolution"});
     r->finish();
@@ -290,6 +291,19 @@ class job_reader {
     std::string split = "test";
     eval_keys().read_into(*r, "split", split);
     job_.eval.on_training = split == "train";
+    r->finish();
+  }
+
+  void read_checkpoint() {
+    auto& c = job_.checkpoint;
+    auto r = section("checkpoint", c.at, &c.key_at, false);
+    if (!r) return;
+    const auto* every = r->take("every");
+    if (every && std::holds_alternative<std::int64_t>(every->value))
+      r->integer("every", c.every_steps, 1, INT64_MAX);
+    else if (every && r->time("every", c.every_seconds) && c.every_seconds < 0.001)
+      r->error("every", "'every' must be at least 1ms");
+    checkpoint_keys().read(*r, c, "keep");
     r->finish();
   }
 

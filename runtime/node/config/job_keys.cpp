@@ -20,6 +20,7 @@ const keys<job_spec>& file_keys() {
        other_key<job_spec>(key_kind::tables, "layer", "the model: a table for each layer").required(),
        other_key<job_spec>(key_kind::table, "train", "how it learns, and when it ends").required(),
        other_key<job_spec>(key_kind::table, "eval", "when and on what it is evaluated"),
+       other_key<job_spec>(key_kind::table, "checkpoint", "when it is kept while it runs (docs/failures.md)"),
        other_key<job_spec>(key_kind::table, "pipeline", "packets and sub-solvers"),
        other_key<job_spec>(key_kind::table, "topology", "workers and servers, in SINGA's terms (docs/protocols.md)")});
   return k;
@@ -32,6 +33,10 @@ const keys<job_spec>& job_keys() {
        whole_key<job_spec>("seed", 0, int64_most, "of all that is random: first weights, order of examples, dropout",
                            &job_spec::seed),
        texts_key<job_spec>("devices", "of an embedded run; a cluster file has them for each node", &job_spec::devices),
+       whole_key<job_spec>("max_failures", 0, int64_most,
+                           "losses of nodes that a job on a cluster survives; 0: the first ends it (docs/failures.md)",
+                           &job_spec::max_failures)
+           .otherwise("any number, but not more than 3 within 30 s"),
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "type of activations (docs/precision.md)", &job_spec::precision),
        word_key<job_spec>("convolution", {"rule", "measured"}, "what `auto` algorithms of convolutions stand for (docs/layers.md)",
                           &job_spec::convolution)});
@@ -211,6 +216,16 @@ const keys<eval_spec>& eval_sampler_keys() {
   return k;
 }
 
+const keys<checkpoint_spec>& checkpoint_keys() {
+  static const keys<checkpoint_spec> k(
+      "[checkpoint]", "",
+      {other_key<checkpoint_spec>(key_kind::steps_or_time, "every", "a checkpoint after so many steps, or after so long")
+           .otherwise("when asked, and at a stop"),
+       whole_key<checkpoint_spec>("keep", 2, 1000, "of the job's own, on the coordinator's node: so many of the newest stay",
+                                  &checkpoint_spec::keep)});
+  return k;
+}
+
 const keys<pipeline_spec>& pipeline_keys() {
   static const keys<pipeline_spec> k(
       "[pipeline]", "",
@@ -248,7 +263,7 @@ std::vector<key_table> job_tables() {
           train_keys().described(),        sampler_keys().described(),  dynamics_keys().described(), schedule_keys().described(),
           warmup_keys().described(),       clip_keys().described(),     sync_keys().described(),     when_keys().described(),
           exchange_keys().described(),     finish_keys().described(),   custom_keys().described(),   eval_keys().described(),
-          eval_sampler_keys().described(), pipeline_keys().described(), topology_keys().described()};
+          eval_sampler_keys().described(), checkpoint_keys().described(), pipeline_keys().described(), topology_keys().described()};
 }
 
 }  // namespace troupe

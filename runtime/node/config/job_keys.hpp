@@ -25,6 +25,7 @@ const keys<finish_spec>& finish_keys();
 const keys<finish_spec>& custom_keys();
 const keys<eval_spec>& eval_keys();
 const keys<eval_spec>& eval_sampler_keys();
+const keys<checkpoint_spec>& checkpoint_keys();
 const keys<pipeline_spec>& pipeline_keys();
 const keys<topology_spec>& topology_keys();
 

@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-enum class key_kind : std::uint8_t { text, texts, whole, real, reals, flag, word, time, bytes, table, tables, row };
+enum class key_kind : std::uint8_t { text, texts, whole, real, reals, flag, word, time, steps_or_time, bytes, table, tables, row };
 
 struct key_row {
   std::string name;
@@ -140,7 +140,7 @@ class keys {
   }
 
   static std::string default_of(const typename bound_key<S>::member& m) {
-    const S fresh{};
+    static const S fresh{};  // not on the stack: gcc 12 would take parts of it for uninitialised
     return std::visit(
         [&](auto to) -> std::string {
           using to_type = decltype(to);

@@ -40,6 +40,7 @@ std::string takes(const key_row& k) {
     case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < huge);
     case key_kind::flag: return "true or false";
     case key_kind::word: return code_list(k.words);
+    case key_kind::steps_or_time: return "steps, `500`, or a time, `\"5min\"`";
     case key_kind::time: return "time, `\"10min\"` (ns, us, ms, s, min, h, d)";
     case key_kind::bytes: return "size, `\"512MiB\"`, or a number of bytes";
     case key_kind::table: return "table";

@@ -1,0 +1,108 @@
+// The head's fourth part: nodes of a running job are lost, leave, and come back (docs/failures.md).
+//
+//   lost        the plan that runs cannot hand over: its packets are on their way to roles that are gone. So the next plan, without those nodes,
+//               begins with what the keeper has kept last of the job: checking -> preparing -> swapping, as in head_moves.cpp, without draining
+//               The same where nodes are not there when the job is to begin
+//   leaving     a node that shuts down is drained like by a person's word, and may go when its roles are elsewhere
+//   back        a node that was lost or has left, and joins again, is added at the next step boundary
+//
+// Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not counted again; one while nodes swap waits until
+// the others have swapped, and that plan is never begun. A job that cannot go on fails with the loss as its reason.
+#include <algorithm>
+
+#include "actors/control/head.hpp"
+
+namespace troupe::control {
+// `node`: empty when all are there and only connections between them are gone.
+void head::lose(job& j, const std::string& node, const std::string& why, instant now, orders& out) {
+  const bool first = !j.next || !j.next->goes_back();
+  if (first) {
+    const auto no = j.losses.note(why, now);
+    if (no) return fail(j, node.empty() ? self_ : node, *no, now, out);
+    // Who waits for the move hears that nothing comes of it.
+    if (j.next) on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
+  }
+  if (j.next && j.next->at == successor::phase::swapping) {
+    j.next->waiting.erase(node);
+    j.next->broken = true;
+    if (first) j.next->lost = why;
+    if (j.next->waiting.empty()) swap_done(j, now, out);
+    return;
+  }
+  auto held = j.next ? std::exchange(j.next->held, {}) : std::vector<command>();
+  const auto reason = first ? why : j.next->lost;
+  drop_successor(j, out);
+  begin_loss(j, reason, now, out);
+  if (j.next) j.next->held = std::move(held);
+}
+
+void head::begin_loss(job& j, const std::string& why, instant now, orders& out) {
+  std::set<std::string> gone, down;
+  for (const auto& [name, m] : members_)
+    if (!m.up) down.insert(name);  // no plan may be made for them
+  for (const auto& n : j.plan.nodes)
+    if (down.contains(n)) gone.insert(n);
+  j.losses.clear_all();
+  j.losses.away.insert(down.begin(), down.end());
+  auto held = j.next ? std::move(j.next->held) : std::vector<command>();
+  auto& n = j.next.emplace();
+  n.leg = ++j.legs;
+  n.wish = loss_of(down);
+  n.lost = why;
+  n.gone = std::move(gone);
+  n.held = std::move(held);
+  n.stood_still = now;
+  n.deadline = now + successor::made_within;
+  auto back = j.since;
+  back.seconds = seconds_of(now - j.begun);
+  out.push_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
+}
+
+void head::went_back(job& j, const successor& n, instant now, orders& out) {
+  const auto again = j.view.step > n.step ? j.view.step - n.step : 0;
+  j.view.step = n.step;
+  const std::chrono::duration<double, std::milli> took = now - n.stood_still;
+  const auto text = n.lost + "; " + done_text(loss_of(n.gone));
+  job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text}, {}};
+  if (!n.gone.empty()) e.texts = {{"where", *n.gone.begin()}};
+  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
+  on_event(e, now, out);
+  for (const auto& c : n.held) out.push_back(tell_job{j.id, c});
+  if (j.stopping) out.push_back(tell_job{j.id, {"stop", {}, 0, {}}});
+  take_back(j, now, out);
+}
+
+// Nodes that shut down, and those that are there again: one after the other, each a plan of its own.
+void head::take_back(job& j, instant now, orders& out) {
+  if (j.next || j.stopping || draining_ || j.last || j.at != phase::running) return;
+  for (const auto& n : j.plan.nodes)
+    if (members_[n].up && members_[n].leaving && n != self_) return wish(j, {"drain", n, 0, {}}, now, out);
+  for (const auto& n : j.losses.away)
+    if (members_[n].up && !members_[n].leaving && !j.losses.not_now.contains(n)) return wish(j, {"add-node", n, 0, {}}, now, out);
+}
+
+// Nothing comes of a plan for a node that shuts down, or is back.
+void head::refused(job& j, const command& wish, instant now, orders& out) {
+  if (wish.name == "add-node") j.losses.not_now.insert(wish.key);
+  if (wish.name != "drain" || !members_[wish.key].leaving) return take_back(j, now, out);
+  j.stopping = true;  // it will be gone soon
+  tell_or_hold(j, {"stop", {}, 0, {}}, out);
+}
+
+// A node of the job shuts down. False: the job has to stop for it.
+bool head::take_leave(job& j, const std::string& node, instant now, orders& out) {
+  if (!j.losses.survives_any() || j.stopping || draining_ || node == self_) return false;
+  take_back(j, now, out);  // or when the plan to come has begun
+  return true;
+}
+
+// A connection between two nodes that are both there is gone, and what travelled on it.
+void head::watch_suspects(job& j, instant now, orders& out) {
+  if (j.next && j.next->goes_back()) return j.losses.clear_all();
+  const auto why = j.losses.overdue(now);
+  if (!why) return;
+  j.losses.clear_all();
+  lose(j, {}, *why, now, out);
+}
+
+}  // namespace troupe::control

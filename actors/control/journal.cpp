@@ -1,0 +1,183 @@
+#include "actors/control/journal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "runtime/checksum/crc32c.hpp"
+#include "runtime/record/file_io.hpp"
+
+namespace troupe::control {
+namespace {
+
+using json = nlohmann::json;
+
+std::string checksum_of(const std::string& text) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", crc32c(0, text.data(), text.size()));
+  return digits;
+}
+
+// Bytes that are no UTF-8 do not come here: job files are checked. Were one to come, it is replaced rather than thrown at.
+std::string line_of(const json& o) {
+  const auto text = o.dump(-1, ' ', false, json::error_handler_t::replace);
+  return checksum_of(text) + " " + text + "\n";
+}
+
+std::optional<json> object_of(const std::string& line) {
+  if (line.size() < 10 || line[8] != ' ') return std::nullopt;
+  const auto text = line.substr(9);
+  if (checksum_of(text) != line.substr(0, 8)) return std::nullopt;
+  auto o = json::parse(text, nullptr, false);
+  return o.is_object() ? std::optional(std::move(o)) : std::nullopt;
+}
+
+class reading {
+ public:
+  // False: it is none of our lines.
+  bool take(const json& o) try {
+    const auto is = o.at("is").get<std::string>();
+    const auto number = o.at("job").get<std::uint32_t>();
+    out_.last_number = std::max(out_.last_number, number);
+    if (is == "number") return true;
+    if (is == "queued") return queued(number, o), true;
+    const auto at = std::find_if(out_.jobs.begin(), out_.jobs.end(), [&](const auto& j) { return j.number == number; });
+    if (at == out_.jobs.end()) return true;
+    if (is == "begun") ++at->begun;
+    if (is == "kept") at->kept = o.at("file"), at->begun = 0;
+    if (is == "over") out_.jobs.erase(at);
+    if (is == "set") {
+      at->paused = o.at("paused");
+      at->settings.clear();
+      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), s.at(2)});
+    }
+    return true;
+  } catch (const json::exception&) {
+    return false;
+  }
+  journal_content done(bool damaged) {
+    out_.damaged = damaged;
+    return std::move(out_);
+  }
+
+ private:
+  void queued(std::uint32_t number, const json& o) {
+    unfinished_job j;
+    j.number = number;
+    j.what = {o.at("file"), o.at("text"), o.at("overrides")};
+    j.given.kind = o.at("given_kind");
+    j.given.file = o.at("given");
+    j.given.bytes = o.at("given_bytes");
+    j.given_path = o.at("given_path");
+    std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
+    out_.jobs.push_back(std::move(j));
+  }
+  journal_content out_;
+};
+
+std::string why_not(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+std::string written_again(const journal_content& c) {
+  std::string text = line_of({{"is", "number"}, {"job", c.last_number}});
+  for (const auto& j : c.jobs) {
+    text += journal_queued(j);
+    if (!j.kept.empty()) text += journal_kept(j.number, j.kept);
+    if (!j.settings.empty() || j.paused) text += journal_set(j.number, j.settings, j.paused);
+    for (std::uint32_t i = 0; i < j.begun; ++i) text += journal_begun(j.number);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string journal_queued(const unfinished_job& j) {
+  return line_of({{"is", "queued"},
+                  {"job", j.number},
+                  {"file", j.what.file},
+                  {"text", j.what.text},
+                  {"overrides", j.what.overrides},
+                  {"given", j.given.file},
+                  {"given_kind", j.given.kind},
+                  {"given_bytes", j.given.bytes},
+                  {"given_path", j.given_path}});
+}
+std::string journal_begun(std::uint32_t number) { return line_of({{"is", "begun"}, {"job", number}}); }
+std::string journal_kept(std::uint32_t number, const std::string& file) {
+  return line_of({{"is", "kept"}, {"job", number}, {"file", file}});
+}
+std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused) {
+  auto list = json::array();
+  for (const auto& s : settings) list.push_back({s.key, s.value, s.from});
+  return line_of({{"is", "set"}, {"job", number}, {"settings", std::move(list)}, {"paused", paused}});
+}
+std::string journal_over(std::uint32_t number) { return line_of({{"is", "over"}, {"job", number}}); }
+
+journal_content read_journal(const std::string& text) {
+  reading r;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = text.find('\n', at);
+    const auto o = end == std::string::npos ? std::nullopt : object_of(text.substr(at, end - at));
+    if (!o || !r.take(*o)) return r.done(true);
+    at = end + 1;
+  }
+  return r.done(false);
+}
+
+journal::journal(std::filesystem::path file, std::string* error) : file_(std::move(file)) {
+  const auto say = [&](const std::string& what) {
+    if (error && error->empty()) *error = file_.string() + ": " + what;
+  };
+  std::error_code ec;
+  std::filesystem::create_directories(file_.parent_path(), ec);
+  if (std::filesystem::exists(file_, ec)) {
+    auto read = read_file(file_.string());
+    if (const auto* bad = std::get_if<std::string>(&read)) {
+      say(*bad);
+    } else {
+      const auto& f = std::get<file_bytes>(read);
+      found_ = read_journal(std::string(static_cast<const char*>(f.data.get()), f.bytes));
+    }
+    if (found_.damaged) say("its last lines are damaged, and are left out");
+  }
+  const auto text = written_again(found_);
+  if (const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}}); !bad.empty()) say(bad);
+  fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd_ < 0) {
+    say(why_not("cannot be opened"));
+    return;
+  }
+  size_ = static_cast<std::int64_t>(text.size());
+  ::fchmod(fd_, 0600);  // the texts of jobs are nobody else's
+}
+
+journal::~journal() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::string journal::append(const std::string& line) {
+  if (fd_ < 0) return file_.string() + ": is not open";
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const auto n = ::write(fd_, line.data() + done, line.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const auto why = why_not("cannot be written");
+      if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // half a line would hide those after it
+      return file_.string() + ": " + why;
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  size_ += static_cast<std::int64_t>(line.size());
+  return ::fdatasync(fd_) == 0 ? std::string() : file_.string() + ": " + why_not("cannot be synced");
+}
+
+}  // namespace troupe::control

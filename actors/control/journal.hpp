@@ -1,0 +1,71 @@
+// What the coordinator's daemon must still know after it was killed: which jobs it has taken, in their order, and what is kept of the one that
+// runs. A text file that is only appended to; every line is "<crc32c, 8 hex digits> <JSON object>", synced before it counts:
+//
+//   {"is":"queued","job":7,"file":..,"text":..,"overrides":[..],"given":..,"given_kind":..}
+//   {"is":"begun","job":7}                    its roles were told to begin; once more after each restart of the daemon
+//   {"is":"kept","job":7,"file":..}           the newest checkpoint of it
+//   {"is":"set","job":7,"settings":[[key,value,from],..],"paused":..}
+//   {"is":"over","job":7}
+//
+// `job` is the number that people know. A line that is torn or damaged ends what is read, and what is after it; opening a journal writes it
+// anew with what is unfinished alone. Errors: texts that name the file. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/control/messages.hpp"
+#include "runtime/messages/control.hpp"
+
+namespace troupe::control {
+
+struct unfinished_job {
+  std::uint32_t number = 0;
+  job_text what;
+  given_file given;          // its file as the client called it
+  std::string given_path;    // and where it lies
+  std::uint32_t begun = 0;   // times since the last checkpoint
+  std::string kept;          // its newest checkpoint; empty: none
+  std::vector<set_value> settings;
+  bool paused = false;
+};
+
+// --- lines, without a file
+
+std::string journal_queued(const unfinished_job& j);
+std::string journal_begun(std::uint32_t number);
+std::string journal_kept(std::uint32_t number, const std::string& file);
+std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused);
+std::string journal_over(std::uint32_t number);
+
+struct journal_content {
+  std::vector<unfinished_job> jobs;  // in the order in which they were taken
+  std::uint32_t last_number = 0;     // that was given out
+  bool damaged = false;              // something at the end was not read
+};
+journal_content read_journal(const std::string& text);
+
+// --- the file
+
+class journal {
+ public:
+  // Reads what is there, or begins one. What cannot be read counts as not there and is said in `error`.
+  explicit journal(std::filesystem::path file, std::string* error = nullptr);
+  ~journal();
+  journal(const journal&) = delete;
+  journal& operator=(const journal&) = delete;
+
+  const journal_content& found() const { return found_; }
+  std::string append(const std::string& line);  // an error, or it is on disk
+
+ private:
+  std::filesystem::path file_;
+  journal_content found_;
+  int fd_ = -1;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace troupe::control

@@ -1,0 +1,46 @@
+// The keeper's part in jobs that go back: what is the last that is kept of one, read again as the handover that its next plan begins with.
+#include <algorithm>
+
+#include "actors/control/keeper.hpp"
+#include "runtime/job/record.hpp"
+
+namespace troupe::control {
+// What people have set since, too: it counts from the same step as before.
+void take_along(handover& h, const going_back& since) {
+  h.paused = since.paused;
+  for (const auto& s : since.settings) {
+    const auto same = [&](const set_value& x) { return x.key == s.key && x.value == s.value && x.from == s.from; };
+    if (std::none_of(h.settings.begin(), h.settings.end(), same)) h.settings.push_back(s);
+  }
+}
+
+// The newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
+std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
+  auto found = load_newest_checkpoint(folder_of(j).string());
+  if (found.newest) {
+    auto read = handover_for(j, std::move(*found.newest), found.file, at_.numerics);
+    if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();
+    return std::get<handover>(std::move(read));
+  }
+  if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
+    if (const auto bad = begin_with_given(j, u->second, u->second.overrides)) return bad->to_string();
+    return std::move(*j.before);
+  }
+  handover h;
+  h.named = initial_weights(j, *at_.dev);
+  return h;
+}
+
+std::string keeper::go_back(prepared_job& j, const check_move& what, std::uint64_t& step) {
+  auto kept = last_kept(j);
+  if (const auto* why = std::get_if<std::string>(&kept)) return *why;
+  auto h = std::make_shared<handover>(std::get<handover>(std::move(kept)));
+  take_along(*h, *what.back);
+  h->seconds = what.back->seconds;
+  step = h->step;
+  auto named = std::exchange(h->named, {});
+  handed_ = {what.leg, {"handover", step, std::move(named), std::move(h)}};
+  return {};
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,53 @@
+// What a running job has lost, and whether it may go on after one more loss. A value: it is told the time.
+//
+// A loss is one interruption, however many nodes go at once. Intensity as in OTP's supervisors: more than 3 within 30 s is a loop, which is
+// given up with the first cause named. A node that a peer cannot reach, while the coordinator's daemon can, is suspected for `grace`: most
+// often its own end is heard of meanwhile; else only the connection between the two is gone, and the same nodes begin anew.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace troupe::control {
+
+class loss_book {
+ public:
+  using instant = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds grace{5}, span{30};
+  static constexpr std::size_t in_span = 3;
+
+  // `most`: losses that the job survives; none: any number.
+  explicit loss_book(std::optional<std::uint64_t> most = 0) : most_(most) {}
+
+  bool survives_any() const { return !most_ || *most_ > 0; }
+  // One more loss, for this reason. What it says when the job may not go on; nothing: it may.
+  std::optional<std::string> note(const std::string& why, instant now);
+  std::uint64_t count() const { return count_; }
+
+  void suspect(const std::string& node, const std::string& why, instant now);
+  void clear_of(const std::string& node) { suspects_.erase(node); }
+  void clear_all() { suspects_.clear(); }
+  // Why, when somebody has been suspected for too long.
+  std::optional<std::string> overdue(instant now) const;
+
+  std::set<std::string> away;     // nodes that the job goes on without, and takes again when they are back
+  std::set<std::string> not_now;  // of them, those that it could not take as they came back
+
+ private:
+  struct suspicion {
+    instant until{};
+    std::string why;
+  };
+  std::optional<std::uint64_t> most_;
+  std::uint64_t count_ = 0;
+  std::deque<std::pair<instant, std::string>> recent_;  // and why
+  std::map<std::string, suspicion> suspects_;
+};
+
+}  // namespace troupe::control

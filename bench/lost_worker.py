@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""What a killed worker costs: Troupe's daemons against torch's elastic launcher, in turn, on the same machine.
+
+usage: bench/lost_worker.py [--bin build/release/bin] [--rounds 5] [--workers 4] [--every 50] [--out docs/measurements/lost_worker.md]
+
+Both train the perceptron 784-1024-1024-10 at batch 128 with a checkpoint every EVERY steps, and one of their workers (never the first) is
+killed with SIGKILL in the middle between two checkpoints. Lost training: the time from the kill until the step that was the last before it
+has been made again. Steps again: those that were made twice.
+"""
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from compare import ROOT, machine
+
+STEPS = 100000
+
+
+def lost_and_again(steps, killed):
+    """Of (step, time) in the order in which they came."""
+    before = [s for s, t in steps if t <= killed]
+    after = [(s, t) for s, t in steps if t > killed]
+    # Steps of before the loss may still be told after it: training begins anew where the count falls, or after the longest pause.
+    last = max(before)
+    falls = next((i for i in range(1, len(after)) if after[i][0] <= after[i - 1][0]), None)
+    if falls is not None:
+        last = max(last, after[falls - 1][0])
+        after = after[falls:]
+    elif after and after[0][0] > last + 1:
+        raise RuntimeError(f"steps are missing: {last} then {after[0][0]}")
+    first = after[0][0]
+    back = next(t for s, t in after if s > last)
+    times = [t for s, t in steps if t <= killed][-40:]
+    each = (times[-1] - times[0]) / (len(times) - 1)
+    return back - killed, max(0, last - first + 1), each
+
+
+def free_ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
+def troupe(binaries, workers, every):
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "cluster.toml")
+        with open(file, "w") as f:
+            f.write('[cluster]\nname = "bench"\n[cluster.tls]\ndir = "certs"\n')
+            for i, port in enumerate(free_ports(workers)):
+                roles = '"coordinator", "worker", "server", "data"' if i == 0 else '"worker"'
+                f.write(f'[[node]]\nname = "n{i + 1}"\naddress = "127.0.0.1:{port}"\nroles = [{roles}]\n')
+        subprocess.run([os.path.join(binaries, "troupe"), "init-cluster", "--cluster", file], check=True, stdout=subprocess.DEVNULL)
+        daemons = [subprocess.Popen([os.path.join(binaries, "trouped"), "--cluster", file, "--node", f"n{i + 1}"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for i in range(workers)]
+        client = None
+        try:
+            for d in daemons:
+                d.stdout.readline()
+            words = [f"topology.workers_per_group={workers}", f"pipeline.packets={workers}", "pipeline.sub_solvers=1",
+                     f"train.finish.steps={STEPS}", "train.finish.epochs=1000", "eval.every=0", f"checkpoint.every={every}"]
+            client = subprocess.Popen([os.path.join(binaries, "troupe"), "train", os.path.join(ROOT, "configs/jobs/mlp_fashion.toml"),
+                                       "--cluster", file, "--json", *(w for s in words for w in ("--set", s))],
+                                      stdout=subprocess.PIPE, text=True, bufsize=1)
+            steps, killed, target = [], None, None
+            for line in client.stdout:
+                now, e = time.time(), json.loads(line)
+                if e["event"] in ("error", "done"):
+                    raise RuntimeError(line)
+                if e["event"] != "step":
+                    continue
+                steps.append((e["step"], now))
+                if killed is None and e["step"] >= 3 * every + every // 2:
+                    daemons[2].kill()
+                    killed = time.time()
+                if killed and e["step"] > max(s for s, t in steps if t <= killed) + 5 and now > killed + 0.05:
+                    break
+            return lost_and_again(steps, killed)
+        finally:
+            for p in [client, *daemons]:
+                if p:
+                    p.kill()
+                    p.wait()
+
+
+def torch(workers, every):
+    with tempfile.TemporaryDirectory() as folder:
+        worker = os.path.join(ROOT, "bench/torch_elastic_worker.py")
+        launcher = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--standalone", "--max_restarts=3",
+                                     f"--nproc_per_node={workers}", worker, folder, "128", str(STEPS), str(every)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                                    env={**os.environ, "OMP_NUM_THREADS": "1"})
+        path, killed, deadline = os.path.join(folder, "steps"), None, time.time() + 180
+        try:
+            while time.time() < deadline:
+                time.sleep(0.005)
+                if not os.path.exists(path):
+                    continue
+                with open(path) as f:
+                    steps = [(int(s), float(t)) for s, t in re.findall(r"^(\d+) ([\d.]+)$", f.read(), re.M)]
+                if not steps:
+                    continue
+                if killed is None and steps[-1][0] >= 3 * every + every // 2:
+                    with open(os.path.join(folder, "rank-2")) as f:
+                        os.kill(int(f.read()), signal.SIGKILL)
+                    killed = time.time()
+                if killed and steps[-1][1] > killed + 1 and steps[-1][0] > max(s for s, t in steps if t <= killed) + 5:
+                    return lost_and_again(steps, killed)
+            raise RuntimeError("torch did not go on within 180 s")
+        finally:
+            os.killpg(launcher.pid, signal.SIGKILL)
+            launcher.wait()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin"))
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--workers", type=int, default=4)
+    p.add_argument("--every", type=int, default=50)
+    p.add_argument("--out")
+    a = p.parse_args()
+    if shutil.which("python3") is None:
+        sys.exit("python3 with torch is wanted")
+    runs = {"Troupe": [], "torch": []}
+    for i in range(a.rounds):
+        for who, measure in (("Troupe", lambda: troupe(a.bin, a.workers, a.every)), ("torch", lambda: torch(a.workers, a.every))):
+            took, again, each = measure()
+            runs[who].append((took, again, each))
+            print(f"round {i + 1}, {who}: {took:.2f} s until it was where it had been, {again} steps again of {1000 * each:.1f} ms",
+                  flush=True)
+    middle = {who: [statistics.median(r[k] for r in list_) for k in range(3)] for who, list_ in runs.items()}
+    text = f"""# What a killed worker costs, {datetime.date.today()}
+
+**Question.** Of {a.workers} workers that train a perceptron one is killed with SIGKILL: how long until training is where it had been?
+**Command.** `bench/lost_worker.py`. **Where.** {machine()}, otherwise idle. Medians of {a.rounds} runs, least and most beside them; in turn.
+
+| | lost training, s | least | most | steps again | a step, ms |
+|---|---|---|---|---|---|
+"""
+    for who, list_ in runs.items():
+        took = [r[0] for r in list_]
+        text += (f"| {who} | {middle[who][0]:.2f} | {min(took):.2f} | {max(took):.2f} | {middle[who][1]:.0f} | "
+                 f"{1000 * middle[who][2]:.1f} |\n")
+    text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps and go on from it.\n"
+             "torch's launcher notices the death by polling, ends all other workers and starts all of them anew: interpreter, imports, process\n"
+             "group. Troupe's other daemons stay as they are; their roles begin again in a plan without the dead one.\n")
+    print(text)
+    if a.out:
+        with open(os.path.join(ROOT, a.out), "w") as f:
+            f.write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+// How often a job is to be kept without anybody asking. A plain value.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe {
+
+struct checkpoint_interval {
+  std::uint64_t steps = 0;  // 0: not by steps
+  double seconds = 0;       // 0: not by time
+};
+
+}  // namespace troupe

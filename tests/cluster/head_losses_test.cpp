@@ -1,0 +1,414 @@
+// The coordinator's daemon when nodes of a running job are lost, leave and come back, without a cluster: time is a number, the other nodes
+// are words.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "actors/control/head.hpp"
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class head_losses : public testing::Test {
+ protected:
+  head_losses() {
+    for (const char* n : {"n1", "n2", "n3", "n4"}) {
+      node_spec s;
+      s.name = n;
+      s.address = "127.0.0.1:1";
+      cluster_.nodes.push_back(s);
+    }
+  }
+  void begin(const std::vector<std::string>& nodes, std::optional<std::uint64_t> most = std::nullopt) {
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    most_ = most;
+    for (const char* n : {"n1", "n2", "n3", "n4"}) joins(n);
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
+    h_->on_checked(id_, plan(nodes), now_, out_);
+    for (const auto& n : nodes) h_->on(n, prepared{id_, {}}, now_, out_);
+    out_.clear();
+  }
+  void joins(const std::string& n) { h_->on(n, join{"127.0.0.1:2", "same", protocol, abi_version, ++lives_}, now_, out_); }
+  void dies(const std::string& n) { h_->on_peer_down(n, "gone", now_, out_); }
+  checked plan(std::vector<std::string> nodes) const {
+    checked c;
+    c.name = "tiny";
+    c.plan_hash = "h";
+    c.nodes = std::move(nodes);
+    c.max_failures = most_;
+    return c;
+  }
+  const check_move* asked() const {
+    const check_move* last = nullptr;
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_move>(&o)) last = c;
+    return last;
+  }
+  std::vector<std::string> lost_nodes() const {
+    std::vector<std::string> v;
+    for (const auto& [key, node] : asked()->wish.options) v.push_back(node);
+    return v;
+  }
+  void found(std::vector<std::string> nodes, std::uint64_t from) {
+    auto words = asked()->so_far;
+    for (const auto& n : lost_nodes()) words.without.insert(n);
+    h_->on_plan_found({id_, {}, words, plan(std::move(nodes)), "bsp", asked()->leg, from}, now_, out_);
+  }
+  void ready(const std::vector<std::string>& nodes) {
+    for (const auto& n : nodes) h_->on(n, revised{id_, leg(), {}}, now_, out_);
+  }
+  void swap_all(const std::vector<std::string>& nodes) {
+    for (const auto& n : nodes) h_->on(n, swapped{id_, leg(), 0, {}}, now_, out_);
+  }
+  std::uint32_t leg() const { return sent<revise>().back().second.leg; }
+  template <class M>
+  std::vector<std::pair<std::string, M>> sent() const {
+    std::vector<std::pair<std::string, M>> v;
+    for (const auto& o : out_)
+      if (const auto* p = std::get_if<to_peer>(&o))
+        if (const auto* m = std::get_if<M>(&p->what)) v.emplace_back(p->peer, *m);
+    return v;
+  }
+  std::vector<std::string> told_job() const {
+    std::vector<std::string> v;
+    for (const auto& o : out_)
+      if (const auto* t = std::get_if<tell_job>(&o)) v.push_back(t->what.name);
+    return v;
+  }
+  template <class O>
+  std::size_t ordered() const {
+    std::size_t n = 0;
+    for (const auto& o : out_) n += std::holds_alternative<O>(o) ? 1 : 0;
+    return n;
+  }
+  std::string last_said() const {
+    const auto all = sent<said>();
+    return all.empty() ? "" : all.back().second.kind + ": " + all.back().second.text;
+  }
+  void step(std::uint64_t n) { h_->on_event({id_, {"step", n, {{"loss", 1}}, {}}, {}}, now_, out_); }
+
+  cluster_spec cluster_;
+  std::optional<head> h_;
+  orders out_;
+  instant now_ = instant{} + 1000s;
+  std::uint64_t lives_ = 0;
+  std::uint32_t id_ = 0;
+  std::optional<std::uint64_t> most_;
+};
+
+TEST_F(head_losses, the_others_make_a_plan_without_it_and_go_on_from_what_was_kept_last) {
+  begin({"n1", "n2", "n3"});
+  step(57);
+  h_->on_event({id_, {"set", 31, {{"train.dynamics.lr", 0.5}}, {}}, {}}, now_, out_);
+  out_.clear();
+  now_ += 3s;
+  dies("n3");
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(asked()->wish.name, "lose");
+  EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3"}));
+  ASSERT_TRUE(asked()->back);
+  ASSERT_EQ(asked()->back->settings.size(), 1u) << "what a person has set is not lost with the checkpoint's age";
+  EXPECT_EQ(asked()->back->settings[0].from, 31u);
+  EXPECT_DOUBLE_EQ(asked()->back->seconds, 3);
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  found({"n1", "n2"}, 40);
+  EXPECT_EQ(sent<revise>().size(), 2u) << "nobody talks to the dead";
+  EXPECT_EQ(sent<revise>()[0].second.without, (std::vector<std::string>{"n3"}));
+  ready({"n1", "n2"});
+  EXPECT_TRUE(told_job().empty()) << "nobody is there to hand over";
+  ASSERT_EQ(sent<swap>().size(), 2u);
+  EXPECT_EQ(sent<swap>()[0].second.step, 40u);
+  now_ += 200ms;
+  swap_all({"n1", "n2"});
+  EXPECT_EQ(ordered<begin_job>(), 1u);
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
+  const auto told = sent<said>().back().second;
+  EXPECT_EQ(told.step, 40u);
+  EXPECT_NEAR(told.values.at(0).second, 200, 0.1);
+  EXPECT_EQ(told.values.at(1), (std::pair<std::string, double>{"steps_again", 17}));
+  EXPECT_EQ(told.texts.at(0), (std::pair<std::string, std::string>{"where", "n3"}));
+  repl_view v;
+  h_->fill(v, now_);
+  EXPECT_EQ(v.jobs.at(0).step, 40u) << "where it is, and not where it was";
+}
+
+TEST_F(head_losses, a_node_that_is_back_is_taken_at_the_next_boundary) {
+  begin({"n1", "n2", "n3"});
+  dies("n3");
+  joins("n3");
+  EXPECT_EQ(ordered<check_move>(), 1u) << "one plan after the other";
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
+             out_.end());
+  swap_all({"n1", "n2"});
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(asked()->wish.name, "add-node");
+  EXPECT_EQ(asked()->wish.key, "n3");
+  EXPECT_FALSE(asked()->back) << "nobody is lost: it is handed over";
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->leg, 0}, now_, out_);
+  ready({"n1", "n2", "n3"});
+  EXPECT_EQ(told_job(), (std::vector<std::string>{"handover"}));
+  h_->on_handover(id_, 44, now_, out_);
+  out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
+             out_.end());
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "moved: added n3");
+  EXPECT_FALSE(asked()) << "it is not asked for again";
+}
+
+TEST_F(head_losses, one_that_cannot_be_taken_again_is_asked_for_once_until_it_joins_anew) {
+  begin({"n1", "n2", "n3"});
+  dies("n3");
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  out_.clear();
+  joins("n3");
+  ASSERT_TRUE(asked());
+  const auto leg = asked()->leg;
+  out_.clear();
+  h_->on_plan_found({id_, "its folder of data is empty", {}, {}, {}, leg, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "refused: its folder of data is empty");
+  EXPECT_FALSE(asked());
+  joins("n3");
+  EXPECT_TRUE(asked());
+}
+
+TEST_F(head_losses, nodes_lost_one_after_the_other_are_one_interruption) {
+  begin({"n1", "n2", "n3", "n4"}, 1);
+  dies("n3");
+  const auto first = asked()->leg;
+  dies("n4");
+  EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n4"}), "bsp", first, 40}, now_, out_);
+  EXPECT_EQ(sent<revise>().size(), 0u) << "of before the second";
+  found({"n1", "n2"}, 40);
+  ready({"n1"});
+  dies("n2");
+  EXPECT_EQ(sent<forget>().size(), 1u) << "n1 makes another plan";
+  found({"n1"}, 40);
+  ready({"n1"});
+  swap_all({"n1"});
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n2");
+  out_.clear();
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+}
+
+TEST_F(head_losses, one_that_is_lost_while_nodes_swap_waits_until_the_others_have) {
+  begin({"n1", "n2", "n3"});
+  dies("n3");
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  dies("n2");
+  EXPECT_EQ(ordered<check_move>(), 1u) << "n1 is between two plans";
+  swap_all({"n1"});
+  EXPECT_EQ(ordered<begin_job>(), 0u) << "a plan with a dead node is not begun";
+  EXPECT_EQ(ordered<check_move>(), 2u);
+  EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n2", "n3"}));
+  found({"n1"}, 40);
+  ready({"n1"});
+  swap_all({"n1"});
+  EXPECT_EQ(ordered<begin_job>(), 1u);
+}
+
+TEST_F(head_losses, a_move_that_people_want_is_refused_for_a_loss_at_every_point) {
+  for (int point = 0; point < 4; ++point) {
+    SCOPED_TRACE(point);
+    out_.clear();
+    begin({"n1", "n2", "n3"});
+    h_->tell(0, {"move", "fc6", 0, {{"node", "n4"}}}, now_, out_);
+    if (point > 0) h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3", "n4"}), "bsp", asked()->leg, 0}, now_, out_);
+    if (point > 1) ready({"n1", "n2", "n3", "n4"});
+    if (point > 2) h_->on_handover(id_, 12, now_, out_);
+    h_->tell(0, {"checkpoint", {}, 0, {}}, now_, out_);
+    dies("n2");
+    EXPECT_EQ(last_said(), "refused: node n2 is lost: gone");
+    if (point == 3) swap_all({"n1", "n3", "n4"});
+    ASSERT_TRUE(asked()->back);
+    EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n2"}));
+    found({"n1", "n3"}, 0);
+    ready({"n1", "n3"});
+    swap_all({"n1", "n3", "n4"});
+    EXPECT_EQ(last_said(), "recovered: node n2 is lost: gone; went on without n2");
+    if (point > 1) {
+      EXPECT_EQ(told_job().back(), "checkpoint") << "said while nobody could hear it";
+    }
+    EXPECT_EQ(sent<end_job>().size(), 0u);
+  }
+}
+
+TEST_F(head_losses, a_job_that_cannot_go_on_ends_with_the_loss_as_its_reason) {
+  begin({"n1", "n2", "n3"});
+  dies("n2");
+  h_->on_plan_found({id_, "node 'n2' is the last with the role \"server\"", {}, {}, {}, asked()->leg, 0}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  for (const char* n : {"n1", "n3"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "error: node n2 is lost: gone; node 'n2' is the last with the role \"server\"");
+  EXPECT_EQ(sent<said>().back().second.texts.at(0).second, "n2");
+}
+
+TEST_F(head_losses, no_more_losses_than_the_job_allows) {
+  begin({"n1", "n2", "n3"}, 0);
+  dies("n2");
+  for (const char* n : {"n1", "n3"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "error: node n2 is lost: gone");
+}
+
+TEST_F(head_losses, more_than_three_within_thirty_seconds_are_given_up_with_the_first_named) {
+  begin({"n1", "n2", "n3"});
+  const auto lose_and_go_on = [&] {
+    dies("n3");
+    found({"n1", "n2"}, 40);
+    ready({"n1", "n2"});
+    swap_all({"n1", "n2"});
+    joins("n3");
+    h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->leg, 0}, now_, out_);
+    ready({"n1", "n2", "n3"});
+    h_->on_handover(id_, 44, now_, out_);
+    swap_all({"n1", "n2", "n3"});
+    now_ += 9s;
+  };
+  for (int i = 0; i < 3; ++i) lose_and_go_on();
+  now_ += 10s;  // the first is 37 s ago
+  lose_and_go_on();
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  h_->on_peer_down("n2", "another reason", now_, out_);
+  found({"n1", "n3"}, 40);
+  ready({"n1", "n3"});
+  swap_all({"n1", "n3"});
+  dies("n3");
+  EXPECT_EQ(sent<end_job>().size(), 1u);
+  h_->on("n1", ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "error: node n3 is lost: gone; given up after 3 losses within 30 s, the first: node n3 is lost: gone");
+}
+
+TEST_F(head_losses, a_connection_lost_between_two_that_are_there_begins_the_job_anew_on_the_same_nodes) {
+  begin({"n1", "n2", "n3"});
+  h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
+  EXPECT_EQ(ordered<check_move>(), 0u) << "n3 may be dead, and its other connection just lives a little longer";
+  now_ += 4s;
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(ordered<check_move>(), 0u);
+  now_ += 2s;
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(ordered<check_move>(), 1u);
+  EXPECT_TRUE(lost_nodes().empty());
+  found({"n1", "n2", "n3"}, 40);
+  ready({"n1", "n2", "n3"});
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: reset; began anew on all nodes");
+}
+
+TEST_F(head_losses, a_connection_lost_because_its_node_died_is_one_loss) {
+  begin({"n1", "n2", "n3"}, 1);
+  h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
+  dies("n3");
+  h_->on("n1", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  now_ += 10s;
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  EXPECT_EQ(ordered<check_move>(), 1u);
+}
+
+TEST_F(head_losses, a_job_whose_node_is_not_there_or_goes_before_it_has_begun_begins_without_it) {
+  for (const bool gathering : {true, false}) {
+    SCOPED_TRACE(gathering);
+    out_.clear();
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    most_.reset();
+    for (const char* n : {"n1", "n2"}) joins(n);
+    if (!gathering) joins("n3");
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
+    h_->on_checked(id_, plan({"n1", "n2", "n3"}), now_, out_);
+    if (gathering) {
+      now_ += 9s;
+      h_->on_tick(now_, out_);
+    } else {
+      h_->on("n1", prepared{id_, {}}, now_, out_);
+      dies("n3");
+    }
+    ASSERT_TRUE(asked());
+    EXPECT_EQ(asked()->what.text, "text") << "nobody has made it yet";
+    EXPECT_EQ(ordered<begin_job>(), 0u);
+    found({"n1", "n2"}, 0);
+    if (!gathering) h_->on("n2", prepared{id_, {}}, now_, out_);
+    EXPECT_EQ(ordered<begin_job>(), 0u) << "of the plan with three";
+    ready({"n1", "n2"});
+    swap_all({"n1", "n2"});
+    EXPECT_EQ(ordered<begin_job>(), 1u);
+    const std::string why = gathering ? "no daemon answers as n3, which the plan uses (waited 8 s)" : "node n3 is lost: gone";
+    EXPECT_EQ(last_said(), "recovered: " + why + "; went on without n3");
+  }
+}
+
+TEST_F(head_losses, a_role_that_fails_ends_the_job_and_is_no_loss) {
+  begin({"n1", "n2", "n3"});
+  h_->on("n2", trouble{id_, "n2", "role worker1/conv1: label 9 of 4 classes"}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 3u) << "it would fail again";
+}
+
+TEST_F(head_losses, a_node_that_shuts_down_is_drained_and_taken_again_when_it_is_back) {
+  begin({"n1", "n2", "n3"});
+  h_->on("n3", leaving{}, now_, out_);
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(asked()->wish.name, "drain");
+  EXPECT_FALSE(asked()->back);
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2"}), "bsp", asked()->leg, 0}, now_, out_);
+  ready({"n1", "n2"});
+  h_->on_handover(id_, 70, now_, out_);
+  out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
+             out_.end());
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "moved: drained n3");
+  dies("n3");
+  EXPECT_FALSE(asked()) << "the job does not use it";
+  joins("n3");
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(asked()->wish.name, "add-node");
+}
+
+TEST_F(head_losses, a_node_that_cannot_be_drained_stops_the_job_with_a_checkpoint) {
+  begin({"n1", "n2"});
+  h_->on("n2", leaving{}, now_, out_);
+  h_->on_plan_found({id_, "node 'n2' is the last with the role \"server\": it cannot be drained", {}, {}, {}, asked()->leg, 0}, now_,
+                    out_);
+  EXPECT_EQ(told_job(), (std::vector<std::string>{"stop"}));
+}
+
+TEST_F(head_losses, words_of_people_reach_the_plan_that_goes_on) {
+  begin({"n1", "n2", "n3"});
+  dies("n3");
+  h_->tell(0, {"pause", {}, 0, {}}, now_, out_);
+  h_->tell(0, {"stop", {}, 0, {}}, now_, out_);
+  EXPECT_TRUE(told_job().empty());
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  ASSERT_FALSE(told_job().empty());
+  EXPECT_EQ(told_job().front(), "pause");
+  EXPECT_EQ(told_job().back(), "stop");
+}
+
+TEST_F(head_losses, a_job_that_is_done_in_the_meantime_is_done) {
+  begin({"n1", "n2", "n3"});
+  dies("n3");
+  h_->on_event({id_, {"done", 100, {}, "finished"}, {}}, now_, out_);
+  found({"n1", "n2"}, 40);
+  EXPECT_EQ(sent<revise>().size(), 0u);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "done: finished");
+}
+
+}  // namespace
+}  // namespace troupe::control

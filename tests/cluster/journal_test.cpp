@@ -1,0 +1,136 @@
+// The coordinator's journal: what is read is what was written, up to the first line that is not whole.
+#include "actors/control/journal.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <random>
+
+#include "tests/runtime/record_temp_dir.hpp"
+
+namespace troupe::control {
+namespace {
+
+unfinished_job queued(std::uint32_t number) {
+  unfinished_job j;
+  j.number = number;
+  j.what = {"job.toml", "[job]\nname = \"tiny\"\n# ü \"quoted\" \\", {"train.finish.steps=5", "a=\"b\""}};
+  j.given = {given_file::checkpoint, "mine.safetensors", 1234};
+  j.given_path = "/state/given/7.safetensors";
+  return j;
+}
+
+// Jobs of three kinds: over, running, waiting.
+std::vector<std::string> some_lines() {
+  return {journal_queued(queued(1)),
+          journal_queued(queued(2)),
+          journal_begun(1),
+          journal_kept(1, "/state/job-1/a"),
+          journal_over(1),
+          journal_begun(2),
+          journal_kept(2, "/state/job-2/a"),
+          journal_set(2, {{"train.dynamics.lr", 0.1, 31}, {"train.dynamics.decay", 1e-300, 32}}, true),
+          journal_queued(queued(3)),
+          journal_begun(2),
+          journal_begun(2)};
+}
+std::string all(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& l : lines) text += l;
+  return text;
+}
+
+TEST(journal, what_is_not_over_is_found_again_in_its_order) {
+  const auto c = read_journal(all(some_lines()));
+  EXPECT_FALSE(c.damaged);
+  EXPECT_EQ(c.last_number, 3u);
+  ASSERT_EQ(c.jobs.size(), 2u);
+  const auto& two = c.jobs[0];
+  EXPECT_EQ(two.number, 2u);
+  EXPECT_EQ(two.what.text, queued(2).what.text);
+  EXPECT_EQ(two.what.overrides, queued(2).what.overrides);
+  EXPECT_EQ(two.given.kind, given_file::checkpoint);
+  EXPECT_EQ(two.given.bytes, 1234u);
+  EXPECT_EQ(two.kept, "/state/job-2/a");
+  EXPECT_EQ(two.begun, 2u) << "since the last checkpoint";
+  ASSERT_EQ(two.settings.size(), 2u);
+  EXPECT_EQ(two.settings[0].value, 0.1);
+  EXPECT_EQ(two.settings[1].value, 1e-300);
+  EXPECT_EQ(two.settings[1].from, 32u);
+  EXPECT_TRUE(two.paused);
+  EXPECT_EQ(c.jobs[1].number, 3u);
+  EXPECT_EQ(c.jobs[1].begun, 0u);
+}
+
+TEST(journal, torn_at_any_byte_it_says_what_the_whole_lines_say) {
+  const auto lines = some_lines();
+  const auto text = all(lines);
+  std::size_t whole = 0, end = lines[0].size();
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    while (whole < lines.size() && n >= end) end += ++whole < lines.size() ? lines[whole].size() : 1;
+    const auto torn = read_journal(text.substr(0, n));
+    const auto good = read_journal(all({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole)}));
+    ASSERT_EQ(torn.jobs.size(), good.jobs.size()) << n;
+    ASSERT_EQ(torn.last_number, good.last_number) << n;
+    if (!torn.jobs.empty()) {
+      ASSERT_EQ(torn.jobs[0].kept, good.jobs[0].kept) << n;
+      ASSERT_EQ(torn.jobs[0].begun, good.jobs[0].begun) << n;
+    }
+  }
+}
+
+TEST(journal, flipped_bits_end_what_is_read_and_nothing_else) {
+  const auto text = all(some_lines());
+  std::mt19937_64 r(1);
+  for (int k = 0; k < 2000; ++k) {
+    auto bad = text;
+    const auto at = r() % bad.size();
+    bad[at] = static_cast<char>(bad[at] ^ (1 << r() % 8));
+    const auto c = read_journal(bad);
+    EXPECT_TRUE(c.damaged) << at;
+    EXPECT_LE(c.jobs.size(), 3u);
+  }
+  for (const char* line : {"", "\n", "x\n", "00000000 {}\n", "00000000  \n"}) read_journal(line);
+}
+
+TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
+  test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.file("journal"));
+  {
+    journal j(file);
+    EXPECT_TRUE(j.found().jobs.empty());
+    for (const auto& l : some_lines()) EXPECT_EQ(j.append(l), "");
+  }
+  struct stat s {};
+  ASSERT_EQ(::stat(file.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0600u) << "texts of jobs are nobody else's";
+  const auto before = s.st_size;
+  { std::ofstream(file, std::ios::app) << "0000"; }
+  std::string error;
+  {
+    journal j(file, &error);
+    EXPECT_NE(error.find("damaged"), std::string::npos) << error;
+    ASSERT_EQ(j.found().jobs.size(), 2u);
+    EXPECT_EQ(j.found().last_number, 3u);
+    EXPECT_EQ(j.append(journal_over(2)), "");
+  }
+  ASSERT_EQ(::stat(file.c_str(), &s), 0);
+  EXPECT_LT(s.st_size, before) << "what is over is left out";
+  error.clear();
+  journal j(file, &error);
+  EXPECT_EQ(error, "");
+  ASSERT_EQ(j.found().jobs.size(), 1u);
+  EXPECT_EQ(j.found().jobs[0].number, 3u);
+  EXPECT_EQ(j.found().last_number, 3u) << "numbers are not given out twice";
+}
+
+TEST(journal, a_folder_that_cannot_be_written_is_said_and_jobs_are_taken_all_the_same) {
+  std::string error;
+  journal j("/proc/none/journal", &error);
+  EXPECT_FALSE(error.empty());
+  EXPECT_NE(j.append(journal_over(1)), "");
+}
+
+}  // namespace
+}  // namespace troupe::control

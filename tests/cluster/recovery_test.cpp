@@ -1,0 +1,217 @@
+// Jobs on real daemons that lose nodes and go on: the weights at the end are those of a run that nobody disturbed.
+#include <signal.h>
+
+#include <cstdio>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/cluster/modes.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+class cluster_recovery : public cluster_test {
+ protected:
+  static std::vector<std::string> with(std::vector<std::string> set, const std::vector<std::string>& more) {
+    set.insert(set.end(), more.begin(), more.end());
+    return set;
+  }
+  static const job_event* first(const run_result& r, const std::string& kind) {
+    for (const auto& e : r.events)
+      if (e.event.kind == kind) return &e;
+    return nullptr;
+  }
+  static double value(const job_event& e, const std::string& name) {
+    for (const auto& [k, v] : e.event.values)
+      if (k == name) return v;
+    return -1;
+  }
+  void expect_done(const run_result& r) {
+    ASSERT_FALSE(r.events.empty());
+    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_EQ(r.outcome.exit_code(), 0);
+  }
+};
+
+TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_weights_are_those_of_an_unbroken_run) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 2), {"train.finish.steps=6000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), with(set, {"checkpoint.every=100"}));
+  ASSERT_TRUE(b->wait_event("step", 20s, 250));
+  kill_hard("n2");  // a worker and a shard
+  ASSERT_TRUE(b->wait_event("recovered", 10s));
+  start("n2");
+  ASSERT_TRUE(b->wait_event("moved", 20s)) << "added again";
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+  const auto* e = first(r, "recovered");
+  ASSERT_TRUE(e);
+  EXPECT_NE(e->event.text.find("node n2 is lost"), std::string::npos) << e->event.text;
+  EXPECT_NE(e->event.text.find("went on without n2"), std::string::npos) << e->event.text;
+  EXPECT_GE(e->event.step, 200u);
+  EXPECT_EQ(e->event.step % 100, 0u);
+  EXPECT_LT(value(*e, "ms"), 5000);
+  std::printf("kill -9: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
+}
+
+TEST_F(cluster_recovery, before_the_first_checkpoint_it_begins_again) {
+  make_cluster(3);
+  start_all();
+  const auto set = with(workers(3, 3), {"train.finish.steps=2000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  auto b = begin(tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  kill_hard("n3");
+  const auto r = b->join();
+  expect_done(r);
+  ASSERT_TRUE(first(r, "recovered"));
+  EXPECT_EQ(first(r, "recovered")->event.step, 0u);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+TEST_F(cluster_recovery, a_job_that_began_with_a_file_goes_back_to_it) {
+  make_cluster(3);
+  start_all();
+  auto begun = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(begun->wait_event("step", 20s, 20));
+  ASSERT_EQ(ask("n1", "checkpoint").how, repl_reply::kind::ok);
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  begun->join();
+  std::string file;
+  for (const auto& e : std::filesystem::directory_iterator(folder_ / "state" / "n1"))
+    if (e.is_directory() && !checkpoint_files(e.path().string()).empty()) file = checkpoint_files(e.path().string()).front();
+  ASSERT_FALSE(file.empty());
+  const auto kept = path("kept.safetensors");
+  std::filesystem::copy_file(file, kept);
+  const auto at = std::get<checkpoint>(load_checkpoint(kept)).step;
+  const auto set = with(workers(3, 3), {"train.finish.steps=" + std::to_string(at + 3000), "eval.every=0"});
+  const auto unbroken = run_with(cluster_submission::beginning::checkpoint, kept, tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin_with(cluster_submission::beginning::checkpoint, kept, tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("step", 20s, at + 20));
+  kill_hard("n2");
+  const auto r = b->join();
+  expect_done(r);
+  ASSERT_TRUE(first(r, "recovered"));
+  EXPECT_EQ(first(r, "recovered")->event.step, at);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+TEST_F(cluster_recovery, a_stopped_node_is_done_without_and_fenced_when_it_wakes) {
+  make_cluster(3);
+  start_all();
+  const auto set = with(workers(3, 2), {"train.finish.steps=3000", "eval.every=0", "checkpoint.every=100"});
+  const auto unbroken = run(tiny_job(), set);
+  auto b = begin(tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("step", 20s, 120));
+  const auto begun = clock::now();
+  daemon("n2").signal(SIGSTOP);
+  ASSERT_TRUE(b->wait_event("recovered", 15s));
+  std::printf("SIGSTOP: recovered after %d ms\n", static_cast<int>(since(begun).count()));
+  daemon("n2").signal(SIGCONT);
+  ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+TEST_F(cluster_recovery, a_node_that_is_told_to_go_hands_its_part_over_and_the_job_goes_on) {
+  make_cluster(3);
+  start_all();
+  const auto set = with(workers(3, 3), {"train.finish.steps=8000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  auto b = begin(tiny_job(), set);
+  for (const std::string node : {"n2", "n3"}) {
+    ASSERT_TRUE(b->wait_event("step", 20s, node == "n2" ? 50 : 500));
+    daemon(node).signal(SIGTERM);
+    EXPECT_EQ(daemon(node).wait(25s), 0) << daemon(node).log();
+    daemons_.erase(node);
+    start(node);
+    ASSERT_TRUE(joined(node));
+  }
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_FALSE(first(r, "recovered")) << "nothing was lost";
+  EXPECT_GE(r.count("moved"), 3u) << "away, back, away";
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+TEST_F(cluster_recovery, a_node_that_is_not_there_at_the_beginning_is_done_without_until_it_comes) {
+  make_cluster(3);
+  start("n1");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  const auto set = with(workers(3, 3), {"train.finish.steps=6000", "eval.every=0"});
+  auto b = begin(tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("recovered", 20s));
+  start("n3");
+  ASSERT_TRUE(b->wait_event("moved", 20s));
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_NE(first(r, "recovered")->event.text.find("no daemon answers as n3"), std::string::npos);
+  EXPECT_EQ(r.text("weights_sha256"), run(tiny_job(), set).text("weights_sha256"));
+}
+
+TEST_F(cluster_recovery, a_killed_coordinator_that_is_back_goes_on_with_its_jobs_and_their_clients_follow) {
+  make_cluster(3);
+  start_all();
+  const auto set = with(workers(3, 2), {"train.finish.steps=4000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), with(set, {"checkpoint.every=100"}));
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s));
+  auto waiting = begin(tiny_job(), workers(2, 1));
+  ASSERT_TRUE(daemon("n1").wait_log("job 3 (tiny) queued", 10s));
+  const auto begun = clock::now();
+  kill_hard("n1");
+  start("n1");
+  ASSERT_TRUE(daemon("n1").wait_log("job 2 (tiny) runs", 30s));
+  std::printf("kill -9 of the coordinator: training again after %d ms\n", static_cast<int>(since(begun).count()));
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+  EXPECT_EQ(r.outcome.job & 0xffff, 2u) << "the number that people know";
+  expect_done(waiting->join());
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.job & 0xffff, 4u) << "no number twice";
+}
+
+TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_job_up) {
+  make_cluster(2);
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  for (int life = 0; life < 3; ++life) {
+    kill_hard("n1");
+    start("n1");
+    ASSERT_TRUE(daemon("n1").wait_log(life < 2 ? "job 1 (tiny) runs" : "given up", 30s)) << life;
+  }
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 1);
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+}
+
+TEST_F(cluster_recovery, a_job_of_every_mode_goes_on_to_its_end) {
+  make_cluster(4);
+  start_all();
+  for (const auto& [mode, set] : modes_for_four_nodes()) {
+    SCOPED_TRACE(mode);
+    auto b = begin(config_text("lenet_modes.toml"), with(set, {"train.finish.steps=60", "eval.every=0", "checkpoint.every=10"}));
+    const bool begun = b->wait_event("checkpoint", 60s);
+    EXPECT_TRUE(begun);
+    if (!begun) return b->detach();
+    kill_hard("n4");
+    const auto r = b->join();
+    expect_done(r);
+    EXPECT_TRUE(first(r, "recovered")) << "with several server groups nothing is moved";
+    EXPECT_EQ(r.value("steps"), 60);
+    start("n4");
+    ASSERT_TRUE(joined("n4"));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
