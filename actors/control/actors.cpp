@@ -15,8 +15,7 @@ constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
 constexpr auto redial_every = 1s;
 constexpr auto dial_within = 5s;
-constexpr std::uint64_t slow_bytes = 256 << 10;       // queued for one client: it misses steps from here
-constexpr std::uint64_t hopeless_bytes = 8ull << 20;  // and is let go from here
+constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -49,6 +48,9 @@ class repl_submissions {
   std::optional<submit_in> take(std::uint64_t token) {
     auto found = waiting_.extract(token);
     return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+  }
+  void forget(const std::string& peer) {
+    std::erase_if(waiting_, [&](const auto& s) { return s.second.peer == peer; });
   }
 
  private:
@@ -112,7 +114,7 @@ class control_actor final : public compat::base_actor {
 
   void settle();
   void perform(const to_peer& x);
-  void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const check_text& x) { s_.check.post(checker_note{x}); }
   void perform(const keep_piece& x) { s_.keep.post(keeper_note{x}); }
   void perform(const drop_given& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
@@ -144,6 +146,7 @@ class control_actor final : public compat::base_actor {
   instant reported_{};
   std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
   repl_submissions submissions_;
+  unheeded unheeded_;  // where no head is
 };
 
 join introduction(const shared& s) {
@@ -178,6 +181,9 @@ void control_actor::take(const message_in& m) {
     head_->on(m.peer, m.what, now_, head_out_);
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
+  } else if (speaker_of(m.what) != speaker::anybody) {
+    const char* why = speaker_of(m.what) == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
+    if (const auto line = unheeded_.note(m.peer, m.what, why)) s_.log(*line);
   } else if (const auto* s = std::get_if<submit>(&m.what)) {
     const auto text =
         s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
@@ -193,7 +199,9 @@ void control_actor::take(const link_change& l) {
       member_.on_data_down(l.peer, l.reason, member_out_);
     return;
   }
+  if (!l.up) submissions_.forget(l.peer);
   if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
+  if (head_ && l.up) head_->on_peer_up(l.peer, l.incarnation);
   if (head_ || l.peer != s_.coordinator) return;
   const bool was = std::exchange(line_.up, l.up);
   if (l.up) {
@@ -228,7 +236,7 @@ void control_actor::take(const end_done& d) {
 void control_actor::take(const submit_in& s) {
   if (!head_) return;
   const auto token = submissions_.put(s);
-  head_->on(s_.options.node, submit{s.what, false, token}, now_, head_out_);
+  head_->on(s.peer, submit{s.what, false, token}, now_, head_out_);
 }
 
 void control_actor::take(const tell_in& t) {
@@ -362,14 +370,10 @@ void control_actor::publish() {
   s_.published.put(std::move(v));
 }
 
+// They miss steps. Those who read nothing at all are let go by the transport, when something more is to wait for them.
 void control_actor::find_slow_clients() {
-  for (const auto& p : s_.control_net->stats().peers) {
-    if (!p.up || s_.is_node(p.peer)) continue;
-    head_->slow(p.peer, p.queued_bytes > slow_bytes);
-    if (p.queued_bytes <= hopeless_bytes + s_.unread.of(p.peer)) continue;
-    s_.log(p.peer + " does not read what it asked for: disconnected");
-    s_.control_net->disconnect(p.peer);
-  }
+  for (const auto& p : s_.control_net->stats().peers)
+    if (p.up && !s_.is_node(p.peer)) head_->slow(p.peer, p.queued_bytes > slow_bytes);
 }
 
 }  // namespace
