@@ -16,7 +16,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
-#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -142,6 +141,36 @@ class event_log {
   std::shared_ptr<spdlog::async_logger> log_;
 };
 
+// The plane waits for its actors when it goes. One of them may read a submission, for minutes if its plan is huge, and holds nothing that would be
+// worth it: what jobs have left is written by then.
+class exit_in_time {
+ public:
+  exit_in_time(int code, event_log& log)
+      : thread_([this, code, &log] {
+          std::unique_lock guard(lock_);
+          if (changed_.wait_for(guard, std::chrono::seconds(5), [this] { return done_; })) return;
+          log("a submission is still being read: exit");
+          log.drain();
+          ::_exit(code);
+        }) {}
+  ~exit_in_time() {
+    {
+      std::lock_guard guard(lock_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  exit_in_time(const exit_in_time&) = delete;
+  exit_in_time& operator=(const exit_in_time&) = delete;
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
 int serve(control_plane& plane, const wakeups& wake, event_log& log) {
   while (true) {
     const int s = wake.wait(std::chrono::hours(1));
@@ -174,7 +203,10 @@ std::uint64_t next_incarnation(const fs::path& state) {
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
   const auto file = (state / "incarnation").string();
   std::uint64_t last = 0;
-  if (std::ifstream in(file); in >> last) last = std::min(last, std::numeric_limits<std::uint64_t>::max() - 1);
+  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is a day ahead (tcp_options), and clocks may
+  // differ by an hour.
+  constexpr std::uint64_t believed_ahead = 23 * 60 * 60 * 1000;
+  if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
   const auto mine = std::max(now, last + 1);
   std::error_code ec;
   fs::create_directories(state, ec);
@@ -225,7 +257,10 @@ int run_daemon(const daemon_options& o) {
   std::fflush(stdout);
   log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data));
   const int code = serve(**plane, wake, log);
-  *plane = nullptr;
+  {
+    const exit_in_time limit(code, log);
+    *plane = nullptr;
+  }
   log.drain();
   return code;
 }

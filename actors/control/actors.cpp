@@ -15,8 +15,7 @@ constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
 constexpr auto redial_every = 1s;
 constexpr auto dial_within = 5s;
-constexpr std::uint64_t slow_bytes = 256 << 10;       // queued for one client: it misses steps from here
-constexpr std::uint64_t hopeless_bytes = 8ull << 20;  // and is let go from here
+constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -49,6 +48,9 @@ class repl_submissions {
   std::optional<submit_in> take(std::uint64_t token) {
     auto found = waiting_.extract(token);
     return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+  }
+  void forget(const std::string& peer) {
+    std::erase_if(waiting_, [&](const auto& s) { return s.second.peer == peer; });
   }
 
  private:
@@ -112,7 +114,7 @@ class control_actor final : public compat::base_actor {
 
   void settle();
   void perform(const to_peer& x);
-  void perform(const check_text& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const check_text& x) { s_.check.post(checker_note{x}); }
   void perform(const keep_piece& x) { s_.keep.post(keeper_note{x}); }
   void perform(const drop_given& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
@@ -126,7 +128,6 @@ class control_actor final : public compat::base_actor {
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event, x.what.texts); }
   void perform(const log_line& x) { s_.log(x.text); }
-  void perform(const note_queued& x);
   void perform(const journal_line& x) {
     if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);
   }
@@ -148,6 +149,7 @@ class control_actor final : public compat::base_actor {
   instant reported_{};
   std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
   repl_submissions submissions_;
+  unheeded unheeded_;  // where no head is
 };
 
 join introduction(const shared& s) {
@@ -169,7 +171,7 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
   compat::ignore_unknown(*this);
   now_ = s.begun;
   if (!s_.coordinates()) return;
-  head_.emplace(s_.options.cluster, s_.options.node, static_cast<std::uint16_t>(s_.options.incarnation % 65521));
+  head_.emplace(s_.options.cluster, s_.options.node, tag_of(s_));
   head_->restore(s_.book->found(), now_, head_out_);
 }
 
@@ -183,6 +185,9 @@ void control_actor::take(const message_in& m) {
     head_->on(m.peer, m.what, now_, head_out_);
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
+  } else if (speaker_of(m.what) != speaker::anybody) {
+    const char* why = speaker_of(m.what) == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
+    if (const auto line = unheeded_.note(m.peer, m.what, why)) s_.log(*line);
   } else if (const auto* s = std::get_if<submit>(&m.what)) {
     const auto text =
         s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
@@ -198,7 +203,9 @@ void control_actor::take(const link_change& l) {
       member_.on_data_down(l.peer, l.reason, member_out_);
     return;
   }
+  if (!l.up) submissions_.forget(l.peer);
   if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
+  if (head_ && l.up) head_->on_peer_up(l.peer, l.incarnation);
   if (head_ || l.peer != s_.coordinator) return;
   const bool was = std::exchange(line_.up, l.up);
   if (l.up) {
@@ -235,7 +242,7 @@ void control_actor::take(const end_done& d) {
 void control_actor::take(const submit_in& s) {
   if (!head_) return;
   const auto token = submissions_.put(s);
-  head_->on(s_.options.node, submit{s.what, false, token}, now_, head_out_);
+  head_->on(s.peer, submit{s.what, false, token}, now_, head_out_);
 }
 
 void control_actor::take(const tell_in& t) {
@@ -333,12 +340,6 @@ void control_actor::perform(const begin_job& x) {
   s_.host->deliver(std::move(e));
 }
 
-void control_actor::perform(const note_queued& x) {
-  auto j = x.what;
-  if (j.given.kind != given_file::nothing) j.given_path = given_path(s_.options.state, x.job).string();
-  perform(journal_line{journal_queued(j)});
-}
-
 void control_actor::answer_repl(const submitted& m) {
   const auto asked = submissions_.take(m.ask);
   if (!asked) return;
@@ -375,14 +376,10 @@ void control_actor::publish() {
   s_.published.put(std::move(v));
 }
 
+// They miss steps. Those who read nothing at all are let go by the transport, when something more is to wait for them.
 void control_actor::find_slow_clients() {
-  for (const auto& p : s_.control_net->stats().peers) {
-    if (!p.up || s_.is_node(p.peer)) continue;
-    head_->slow(p.peer, p.queued_bytes > slow_bytes);
-    if (p.queued_bytes <= hopeless_bytes + s_.unread.of(p.peer)) continue;
-    s_.log(p.peer + " does not read what it asked for: disconnected");
-    s_.control_net->disconnect(p.peer);
-  }
+  for (const auto& p : s_.control_net->stats().peers)
+    if (p.up && !s_.is_node(p.peer)) head_->slow(p.peer, p.queued_bytes > slow_bytes);
 }
 
 }  // namespace

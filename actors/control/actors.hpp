@@ -37,28 +37,9 @@ class board {
   repl_view view_;
 };
 
-// How many bytes of values a client of the exchange may have unread beside its other answers. Written by the exchange actor, read by
-// the control actor when it looks for clients that do not read.
-class allowances {
- public:
-  void put(const std::string& peer, std::uint64_t bytes) {
-    std::lock_guard guard(lock_);
-    bytes_[peer] = bytes;
-  }
-  void erase(const std::string& peer) {
-    std::lock_guard guard(lock_);
-    bytes_.erase(peer);
-  }
-  std::uint64_t of(const std::string& peer) const {
-    std::lock_guard guard(lock_);
-    const auto at = bytes_.find(peer);
-    return at == bytes_.end() ? 0 : at->second;
-  }
-
- private:
-  mutable std::mutex lock_;
-  std::map<std::string, std::uint64_t> bytes_;
-};
+// What may wait, unread, for one of the control plane's peers: beyond it the connection ends at once. An operator's session that has declared
+// buffers of the exchange may have its values there as well (exchange.cpp).
+constexpr std::uint64_t most_queued_for_operator = std::uint64_t{8} << 20, most_queued_for_node = std::uint64_t{64} << 20;
 
 // An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
 // still be posting when the daemon ends.
@@ -95,7 +76,6 @@ struct shared {
   instant begun = std::chrono::steady_clock::now();
   board published;
   repl_events said;  // by jobs that this daemon coordinates
-  allowances unread;
   router route;
   std::unique_ptr<net::transport> control_net, data_net;
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
@@ -103,7 +83,7 @@ struct shared {
   std::shared_ptr<device> dev;  // the first of the node's
   std::string numerics;         // of all of them
   std::unique_ptr<journal> book;  // of the coordinator's daemon
-  mailbox control, keep, repl, exchange;
+  mailbox control, keep, check, repl, exchange;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
@@ -116,10 +96,16 @@ struct shared {
   }
 };
 
+inline job_place job_place_of(const shared& s) {
+  return {s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state};
+}
+
 // --- to the control actor
 struct message_in {
   std::string peer;
   message what;
+  std::shared_ptr<const void>
+      frame{};  // it came in: its credit goes back when this has been handled, so that nobody can fill the mailbox
 };
 struct link_change {
   bool data = false, up = false;
@@ -181,15 +167,19 @@ struct control_note {
 
 // --- to the keeper
 struct keeper_note {
-  std::variant<check_text, keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
-               store_in>
-      what;
+  std::variant<keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in> what;
+};
+
+// --- to the checker
+struct checker_note {
+  check_text what;
 };
 
 // --- to the REPL actor
 struct ask_in {
   std::string peer;
   ask what;
+  std::shared_ptr<const void> frame{};  // as of message_in
 };
 struct answer_in {
   answer what;
@@ -204,8 +194,12 @@ struct exchange_in {
   std::string reason;
 };
 
+// Of this life of the daemon, in the ids of its jobs.
+inline std::uint16_t tag_of(const shared& s) { return static_cast<std::uint16_t>(s.options.incarnation % 65521); }
+
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_keeper(caf::actor_system& system, shared& s);
+caf::actor spawn_checker(caf::actor_system& system, shared& s);
 caf::actor spawn_repl(caf::actor_system& system, shared& s);
 caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 
@@ -213,6 +207,7 @@ caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 
 TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::checker_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)

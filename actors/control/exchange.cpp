@@ -20,12 +20,10 @@ class exchange_actor final : public compat::base_actor {
  private:
   void receive(const exchange_in& n) {
     try {
-      if (n.gone) {
+      if (n.gone)
         hub_.on_gone(n.peer, n.reason, out_);
-        s_.unread.erase(n.peer);
-      } else {
+      else
         hear(n.peer, n.what);
-      }
       for (auto& e : out_) std::visit([this](auto& x) { perform(x); }, e);
     } catch (const std::exception& e) {
       s_.log(std::string("exchange: ") + e.what());
@@ -40,9 +38,9 @@ class exchange_actor final : public compat::base_actor {
     if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     hub_.on(peer, *m, out_);
-    // A declared buffer makes the client's answers longer: the control actor learns the new allowance before the first such answer
-    // is sent.
-    if (std::holds_alternative<exchange::declare>(*m)) s_.unread.put(peer, hub_.most_unread(peer));
+    // A declared buffer makes the client's answers longer: more may wait for it before the first such answer is sent.
+    if (std::holds_alternative<exchange::declare>(*m))
+      s_.control_net->limit(peer, most_queued_for_operator + hub_.most_unread(peer));
   }
 
   std::uint64_t unread(const std::string& peer) const {

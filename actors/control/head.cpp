@@ -14,7 +14,6 @@ constexpr auto gather_again_within = 30s;  // nodes find this daemon again
 constexpr auto prepare_within = 60s;
 constexpr auto end_within = 5s;
 constexpr auto store_within = 60s;
-constexpr std::size_t max_queue = 256;
 constexpr std::size_t keep_jobs = 64;
 
 std::string joined_names(const std::set<std::string>& names) {
@@ -26,11 +25,15 @@ std::string joined_names(const std::set<std::string>& names) {
 }  // namespace
 
 head::head(const cluster_spec& cluster, std::string self, std::uint16_t tag)
-    : cluster_(cluster), self_(std::move(self)), tag_(static_cast<std::uint32_t>(tag) << 16) {
+    : cluster_(cluster), self_(std::move(self)), numbers_(tag) {
   for (const auto& n : cluster_.nodes) members_[n.name];
 }
 
 void head::on(const std::string& from, const message& m, instant now, orders& out) {
+  if (const auto why = no_right(from, m); !why.empty()) {
+    if (auto line = trust_.dropped.note(from, m, why)) out.push_back(log_line{std::move(*line)});
+    return;
+  }
   std::visit([&](const auto& x) { take(from, x, now, out); }, m);
 }
 
@@ -64,9 +67,11 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
 
 void head::on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out) {
   slow_.erase(peer);
-  forget_given_of(peer, out);
+  trust_.greeted.erase(peer);
+  forget_submissions_of(peer, now, out);
   for (auto& [id, j] : jobs_) {
     j.followers.erase(peer);
+    j.told.erase(peer);
     if (j.submitter == peer) j.submitter.clear();
   }
   const auto at = members_.find(peer);
@@ -104,91 +109,6 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   } else if (j->at == phase::preparing) {
     fail(*j, from, "node " + from + " shuts down", now, out);
   }
-}
-
-// --- submissions
-
-void head::take(const std::string& from, const submit& m, instant now, orders& out) {
-  std::string refusal;
-  if (draining_) refusal = self_ + " shuts down and takes no more jobs";
-  if (queue_.size() >= max_queue) refusal = "the queue is full (" + std::to_string(max_queue) + " jobs wait)";
-  if (auto why = why_not_given(m.given); !why.empty()) refusal = std::move(why);
-  if (count_ == 0xffff) refusal = self_ + " has counted 65535 jobs: restart it";
-  if (!refusal.empty()) {
-    out.push_back(to_peer{from, submitted{m.ask, 0, {refusal}}});
-    return;
-  }
-  const std::uint32_t id = tag_ | ++count_;
-  job& j = jobs_[id];
-  j.id = id;
-  j.what = m.what;
-  j.given = m.given;
-  j.submitter = from;
-  j.submitter_follows = m.follow;
-  j.ask = m.ask;
-  j.deadline = now + prepare_within;
-  j.view.id = number_of(id);
-  j.view.name = m.what.file;
-  out.push_back(check_text{id, m.what, m.given, false});
-}
-
-void head::answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out) {
-  const auto client = std::exchange(j.submitter, {});
-  if (client.empty()) return;
-  if (number != 0 && j.submitter_follows) j.followers.insert(client);
-  out.push_back(to_peer{client, submitted{j.ask, number, std::move(messages)}});
-}
-
-void head::on_checked(std::uint32_t id, checked c, instant now, orders& out) {
-  auto* j = find(id);
-  if (!j || j->at != phase::checking) return;
-  if (!c.messages.empty()) {
-    out.push_back(log_line{"job " + std::to_string(number_of(id)) + " refused: " + c.messages.front()});
-    answer_submitter(*j, 0, std::move(c.messages), out);
-    if (j->received > 0) out.push_back(drop_given{id});
-    jobs_.erase(id);
-    return;
-  }
-  for (auto& note : c.notes) out.push_back(log_line{"job " + std::to_string(number_of(id)) + ": " + note});
-  for (auto& chosen : c.overrides) j->what.overrides.push_back(std::move(chosen));
-  j->plan = std::move(c);
-  if (j->given.kind != given_file::nothing && j->received == 0) return receive(*j, now, out);
-  j->view.name = j->plan.name;
-  j->view.last_step = j->plan.last_step;
-  j->view.about = j->plan.about;
-  j->at = phase::queued;
-  if (!j->restored) {
-    unfinished_job u;
-    u.number = number_of(id);
-    u.what = j->what;
-    u.given = j->given;
-    out.push_back(note_queued{id, std::move(u)});
-  }
-  answer_submitter(*j, id, {}, out);
-  out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});
-  if (draining_) return fail(*j, self_, self_ + " shuts down", now, out);
-  queue_.push_back(id);
-  next(now, out);
-}
-
-void head::take(const std::string& from, const follow& m, instant, orders& out) {
-  auto* j = find(m.job);
-  for (auto& [id, one] : jobs_)
-    if (!j && number_of(id) == m.job) j = &one;
-  const bool early = j && (j->at == phase::checking || j->at == phase::receiving);
-  if (!j || (early && !j->restored)) {
-    out.push_back(to_peer{from, submitted{0, 0, {"there is no job " + std::to_string(m.job)}}});
-    return;
-  }
-  out.push_back(to_peer{from, submitted{0, j->id, {}}});
-  std::vector<const job_event*> all;
-  for (const auto* list : {&j->history, &j->steps})
-    for (const auto& e : *list) all.push_back(&e);
-  std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->event.step < b->event.step; });
-  const auto final = [&](const job_event* e) { return j->last && e->event.kind == j->last->event.kind; };
-  std::stable_partition(all.begin(), all.end(), [&](auto* e) { return !final(e); });
-  for (const auto* e : all) out.push_back(to_peer{from, to_message(*e)});
-  if (j->at != phase::over) j->followers.insert(from);
 }
 
 // --- one job at a time
@@ -321,6 +241,7 @@ void head::finish(job& j, instant now, orders& out) {
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
   say(j, e, out);
   j.followers.clear();
+  j.what = {};  // nobody makes a plan of it any more
   if (active_ == j.id) active_ = 0;
   next(now, out);
 }
@@ -337,7 +258,7 @@ void head::note_lost(const job& j) {
 
 void head::forget_old() {
   for (auto at = jobs_.begin(); jobs_.size() > keep_jobs && at != jobs_.end();)
-    at = at->second.at == phase::over && at->first != active_ && at->first != (tag_ | count_) ? jobs_.erase(at) : std::next(at);
+    at = at->second.at == phase::over && at->first != active_ && at->first != numbers_.last() ? jobs_.erase(at) : std::next(at);
 }
 
 // --- time
@@ -345,10 +266,7 @@ void head::forget_old() {
 void head::on_tick(instant now, orders& out) {
   forget_old();
   refuse_late_pieces(now, out);
-  for (auto& [id, j] : jobs_) {
-    if (j.at == phase::checking && now > j.deadline)
-      return on_checked(id, {{"reading the job and its data took more than 60 s"}, {}, {}, {}, 0, true}, now, out);
-  }
+  refuse_late_checks(now, out);
   auto* j = find(active_);
   if (!j) return;
   if (j->at == phase::running) {

@@ -26,10 +26,12 @@
 #include <variant>
 #include <vector>
 
+#include "actors/control/admission.hpp"
 #include "actors/control/client.hpp"
 #include "actors/control/journal.hpp"
 #include "actors/control/loss_book.hpp"
 #include "actors/control/messages.hpp"
+#include "actors/control/trust.hpp"
 #include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
 
@@ -69,6 +71,7 @@ struct keep_piece {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;
   std::string bytes;
+  given_file given = {};
 };
 struct drop_given {
   std::uint32_t job = 0;
@@ -84,9 +87,6 @@ struct check_text {
   job_text what;
   given_file given = {};  // to begin with
   bool received = false;  // it is here
-  // Of a job that an earlier life of this daemon had taken: where that file lies, and what people had said since it was written.
-  std::string path = {};
-  std::optional<going_back> since = {};
 };
 // A wish about a running job's placement, to the keeper; and the plan it makes of it.
 struct check_move {
@@ -117,18 +117,13 @@ struct log_line {
   std::string text;
 };
 // To be on disk before what is ordered after it.
-struct note_queued {
-  std::uint32_t job = 0;
-  unfinished_job what;
-};
 struct journal_line {
   std::string line;
 };
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, note_queued,
-                           journal_line>;
+using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, journal_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -137,6 +132,7 @@ class head {
   head(const cluster_spec& cluster, std::string self, std::uint16_t tag);
 
   void on(const std::string& from, const message& m, instant now, orders& out);
+  void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before what it says
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
   void on_checked(std::uint32_t job, checked c, instant now, orders& out);
   void on_piece_kept(std::uint32_t job, const std::string& error, instant now, orders& out);
@@ -158,6 +154,8 @@ class head {
   // What draining has lost: a job that was stopped for it and whose checkpoint or weights are not where they belong. Empty: nothing.
   const std::string& lost_by_draining() const { return lost_by_draining_; }
   std::uint32_t active() const { return active_; }
+  // Messages that their senders had no right to.
+  std::uint64_t unheard() const { return trust_.dropped.count(); }
 
   void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
   std::string weights_of(std::uint32_t job) const;  // path, or empty
@@ -201,6 +199,7 @@ class head {
     std::uint64_t ask = 0;
     bool submitter_follows = false, paused = false, stopping = false, restored = false;
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
+    std::set<std::string> told;                // clients that have had the history
     std::uint32_t stores = 0;
     std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
     bool stores_late = false;    // some were not waited for
@@ -237,7 +236,6 @@ class head {
 
   job* find(std::uint32_t id);
   const job* find(std::uint32_t id) const;
-  void answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out);
   void next(instant now, orders& out);
   void gather(job& j, instant now, orders& out);
   void runs(job& j, instant now, orders& out);
@@ -253,7 +251,19 @@ class head {
   void receive(job& j, instant now, orders& out);
   void refuse_given(job& j, const std::string& why, orders& out);
   void refuse_late_pieces(instant now, orders& out);
-  void forget_given_of(const std::string& client, orders& out);
+  // head_submissions.cpp
+  std::string why_not_taken(const submit& m) const;
+  void answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out);
+  void ask_for_check(job& j, instant now, orders& out);
+  void next_check(orders& out);
+  void take_checked(std::uint32_t id, checked c, instant now, orders& out);
+  void refuse_submission(job& j, std::vector<std::string> messages, instant now, orders& out);
+  void refuse_late_checks(instant now, orders& out);
+  void refuse_submissions(instant now, orders& out);
+  void forget_submissions_of(const std::string& client, instant now, orders& out);
+  // head_trust.cpp
+  std::string no_right(const std::string& from, const message& m) const;
+  bool has_part(const job& j, const std::string& node) const;
   // head_moves.cpp
   void wish(job& j, const command& c, instant now, orders& out);
   std::string prepare_successor(job& j, instant now, orders& out);
@@ -265,7 +275,6 @@ class head {
   void begin_swap(job& j, std::uint64_t step, instant now, orders& out);
   // head_journal.cpp
   void note_set(const job& j, orders& out) const;
-  void numbered_up_to(std::uint32_t number) { count_ = std::max(count_, number); }
   // head_losses.cpp
   void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
   void begin_loss(job& j, const std::string& why, instant now, orders& out);
@@ -281,18 +290,23 @@ class head {
 
   const cluster_spec& cluster_;
   const std::string self_;
-  const std::uint32_t tag_;
-  std::uint32_t count_ = 0, active_ = 0;
+  job_numbers numbers_;
+  std::uint32_t active_ = 0;
   bool draining_ = false;
   std::string lost_by_draining_;
   std::map<std::string, member> members_;
   std::map<std::uint32_t, job> jobs_;
   std::deque<std::uint32_t> queue_;
   std::set<std::string> slow_;
+  struct {
+    std::deque<std::uint32_t> waiting;
+    std::uint32_t under_way = 0;
+  } checks_;
+  struct {
+    unheeded dropped;
+    std::map<std::string, std::uint64_t> greeted;  // nodes that are connected, with the incarnation that their connections have
+  } trust_;
 };
-
-// Ids of jobs are unique over restarts; people count from 1.
-constexpr std::uint32_t number_of(std::uint32_t job) { return job & 0xffff; }
 
 message to_message(const job_event& e);
 job_event to_event(const said& m);

@@ -165,10 +165,7 @@ std::string head::tell(std::uint32_t number, const command& c, instant now, orde
 
 void head::drain(instant now, orders& out) {
   if (std::exchange(draining_, true)) return;
-  std::vector<std::uint32_t> coming;
-  for (const auto& [id, j] : jobs_)
-    if (j.at == phase::receiving) coming.push_back(id);
-  for (auto id : coming) refuse_given(*find(id), self_ + " shuts down", out);
+  refuse_submissions(now, out);
   const auto waiting = queue_;
   for (auto id : waiting)
     if (auto* j = find(id); j && j->at == phase::queued) fail(*j, self_, self_ + " shuts down before the job began", now, out);

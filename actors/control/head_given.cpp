@@ -16,7 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto piece_within = 60s;
-constexpr auto check_within = 60s;
 constexpr std::ptrdiff_t most_receiving = 8;
 
 }  // namespace
@@ -31,8 +30,6 @@ std::string head::why_not_given(const given_file& g) const {
 
 // The job is sound as it is: now for its file.
 void head::receive(job& j, instant now, orders& out) {
-  if (j.submitter.empty()) return void(jobs_.erase(j.id));  // nobody to ask any more
-  if (draining_) return refuse_given(j, self_ + " shuts down", out);
   if (j.given.bytes > j.plan.room)
     return refuse_given(
         j,
@@ -51,7 +48,7 @@ void head::take(const std::string& from, const piece& m, instant now, orders& ou
     return refuse_given(*j, "it did not come as it was announced", out);
   j->received += m.bytes.size();
   j->deadline = now + piece_within;
-  out.push_back(keep_piece{j->id, m.offset, m.bytes});
+  out.push_back(keep_piece{j->id, m.offset, m.bytes, j->given});
 }
 
 void head::on_piece_kept(std::uint32_t id, const std::string& error, instant now, orders& out) {
@@ -59,9 +56,7 @@ void head::on_piece_kept(std::uint32_t id, const std::string& error, instant now
   if (!j || j->at != phase::receiving) return;
   if (!error.empty()) return refuse_given(*j, self_ + " cannot keep it: " + error, out);
   if (j->received < j->given.bytes) return out.push_back(to_peer{j->submitter, fetch{id, j->received}});
-  j->at = phase::checking;
-  j->deadline = now + check_within + time_for(j->given.bytes);
-  out.push_back(check_text{id, j->what, j->given, true});
+  ask_for_check(*j, now, out);
 }
 
 void head::refuse_given(job& j, const std::string& why, orders& out) {
@@ -76,15 +71,6 @@ void head::refuse_late_pieces(instant now, orders& out) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     auto& j = (at++)->second;
     if (j.at == phase::receiving && now > j.deadline) refuse_given(j, "no piece of it came for 60 s", out);
-  }
-}
-
-void head::forget_given_of(const std::string& client, orders& out) {
-  for (auto at = jobs_.begin(); at != jobs_.end();) {
-    auto& j = (at++)->second;
-    if (j.at != phase::receiving || j.submitter != client) continue;
-    j.submitter.clear();
-    refuse_given(j, "its client is gone", out);
   }
 }
 

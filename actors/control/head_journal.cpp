@@ -9,35 +9,31 @@ namespace {
 
 // Lives of the daemon that one job may outlast without coming to a checkpoint: it may be what ends them.
 constexpr std::uint32_t lives_of_a_job = 3;
+constexpr std::chrono::minutes turn_within{10};  // several are read one after the other
 
 }  // namespace
 
 void head::restore(const journal_content& found, instant now, orders& out) {
-  numbered_up_to(found.last_number);
+  numbers_.go_on_after(found.last_number);
   for (const auto& u : found.jobs) {
-    const auto id = tag_ | u.number;
+    const auto id = numbers_.id_of(u.number);
     auto& j = jobs_[id];
     j.id = id;
     j.what = u.what;
-    j.given = u.kept.empty() ? u.given : given_file{given_file::checkpoint, u.kept, 1};
+    j.given = begins_with(u);
     j.received = j.given.bytes;
     j.restored = true;
-    j.since.settings = u.settings;
-    j.since.paused = u.paused;
-    j.deadline = now + std::chrono::minutes(10);  // several wait for their turn
+    j.since = {u.settings, u.paused, 0};
     j.view.id = u.number;
     j.view.name = u.what.file;
     out.push_back(log_line{"job " + std::to_string(u.number) + " was not over when this daemon ended: " +
                            (u.begun == 0 ? "it waits again" : u.kept.empty() ? "it begins again" : "it goes on from " + u.kept)});
-    if (u.begun >= lives_of_a_job) {
-      fail(j, self_, "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between", now,
-           out);
-      continue;
-    }
-    check_text c{id, j.what, j.given, j.given.kind != given_file::nothing};
-    c.path = u.kept.empty() ? u.given_path : u.kept;
-    c.since = j.since;
-    out.push_back(std::move(c));
+    const auto lives = "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between";
+    if (u.begun >= lives_of_a_job)
+      fail(j, self_, lives, now, out);
+    else
+      ask_for_check(j, now, out);
+    j.deadline = now + turn_within;
   }
 }
 

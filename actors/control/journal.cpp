@@ -76,7 +76,6 @@ class reading {
     j.given.kind = o.at("given_kind");
     j.given.file = o.at("given");
     j.given.bytes = o.at("given_bytes");
-    j.given_path = o.at("given_path");
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
   }
@@ -98,6 +97,10 @@ std::string written_again(const journal_content& c) {
 
 }  // namespace
 
+given_file begins_with(const unfinished_job& j) {
+  return j.kept.empty() ? j.given : given_file{given_file::checkpoint, j.kept, 1};
+}
+
 std::string journal_queued(const unfinished_job& j) {
   return line_of({{"is", "queued"},
                   {"job", j.number},
@@ -106,8 +109,7 @@ std::string journal_queued(const unfinished_job& j) {
                   {"overrides", j.what.overrides},
                   {"given", j.given.file},
                   {"given_kind", j.given.kind},
-                  {"given_bytes", j.given.bytes},
-                  {"given_path", j.given_path}});
+                  {"given_bytes", j.given.bytes}});
 }
 std::string journal_begun(std::uint32_t number) { return line_of({{"is", "begun"}, {"job", number}}); }
 std::string journal_kept(std::uint32_t number, const std::string& file) {

@@ -25,13 +25,15 @@ namespace troupe::control {
 struct unfinished_job {
   std::uint32_t number = 0;
   job_text what;
-  given_file given;          // its file as the client called it
-  std::string given_path;    // and where it lies
+  given_file given;          // its file as the client called it; where it lies follows from the number
   std::uint32_t begun = 0;   // times since the last checkpoint
   std::string kept;          // its newest checkpoint; empty: none
   std::vector<set_value> settings;
   bool paused = false;
 };
+
+// What it begins with now: its newest checkpoint, else the client's file, else nothing.
+given_file begins_with(const unfinished_job& j);
 
 // --- lines, without a file
 

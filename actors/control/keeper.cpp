@@ -1,108 +1,14 @@
 #include "actors/control/keeper.hpp"
 
-#include <set>
-
+#include "actors/control/job_folders.hpp"
 #include "actors/shell/exception_text.hpp"
-#include "actors/view/about.hpp"
 #include "runtime/job/record.hpp"
-#include "runtime/node/config/prepare_text.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string safe_name(const std::string& name) {
-  std::string out;
-  for (char c : name.substr(0, 48)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-    out += plain ? c : '_';
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string plan_hash(const job_plan& p) {
-  std::string text;
-  const auto number = [&](auto v) { text += std::to_string(v) + ","; };
-  const auto list = [&](const std::vector<std::uint32_t>& v) {
-    for (auto x : v) number(x);
-    text += ";";
-  };
-  for (const auto& r : p.roles) {
-    text += r.name + ":";
-    number(static_cast<unsigned>(r.kind));
-    number(r.node);
-    number(r.device);
-    list(r.layers);
-    list(r.in_edges);
-    list(r.out_edges);
-  }
-  for (const auto& e : p.edges)
-    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port},
-                   std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
-      number(v);
-  for (const auto& e : p.edges)
-    for (auto v :
-         {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}, static_cast<std::int64_t>(e.wire)})
-      number(v);
-  for (const auto& b : p.blocks) {
-    number(b.param);
-    number(b.begin);
-    number(b.count);
-    number(b.run);
-    number(b.stride);
-    number(index_of(b.shard));
-    list(b.takers);
-  }
-  for (const auto& r : p.ranges) {
-    number(r.first);
-    number(r.count);
-  }
-  number(p.packets);
-  number(p.sub_solvers);
-  number(static_cast<std::uint32_t>(p.rule));
-  for (auto d : p.delay) number(d);
-  return sha256_hex(text.data(), text.size());
-}
-
-keeper::made keeper::read(const job_text& what) const {
-  job_limits limits{at_.cluster.plugins, {}};
-  for (const auto& n : at_.cluster.nodes)
-    if (n.name == at_.self) limits.data = n.data;
-  return prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at_.all, at_.cluster.nodes);
-}
-
-namespace {
-
-// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in any type; a little more for what it says.
-std::uint64_t room_of(const prepared_job& j) {
-  double values = 0;
-  for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
-  for (const auto& l : j.graph.layers)
-    for (const auto& c : l.carries) values += static_cast<double>(c.dims.count()) * j.plan.packets;
-  return static_cast<std::uint64_t>(values * 8 * 16) + (std::uint64_t{64} << 20);
-}
-
-// What the head has to know of a plan.
-checked facts_of(const prepared_job& j) {
-  checked c;
-  c.name = j.spec.name;
-  c.plan_hash = plan_hash(j.plan);
-  c.last_step = j.last_step;
-  c.deterministic = j.spec.train.deterministic;
-  c.room = room_of(j);
-  c.continued = j.continued;
-  c.from = j.first_step;
-  c.max_failures = j.spec.max_failures;
-  c.about = std::make_shared<const repl_about>(about_job(j));
-  std::set<std::uint32_t> used;
-  for (const auto& r : j.plan.roles) used.insert(r.node);
-  for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
-  return c;
-}
 
 amendments words_of(const revise& r) {
   amendments a;
@@ -115,36 +21,8 @@ amendments words_of(const revise& r) {
 
 }  // namespace
 
-checked keeper::check(const check_text& what) {
-  checked c;
-  const auto wrong = [&](const diagnostics& bad) {
-    for (const auto& d : bad) c.messages.push_back(d.to_string());
-    return c;
-  };
-  auto m = read(what.what);
-  if (const auto* bad = std::get_if<diagnostics>(&m)) return wrong(*bad);
-  auto chosen = settled(what, std::get<std::shared_ptr<prepared_job>>(m));
-  if (const auto* bad = std::get_if<diagnostics>(&chosen)) return wrong(*bad);
-  auto& s = std::get<settled_convolutions>(chosen);
-  if (what.received) {
-    auto& u = uploads_[what.job];
-    u.out.close();
-    u.what = what.given;
-    u.since = what.since;
-    if (!what.path.empty()) u.path = what.path, u.ours = at_.wanted.contains(what.path);
-    if (const auto bad = begin_with_given(*s.job, u, what.what.overrides)) {
-      c.messages.push_back(bad->to_string());
-      return c;
-    }
-  }
-  c = facts_of(*s.job);
-  c.overrides = overrides_of(s.chosen);
-  c.notes = std::move(s.warnings);
-  return c;
-}
-
 std::string keeper::make(const prepare& what) {
-  auto m = read(what.what);
+  auto m = read_job(at_.jobs, what.what);
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
   const auto j = std::get<std::shared_ptr<prepared_job>>(m);
   j->id = what.job;
@@ -159,7 +37,7 @@ std::string keeper::spawn(const std::shared_ptr<const prepared_job>& j, std::uin
   std::vector<std::string> names;
   std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
   for (const auto& n : j->plan.nodes) {
-    if (n.name == at_.self) me = static_cast<std::uint32_t>(names.size());
+    if (n.name == at_.jobs.self) me = static_cast<std::uint32_t>(names.size());
     names.push_back(n.name);
   }
   std::vector<std::uint32_t> node_of;
@@ -228,7 +106,7 @@ plan_found keeper::plan_of(const check_move& what) {
 // An error, or the job is here as it was submitted.
 std::string keeper::read_original(std::uint32_t job, const job_text& what) {
   if (original_ && original_->id == job) return {};
-  auto m = read(what);
+  auto m = read_job(at_.jobs, what);
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
   auto j = std::get<std::shared_ptr<prepared_job>>(m);
   j->id = job;
@@ -276,14 +154,16 @@ void keeper::forget(std::uint32_t job, std::uint32_t leg) {
   if (!job_ || job_->id != job) original_.reset();
 }
 
-fs::path keeper::folder_of(const prepared_job& j) const {
-  return at_.state / ("job-" + std::to_string(number_of(j.id)) + "-" + safe_name(j.spec.name) + "-" + std::to_string(j.id >> 16));
+fs::path keeper::folder_of(const prepared_job& j) const { return at_.jobs.state / job_folder_name(j.id, j.spec.name); }
+
+std::size_t keeper::remove_old_folders() const {
+  return remove_old_job_folders(at_.jobs.state, job_ ? folder_of(*job_) : fs::path());
 }
 
 kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
-  const auto c = checkpoint_of(j, what, at_.numerics);
+  const auto c = checkpoint_of(j, what, at_.jobs.numerics);
   if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep)))
-    return write_elsewhere(std::move(*bad), safe_name(j.spec.name) + ".checkpoint.safetensors",
+    return write_elsewhere(std::move(*bad), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c); });
   const auto files = checkpoint_files(folder.string());
   return {files.empty() ? std::string() : files.front(), {}};

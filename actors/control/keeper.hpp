@@ -1,5 +1,6 @@
-// What takes long and blocks, for the control plane: reads jobs, opens their data, makes and ends roles, hashes and writes weights.
-// Run by one detached actor, one thing at a time, so no other actor ever waits for a disk.
+// What takes long and blocks, for the control plane and the job that runs: makes its plans, makes and ends its roles, hashes and writes its weights,
+// keeps the files that jobs begin with. Run by one detached actor, one thing at a time, so no other actor ever waits for a disk. Submissions are
+// checked by another (checker.hpp), so that none of this waits for them.
 // Errors: values. Nothing throws.
 #pragma once
 
@@ -8,15 +9,14 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "actors/control/head.hpp"
+#include "actors/control/job_reading.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/router.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/convolution_times.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/record/second_place.hpp"
 
@@ -25,19 +25,14 @@ namespace troupe::control {
 class keeper {
  public:
   struct place {
-    const cluster_spec& cluster;
-    std::string self, numerics;
-    std::shared_ptr<const tables> all;
-    std::filesystem::path state;
+    job_place jobs;
     node_host& host;
     router& route;
-    std::shared_ptr<device> dev;  // the node's first: convolutions are measured on it
-    std::set<std::string> wanted = {};  // files of an earlier life that jobs are still to begin with
+    std::shared_ptr<device> dev = {};  // the node's first: what a job begins with is filled there
+    std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
   };
   explicit keeper(place at);
 
-  // Of the coordinator's node: also measures convolutions, where the job wants that; and begins the job with its file, if that is here.
-  checked check(const check_text& what);
   std::string keep(const keep_piece& what);  // an error, or it is written
   void drop(std::uint32_t job);              // its file
   std::string make(const prepare& what);     // an error, or the roles are spawned
@@ -49,20 +44,16 @@ class keeper {
   void hand_over(std::uint32_t job, const store_effect& what);  // from the plan that ends
   void end(std::uint32_t job);
   stored save(std::uint32_t job, const store_effect& what);
+  std::size_t remove_old_folders() const;  // of jobs that are over (job_folders.hpp); how many
 
  private:
-  using made = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
   struct upload {
     std::filesystem::path path;
     std::ofstream out;
     given_file what;
     std::vector<std::string> overrides;  // of the job
     std::optional<going_back> since;     // what people had said after it was written
-    bool ours = true;                    // to be removed with the job
   };
-  made read(const job_text& what) const;
-  std::variant<settled_convolutions, diagnostics> settled(const check_text& what, std::shared_ptr<prepared_job> j);
-  std::optional<record_error> begin_with_given(prepared_job& j, const upload& u, const std::vector<std::string>& overrides) const;
   std::variant<handover, std::string> last_kept(prepared_job& j);
   std::string read_original(std::uint32_t job, const job_text& what);
   std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
@@ -88,10 +79,5 @@ class keeper {
 
 // What people had said after this was kept: it holds on.
 void take_along(handover& h, const going_back& since);
-// Where the file lies that a client has sent for a job.
-std::filesystem::path given_path(const std::filesystem::path& state, std::uint32_t job);
-
-// Equal on two nodes when they have made the same plan.
-std::string plan_hash(const job_plan& p);
 
 }  // namespace troupe::control

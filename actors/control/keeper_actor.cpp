@@ -1,24 +1,24 @@
 // The keeper's actor: a shell around what blocks for the control plane, detached, one order after the other.
 #include "actors/control/actors.hpp"
+#include "actors/control/job_folders.hpp"
 
 namespace troupe::control {
 namespace {
 
-// What the journal's jobs are still to begin with.
-std::set<std::string> wanted_of(const shared& s) {
-  std::set<std::string> files;
+// As the head numbers them.
+std::map<std::uint32_t, unfinished_job> taken_up_of(const shared& s) {
+  std::map<std::uint32_t, unfinished_job> jobs;
   for (const auto& j : s.book ? s.book->found().jobs : std::vector<unfinished_job>())
-    if (!j.given_path.empty()) files.insert(j.given_path);
-  return files;
+    if (begins_with(j).kind != given_file::nothing) jobs[std::uint32_t{tag_of(s)} << 16 | j.number] = j;
+  return jobs;
 }
 
 class keeper_actor final : public compat::base_actor {
  public:
   keeper_actor(caf::actor_config& c, shared& s)
-      : compat::base_actor(c),
-        s_(s),
-        keep_({s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, *s.host, s.route, s.dev, wanted_of(s)}) {
+      : compat::base_actor(c), s_(s), keep_({job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s)}) {
     compat::ignore_unknown(*this);
+    remove_old_folders();
   }
   const char* name() const override { return "keeper"; }
   caf::behavior make_behavior() override {
@@ -36,13 +36,18 @@ class keeper_actor final : public compat::base_actor {
   void answer(T what) {
     s_.control.post(control_note{std::move(what)});
   }
-  void take(const check_text& x) { answer(check_done{x.job, keep_.check(x)}); }
   void take(const keep_piece& x) { answer(piece_done{x.job, keep_.keep(x)}); }
   void take(const drop_given& x) { keep_.drop(x.job); }
   void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
   void take(const end_roles& x) {
     keep_.end(x.job);
     answer(end_done{x.job});
+    remove_old_folders();
+  }
+  void remove_old_folders() const {
+    if (const auto n = keep_.remove_old_folders(); n > 0)
+      s_.log("removed the folders of " + std::to_string(n) + " jobs that are over; the newest " + std::to_string(keep_job_folders) +
+             " stay");
   }
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }

@@ -3,6 +3,7 @@
 
 #include "actors/control/keeper.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/record/checkpoint.hpp"
 
 namespace troupe::control {
 // What people have set since, too: it counts from the same step as before.
@@ -18,12 +19,12 @@ void take_along(handover& h, const going_back& since) {
 std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
   auto found = load_newest_checkpoint(folder_of(j).string());
   if (found.newest) {
-    auto read = handover_for(j, std::move(*found.newest), found.file, at_.numerics);
+    auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
     if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();
     return std::get<handover>(std::move(read));
   }
   if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
-    if (const auto bad = begin_with_given(j, u->second, u->second.overrides)) return bad->to_string();
+    if (const auto bad = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides)) return bad->to_string();
     return std::move(*j.before);
   }
   handover h;

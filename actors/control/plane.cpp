@@ -48,6 +48,8 @@ net::callbacks callbacks_of(shared& s, bool data) {
   };
   c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
     if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
+    if (!data && why.code == "queue_full") s.log(peer + " does not read what it asked for: disconnected");
+    if (why.code == "peer_stalled") s.log(peer + " does not read: " + why.message);
     s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
   };
   c.log = [&s](const std::string& line) { s.log(line); };
@@ -63,12 +65,12 @@ void hear_control(shared& s, const std::string& peer, net::frame&& f) {
     return s.control_net->disconnect(peer);
   }
   // Straight to the REPL actor: a line must not wait for anything.
-  if (auto* a = std::get_if<ask>(&*m)) return s.repl.post(ask_in{peer, std::move(*a)});
+  if (auto* a = std::get_if<ask>(&*m)) return s.repl.post(ask_in{peer, std::move(*a), f.payload});
   if (auto* a = std::get_if<answer>(&*m)) {
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  s.control.post(control_note{message_in{peer, std::move(*m)}});
+  s.control.post(control_note{message_in{peer, std::move(*m), f.payload}});
 }
 
 host_config host_config_of(shared& s, const node_spec& me) {
@@ -97,6 +99,8 @@ struct control_plane::impl {
     control.operators = true;
     control.max_frame = max_message;
     control.window = 16 << 20;
+    control.max_queued = most_queued_for_node;
+    control.max_queued_operator = most_queued_for_operator;
     control.pool_keep = 4 << 20;
     auto on_data = callbacks_of(s, true);
     on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
@@ -127,8 +131,10 @@ struct control_plane::impl {
       s.book = std::make_unique<journal>(s.options.state / "journal", &error);
       if (!error.empty()) s.log(error);
     }
+    take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));
     s.keep.open(spawn_keeper(system, s));
+    s.check.open(spawn_checker(system, s));
     s.exchange.open(spawn_exchange(system, s));
     s.control.open(spawn_control(system, s));
     auto where = net::parse_address(me.address);
@@ -146,7 +152,7 @@ struct control_plane::impl {
   ~impl() {
     if (s.control_net) s.control_net->close();
     if (s.data_net) s.data_net->close();
-    for (auto* who : {&s.control, &s.repl, &s.keep, &s.exchange}) who->close();
+    for (auto* who : {&s.control, &s.repl, &s.keep, &s.check, &s.exchange}) who->close();
     s.host.reset();
   }
 };

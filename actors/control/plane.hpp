@@ -3,7 +3,8 @@
 //   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor, exchange_actor
 //   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
 //   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `head`
-//   keeper_actor        detached; does what blocks: reads jobs, spawns and ends roles, writes weights
+//   keeper_actor        detached; does what blocks for the job that runs: makes its plan, spawns and ends roles, writes weights
+//   checker_actor       detached; reads submissions, which may take long, and nothing waits for it but them
 //   repl_actor          detached; answers from published state, while all cores train
 //   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
 //

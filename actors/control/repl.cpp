@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto relay_within = 5s;
 constexpr auto relay_submit_within = 65s;  // the job's data are opened
+constexpr std::size_t most_relays = 1024;
 
 struct look_after_relays {};
 
@@ -99,6 +100,9 @@ class repl_actor final : public compat::base_actor {
   }
 
   void pass_on(const ask_in& a) {
+    if (relays_.size() >= most_relays)
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::failed, std::to_string(most_relays) + " other questions wait for " + s_.coordinator});
     ask on = a.what;
     on.id = ++asked_;
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))

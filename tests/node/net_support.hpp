@@ -291,6 +291,12 @@ class raw_client {
       left_ = buffer_;
     }
   }
+  // Takes up to so many bytes off the socket, whatever they are; how many.
+  std::size_t swallow(std::size_t most) {
+    std::vector<char> sink(most);
+    const auto n = ::recv(fd_, sink.data(), sink.size(), 0);
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
   // Whether the other side closes the connection in time; whatever it sends first is thrown away.
   bool closed_within(clock::duration limit) {
     const auto end = clock::now() + limit;

@@ -238,6 +238,19 @@ TEST_P(transport_conformance, a_queue_that_grows_beyond_its_bound_ends_the_conne
   ASSERT_TRUE(b.wait_down("a", 5s));
 }
 
+TEST_P(transport_conformance, what_may_wait_for_a_peer_can_be_limited_while_it_is_up) {
+  node a("a"), b("b", [](tcp_options&o) { o.window = 1 << 20; });
+  b.listen();
+  ASSERT_TRUE(join(a, b, "a", "b"));
+  a.net->limit("nobody", 1);
+  a.net->limit("b", 8 << 20);
+  bool took = true;
+  for (std::uint64_t i = 0; took && i < 100; ++i) took = a.net->send("b", frame_of(pattern(1 << 20, i), i));
+  EXPECT_FALSE(took);
+  ASSERT_TRUE(a.wait_down("b", 5s));
+  EXPECT_EQ(a.downs["b"][0].code, "queue_full");
+}
+
 TEST_P(transport_conformance, counters_name_the_transport) {
   node a("a"), b("b");
   b.listen();

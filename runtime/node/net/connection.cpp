@@ -264,6 +264,10 @@ void connection::on_timer() {
   ++silent_ticks_;
   if (silent_ticks_ * setting_.options.heartbeat > setting_.options.silence)
     return close({"peer_silent", "[net] no byte for " + std::to_string(setting_.options.silence.count()) + " ms"});
+  if (stall_.tick(out_.writing, stream_.steps_written(), stream_.undelivered()) * setting_.options.heartbeat >
+      setting_.options.stalled)
+    return close({"peer_stalled",
+                  "[net] it took nothing of what waits for it for " + std::to_string(setting_.options.stalled.count()) + " ms"});
   out_.queue.push_control(control_type::heartbeat);
   return_credit();
   pump();

@@ -17,6 +17,7 @@
 #include "runtime/node/net/receive_buffer.hpp"
 #include "runtime/node/net/receive_window.hpp"
 #include "runtime/node/net/send_queue.hpp"
+#include "runtime/node/net/stall.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "runtime/node/net/tls.hpp"
 
@@ -59,6 +60,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void close(const error& reason);                      // at once
 
   bool send(outgoing_frame&& f, std::uint64_t payload_bytes);  // any thread
+  void limit(std::uint64_t bytes) { outbox_.limit(bytes); }    // any thread
 
   bool dialed() const { return with_.dialed; }                // by us
   const std::string& wanted() const { return with_.wanted; }  // whom we dialled; empty: whoever answers
@@ -111,6 +113,7 @@ class connection : public std::enable_shared_from_this<connection> {
   receive_window window_;
   receive_buffer in_;
   int silent_ticks_ = 0;
+  stall stall_;
 
   outgoing out_;
   farewell parting_;

@@ -15,10 +15,6 @@ local_node::local_node(tcp_options o, std::shared_ptr<local_hub> hub, callbacks 
       events_(std::move(events)),
       pool_(buffer_pool::make(options_.pool_keep, options_.memory)) {}
 
-void local_node::log(const std::string& line) const {
-  if (events_.log) events_.log(line);
-}
-
 // --- the thread
 
 void local_node::start() {
@@ -225,6 +221,11 @@ void local_node::disconnect(const std::string& peer) {
   });
 }
 
+void local_node::limit(const std::string& peer, std::uint64_t bytes) {
+  const std::lock_guard guard(hub_->links);
+  if (const auto l = up(peer)) l->most = bytes;
+}
+
 // --- frames
 
 bool local_node::send(std::string_view peer, outgoing_frame&& f) {
@@ -233,7 +234,7 @@ bool local_node::send(std::string_view peer, outgoing_frame&& f) {
   if (!l || leaving_) return false;
   const auto bytes = prepare(f, l->max_frame);
   if (!bytes) return log(bytes.error().message), false;
-  if (l->queued + *bytes + (l->queued_frames + 1) * frame_overhead > options_.max_queued) {
+  if (l->queued + *bytes + (l->queued_frames + 1) * frame_overhead > l->most.value_or(options_.max_queued)) {
     part(l, {"queue_full", "[net] " + l->name + " takes too little of what waits for it"},
          {"peer_closed", "[net] the peer has closed the connection"});
     return false;

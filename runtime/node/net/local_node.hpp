@@ -28,6 +28,7 @@ class local_node : public std::enable_shared_from_this<local_node> {
   void connect(const std::string& peer, const address& where, std::chrono::milliseconds within);
   bool send(std::string_view peer, outgoing_frame&& f);
   void disconnect(const std::string& peer);
+  void limit(const std::string& peer, std::uint64_t bytes);
   transport_stats stats() const;
   void close();
   void dial_again();  // somebody has begun to listen
@@ -41,8 +42,9 @@ class local_node : public std::enable_shared_from_this<local_node> {
     std::uint64_t incarnation = 0, max_frame = 0;
     send_order waiting{false};
     std::uint64_t queued = 0, queued_frames = 0;
-    bool called = false;      // the other has been told that there are frames
-    std::weak_ptr<link> end;  // the other's side of it
+    std::optional<std::uint64_t> most;  // that may be queued; none: tcp_options::max_queued
+    bool called = false;                // the other has been told that there are frames
+    std::weak_ptr<link> end;            // the other's side of it
   };
   using link_ptr = std::shared_ptr<link>;
   struct record {
@@ -75,7 +77,9 @@ class local_node : public std::enable_shared_from_this<local_node> {
   void returned(const link_ptr& l, frame_class c, std::uint64_t cost);
   link_ptr up(std::string_view peer) const;
   bool all_out() const;
-  void log(const std::string& line) const;
+  void log(const std::string& line) const {
+    if (events_.log) events_.log(line);
+  }
 
   const tcp_options options_;
   const std::shared_ptr<local_hub> hub_;

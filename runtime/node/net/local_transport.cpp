@@ -16,6 +16,7 @@ class local_transport final : public transport {
   }
   bool send(std::string_view peer, outgoing_frame&& f) override { return node_->send(peer, std::move(f)); }
   void disconnect(const std::string& peer) override { node_->disconnect(peer); }
+  void limit(const std::string& peer, std::uint64_t bytes) override { node_->limit(peer, bytes); }
   transport_stats stats() const override { return node_->stats(); }
   void close() override { node_->close(); }
 

@@ -32,6 +32,11 @@ class outbox {
     const std::lock_guard lock(mutex_);
     open_ = true;
   }
+  // From the next put() on.
+  void limit(std::uint64_t most) {
+    const std::lock_guard lock(mutex_);
+    most_ = most;
+  }
   // What has been left stays for take().
   void shut() {
     const std::lock_guard lock(mutex_);
@@ -76,7 +81,7 @@ class outbox {
   std::uint64_t frames() const { return frames_; }
 
  private:
-  const std::uint64_t most_;
+  std::uint64_t most_;
   std::mutex mutex_;
   std::vector<left> left_;
   bool open_ = false, woken_ = false;

@@ -9,6 +9,7 @@
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
 #include "runtime/node/net/io_thread.hpp"
+#include "runtime/node/net/line_limit.hpp"
 #include "runtime/node/net/listener.hpp"
 #include "runtime/node/net/payload.hpp"
 #include "runtime/node/net/peer_table.hpp"
@@ -27,8 +28,13 @@ using link = peer_table::link;
 bool hopeless(const std::string& code) {
   static const std::set<std::string, std::less<>> codes = {"certificate_refused", "certificate_rejected", "wrong_cluster",
                                                            "wrong_node",          "name_mismatch",        "protocol_version",
-                                                           "stale_incarnation",   "self_connection"};
+                                                           "stale_incarnation",   "self_connection",      "incarnation_ahead"};
   return codes.contains(code);
+}
+
+std::uint64_t latest_believed(const tcp_options& o) {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  return static_cast<std::uint64_t>((now + o.incarnation_ahead).count());
 }
 
 class tcp_transport final : public transport, private connection_owner {
@@ -38,7 +44,8 @@ class tcp_transport final : public transport, private connection_owner {
         events_(std::move(events)),
         io_([this](const std::string& line) { log(line); }),
         setting_{io_.context(), options_, std::move(tls), buffer_pool::make(options_.pool_keep, options_.memory), *this},
-        listener_(io_.context()) {}
+        listener_(io_.context()),
+        left_out_(io_.context()) {}
   ~tcp_transport() override { close(); }
 
   void run() { io_.run(); }
@@ -46,6 +53,7 @@ class tcp_transport final : public transport, private connection_owner {
   void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) override;
   bool send(std::string_view peer, outgoing_frame&& f) override;
   void disconnect(const std::string& peer) override;
+  void limit(const std::string& peer, std::uint64_t bytes) override;
   transport_stats stats() const override;
   void close() override;
 
@@ -68,6 +76,8 @@ class tcp_transport final : public transport, private connection_owner {
   void promote(const link& c);
   void shut_down();
   void log(const std::string& line) const;
+  void log_of(const link& c, const std::string& line);
+  void log_left_out();
 
   const tcp_options options_;
   const callbacks events_;
@@ -79,6 +89,8 @@ class tcp_transport final : public transport, private connection_owner {
   std::set<link> all_;
   std::list<link> pending_;  // inbound, not yet authenticated, oldest first
   std::map<std::string, dial, std::less<>> dials_;
+  line_limit lines_;  // about strangers
+  boost::asio::steady_timer left_out_;
   bool closing_ = false;
 
   peer_table peers_;
@@ -87,6 +99,23 @@ class tcp_transport final : public transport, private connection_owner {
 
 void tcp_transport::log(const std::string& line) const {
   if (events_.log) events_.log(line);
+}
+
+// A line about who is at the other end: a stranger may try thousands of times a second, each time from another port, and the log is for people.
+void tcp_transport::log_of(const link& c, const std::string& line) {
+  const bool waiting = !lines_.empty();
+  const auto who = c->dialed() ? c->remote() : c->remote().substr(0, c->remote().rfind(':'));
+  if (const auto text = lines_.write(who, line, std::chrono::steady_clock::now())) log(*text);
+  if (!waiting) log_left_out();
+}
+
+void tcp_transport::log_left_out() {
+  left_out_.expires_after(std::chrono::minutes(1));
+  left_out_.async_wait([this](const error_code& ec) {
+    if (ec || closing_) return;
+    for (const auto& text : lines_.due(std::chrono::steady_clock::now())) log("[net] not accepted: " + text);
+    if (!lines_.empty()) log_left_out();
+  });
 }
 
 expected<std::uint16_t> tcp_transport::listen(const address& where) {
@@ -176,6 +205,9 @@ std::optional<error> tcp_transport::objection(const link& c, const hello& h) con
   if (c->dialed() && !c->wanted().empty() && c->wanted() != h.node)
     return error{"wrong_node", "[net] dialled " + c->wanted() + ", reached " + h.node};
   if (c->dialed() && !dial_of(c)) return error{"superseded", "[net] this dial is over"};
+  if (const auto latest = latest_believed(options_); h.incarnation > latest)
+    return error{"incarnation_ahead",
+                 "[net] " + h.node + " says that it began more than a day ahead of this node's clock: set the clocks"};
   if (peers_.knows_later(h)) return error{"stale_incarnation", "[net] a later " + h.node + " has been seen"};
   return std::nullopt;
 }
@@ -183,7 +215,7 @@ std::optional<error> tcp_transport::objection(const link& c, const hello& h) con
 void tcp_transport::on_hello(const link& c, const hello& h) {
   if (closing_) return c->close({"closed", "[net] this node closes"});
   if (const auto why = objection(c, h)) {
-    log("[net] refused " + c->remote() + ": " + why->message);
+    log_of(c, "[net] refused " + c->remote() + ": " + why->message);
     return c->refuse(*why);
   }
   if (!judges(options_.node, h.node)) return;  // the other one does
@@ -204,6 +236,7 @@ void tcp_transport::promote(const link& c) {
   if (const link before = peers_.current(name)) before->close({"replaced", "[net] " + name + " has connected anew"});
   pending_.remove(c);
   peers_.pending(pending_.size());
+  if (is_operator(name)) c->limit(options_.max_queued_operator);
   c->go_up(peers_.put_up(c));
   end_dial(name);
   if (const auto nameless = dial_of(c)) {  // dialled without a name: it is reached, whoever it is
@@ -231,7 +264,7 @@ void tcp_transport::on_closed(const link& c, const error& reason) {
     if (events_.on_peer_down) events_.on_peer_down(keep->peer().node, reason);
     return;
   }
-  log("[net] " + keep->remote() + " not accepted: " + reason.code + ": " + reason.message);
+  log_of(keep, "[net] " + keep->remote() + " not accepted: " + reason.code + ": " + reason.message);
   const auto peer = dial_of(keep);
   if (!peer) return;
   dial& d = dials_[*peer];
@@ -260,6 +293,10 @@ void tcp_transport::disconnect(const std::string& peer) {
   });
 }
 
+void tcp_transport::limit(const std::string& peer, std::uint64_t bytes) {
+  if (const link up = peers_.current(peer)) up->limit(bytes);
+}
+
 transport_stats tcp_transport::stats() const {
   auto out = peers_.stats();
   out.pooled_bytes = setting_.pool->kept_bytes();
@@ -269,6 +306,7 @@ transport_stats tcp_transport::stats() const {
 void tcp_transport::shut_down() {
   closing_ = true;
   listener_.stop();
+  left_out_.cancel();
   while (!dials_.empty()) end_dial(std::string(dials_.begin()->first));
   for (const link& c : std::set<link>(all_)) c->say_goodbye();
   if (all_.empty()) io_.stop();
@@ -286,7 +324,7 @@ expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, cal
   if (!valid_node_name(options.node) || options.node == client_name)
     return error{"bad_option", "[net] '" + options.node + "' cannot be a node's name"};
   if (options.window == 0 || options.heartbeat <= 0ms || options.silence < options.heartbeat || options.handshake <= 0ms ||
-      options.max_pending == 0 || options.cluster.size() > 255)
+      options.max_pending == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
     return error{"bad_option", "[net] a limit or interval of the transport makes no sense"};
   const auto proved = is_operator(options.node) ? std::string(client_name) : options.node;
   if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved); !fine) return fine.error();

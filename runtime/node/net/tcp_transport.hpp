@@ -24,16 +24,22 @@ struct tcp_options {
   std::string cluster;
   std::string node;               // must be the certificate's common name, or "client.<word>" with the operators' certificate
   std::uint64_t incarnation = 1;  // grows with each start of the node: lower ones are refused
+  // Incarnations are milliseconds of the node's clock. One further ahead of ours than this is not believed ("incarnation_ahead"): remembered, it
+  // would keep the node out for ever. Certificates, which begin a day in the past, ask no more of the clocks.
+  std::chrono::milliseconds incarnation_ahead = std::chrono::hours(24);
   std::filesystem::path ca, certificate, key;
 
   std::uint64_t max_frame = std::uint64_t{1} << 30;  // a header that claims more closes the connection before anything is allocated
   std::uint64_t window = std::uint64_t{64} << 20;    // what a peer may have here, undropped
   // Accepted by send() and not written, frame_overhead for each frame included: more closes the connection ("queue_full").
   std::uint64_t max_queued = std::uint64_t{8} << 30;
+  std::uint64_t max_queued_operator = std::uint64_t{8}
+                                      << 20;  // the same for a session of an operator; transport::limit() changes it
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
   std::shared_ptr<arena> memory;  // where payloads that come are put, while it has some; none: the heap
   std::chrono::milliseconds heartbeat{500};
-  std::chrono::milliseconds silence{2000};  // without any byte: the peer is down
+  std::chrono::milliseconds silence{2000};   // without any byte: the peer is down
+  std::chrono::milliseconds stalled{10000};  // it sends, and takes no byte of what is written to it: the peer is down
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds linger{250};  // for close() to let queued frames out
   bool operators = false;                 // are operators' sessions (certificate "client") let in? Never on the data plane

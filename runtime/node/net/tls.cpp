@@ -1,8 +1,10 @@
 #include "runtime/node/net/tls.hpp"
 
+#include <linux/sockios.h>
 #include <openssl/ssl.h>
 #include <openssl/sslerr.h>
 #include <openssl/x509.h>
+#include <sys/ioctl.h>
 
 #include <array>
 #include <boost/asio/ssl.hpp>
@@ -64,10 +66,11 @@ expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::
 struct tls_stream::impl {
   std::shared_ptr<tls_context> context;
   asio::ssl::stream<asio::ip::tcp::socket> stream;
+  std::uint64_t steps = 0;
 };
 
 tls_stream::tls_stream(asio::ip::tcp::socket&& socket, std::shared_ptr<tls_context> context)
-    : impl_(new impl{context, asio::ssl::stream<asio::ip::tcp::socket>(std::move(socket), context->get().context)}) {}
+    : impl_(new impl{context, asio::ssl::stream<asio::ip::tcp::socket>(std::move(socket), context->get().context), 0}) {}
 tls_stream::~tls_stream() = default;
 
 void tls_stream::handshake(bool as_server, handler done) {
@@ -80,7 +83,11 @@ void tls_stream::read_some(std::span<std::byte> into, handler done) {
 }
 
 void tls_stream::write(std::span<const asio::const_buffer> buffers, handler done) {
-  const auto whole = [](const error_code& ec, std::size_t) { return ec ? 0 : bytes_per_call; };
+  // Asked before each part: the handler, which outlives it, keeps the stream alive.
+  const auto whole = [steps = &impl_->steps](const error_code& ec, std::size_t) {
+    ++*steps;
+    return ec ? 0 : bytes_per_call;
+  };
   asio::async_write(impl_->stream, buffer_view{buffers.data(), buffers.data() + buffers.size()}, whole, std::move(done));
 }
 
@@ -89,6 +96,13 @@ void tls_stream::close() {
   auto& socket = impl_->stream.next_layer();
   socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket.close(ignored);
+}
+
+std::uint64_t tls_stream::steps_written() const { return impl_->steps; }
+
+std::uint64_t tls_stream::undelivered() {
+  int bytes = 0;
+  return ::ioctl(impl_->stream.next_layer().native_handle(), SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
 std::string tls_stream::peer_common_name() const {

@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -43,6 +44,10 @@ class tls_stream {
   // Writes all; the span of buffers, too, must live until `done`.
   void write(std::span<const boost::asio::const_buffer> buffers, handler done);
   void close();  // pending operations complete with an error
+
+  // Of what is being written: how often the socket has taken a part of it, and the bytes that it has and the peer has not acknowledged.
+  std::uint64_t steps_written() const;
+  std::uint64_t undelivered();
 
   std::string peer_common_name() const;
   error describe(const error_code& ec) const;  // turns TLS reasons into named errors

@@ -130,6 +130,9 @@ class transport {
   // (tcp_options::max_queued; empty frames count too) ends the connection with code "queue_full", and memory does not grow behind a peer that is slow. stats() shows it.
   virtual bool send(std::string_view peer, outgoing_frame&& f) = 0;
 
+  // What may wait for this peer from now on, in place of tcp_options::max_queued, until the connection ends. Nothing if the peer is not up.
+  virtual void limit(const std::string& peer, std::uint64_t bytes) = 0;
+
   // Ends the connection; on_peer_down follows with code "disconnected".
   virtual void disconnect(const std::string& peer) = 0;
 

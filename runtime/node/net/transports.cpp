@@ -44,6 +44,9 @@ class transport_set final : public transport {
   void disconnect(const std::string& peer) override {
     if (auto* t = by(peer)) t->disconnect(peer);
   }
+  void limit(const std::string& peer, std::uint64_t bytes) override {
+    if (auto* t = by(peer)) t->limit(peer, bytes);
+  }
   transport_stats stats() const override {
     transport_stats sum;
     for (const auto& t : all_) {

@@ -1,0 +1,29 @@
+#include "actors/control/admission.hpp"
+
+namespace troupe::control {
+
+std::uint64_t bytes_of(const job_text& t) {
+  std::uint64_t n = t.file.size() + t.text.size();
+  for (const auto& o : t.overrides) n += o.size() + sizeof o;
+  return n;
+}
+
+std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked) {
+  if (jobs >= b.jobs) return "the queue is full: " + std::to_string(jobs) + " jobs are being checked, wait or run, and no more may";
+  if (asked <= b.bytes && bytes <= b.bytes - asked) return {};
+  return "the queue is full: the " + std::to_string(jobs) + " jobs that are being checked, wait or run have " +
+         std::to_string(bytes) + " bytes of text, this one " + std::to_string(asked) + ", and all together may have " +
+         std::to_string(b.bytes);
+}
+
+std::uint32_t job_numbers::next(const std::function<bool(std::uint32_t number)>& known) {
+  do
+    if (++number_ == 0) {
+      ++tag_;
+      ++number_;
+    }
+  while (known(number_));
+  return last();
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,136 @@
+#include "actors/control/job_reading.hpp"
+
+#include <set>
+
+#include "actors/view/about.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe::control {
+namespace {
+
+// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in any type; a little more for what it says.
+std::uint64_t room_of(const prepared_job& j) {
+  double values = 0;
+  for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
+  for (const auto& l : j.graph.layers)
+    for (const auto& c : l.carries) values += static_cast<double>(c.dims.count()) * j.plan.packets;
+  return static_cast<std::uint64_t>(values * 8 * 16) + (std::uint64_t{64} << 20);
+}
+
+}  // namespace
+
+std::string plan_hash(const job_plan& p) {
+  std::string text;
+  const auto number = [&](auto v) { text += std::to_string(v) + ","; };
+  const auto list = [&](const std::vector<std::uint32_t>& v) {
+    for (auto x : v) number(x);
+    text += ";";
+  };
+  for (const auto& r : p.roles) {
+    text += r.name + ":";
+    number(static_cast<unsigned>(r.kind));
+    number(r.node);
+    number(r.device);
+    list(r.layers);
+    list(r.in_edges);
+    list(r.out_edges);
+  }
+  for (const auto& e : p.edges)
+    for (auto v : {index_of(e.from), index_of(e.to), std::uint32_t{e.from_port}, std::uint32_t{e.to_port},
+                   std::uint32_t{e.grad_back}, e.packets.first, e.packets.count, e.credit})
+      number(v);
+  for (const auto& e : p.edges)
+    for (auto v :
+         {e.region.begin, e.region.end, e.need.begin, e.need.end, std::int64_t{e.addend}, static_cast<std::int64_t>(e.wire)})
+      number(v);
+  for (const auto& b : p.blocks) {
+    number(b.param);
+    number(b.begin);
+    number(b.count);
+    number(b.run);
+    number(b.stride);
+    number(index_of(b.shard));
+    list(b.takers);
+  }
+  for (const auto& r : p.ranges) {
+    number(r.first);
+    number(r.count);
+  }
+  number(p.packets);
+  number(p.sub_solvers);
+  number(static_cast<std::uint32_t>(p.rule));
+  for (auto d : p.delay) number(d);
+  return sha256_hex(text.data(), text.size());
+}
+
+read_outcome read_job(const job_place& at, const job_text& what) {
+  job_limits limits{at.cluster.plugins, {}};
+  for (const auto& n : at.cluster.nodes)
+    if (n.name == at.self) limits.data = n.data;
+  return prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
+}
+
+checked facts_of(const prepared_job& j) {
+  checked c;
+  c.name = j.spec.name;
+  c.plan_hash = plan_hash(j.plan);
+  c.last_step = j.last_step;
+  c.deterministic = j.spec.train.deterministic;
+  c.room = room_of(j);
+  c.continued = j.continued;
+  c.from = j.first_step;
+  c.max_failures = j.spec.max_failures;
+  c.about = std::make_shared<const repl_about>(about_job(j));
+  std::set<std::uint32_t> used;
+  for (const auto& r : j.plan.roles) used.insert(r.node);
+  for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
+  return c;
+}
+
+std::filesystem::path given_path(const job_place& at, std::uint32_t job) {
+  return at.state / "given" / (std::to_string(number_of(job)) + ".safetensors");
+}
+
+void take_up_given(const job_place& at, const std::vector<unfinished_job>& jobs) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto folder = at.state / "given";
+  std::set<fs::path> wanted;
+  for (const auto& j : jobs)
+    if (j.given.kind != given_file::nothing && j.kept.empty()) wanted.insert(given_path(at, j.number));
+  std::vector<fs::path> old;
+  for (fs::directory_iterator i(folder, ignored), end; !ignored && i != end; i.increment(ignored))
+    if (!wanted.contains(i->path())) old.push_back(i->path());
+  for (const auto& file : old) fs::remove(file, ignored);
+  for (const auto& j : jobs) {
+    if (j.kept.empty()) continue;
+    fs::create_directories(folder, ignored);
+    std::error_code ec;
+    fs::create_hard_link(j.kept, given_path(at, j.number), ec);
+    if (ec) fs::copy_file(j.kept, given_path(at, j.number), fs::copy_options::overwrite_existing, ignored);
+  }
+}
+
+std::optional<record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
+                                             const std::vector<std::string>& overrides) {
+  const auto path = given_path(at, job).string();
+  const auto named = [&](record_error e) {
+    e.file = given.file;  // as the client knows it
+    return e;
+  };
+  if (given.kind == given_file::checkpoint) {
+    auto read = load_checkpoint(path);
+    if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
+    return resume_from(j, std::get<checkpoint>(std::move(read)), given.file, at.numerics, overrides);
+  }
+  auto read = read_safetensors(path);
+  if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
+  auto begun = begin_from_weights(j, std::get<safetensors_content>(std::move(read)), given.file);
+  if (auto* bad = std::get_if<record_error>(&begun)) return std::move(*bad);
+  return {};
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,46 @@
+// Reading a job as a node may, and with the file that it begins with: for whoever checks submissions and whoever makes roles. Both do it on threads
+// of their own, so all of this is without state: what they share are files.
+// Errors: values. Nothing throws.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/control/head.hpp"
+#include "actors/control/journal.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/record/safetensors.hpp"
+
+namespace troupe::control {
+
+// Whose plugins, folders of data and state they are.
+struct job_place {
+  const cluster_spec& cluster;
+  std::string self, numerics;
+  std::shared_ptr<const tables> all;
+  std::filesystem::path state;
+};
+
+using read_outcome = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+read_outcome read_job(const job_place& at, const job_text& what);
+
+// What the head has to know of a plan.
+checked facts_of(const prepared_job& j);
+// Equal on two nodes when they have made the same plan.
+std::string plan_hash(const job_plan& p);
+
+// Where the file that this job begins with is kept: by its number, which outlives the daemon.
+std::filesystem::path given_path(const job_place& at, std::uint32_t job);
+std::optional<record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
+                                             const std::vector<std::string>& overrides);
+
+// At the start of a daemon: files of jobs that are to be taken up are where they belong (a checkpoint in the place of the file that its job had
+// begun with), others are gone. Errors: those jobs are found to have no file.
+void take_up_given(const job_place& at, const std::vector<unfinished_job>& jobs);
+
+}  // namespace troupe::control

@@ -1,0 +1,105 @@
+// Which folders of jobs stay in a node's state.
+#include "actors/control/job_folders.hpp"
+
+#include <fstream>
+#include <set>
+
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+class job_folders : public testing::Test {
+ protected:
+  job_folders() {
+    std::string name = (fs::temp_directory_path() / "troupe_folders_XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    state_ = name;
+  }
+  ~job_folders() override {
+    std::error_code ignored;
+    fs::remove_all(state_, ignored);
+  }
+  // The larger, the newer.
+  fs::path put(const std::string& name, int age) {
+    const auto folder = state_ / name;
+    fs::create_directories(folder);
+    std::ofstream(folder / "weights.safetensors") << "w";
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::hours(1000 - age));
+    return folder;
+  }
+  std::set<std::string> left() const {
+    std::set<std::string> names;
+    for (const auto& e : fs::directory_iterator(state_)) names.insert(e.path().filename().string());
+    return names;
+  }
+  fs::path state_;
+};
+
+TEST_F(job_folders, the_newest_stay_and_so_does_the_one_in_use) {
+  const auto in_use = put("job-1-oldest-9", 1);
+  for (int i = 2; i <= 9; ++i) put("job-" + std::to_string(i) + "-tiny-9", i);
+  EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 5u);
+  EXPECT_EQ(left(), (std::set<std::string>{"job-1-oldest-9", "job-7-tiny-9", "job-8-tiny-9", "job-9-tiny-9"}));
+  EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 0u);
+}
+
+TEST_F(job_folders, nothing_else_of_the_state_is_touched) {
+  for (const std::string name : {"given", "job-", "job-x-tiny-9", "job-1-tiny", "job-1-tiny-x", "my-job-1-tiny-9", "job-1"})
+    put(name, 1);
+  std::ofstream(state_ / "job-2-file-9") << "a file";
+  std::ofstream(state_ / "incarnation") << "1";
+  const auto outside = put("kept", 1);
+  fs::create_directory_symlink(outside, state_ / "job-3-link-9");
+  const auto before = left();
+  EXPECT_EQ(remove_old_job_folders(state_, {}, 0), 0u);
+  EXPECT_EQ(left(), before);
+  EXPECT_EQ(remove_old_job_folders(state_ / "not there", {}, 0), 0u);
+}
+
+TEST(job_folder_names, are_told_from_others_whatever_the_job_is_called) {
+  EXPECT_EQ(job_folder_name(7u << 16 | 12, "my job/../x"), "job-12-my_job____x-7");
+  for (const std::string name : {"tiny", "", "-", "a-b-9", "../../etc"})
+    EXPECT_TRUE(is_job_folder_name(job_folder_name(7u << 16 | 12, name))) << name;
+}
+
+}  // namespace
+}  // namespace troupe::control
+
+namespace troupe::testing_cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class cluster_job_folders : public cluster_test {
+ protected:
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (const auto& e : fs::directory_iterator(folder_ / "state/n1"))
+      n += control::is_job_folder_name(e.path().filename().string()) ? 1 : 0;
+    return n;
+  }
+};
+
+TEST_F(cluster_job_folders, a_daemon_removes_the_oldest_when_it_begins_and_when_a_job_ends) {
+  make_cluster(1);
+  for (int i = 1; i <= 70; ++i) {
+    const auto folder = folder_ / "state/n1" / ("job-" + std::to_string(i) + "-before-3");
+    fs::create_directories(folder);
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::hours(1000 - i));
+  }
+  start("n1");
+  ASSERT_TRUE(daemon("n1").wait_log("removed the folders of 6 jobs that are over; the newest 64 stay", 10s));
+  EXPECT_EQ(count(), control::keep_job_folders);
+  EXPECT_FALSE(fs::exists(folder_ / "state/n1/job-6-before-3"));
+  EXPECT_TRUE(fs::exists(folder_ / "state/n1/job-7-before-3"));
+  ASSERT_EQ(run(tiny_job()).outcome.exit_code(), 0);
+  ASSERT_TRUE(daemon("n1").wait_log("removed the folders of 1 jobs", 10s));
+  EXPECT_EQ(count(), control::keep_job_folders);
+  EXPECT_FALSE(fs::exists(folder_ / "state/n1/job-7-before-3"));
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

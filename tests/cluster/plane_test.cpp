@@ -1,0 +1,205 @@
+// Peers with a sound certificate that do what they must not, at real daemons: they speak in others' names, ask and never read, have something read
+// that takes for ever. Nobody else notices.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "actors/control/messages.hpp"
+#include "runtime/node/net/operator_options.hpp"
+#include "runtime/node/net/tcp_transport.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+using namespace control;
+
+// An operator's session, whatever it says. It keeps every frame unread, so that a daemon may have 1 MiB on its way to it and no more.
+class rude_operator {
+ public:
+  rude_operator(const std::string& tls, std::uint16_t port) {
+    auto o = net::operator_options(tls);
+    if (!o) throw std::runtime_error(o.error().message);
+    o->window = 1 << 20;
+    o->max_queued = std::uint64_t{1} << 30;
+    net::callbacks c;
+    c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };
+    c.on_peer_down = [this](const std::string&, const net::error& why) { change([&] { down_ = why.code; }); };
+    c.on_frame = [this](const std::string&, net::frame&& f) { change([&] { frames_.push_back(std::move(f)); }); };
+    auto made = net::make_tcp_transport(std::move(*o), std::move(c));
+    if (!made) throw std::runtime_error(made.error().message);
+    net_ = std::move(*made);
+    net_->connect("", {"127.0.0.1", port}, 10s);
+    if (!wait([&] { return !daemon_.empty(); })) throw std::runtime_error("no daemon answers");
+  }
+  bool send(const control::message& m) { return net_->send(daemon_, to_frame(m)); }
+  bool let_go() {
+    return wait([&] { return !down_.empty(); });
+  }
+  // The first message of this kind that has come.
+  template <class M>
+  std::optional<M> first() {
+    std::optional<M> found;
+    wait([&] {
+      for (const auto& f : frames_)
+        if (auto m = from_frame(f); m && std::holds_alternative<M>(*m) && !found) found = std::get<M>(*m);
+      return found.has_value();
+    });
+    return found;
+  }
+
+ private:
+  template <class F>
+  void change(F f) {
+    const std::lock_guard guard(lock_);
+    f();
+    changed_.notify_all();
+  }
+  template <class F>
+  bool wait(F until) {
+    std::unique_lock guard(lock_);
+    return changed_.wait_for(guard, 20s, until);
+  }
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::string daemon_, down_;
+  std::vector<net::frame> frames_;
+  std::unique_ptr<net::transport> net_;  // last: it goes first
+};
+
+class cluster_plane : public cluster_test {
+ protected:
+  // The most memory that the daemon has had so far, in MiB.
+  std::uint64_t most_memory(const std::string& node) {
+    std::ifstream in("/proc/" + std::to_string(daemon(node).pid()) + "/status");
+    for (std::string word; in >> word;)
+      if (word == "VmHWM:") {
+        std::uint64_t kib = 0;
+        in >> kib;
+        return kib >> 10;
+      }
+    return 0;
+  }
+  std::unique_ptr<rude_operator> rude(const std::string& node) {
+    return std::make_unique<rude_operator>(path("certs"), control_port(node));
+  }
+};
+
+TEST_F(cluster_plane, a_client_cannot_end_a_job_in_a_nodes_name) {
+  make_cluster(2);
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  const auto c = rude("n1");
+  c->send(follow{1});
+  const auto known = c->first<submitted>();
+  ASSERT_TRUE(known && known->job != 0);
+  for (const control::message& m : std::vector<control::message>{
+           trouble{known->job, "n2", "forged"}, trouble{known->job, "n1", "forged"}, leaving{}, ended{known->job, 1},
+           join{"127.0.0.1:1", "x", protocol, 1, std::uint64_t{1} << 63}, end_job{known->job}})
+    ASSERT_TRUE(c->send(m));
+  // At the member too, which takes the coordinator's word alone.
+  const auto d = rude("n2");
+  ASSERT_TRUE(d->send(end_job{known->job}));
+  EXPECT_TRUE(daemon("n1").wait_log("has no right to say 'trouble'", 10s));
+  EXPECT_TRUE(daemon("n2").wait_log("has no right to say 'end_job'", 10s));
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  ASSERT_FALSE(r.events.empty());
+  EXPECT_EQ(r.events.back().event.text, "stopped") << "by who may";
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+}
+
+TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_little) {
+  make_cluster(2);
+  start_all();
+  const auto before = most_memory("n2");
+  const auto c = rude("n2");
+  // 40,000 answers of a few KiB.
+  for (std::uint64_t i = 0; i < 40'000 && c->send(control::ask{i, false, false, "help", {}}); ++i) {
+  }
+  EXPECT_TRUE(c->let_go());
+  EXPECT_TRUE(daemon("n2").wait_log("does not read what it asked for: disconnected", 10s));
+  EXPECT_LT(most_memory("n2") - before, 100u);
+  EXPECT_NE(ask("n2", "status").text.find("n2"), std::string::npos);
+}
+
+TEST_F(cluster_plane, who_follows_a_thousand_times_and_never_reads_costs_little) {
+  make_cluster(1);
+  start_all();
+  auto b = begin(tiny_job(), endless({}));
+  ASSERT_TRUE(b->wait_event("step", 20s, 300));
+  const auto before = most_memory("n1");
+  const auto c = rude("n1");
+  for (int i = 0; i < 5'000; ++i) ASSERT_TRUE(c->send(follow{1})) << i;
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  b->join();
+  EXPECT_LT(most_memory("n1") - before, 100u);
+}
+
+// The check of a submission that does not end: nothing of the job that runs waits for it.
+TEST_F(cluster_plane, a_job_runs_and_ends_while_another_is_being_read) {
+  const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_gate.so";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  plugins_ = {plugin};
+  make_cluster(2);
+  start_all();
+  auto runs = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(runs->wait_event("step", 20s, 20));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  auto slow = tiny_job();
+  slow.insert(slow.find("[[layer]]\nname = \"loss\""),
+              "[[layer]]\nname = \"gate\"\ntype = \"gate\"\ninputs = [\"ip2\"]\npipe = \"" + path("pipe") + "\"\n");
+  auto reads = begin(slow);
+  int end = -1;  // of the pipe; it can be opened when the daemon has
+  for (const auto begun = clock::now(); end < 0 && since(begun) < 20s;) {
+    end = ::open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    daemon("n1").wait_log("\x01", 10ms);
+  }
+  ASSERT_GE(end, 0);
+  EXPECT_EQ(ask("n1", "checkpoint").how, repl_reply::kind::ok);
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = runs->join();
+  ASSERT_FALSE(r.events.empty());
+  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(r.text("weights_sha256").size(), 64u);
+  // Its client goes, and so does what it wanted.
+  reads->detach();
+  reads.reset();
+  EXPECT_TRUE(daemon("n1").wait_log("refused: its client is gone", 10s));
+  std::filesystem::remove(path("pipe"));
+  ::close(end);
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0) << "others are read after it";
+}
+
+TEST_F(cluster_plane, a_daemon_ends_while_a_submission_is_being_read) {
+  const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_gate.so";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  plugins_ = {plugin};
+  make_cluster(1);
+  start_all();
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  auto slow = tiny_job();
+  slow.insert(slow.find("[[layer]]\nname = \"loss\""),
+              "[[layer]]\nname = \"gate\"\ntype = \"gate\"\ninputs = [\"ip2\"]\npipe = \"" + path("pipe") + "\"\n");
+  auto reads = begin(slow);
+  int end = -1;
+  for (const auto begun = clock::now(); end < 0 && since(begun) < 20s;) {
+    end = ::open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    daemon("n1").wait_log("\x01", 10ms);
+  }
+  ASSERT_GE(end, 0);
+  daemon("n1").signal(SIGTERM);
+  EXPECT_EQ(daemon("n1").wait(25s), 0);
+  EXPECT_NE(daemon("n1").log().find("a submission is still being read: exit"), std::string::npos);
+  const auto r = reads->join();
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+  ::close(end);
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
