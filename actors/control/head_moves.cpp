@@ -129,7 +129,7 @@ void head::begin_swap(job& j, std::uint64_t step, instant now, orders& out) {
   n.deadline = now + swap_within;
   for (const auto* list : {&j.plan.nodes, &n.plan.nodes})
     for (const auto& name : *list)
-      if (members_[name].up) n.waiting.insert(name);
+      if (members_[name].up && !n.gone.contains(name)) n.waiting.insert(name);  // one that is back has no part yet
   for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j.id, n.leg, step}});
 }
 
@@ -149,7 +149,11 @@ void head::swap_done(job& j, instant now, orders& out) {
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;
-  if (n.broken) return begin_loss(j, n.lost, now, out);
+  if (n.broken) {
+    begin_loss(j, n.lost, now, out);
+    j.next->held = std::move(n.held);
+    return;
+  }
   out.push_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);
   if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);

@@ -195,7 +195,7 @@ TEST_F(head_losses, nodes_lost_one_after_the_other_are_one_interruption) {
   found({"n1"}, 40);
   ready({"n1"});
   swap_all({"n1"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n2");
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n2, n3, n4");
   out_.clear();
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }

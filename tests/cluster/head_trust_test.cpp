@@ -121,7 +121,7 @@ TEST_F(head_trust, a_node_without_a_part_cannot_break_off_a_move) {
   h_->tell(0, {"drain", "n2", 0, {}}, now_, out_);
   checked c;
   c.name = "tiny", c.plan_hash = "h2", c.nodes = {"n1"};
-  h_->on_plan_found({id_, {}, {}, c, "bsp"}, now_, out_);
+  h_->on_plan_found({id_, {}, {}, c, "bsp", 1}, now_, out_);
   hear("n3", revised{id_, 1, "forged"});
   out_.clear();
   hear("n1", revised{id_, 1, {}});

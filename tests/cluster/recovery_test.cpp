@@ -164,8 +164,13 @@ TEST_F(cluster_recovery, a_killed_coordinator_that_is_back_goes_on_with_its_jobs
   expect_done(unbroken);
   auto b = begin(tiny_job(), with(set, {"checkpoint.every=100"}));
   ASSERT_TRUE(b->wait_event("checkpoint", 20s));
-  auto waiting = begin(tiny_job(), workers(2, 1));
-  ASSERT_TRUE(daemon("n1").wait_log("job 3 (tiny) queued", 10s));
+  cluster_submission another;
+  another.where = coordinator();
+  another.file = "job.toml";
+  another.text = tiny_job();
+  another.overrides = workers(2, 1);
+  another.follow = false;
+  ASSERT_EQ(run_all(another).outcome.job & 0xffff, 3u);
   const auto begun = clock::now();
   kill_hard("n1");
   start("n1");
@@ -175,7 +180,7 @@ TEST_F(cluster_recovery, a_killed_coordinator_that_is_back_goes_on_with_its_jobs
   expect_done(r);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
   EXPECT_EQ(r.outcome.job & 0xffff, 2u) << "the number that people know";
-  expect_done(waiting->join());
+  EXPECT_TRUE(daemon("n1").wait_log("job 3 (tiny) is over: done", 30s)) << "which had waited";
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.job & 0xffff, 4u) << "no number twice";
 }
 

@@ -139,8 +139,10 @@ class keys {
         k.to);
   }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 takes parts of a fresh job_spec for it, in units of eight files
   static std::string default_of(const typename bound_key<S>::member& m) {
-    static const S fresh{};  // not on the stack: gcc 12 would take parts of it for uninitialised
+    const S fresh{};
     return std::visit(
         [&](auto to) -> std::string {
           using to_type = decltype(to);
@@ -156,6 +158,7 @@ class keys {
         },
         m);
   }
+#pragma GCC diagnostic pop
 
   std::string name_, doc_;
   std::vector<bound_key<S>> rows_;
