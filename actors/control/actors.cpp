@@ -178,6 +178,10 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
 // --- what comes in
 
 void control_actor::take(const message_in& m) {
+  if (const auto* s = std::get_if<submit>(&m.what); s && repl_submissions::has(s->ask)) {
+    s_.log(m.peer + " numbers a submission as this daemon numbers those of REPLs: disconnected");
+    return s_.control_net->disconnect(m.peer);
+  }
   if (const auto* f = std::get_if<fetch>(&m.what)) {
     const auto path = head_ ? head_->weights_of(f->job) : std::string();
     s_.control_net->send(m.peer, to_frame(read_piece(*f, path, "weights of this job")));

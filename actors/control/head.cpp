@@ -257,8 +257,13 @@ void head::note_lost(const job& j) {
 }
 
 void head::forget_old() {
-  for (auto at = jobs_.begin(); jobs_.size() > keep_jobs && at != jobs_.end();)
-    at = at->second.at == phase::over && at->first != active_ && at->first != numbers_.last() ? jobs_.erase(at) : std::next(at);
+  const auto is_over = [](const auto& j) { return j.second.at == phase::over; };
+  auto over = static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_over));
+  for (auto at = jobs_.begin(); over > keep_jobs && at != jobs_.end();) {
+    const bool old = is_over(*at) && at->first != active_ && at->first != numbers_.last();
+    at = old ? jobs_.erase(at) : std::next(at);
+    over -= old ? 1 : 0;
+  }
 }
 
 // --- time

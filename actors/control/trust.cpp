@@ -29,6 +29,7 @@ constexpr auto all_spoken = [] {
       {"swapped", node},        {"forget", coordinator},
   }};
 }();
+static_assert(all_spoken.back().name != nullptr, "a message has no row");
 
 }  // namespace
 

@@ -101,6 +101,20 @@ TEST_F(head_admission, a_job_that_is_over_costs_no_budget) {
   }
 }
 
+TEST_F(head_admission, what_is_known_of_jobs_that_are_over_is_not_pushed_out_by_submissions) {
+  submit_as("client.1");
+  const auto id = ordered<check_text>().at(0).job;
+  h_->on_checked(id, sound(), now_, out_);
+  h_->on("n1", prepared{id, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
+  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  h_->on("n1", ended{id, 0}, now_, out_);
+  for (int i = 0; i < 200; ++i) submit_as("client.1");
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(h_->weights_of(id), "/w") << "its client may be fetching them";
+}
+
 TEST_F(head_admission, one_check_at_a_time_is_under_way) {
   for (int i = 0; i < 3; ++i) submit_as("client." + std::to_string(i));
   auto asked = ordered<check_text>();

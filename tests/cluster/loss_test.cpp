@@ -193,14 +193,23 @@ TEST_F(cluster_loss, a_clock_set_back_between_two_lives_of_a_daemon_changes_noth
   ASSERT_TRUE(joined("n2"));
   kill_hard("n2");
   // As if the first life had begun an hour later than the second.
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
   std::filesystem::create_directories(folder_ / "state" / "n2");
-  write("state/n2/incarnation", "99999999999999\n");
+  write("state/n2/incarnation", std::to_string((now + 1h).count()) + "\n");
   start("n2");
   ASSERT_TRUE(joined("n2"));
   kill_hard("n2");
   start("n2");
   ASSERT_TRUE(joined("n2")) << "a lower incarnation would be refused";
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+}
+
+TEST_F(cluster_loss, an_incarnation_from_the_far_future_is_not_taken_up_again) {
+  start("n1");
+  std::filesystem::create_directories(folder_ / "state" / "n2");
+  write("state/n2/incarnation", "9223372036854775808\n");  // of a clock that was wrong by ages, or of a damaged disk
+  start("n2");
+  ASSERT_TRUE(joined("n2")) << "nobody believes such a one";
 }
 
 TEST_F(cluster_loss, what_keeps_a_daemon_from_starting_is_said_at_once) {

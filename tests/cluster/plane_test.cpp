@@ -114,6 +114,15 @@ TEST_F(cluster_plane, a_client_cannot_end_a_job_in_a_nodes_name) {
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
+// The answer to somebody's `submit` in a REPL would go to the wrong one.
+TEST_F(cluster_plane, a_client_does_not_take_part_in_what_repls_submit) {
+  make_cluster(1);
+  start_all();
+  const auto c = rude("n1");
+  ASSERT_TRUE(c->send(submit{{"job.toml", "text", {}}, true, std::uint64_t{1} << 63 | 1}));
+  EXPECT_TRUE(c->let_go());
+}
+
 TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_little) {
   make_cluster(2);
   start_all();

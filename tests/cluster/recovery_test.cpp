@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <random>
 
 #include "runtime/record/checkpoint.hpp"
 #include "tests/cluster/modes.hpp"
@@ -197,6 +199,38 @@ TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 1);
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+}
+
+// Nodes die at random moments, some while the job is on its way back from the last death, now and then the coordinator's own.
+TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an_unbroken_run) {
+  make_cluster(4);
+  start_all();
+  const auto* rounds = std::getenv("TROUPE_KILL_ROUNDS");  // three deaths each; scripts/nightly asks for more
+  const auto set = with(workers(4, 2), {"train.finish.steps=5000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  for (int round = 0; round < (rounds ? std::atoi(rounds) : 2); ++round) {
+    SCOPED_TRACE(round);
+    std::mt19937_64 r(static_cast<std::uint64_t>(round));
+    auto b = begin(tiny_job(), with(set, {"checkpoint.every=" + std::to_string(20 + r() % 200)}));
+    std::uint64_t step = 1;
+    for (int death = 0; death < 3; ++death) {
+      step += r() % 900;
+      if (!b->wait_event("step", 30s, step)) break;  // it may be over
+      const auto first_to_go = "n" + std::to_string(r() % 5 == 0 ? 1 : 2 + r() % 3);
+      const auto second = "n" + std::to_string(2 + r() % 3);
+      kill_hard(first_to_go);
+      if (r() % 3 == 0 && second != first_to_go) {
+        kill_hard(second);
+        start(second);
+      }
+      start(first_to_go);
+      ASSERT_TRUE(joined(first_to_go));
+    }
+    const auto done = b->join();
+    expect_done(done);
+    EXPECT_EQ(done.text("weights_sha256"), unbroken.text("weights_sha256"));
+  }
 }
 
 TEST_F(cluster_recovery, a_job_of_every_mode_goes_on_to_its_end) {
