@@ -19,6 +19,7 @@ class taking_transport final : public net::transport {
   void connect(const std::string&, const net::address&, std::chrono::milliseconds) override {}
   bool send(std::string_view, net::outgoing_frame&& f) override { return last = std::move(f), ++taken, up; }
   void disconnect(const std::string&) override {}
+  void limit(const std::string&, std::uint64_t) override {}
   net::transport_stats stats() const override { return {}; }
   void close() override {}
   int taken = 0;
