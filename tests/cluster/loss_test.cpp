@@ -95,7 +95,7 @@ TEST_F(cluster_loss, the_coordinator_killed_and_restarted_finds_its_members_agai
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   kill_hard("n1");
   start("n1");
-  ASSERT_TRUE(b->wait_event("step", 30s, 1)) << "it goes on";
+  ASSERT_TRUE(daemon("n1").wait_log("job 1 (tiny) runs", 30s)) << "it goes on";
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   EXPECT_EQ(b->join().outcome.exit_code(), 0);
   const auto r = run(tiny_job(), workers(3, 1));

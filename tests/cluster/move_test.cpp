@@ -74,11 +74,13 @@ TEST_F(cluster_move, what_cannot_be_is_refused_and_training_goes_on) {
 }
 
 // A node that is lost while layers move ends the job by its name, and the next job is not harmed.
-TEST_F(cluster_move, a_node_lost_in_the_middle_ends_the_job_by_name) {
+TEST_F(cluster_move, a_node_lost_in_the_middle_ends_a_job_that_may_lose_nobody_by_name) {
   make_cluster(3);
   start_all();
   for (std::uint64_t i = 0; i < 4; ++i) {
-    auto b = begin(tiny_job(), endless(workers(3, 2)));
+    auto set = endless(workers(3, 2));
+    set.emplace_back("job.max_failures=0");
+    auto b = begin(tiny_job(), set);
     ASSERT_TRUE(b->wait_event("step", 20s, 10));
     std::thread asks([&] { ask("n1", "move ip1 n2"); });
     EXPECT_TRUE(b->wait_event("step", 20s, 10 + 2 * i));  // another moment each time

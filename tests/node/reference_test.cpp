@@ -59,6 +59,7 @@ reducer = "tree"
 steps = 1
 [train.finish.custom]
 kind = "patience"
+[checkpoint]
 [eval]
 [eval.sampler]
 kind = "sample"
