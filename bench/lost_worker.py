@@ -99,7 +99,9 @@ def troupe(binaries, workers, every):
 def torch(workers, every):
     with tempfile.TemporaryDirectory() as folder:
         worker = os.path.join(ROOT, "bench/torch_elastic_worker.py")
-        launcher = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--standalone", "--max_restarts=3",
+        launcher = subprocess.Popen(["/usr/bin/python3", "-m", "torch.distributed.run", "--standalone", "--max_restarts=3",
+                                     # torch 1.13 cannot read its own default of these two under Python 3.11
+                                     "--redirects=1", "--tee=1", f"--log_dir={folder}/logs",
                                      f"--nproc_per_node={workers}", worker, folder, "128", str(STEPS), str(every)],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
                                     env={**os.environ, "OMP_NUM_THREADS": "1"})

@@ -80,8 +80,8 @@ struct shared {
   std::unique_ptr<net::transport> control_net, data_net;
   std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
   listening_ports ports;
-  std::shared_ptr<device> dev;  // the first of the node's
-  std::string numerics;         // of all of them
+  std::shared_ptr<device> dev;    // the first of the node's
+  std::string numerics;           // of all of them
   std::unique_ptr<journal> book;  // of the coordinator's daemon
   mailbox control, keep, check, repl, exchange;
 

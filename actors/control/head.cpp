@@ -285,7 +285,8 @@ void head::on_tick(instant now, orders& out) {
     std::set<std::string> missing;
     for (const auto& n : j->plan.nodes)
       if (!members_[n].up || members_[n].leaving) missing.insert(n);
-    const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited " + std::to_string(j->restored ? gather_again_within.count() : gather_within.count()) + " s)";
+    const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited " +
+                      std::to_string(j->restored ? gather_again_within.count() : gather_within.count()) + " s)";
     if (!loss_book(j->plan.max_failures).survives_any()) return fail(*j, *missing.begin(), text, now, out);
     runs(*j, now, out);
     return lose(*j, *missing.begin(), text, now, out);

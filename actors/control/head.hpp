@@ -123,7 +123,8 @@ struct journal_line {
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order = std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, journal_line>;
+using order =
+    std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, journal_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -181,10 +182,10 @@ class head {
     std::set<std::string> waiting;  // nodes that have to answer yet
     instant deadline{}, stood_still{};
     std::uint64_t step = 0;
-    std::vector<command> held;  // told while nobody could hear them
-    std::string lost;           // why it is needed: nodes are gone. Empty: people want it
+    std::vector<command> held;   // told while nobody could hear them
+    std::string lost;            // why it is needed: nodes are gone. Empty: people want it
     std::set<std::string> gone;  // of those that the plan before used
-    bool broken = false;        // lost another one while nodes swapped: it is never begun
+    bool broken = false;         // lost another one while nodes swapped: it is never begun
     bool goes_back() const { return !lost.empty(); }
   };
   struct job {

@@ -27,8 +27,11 @@ void head::restore(const journal_content& found, instant now, orders& out) {
     j.view.id = u.number;
     j.view.name = u.what.file;
     out.push_back(log_line{"job " + std::to_string(u.number) + " was not over when this daemon ended: " +
-                           (!u.kept.empty() ? "it goes on from " + u.kept : u.begun > 0 ? "it begins again" : "it waits again")});
-    const auto lives = "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between";
+                           (!u.kept.empty() ? "it goes on from " + u.kept
+                            : u.begun > 0   ? "it begins again"
+                                            : "it waits again")});
+    const auto lives =
+        "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between";
     if (u.begun >= lives_of_a_job)
       fail(j, self_, lives, now, out);
     else

@@ -60,7 +60,8 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   j->next->plan = f.plan;
   j->next->mode = f.mode;
   const auto down = [&](const std::string& n) { return !members_[n].up; };
-  if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down)) return begin_loss(*j, j->next->lost, now, out);
+  if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
+    return begin_loss(*j, j->next->lost, now, out);
   if (const auto why = prepare_successor(*j, now, out); !why.empty()) refuse(*j, why, now, out);
 }
 

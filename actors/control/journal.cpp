@@ -97,9 +97,7 @@ std::string written_again(const journal_content& c) {
 
 }  // namespace
 
-given_file begins_with(const unfinished_job& j) {
-  return j.kept.empty() ? j.given : given_file{given_file::checkpoint, j.kept, 1};
-}
+given_file begins_with(const unfinished_job& j) { return j.kept.empty() ? j.given : given_file{given_file::checkpoint, j.kept, 1}; }
 
 std::string journal_queued(const unfinished_job& j) {
   return line_of({{"is", "queued"},

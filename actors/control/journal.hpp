@@ -25,9 +25,9 @@ namespace troupe::control {
 struct unfinished_job {
   std::uint32_t number = 0;
   job_text what;
-  given_file given;          // its file as the client called it; where it lies follows from the number
-  std::uint32_t begun = 0;   // times since the last checkpoint
-  std::string kept;          // its newest checkpoint; empty: none
+  given_file given;         // its file as the client called it; where it lies follows from the number
+  std::uint32_t begun = 0;  // times since the last checkpoint
+  std::string kept;         // its newest checkpoint; empty: none
   std::vector<set_value> settings;
   bool paused = false;
 };

@@ -28,7 +28,7 @@ class keeper {
     job_place jobs;
     node_host& host;
     router& route;
-    std::shared_ptr<device> dev = {};  // the node's first: what a job begins with is filled there
+    std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
   };
   explicit keeper(place at);

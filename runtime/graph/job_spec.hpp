@@ -148,9 +148,9 @@ struct job_spec {
   std::string name;
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
-  std::string precision = "fp32";    // fp32 | f64 | bf16 (docs/precision.md)
+  std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
-  std::string convolution = "rule";  // rule | measured: what `auto` algorithms of convolutions stand for
+  std::string convolution = "rule";          // rule | measured: what `auto` algorithms of convolutions stand for
   // Of activations and their gradients; of parameters and everything that belongs to them.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }

@@ -248,6 +248,12 @@ cluster_submission submission_of(cluster_address where, const std::string& text,
   return s;
 }
 
+cluster_submission beginning_with(cluster_submission s, cluster_submission::beginning from, const std::string& file) {
+  s.from = from;
+  s.given = file;
+  return s;
+}
+
 }  // namespace
 
 cluster_test::run_result cluster_test::run(const std::string& text, const std::vector<std::string>& set, const std::string& out) {
@@ -258,10 +264,7 @@ cluster_test::run_result cluster_test::run(const std::string& text, const std::v
 
 cluster_test::run_result cluster_test::run_with(cluster_submission::beginning from, const std::string& file,
                                                 const std::string& text, const std::vector<std::string>& set) {
-  auto s = submission_of(coordinator(), text, set);
-  s.from = from;
-  s.given = file;
-  return run_all(s);
+  return run_all(beginning_with(submission_of(coordinator(), text, set), from, file));
 }
 
 cluster_test::run_result cluster_test::run_all(const cluster_submission& s) {
@@ -273,20 +276,12 @@ cluster_test::run_result cluster_test::run_all(const cluster_submission& s) {
 }
 
 std::unique_ptr<cluster_test::background> cluster_test::begin(const std::string& text, const std::vector<std::string>& set) {
-  cluster_submission s;
-  s.where = coordinator();
-  s.file = "job.toml";
-  s.text = text;
-  s.overrides = set;
-  return std::make_unique<background>(std::move(s));
+  return std::make_unique<background>(submission_of(coordinator(), text, set));
 }
 
 std::unique_ptr<cluster_test::background> cluster_test::begin_with(cluster_submission::beginning from, const std::string& file,
-                                                                  const std::string& text, const std::vector<std::string>& set) {
-  auto s = submission_of(coordinator(), text, set);
-  s.from = from;
-  s.given = file;
-  return std::make_unique<background>(std::move(s));
+                                                                   const std::string& text, const std::vector<std::string>& set) {
+  return std::make_unique<background>(beginning_with(submission_of(coordinator(), text, set), from, file));
 }
 
 repl_reply cluster_test::ask(const std::string& node, const std::string& line, bool json) {

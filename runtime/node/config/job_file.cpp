@@ -21,7 +21,8 @@ class job_reader {
       : root_(root, "", {file, 1, 1}, errors_), all_(all), only_plugins_(only_plugins) {
     job_.file = file;
     job_.name = std::filesystem::path(file).stem().string();
-    for (auto* at : {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.checkpoint.at, &job_.pipeline.at, &job_.topology.at})
+    for (auto* at :
+         {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.checkpoint.at, &job_.pipeline.at, &job_.topology.at})
       *at = {file, 1, 1};
   }
 

@@ -259,10 +259,10 @@ const keys<topology_spec>& topology_keys() {
 }
 
 std::vector<key_table> job_tables() {
-  return {file_keys().described(),         job_keys().described(),      data_keys().described(),     layer_keys().described(),
-          train_keys().described(),        sampler_keys().described(),  dynamics_keys().described(), schedule_keys().described(),
-          warmup_keys().described(),       clip_keys().described(),     sync_keys().described(),     when_keys().described(),
-          exchange_keys().described(),     finish_keys().described(),   custom_keys().described(),   eval_keys().described(),
+  return {file_keys().described(),         job_keys().described(),        data_keys().described(),     layer_keys().described(),
+          train_keys().described(),        sampler_keys().described(),    dynamics_keys().described(), schedule_keys().described(),
+          warmup_keys().described(),       clip_keys().described(),       sync_keys().described(),     when_keys().described(),
+          exchange_keys().described(),     finish_keys().described(),     custom_keys().described(),   eval_keys().described(),
           eval_sampler_keys().described(), checkpoint_keys().described(), pipeline_keys().described(), topology_keys().described()};
 }
 
