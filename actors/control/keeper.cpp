@@ -6,6 +6,7 @@
 #include "actors/view/about.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/machine_memory.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
@@ -140,6 +141,14 @@ checked keeper::check(const check_text& what) {
   return c;
 }
 
+// Before anything of it is held: this machine's memory, which the coordinator's may not be like.
+std::string keeper::too_much(const prepared_job& j) const {
+  for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n)
+    if (j.plan.nodes[n].name == at_.self)
+      if (const auto bad = over_budget(j, n, machine_memory())) return bad->to_string();
+  return {};
+}
+
 std::string keeper::make(const prepare& what) {
   auto m = read(what.what);
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
@@ -147,6 +156,7 @@ std::string keeper::make(const prepare& what) {
   j->id = what.job;
   if (plan_hash(j->plan) != what.plan_hash)
     return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  if (auto bad = too_much(*j); !bad.empty()) return bad;
   if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
   original_ = j;
   return spawn(j, 0);
@@ -233,7 +243,11 @@ std::string keeper::revise(const control::revise& what) {
   } catch (...) {
     return current_exception_text();
   }
-  if (plan_hash(next_->plan) == what.what.plan_hash) return {};
+  if (plan_hash(next_->plan) == what.what.plan_hash) {
+    auto bad = too_much(*next_);
+    if (!bad.empty()) next_.reset();
+    return bad;
+  }
   next_.reset();
   return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
 }

@@ -175,6 +175,14 @@ TEST(graph, single_mistakes) {
          j.layers[0].values.values["outputs"] = std::int64_t{1000000};
        },
        "layer 'a': its output 536870911x1000000 would be empty or too large"},
+      {"a number that no product is safe with", [](job_spec& j) { j.layers[0].values.values["outputs"] = std::int64_t{1} << 40; },
+       "layer 'a': option 'outputs' must be at most 2147483647, not 1099511627776"},
+      {"an evaluation of more than a tensor may have",
+       [](job_spec& j) {
+         j.eval.batch = 2147483644;
+         j.layers[0].values.values["outputs"] = std::int64_t{1000000};
+       },
+       "layer 'a': in packets of 536870911 examples, as [eval] batch asks for, its output 2x1000000 would be too large"},
       {"nothing to train",
        [](job_spec& j) {
          j.layers = {spec("loss", "loss", {"data", "label"})};
@@ -189,6 +197,15 @@ TEST(graph, single_mistakes) {
     ASSERT_FALSE(e.empty());
     EXPECT_THAT(texts(e), ::testing::Contains(HasSubstr(m.message)));
   }
+}
+
+TEST(graph, a_packet_of_more_than_a_tensor_may_have_is_refused_at_the_batch) {
+  auto j = small_net(2147483647, 1);
+  j.data.key_at["batch"] = {"job.toml", 2, 5};
+  const auto g = try_graph(j, shape{1024, 1024});
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(g));
+  EXPECT_THAT(texts(std::get<diagnostics>(g)),
+              ElementsAre("job.toml:2:5: a packet of the batch would have the shape 2147483647x1024x1024, which is too large"));
 }
 
 // Each layer's parameters would do, 1023 for each of 2^30 values; of two such layers they are too many.
