@@ -130,7 +130,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
     return give_up(e.what());
   }
   if (auto e = out.finish(); !e.empty()) return give_up(e);
-  if (std::rename(temporary.c_str(), place.path.c_str()) != 0) return give_up(std::string("cannot rename: ") + std::strerror(errno));
+  if (std::rename(temporary.c_str(), place.path.c_str()) != 0)
+    return give_up(std::string("cannot rename: ") + std::strerror(errno));
   return r;
 }
 

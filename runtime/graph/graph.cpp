@@ -277,7 +277,8 @@ class builder {
     try {
       auto out = g.maths->infer(g.in);
       if (out.size() > most_outputs)
-        return layer_error(*g.spec, "", "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(most_outputs));
+        return layer_error(*g.spec, "",
+                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(most_outputs));
       for (const auto& s : out)
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);

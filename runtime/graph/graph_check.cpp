@@ -49,9 +49,9 @@ void check_evaluated(const model_graph& g, const job_spec& job, diagnostics& err
   const auto times = static_cast<double>(examples) / static_cast<double>(g.packet_examples);
   const auto fits = [&](const shape& s) { return static_cast<double>(s.count()) * times <= static_cast<double>(max_elements); };
   const auto say = [&](const std::string& who, const std::string& what, const shape& s) {
-    errors.push_back({position_of(job.eval.key_at, "batch", job.eval.at),
-                      who + "in packets of " + std::to_string(examples) + " examples, as [eval] batch asks for, its " + what + " " +
-                          s.to_string() + " would be too large"});
+    errors.push_back({position_of(job.eval.key_at, "batch", job.eval.at), who + "in packets of " + std::to_string(examples) +
+                                                                              " examples, as [eval] batch asks for, its " + what +
+                                                                              " " + s.to_string() + " would be too large"});
   };
   if (!fits(g.data)) return say("", "data", g.data);
   for (const auto& l : g.layers)

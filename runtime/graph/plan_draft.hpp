@@ -13,12 +13,12 @@ namespace troupe {
 
 // The most that a plan may have. Every node makes all of it, so what a small file can ask for is counted while it is made, and refused
 // before the next of it takes memory.
-constexpr std::size_t most_parts = std::size_t{1} << 20;      // of layers, over all workers: workers x layers
+constexpr std::size_t most_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
 constexpr std::size_t most_roles = std::size_t{1} << 20;
 constexpr std::size_t most_edges = std::size_t{1} << 21;
-constexpr std::size_t most_blocks = std::size_t{1} << 20;     // of parameters
+constexpr std::size_t most_blocks = std::size_t{1} << 20;      // of parameters
 constexpr std::size_t most_role_edges = std::size_t{1} << 16;  // that begin or end at one role: a port is 16 bits
-constexpr std::uint64_t most_placing_workers = 4096;          // where layers are placed or split, workers and parts meet each other
+constexpr std::uint64_t most_placing_workers = 4096;  // where layers are placed or split, workers and parts meet each other
 
 // Thrown where a limit is reached, and caught by make_plan.
 struct plan_overrun {

@@ -102,8 +102,7 @@ void add_edges(plan_draft& draft, role_id s) {
       }
       const auto& from = draft.where[static_cast<std::size_t>(what.layer)];
       auto some = std::pair(std::size_t{0}, from.parts.size());
-      if (from.kind == split_kind::batch)
-        some = around(from.parts, part.packets, [](const layer_part& p) { return p.packets; });
+      if (from.kind == split_kind::batch) some = around(from.parts, part.packets, [](const layer_part& p) { return p.packets; });
       for (auto j = some.first; j < some.second; ++j) {
         const auto packets = intersection(from.parts[j].packets, part.packets);
         if (packets.count == 0) continue;

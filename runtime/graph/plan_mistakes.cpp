@@ -56,9 +56,9 @@ source_position workers_at(const job_spec& job) {
 
 void plan_draft::within(std::size_t count, std::size_t most, const char* things, const source_position& at) const {
   if (count <= most) return;
-  throw plan_overrun{{at, "the plan would have more than " + with_commas(most) + " " + things + ", which is the most: " +
-                              with_commas(workers) + " workers, " + with_commas(graph.layers.size()) + " layers, " +
-                              with_commas(shards) + " shards of a server group"}};
+  throw plan_overrun{{at, "the plan would have more than " + with_commas(most) + " " + things +
+                              ", which is the most: " + with_commas(workers) + " workers, " + with_commas(graph.layers.size()) +
+                              " layers, " + with_commas(shards) + " shards of a server group"}};
 }
 
 // Before any of them is made.

@@ -77,9 +77,9 @@ std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node,
   const auto evaluating = evaluation_bytes(j, node);
   if (evaluating <= budget.bytes) return std::nullopt;
   const auto& e = j.spec.eval;
-  return diagnostic{position_of(e.key_at, "batch", e.at),
-                    "an evaluation would hold about " + bytes_text(evaluating) + ", and " + budget.of + " " +
-                        bytes_text(budget.bytes) + ": a smaller [eval] batch makes it less"};
+  return diagnostic{position_of(e.key_at, "batch", e.at), "an evaluation would hold about " + bytes_text(evaluating) + ", and " +
+                                                              budget.of + " " + bytes_text(budget.bytes) +
+                                                              ": a smaller [eval] batch makes it less"};
 }
 
 }  // namespace troupe

@@ -37,7 +37,7 @@ struct collection {
   std::string not_finite;
   bool fetched = false;  // some came from a device, and are home when the task is over
 
-  void look();            // at every number, for not_finite
+  void look();                // at every number, for not_finite
   named_tensors all() const;  // in that order
   std::map<std::string, std::uint64_t> updates_by_param(const model_graph& g, const job_plan& p) const;
 };

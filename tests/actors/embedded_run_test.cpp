@@ -152,10 +152,8 @@ TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_
   o.on_event = [&](const event_effect& e) {
     if (e.kind == "step" && e.step == 3) std::filesystem::resize_file(file, packed_alignment);
   };
-  const auto r = embedded(job_of(lenet_like(), {"data={source=\"packed\",path=\"" + file +
-                                                                             "\",batch=16}",
-                                                "train.finish.steps=100000"}),
-                          std::move(o));
+  const auto r = embedded(
+      job_of(lenet_like(), {"data={source=\"packed\",path=\"" + file + "\",batch=16}", "train.finish.steps=100000"}), std::move(o));
   std::filesystem::remove_all(folder);
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.where.find("loader"), std::string::npos) << r.where;

@@ -37,6 +37,17 @@ TEST_F(files, a_stdout_that_is_full_is_a_failure_that_stderr_tells) {
   EXPECT_EQ(shell(troupe_program() + " check no.toml > /dev/full").code, 2) << "what was wrong before stays wrong";
 }
 
+// OpenBLAS would spin before main(): the limit is named instead. With a limit that it can live with nothing is said.
+TEST_F(files, a_limit_on_address_space_that_is_too_small_is_named_at_once) {
+  for (const char* limit : {"200000", "262144"}) {
+    const auto o = shell("ulimit -v " + std::string(limit) + " && exec timeout -s KILL 20 " + troupe_program() + " --version");
+    if (std::string(limit) == "262144" && o.code == 0) continue;  // a machine with one processor
+    EXPECT_EQ(o.code, 1) << limit << o.out;
+    EXPECT_NE(o.err.find("the limit on address space (ulimit -v) is too small"), std::string::npos) << o.err;
+  }
+  EXPECT_EQ(shell("ulimit -v 64000000 && exec " + troupe_program() + " --version").code, 0);
+}
+
 TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);

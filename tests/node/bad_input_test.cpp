@@ -144,7 +144,8 @@ const row rows[] = {
      "kernel = 3\n[[layer]]\nname = \"up\"\ntype = \"upsample\"\ninputs = [\"conv1\"]\nfactor = 1000000000", "15:1",
      "layer 'up': wants an image that it makes at most 16777216 pixels high and wide, not 6000000000x6000000000"},
     {"an offset that is more than a number holds", 14,
-     "kernel = 3\n[[layer]]\nname = \"part\"\ntype = \"crop\"\ninputs = [\"conv1\"]\nsize = [2, 2]\noffsets = [9223372036854775807]",
+     "kernel = 3\n[[layer]]\nname = \"part\"\ntype = \"crop\"\ninputs = [\"conv1\"]\nsize = [2, 2]\noffsets = "
+     "[9223372036854775807]",
      "21:1", "option 'offsets' must be at most 2147483647, not 9223372036854775807"},
     {"a border of a thousand million pixels", 14, "kernel = 3\npad = 1000000000", "9:1",
      "layer 'conv1': its output 2x4x2000000006x2000000006 would be empty or too large"},

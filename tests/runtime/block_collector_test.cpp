@@ -133,7 +133,8 @@ TEST_F(blocks, that_hold_what_is_no_number_are_named) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     auto c = collector();
     c.begin(false);
-    for (std::uint32_t k : {0u, 1u, 2u, 3u}) give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : k == 2 ? 3 : 1));
+    for (std::uint32_t k : {0u, 1u, 2u, 3u})
+      give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : k == 2 ? 3 : 1));
     ASSERT_TRUE(c.take({c.request(), 4, of({0, bad, 0}), {of({0, 0, 0})}}, 1));
     run(c.join());
     EXPECT_EQ(c.joined().not_finite, "whole");

@@ -147,7 +147,11 @@ TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
   const auto request = s.sent<collect>()[0].second.request;
-  for (const auto& b : s.plan->blocks) s.hear(state{request, b.id, tensor::allocate(*dev, {b.count}, dtype::f32), {}}, b.shard);
+  for (const auto& b : s.plan->blocks) {
+    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+    dev->fill(0.5, value);
+    s.hear(state{request, b.id, value, {}}, b.shard);
+  }
   ASSERT_EQ(s.out.list().size(), 1u);
   const auto task = std::get<run_effect>(s.out.list()[0]);
   task_context c{*dev};

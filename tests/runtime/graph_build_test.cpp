@@ -175,14 +175,6 @@ TEST(graph, single_mistakes) {
          j.layers[0].values.values["outputs"] = std::int64_t{1000000};
        },
        "layer 'a': its output 536870911x1000000 would be empty or too large"},
-      {"a number that no product is safe with", [](job_spec& j) { j.layers[0].values.values["outputs"] = std::int64_t{1} << 40; },
-       "layer 'a': option 'outputs' must be at most 2147483647, not 1099511627776"},
-      {"an evaluation of more than a tensor may have",
-       [](job_spec& j) {
-         j.eval.batch = 2147483644;
-         j.layers[0].values.values["outputs"] = std::int64_t{1000000};
-       },
-       "layer 'a': in packets of 536870911 examples, as [eval] batch asks for, its output 2x1000000 would be too large"},
       {"nothing to train",
        [](job_spec& j) {
          j.layers = {spec("loss", "loss", {"data", "label"})};
@@ -197,6 +189,21 @@ TEST(graph, single_mistakes) {
     ASSERT_FALSE(e.empty());
     EXPECT_THAT(texts(e), ::testing::Contains(HasSubstr(m.message)));
   }
+}
+
+TEST(graph, a_number_that_no_product_is_safe_with_is_refused_at_its_layer) {
+  auto j = small_net();
+  j.layers[0].values.values["outputs"] = std::int64_t{1} << 40;
+  EXPECT_THAT(only_error(j), HasSubstr("layer 'a': option 'outputs' must be at most 2147483647, not 1099511627776"));
+}
+
+TEST(graph, an_evaluation_of_more_than_a_tensor_may_have_is_refused) {
+  auto j = small_net();
+  j.eval.batch = 2147483644;
+  j.layers[0].values.values["outputs"] = std::int64_t{1000000};
+  EXPECT_THAT(only_error(j),
+              HasSubstr("layer 'a': in packets of 536870911 examples, as [eval] batch asks for, its output 2x1000000 "
+                        "would be too large"));
 }
 
 TEST(graph, a_packet_of_more_than_a_tensor_may_have_is_refused_at_the_batch) {

@@ -289,21 +289,24 @@ TEST(plan, of_an_absurd_size_is_refused_by_the_limit_that_it_breaks) {
   j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
   j.topology.key_at["max_block"] = {"job.toml", 7, 1};
   j.topology.workers_per_group = 65535;
-  EXPECT_THAT(errors_of(j, nodes_named({"local"})),
-              ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers), which is the most: "
-                          "65,535 workers, 100 layers, 1 shards of a server group"));
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers), which is the most: "
+                  "65,535 workers, 100 layers, 1 shards of a server group"));
   j = small_net(65535, 65535);
   j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
   j.topology.workers_per_group = 65535;
   j.layers[0].place = {"local"};
-  EXPECT_THAT(errors_of(j, nodes_named({"local"})),
-              ElementsAre("job.toml:6:1: layers that are placed or split by feature serve at most 4,096 workers, there are 65,535"));
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre("job.toml:6:1: layers that are placed or split by feature serve at most 4,096 workers, there are 65,535"));
   j = small_net();
   j.topology.key_at["max_block"] = {"job.toml", 7, 1};
   j.topology.max_block = 1;
   j.layers[0].values.values["outputs"] = std::int64_t{1000000};
-  EXPECT_THAT(errors_of(j, nodes_named({"local"})),
-              ElementsAre(HasSubstr("job.toml:7:1: the plan would have more than 1,048,576 blocks of parameters, which is the most")));
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre(HasSubstr("job.toml:7:1: the plan would have more than 1,048,576 blocks of parameters, which is the most")));
 }
 
 // As many workers as there may be: every stage has its worker's edges, and none of the others'.
