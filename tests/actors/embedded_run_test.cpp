@@ -157,7 +157,7 @@ TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_
   std::filesystem::remove_all(folder);
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.where.find("loader"), std::string::npos) << r.where;
-  EXPECT_EQ(r.error.rfind(file + ": it has been cut short: it had ", 0), 0u) << r.error;
+  EXPECT_NE(r.error.find(file + ": it has been cut short: it had "), std::string::npos) << r.error;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
