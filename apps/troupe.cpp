@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return troupe::run(argc, argv);
+    return troupe::with_stdout(troupe::run(argc, argv));
   } catch (...) {
     std::fputs("troupe: unexpected failure\n", stderr);
     return troupe::exit_failed;

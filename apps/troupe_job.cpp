@@ -5,9 +5,11 @@
 
 #include <filesystem>
 
+#include "runtime/data/file_place.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/machine_memory.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -17,6 +19,13 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_argu
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
   return prepare_text({std::move(std::get<std::string>(text)), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                       nodes);
+}
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job_to_train(const job_arguments& a) {
+  auto loaded = load_job(a);
+  if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&loaded))
+    if (auto bad = over_budget(**j, 0, machine_memory())) return diagnostics{std::move(*bad)};
+  return loaded;
 }
 
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file) {
@@ -52,10 +61,11 @@ std::optional<record_error> save_checkpoint_file(const prepared_job& j, const st
 }
 
 std::string why_unwritable(const std::string& file) {
-  const auto folder = std::filesystem::absolute(file).parent_path();
+  const auto place = place_to_write(file);
+  if (!place.wrong.empty()) return place.wrong;
+  const auto folder = std::filesystem::absolute(place.path).parent_path();
   std::error_code ec;
   if (!std::filesystem::is_directory(folder, ec)) return "there is no folder " + folder.string();
-  if (std::filesystem::is_directory(file, ec)) return "it is a folder";
   if (access(folder.c_str(), W_OK) != 0) return "cannot write into " + folder.string();
   return {};
 }

@@ -23,6 +23,8 @@ struct job_arguments {
 
 // Reads the job file, loads its plugins, checks everything. Nothing runs yet. `nodes`: as in a cluster file; empty: embedded.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes = {});
+// The same for a job that is to train in this process: refused is also what its memory cannot hold.
+std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job_to_train(const job_arguments& a);
 
 // Weights to begin from; the error names the file. Returns the step that the file says its weights are of (0: it does not say).
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file);

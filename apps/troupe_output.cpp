@@ -1,21 +1,45 @@
 #include "apps/troupe_output.hpp"
 
+#include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
 
+namespace {
+
+// What goes to stdout may be all that is wanted of a command: where it cannot be written, the command goes on, says so once, and fails.
+std::atomic<bool> stdout_lost{false};
+
+void say_lost(int why) {
+  if (stdout_lost.exchange(true)) return;
+  std::fprintf(stderr, "stdout: cannot write%s%s\n", why != 0 ? ": " : "", why != 0 ? std::strerror(why) : "");
+}
+
+void put(const std::string& s) {
+  errno = 0;
+  if (std::fwrite(s.data(), 1, s.size(), stdout) != s.size() || std::fflush(stdout) != 0) say_lost(errno);
+}
+
+}  // namespace
+
+int with_stdout(int code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) say_lost(errno);
+  return stdout_lost && code == exit_done ? int{exit_failed} : code;
+}
+
 void output::object(const nlohmann::ordered_json& o) const {
-  const auto line = o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
+  put(o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void output::text(const std::string& s) const {
-  if (json_) return;
-  std::fwrite(s.data(), 1, s.size(), stdout);
-  std::fflush(stdout);
+  if (!json_) put(s);
 }
 
 void output::remark(const std::string& s) const { std::fprintf(stderr, "%s\n", s.c_str()); }
@@ -57,13 +81,6 @@ std::string clock_text(double seconds) {
     std::snprintf(text, sizeof text, "%llu:%02llu", static_cast<unsigned long long>(s / 60),
                   static_cast<unsigned long long>(s % 60));
   return text;
-}
-
-std::string bytes_text(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t u = 0;
-  for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;
-  return fixed(bytes, u == 0 ? 0 : 1) + " " + units[u];
 }
 
 std::string left(const std::string& s, std::size_t width) { return s.size() < width ? s + std::string(width - s.size(), ' ') : s; }

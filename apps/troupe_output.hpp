@@ -35,10 +35,13 @@ class output {
   bool json_;
 };
 
-// "0.8712"; "1:02:03"; "1.5 MiB"
+// The exit code of a program that would end with `code`: failed, where anything that it wrote on stdout was lost (a full disk, a closed pipe),
+// which stderr then says.
+int with_stdout(int code);
+
+// "0.8712"; "1:02:03"
 std::string fixed(double x, int digits);
 std::string clock_text(double seconds);
-std::string bytes_text(double bytes);
 // `s` padded with spaces to `width`, on the left for numbers.
 std::string left(const std::string& s, std::size_t width);
 std::string right(const std::string& s, std::size_t width);

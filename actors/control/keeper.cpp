@@ -3,6 +3,7 @@
 #include "actors/control/job_folders.hpp"
 #include "actors/shell/exception_text.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/node/machine_memory.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
@@ -21,6 +22,14 @@ amendments words_of(const revise& r) {
 
 }  // namespace
 
+// Before anything of it is held: this machine's memory, which the coordinator's may not be like.
+std::string keeper::too_much(const prepared_job& j) const {
+  for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n)
+    if (j.plan.nodes[n].name == at_.jobs.self)
+      if (const auto bad = over_budget(j, n, machine_memory())) return bad->to_string();
+  return {};
+}
+
 std::string keeper::make(const prepare& what) {
   auto m = read_job(at_.jobs, what.what);
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
@@ -28,6 +37,7 @@ std::string keeper::make(const prepare& what) {
   j->id = what.job;
   if (plan_hash(j->plan) != what.plan_hash)
     return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  if (auto bad = too_much(*j); !bad.empty()) return bad;
   if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
   original_ = j;
   return spawn(j, 0);
@@ -125,7 +135,11 @@ std::string keeper::revise(const control::revise& what) {
   } catch (...) {
     return current_exception_text();
   }
-  if (plan_hash(next_->plan) == what.what.plan_hash) return {};
+  if (plan_hash(next_->plan) == what.what.plan_hash) {
+    auto bad = too_much(*next_);
+    if (!bad.empty()) next_.reset();
+    return bad;
+  }
   next_.reset();
   return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
 }

@@ -59,6 +59,7 @@ class keeper {
   std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);
+  std::string too_much(const prepared_job& j) const;
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
   kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;

@@ -2,15 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
-#include "runtime/graph/plan_memory.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/sim_file.hpp"
-#include "runtime/node/machine_memory.hpp"
 
 namespace troupe {
 namespace {
@@ -39,16 +36,6 @@ bool is_sim_file(const std::string& path) {
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
-// What keeps a job from being held in this machine's memory; it would run in this process, on one node.
-std::optional<diagnostic> too_large(const prepared_job& j) {
-  const auto has = machine_memory(), wants = memory_of(j.plan, j.graph, j.spec).nodes.at(0).total();
-  if (has <= 0 || wants <= has) return std::nullopt;
-  const auto at = j.spec.data.key_at.find("batch");
-  return diagnostic{at == j.spec.data.key_at.end() ? j.spec.data.at : at->second,
-                    "the job would hold about " + bytes_text(wants) + ", and this machine has " + bytes_text(has) +
-                        ": a smaller batch, more packets or recompute = true make it less (`troupe plan` shows what takes it)"};
-}
-
 int check_one(const std::string& file, const std::vector<std::string>& overrides, const output& out) {
   const auto good = [&](const char* kind, const std::string& text, nlohmann::ordered_json more) {
     nlohmann::ordered_json o{{"event", "check"}, {"file", file}, {"kind", kind}};
@@ -75,10 +62,9 @@ int check_one(const std::string& file, const std::vector<std::string>& overrides
   job_arguments a;
   a.file = file;
   a.overrides = overrides;
-  auto loaded = load_job(a);
+  auto loaded = load_job_to_train(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
-  if (const auto bad = too_large(j)) return out.wrong({*bad});
   return good("job", job_summary(j),
               {{"name", j.spec.name}, {"layers", j.graph.layers.size()}, {"parameters", j.graph.parameter_count}});
 }

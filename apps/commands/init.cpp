@@ -18,6 +18,7 @@ struct init_arguments : job_arguments {
 int run_init(const init_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
   const auto dev = make_cpu_device();
   const auto named = initial_weights(j, *dev);

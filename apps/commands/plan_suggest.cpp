@@ -3,6 +3,7 @@
 
 #include "apps/commands/plan.hpp"
 #include "runtime/graph/suggest.hpp"
+#include "runtime/graph/wording.hpp"
 #include "runtime/job/options_of_plan.hpp"
 
 namespace troupe {

@@ -190,7 +190,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
 }
 
 int run_time(const time_arguments& a, const output& out) {
-  auto loaded = load_job(a);
+  auto loaded = load_job_to_train(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
   if (j->spec.train.sync.kind != "bsp")

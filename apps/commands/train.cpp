@@ -22,7 +22,7 @@ int run_train(const train_arguments& given, const output& out) {
   if (auto* bad = std::get_if<record_error>(&resume)) return wrong_file(out, *bad);
   a.resume = std::get<std::string>(std::move(resume));
   if (!a.cluster.empty()) return run_train_cluster(a, out);
-  auto loaded = load_job(a);
+  auto loaded = load_job_to_train(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
   for (const auto& file : {a.out, checkpoint_path(a, *j)})

@@ -71,7 +71,7 @@ param_specs convolution::params(const shapes& in) const {
 
 double convolution::flops(const shapes& in) const {
   const conv_geometry g = geometry(in[0]);
-  return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+  return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels()) * static_cast<double>(g.patch());
 }
 
 std::shared_ptr<const layer> convolution::absorb(const layer& next, const shapes& in) const {

@@ -35,8 +35,10 @@ struct crop final : layer {
     shape out = x;
     for (int i = axis; i < x.rank(); ++i) {
       out.set(i, size.empty() ? in[1][i] : size[static_cast<std::size_t>(i - axis)]);
-      want(at[i] + out[i] <= x[i],
-           "a box inside the input: axis " + std::to_string(i) + " ends at " + std::to_string(at[i] + out[i]), in);
+      want(out[i] <= x[i] && at[i] <= x[i] - out[i],  // their sum may be more than a number holds
+           "a box inside the input: axis " + std::to_string(i) + " begins at " + std::to_string(at[i]) + " and has " +
+               std::to_string(out[i]),
+           in);
     }
     return {out};
   }

@@ -50,7 +50,7 @@ struct deconvolution final : layer {
   }
   double flops(const shapes& in) const override {
     const conv_geometry g = geometry(in[0]);
-    return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
+    return 2.0 * static_cast<double>(g.batch * g.outputs * g.pixels()) * static_cast<double>(g.patch());
   }
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     const conv_geometry g = geometry(in[0].dims());

@@ -59,7 +59,7 @@ struct linear final : layer, gathered_maths {
     if (bias) p.push_back({.name = "bias", .dims = shape{outputs}, .filler = bias_filler});
     return p;
   }
-  double flops(const shapes& in) const override { return 2.0 * static_cast<double>(in[0].count() * outputs); }
+  double flops(const shapes& in) const override { return 2.0 * static_cast<double>(in[0].count()) * static_cast<double>(outputs); }
 
   std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
     const auto* a = dynamic_cast<const activation*>(&next);

@@ -14,11 +14,17 @@ struct pad final : image_map {
     const auto side = [&](const char* name) { return o.integer(name) >= 0 ? o.integer(name) : o.integer("pad"); };
     top = side("top"), bottom = side("bottom"), left = side("left"), right = side("right");
   }
-  axis_map rows(const shapes& in) const override { return along(in, in[0][2], top, bottom); }
-  axis_map columns(const shapes& in) const override { return along(in, in[0][3], left, right); }
+  shape sides(const shapes& in) const override {
+    const auto mirrors = [&](std::int64_t extent, std::int64_t before, std::int64_t behind) {
+      want(mode != "reflect" || (before < extent && behind < extent), "an image larger than a border that reflects it", in);
+    };
+    mirrors(in[0][2], top, bottom), mirrors(in[0][3], left, right);
+    return {top + in[0][2] + bottom, left + in[0][3] + right};
+  }
+  axis_map rows(const shapes& in) const override { return along(in[0][2], top, bottom); }
+  axis_map columns(const shapes& in) const override { return along(in[0][3], left, right); }
 
-  axis_map along(const shapes& in, std::int64_t extent, std::int64_t before, std::int64_t behind) const {
-    want(mode != "reflect" || (before < extent && behind < extent), "an image larger than a border that reflects it", in);
+  axis_map along(std::int64_t extent, std::int64_t before, std::int64_t behind) const {
     axis_map m(extent, 1);
     for (std::int64_t j = -before; j < extent + behind; ++j) {
       const bool inside = j >= 0 && j < extent;

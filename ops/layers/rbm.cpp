@@ -53,7 +53,7 @@ struct rbm final : layer {
     return {.outputs = true, .saved_bytes = 4 * (2 * in[0][0] * units + in[0].count())};
   }
   double flops(const shapes& in) const override {
-    return 2.0 * static_cast<double>(in[0].count() * units) * static_cast<double>(1 + 2 * steps);
+    return 2.0 * static_cast<double>(in[0].count()) * static_cast<double>(units) * static_cast<double>(1 + 2 * steps);
   }
 
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {

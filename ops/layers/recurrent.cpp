@@ -97,7 +97,7 @@ struct backward_needs recurrent::backward_needs(const shapes& in) const {
 
 double recurrent::flops(const shapes& in) const {
   const auto e = of(in[0]);
-  return 2.0 * static_cast<double>(e.rows() * gates() * units_ * (e.inputs + units_));
+  return 2.0 * static_cast<double>(e.rows()) * static_cast<double>(gates() * units_) * static_cast<double>(e.inputs + units_);
 }
 
 // By column of a step.

@@ -23,8 +23,11 @@ struct upsample final : image_map {
     if ((height > 0) != (width > 0)) throw option_error("height", "give 'height' and 'width', or 'factor'");
     if (align_corners && !bilinear) throw option_error("align_corners", "'align_corners' goes with mode = \"bilinear\"");
   }
-  axis_map rows(const shapes& in) const override { return along(in[0][2], height > 0 ? height : in[0][2] * factor); }
-  axis_map columns(const shapes& in) const override { return along(in[0][3], width > 0 ? width : in[0][3] * factor); }
+  shape sides(const shapes& in) const override {
+    return {height > 0 ? height : in[0][2] * factor, width > 0 ? width : in[0][3] * factor};
+  }
+  axis_map rows(const shapes& in) const override { return along(in[0][2], sides(in)[0]); }
+  axis_map columns(const shapes& in) const override { return along(in[0][3], sides(in)[1]); }
 
   axis_map along(std::int64_t in, std::int64_t out) const {
     axis_map m(in, bilinear ? 2 : 1);

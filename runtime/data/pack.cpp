@@ -1,5 +1,4 @@
 // Writes a source as one file, block by block.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/checksum/crc32c.hpp"
+#include "runtime/data/file_place.hpp"
 #include "runtime/data/packed.hpp"
 
 namespace troupe {
@@ -19,24 +19,21 @@ constexpr std::int64_t block_aim = 256 << 10;  // bytes: what one read of one ex
 
 class file_writer {
  public:
-  explicit file_writer(const std::string& path)
-      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) fail("cannot create");
-  }
+  explicit file_writer(const std::string& path) : fd_(open_to_write(path, error_)) {}
   ~file_writer() {
     if (fd_ >= 0) ::close(fd_);
   }
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
 
-  void write(const void* data, std::size_t bytes) {
+  void write(const void* data, std::size_t left) {
     const auto* p = static_cast<const char*>(data);
-    while (bytes > 0 && error_.empty()) {
-      const auto n = ::write(fd_, p, bytes);
+    while (left > 0 && error_.empty()) {
+      const auto n = ::write(fd_, p, left);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return fail("cannot write");
       p += n;
-      bytes -= static_cast<std::size_t>(n);
+      left -= static_cast<std::size_t>(n);
     }
   }
   // What went wrong so far, or while closing.
@@ -53,8 +50,8 @@ class file_writer {
 
  private:
   void fail(const char* what) { error_ = std::string(what) + ": " + std::strerror(errno); }
-  int fd_;
   std::string error_;
+  int fd_;
 };
 
 packed_header header_of(const source& s) {
@@ -110,7 +107,9 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   // written.
   if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); std::holds_alternative<std::string>(back))
     return path + ": this source cannot be packed: " + std::get<std::string>(back);
-  const auto temporary = path + ".tmp";
+  const auto place = place_to_write(path);
+  if (!place.wrong.empty()) return path + ": " + place.wrong;
+  const auto temporary = place.path + ".tmp";
   file_writer out(temporary);
   const auto give_up = [&](const std::string& why) {
     if (why.rfind("cannot create", 0) != 0) ::unlink(temporary.c_str());
@@ -131,7 +130,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
     return give_up(e.what());
   }
   if (auto e = out.finish(); !e.empty()) return give_up(e);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return give_up(std::string("cannot rename: ") + std::strerror(errno));
+  if (std::rename(temporary.c_str(), place.path.c_str()) != 0)
+    return give_up(std::string("cannot rename: ") + std::strerror(errno));
   return r;
 }
 

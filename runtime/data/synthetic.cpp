@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t grid_cells_2d = 8;   // per axis
 constexpr std::int64_t grid_cells_1d = 64;  // examples with one axis
 constexpr std::int64_t max_values = std::int64_t{1} << 31;
+constexpr std::int64_t max_width = std::int64_t{1} << 26;  // the source keeps a byte for each column
 
 enum stream : std::uint64_t { grid_stream, label_stream, noise_stream };
 
@@ -122,6 +123,7 @@ shape checked_shape(const std::vector<std::int64_t>& extents) {
     values *= e;
     s.push_back(e);
   }
+  if (extents.back() > max_width) throw option_error("shape", "shape has rows of more than 2^26 values");
   return s;
 }
 

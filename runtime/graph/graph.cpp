@@ -12,24 +12,13 @@
 #include "runtime/graph/gradients.hpp"
 #include "runtime/graph/graph_check.hpp"
 #include "runtime/graph/order.hpp"
+#include "runtime/graph/shape_bounds.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {
 
-// Sizes beyond these are mistakes, not models; they also keep every later product inside 64 bits.
-constexpr std::int64_t max_elements = std::int64_t{1} << 40;
 constexpr std::int64_t max_packets = 65535;  // header::packet has 16 bits
-
-// True when every extent is positive and the product stays sane.
-bool sane(const shape& s) {
-  std::int64_t n = 1;
-  for (int i = 0; i < s.rank(); ++i) {
-    if (s[i] <= 0 || s[i] > max_elements || n > max_elements / s[i]) return false;
-    n *= s[i];
-  }
-  return true;
-}
 
 constexpr std::int32_t unresolved = -2;
 
@@ -58,6 +47,7 @@ class builder {
     if (graph_.packet_examples > 0) {
       infer();
       check_phases(graph_, errors_);
+      check_evaluated(graph_, job_, errors_);
       if (names_resolved_) check_ends(graph_, job_, errors_);
       if (errors_.empty()) {
         graph_.local = job_.train.algorithm == "cd";
@@ -88,7 +78,7 @@ class builder {
     } else if (batch % packets != 0) {
       error(packets_at, "packets must divide the batch: " + std::to_string(batch) + " examples cannot travel as " +
                             std::to_string(packets) + " equal packets");
-    } else if (example_.rank() >= shape::max_rank || !sane(example_)) {
+    } else if (example_.rank() >= shape::max_rank || label_.rank() >= shape::max_rank || !sane(example_)) {
       error(job_.data.at, "the source's examples have the shape " + example_.to_string() + ", which cannot be batched");
     } else {
       graph_.packet_examples = batch / packets;
@@ -97,6 +87,9 @@ class builder {
       graph_.data = shape{graph_.packet_examples};
       graph_.ids = ids_;
       for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
+      for (const auto* s : {&graph_.data, &graph_.label})
+        if (!sane(*s)) error(batch_at, "a packet of the batch would have the shape " + s->to_string() + ", which is too large");
+      if (!errors_.empty()) graph_.packet_examples = 0;  // no shape can be inferred from it
     }
   }
 
@@ -140,7 +133,9 @@ class builder {
       const auto present = [&](const option_spec& o) { return s.values.has(o.name); };
       const bool checked =
           s.values.values.size() == d.type->specs.size() && std::all_of(d.type->specs.begin(), d.type->specs.end(), present);
-      d.maths = d.type->make(checked ? s.values : check_options(s.values, d.type->specs));
+      const auto& values = checked ? s.values : check_options(s.values, d.type->specs);
+      check_numbers(values);
+      d.maths = d.type->make(values);
       d.sound = d.maths != nullptr;
     } catch (const option_error& e) {
       layer_error(s, e.key, e.what());
@@ -281,6 +276,9 @@ class builder {
   void infer_one(graph_layer& g) {
     try {
       auto out = g.maths->infer(g.in);
+      if (out.size() > most_outputs)
+        return layer_error(*g.spec, "",
+                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(most_outputs));
       for (const auto& s : out)
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);

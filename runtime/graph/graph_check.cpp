@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/gradients.hpp"
+#include "runtime/graph/shape_bounds.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -40,6 +41,22 @@ void check_ends(const model_graph& g, const job_spec& job, diagnostics& errors) 
       errors.push_back(mistake_of(*l.spec, "", which + " is used by no layer, and it is neither a loss nor a metric"));
     }
   }
+}
+
+void check_evaluated(const model_graph& g, const job_spec& job, diagnostics& errors) {
+  const auto examples = job.eval.batch / std::max<std::int64_t>(job.pipeline.packets, 1);
+  if (examples <= g.packet_examples) return;
+  const auto times = static_cast<double>(examples) / static_cast<double>(g.packet_examples);
+  const auto fits = [&](const shape& s) { return static_cast<double>(s.count()) * times <= static_cast<double>(max_elements); };
+  const auto say = [&](const std::string& who, const std::string& what, const shape& s) {
+    errors.push_back({position_of(job.eval.key_at, "batch", job.eval.at), who + "in packets of " + std::to_string(examples) +
+                                                                              " examples, as [eval] batch asks for, its " + what +
+                                                                              " " + s.to_string() + " would be too large"});
+  };
+  if (!fits(g.data)) return say("", "data", g.data);
+  for (const auto& l : g.layers)
+    for (const auto& s : l.out)
+      if (l.in_test && !fits(s)) return say("layer " + in_quotes(l.name) + ": ", "output", s);
 }
 
 void check_trained(const model_graph& g, const job_spec& job, diagnostics& errors) {

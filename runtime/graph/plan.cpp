@@ -30,6 +30,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   cut_parameters(draft, options.max_message);
   for (const auto& kind : role_table())
     if (kind.draw) kind.draw(draft, options);
+  draft.within(draft.plan.roles.size(), most_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds its own
   deal_devices(draft.plan);
 }
 
@@ -45,16 +46,15 @@ void assign(plan_draft& draft) {
   warm_up(draft);
 }
 
-}  // namespace
-
-std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
-                                              const plan_options& options) {
-  plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers)};
+std::variant<job_plan, diagnostics> drawn(plan_draft& draft, const plan_options& options) {
   auto& plan = draft.plan;
   auto& errors = draft.errors;
-  for (const auto& n : nodes) plan.nodes.push_back({n.name, n.devices});
+  const auto& job = draft.job;
+  const auto& graph = draft.graph;
+  for (const auto& n : draft.nodes) plan.nodes.push_back({n.name, n.devices});
   check_topology(draft);
   if (!errors.empty()) return std::move(errors);
+  check_parts(draft);
   plan.packets = static_cast<std::uint32_t>(job.pipeline.packets);
   plan.sub_solvers = static_cast<std::uint32_t>(job.pipeline.sub_solvers);
   plan.rule_states = options.rule_states;
@@ -68,6 +68,18 @@ std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_g
   for (auto& wrong : too_large_to_send(plan, graph, job, options.max_message)) errors.push_back(std::move(wrong));
   if (!errors.empty()) return std::move(errors);
   return std::move(plan);
+}
+
+}  // namespace
+
+std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
+                                              const plan_options& options) {
+  plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers)};
+  try {
+    return drawn(draft, options);
+  } catch (const plan_overrun& e) {
+    return diagnostics{e.what};
+  }
 }
 
 std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_group& g) const {

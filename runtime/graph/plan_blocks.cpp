@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/graph/wording.hpp"
+
 namespace troupe {
 namespace {
 
@@ -67,10 +69,13 @@ std::int64_t block_elements(const plan_draft& draft, std::int64_t most) {
 }
 
 // Larger ones in pieces: those without a gap anywhere, those of columns between rows.
-std::vector<param_block> in_pieces(const std::vector<param_block>& whole, std::int64_t most) {
+std::vector<param_block> in_pieces(const plan_draft& draft, const std::vector<param_block>& whole, std::int64_t most) {
+  const auto& t = draft.job.topology;
   std::vector<param_block> pieces;
   for (const auto& b : whole) {
     const auto step = b.run > 0 ? std::max<std::int64_t>(most / b.run, 1) * b.run : most;
+    draft.within(pieces.size() + static_cast<std::size_t>((b.count + step - 1) / step), most_blocks, "blocks of parameters",
+                 position_of(t.key_at, "max_block", t.at));
     for (std::int64_t done = 0; done < b.count; done += step) {
       auto piece = b;
       piece.begin += b.run > 0 ? done / b.run * b.stride : done;
@@ -117,7 +122,7 @@ void cut_parameters(plan_draft& draft, std::int64_t max_message) {
     if (auto i = first_of_layer.find(draft.graph.params[b.param].layer); i != first_of_layer.end()) b.shard = i->second;
     plan.blocks.push_back(b);
   }
-  plan.blocks = in_pieces(plan.blocks, plan.block_elements);
+  plan.blocks = in_pieces(draft, plan.blocks, plan.block_elements);
   std::sort(plan.blocks.begin(), plan.blocks.end(),
             [](const param_block& a, const param_block& b) { return std::pair(a.param, a.begin) < std::pair(b.param, b.begin); });
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) plan.blocks[i].id = static_cast<std::uint32_t>(i);

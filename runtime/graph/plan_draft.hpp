@@ -11,6 +11,20 @@
 
 namespace troupe {
 
+// The most that a plan may have. Every node makes all of it, so what a small file can ask for is counted while it is made, and refused
+// before the next of it takes memory.
+constexpr std::size_t most_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
+constexpr std::size_t most_roles = std::size_t{1} << 20;
+constexpr std::size_t most_edges = std::size_t{1} << 21;
+constexpr std::size_t most_blocks = std::size_t{1} << 20;      // of parameters
+constexpr std::size_t most_role_edges = std::size_t{1} << 16;  // that begin or end at one role: a port is 16 bits
+constexpr std::uint64_t most_placing_workers = 4096;  // where layers are placed or split, workers and parts meet each other
+
+// Thrown where a limit is reached, and caught by make_plan.
+struct plan_overrun {
+  diagnostic what;
+};
+
 struct plan_draft {
   const job_spec& job;
   const model_graph& graph;
@@ -26,12 +40,18 @@ struct plan_draft {
 
   void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
+  // Throws where `count` things are more than `most`: "the plan would have more than 1,048,576 roles: ..."
+  void within(std::size_t count, std::size_t most, const char* things, const source_position& at) const;
 };
+
+// Where the file says how many workers there are.
+source_position workers_at(const job_spec& job);
 
 std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const std::string& role);
 
 // Mistakes (plan_mistakes.cpp). check_topology also counts workers and shards.
 void check_topology(plan_draft& draft);
+void check_parts(const plan_draft& draft);
 void check_placed(plan_draft& draft);
 void check_own_stages(plan_draft& draft, const std::set<std::string>& own);
 void check_memory(plan_draft& draft);

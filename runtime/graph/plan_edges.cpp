@@ -2,10 +2,33 @@
 #include "runtime/graph/plan_draft.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
 namespace {
+
+// Which part of layer `l` stage `s` is: beside its worker that of the worker's number.
+const layer_part& part_of(const plan_draft& draft, std::uint32_t l, role_id s) {
+  const auto& stages = draft.stage_of[l];
+  auto me = static_cast<std::size_t>(draft.plan[s].worker);
+  if (me >= stages.size() || stages[me] != s)
+    me = static_cast<std::size_t>(std::find(stages.begin(), stages.end(), s) - stages.begin());
+  return draft.where[l].parts[me];
+}
+
+std::uint64_t end_of(packet_range r) { return std::uint64_t{r.first} + r.count; }
+
+// Of things that lie one behind the other in the order of their packets, those that may have some of `p`: with many workers, a few of many.
+template <class T, class F>
+std::pair<std::size_t, std::size_t> around(const std::vector<T>& list, packet_range p, F packets) {
+  const auto first = std::partition_point(list.begin(), list.end(), [&](const T& x) { return end_of(packets(x)) <= p.first; });
+  const auto last = std::partition_point(first, list.end(), [&](const T& x) { return packets(x).first < end_of(p); });
+  return {static_cast<std::size_t>(first - list.begin()), static_cast<std::size_t>(last - list.begin())};
+}
+std::pair<std::size_t, std::size_t> workers_around(const plan_draft& draft, packet_range p) {
+  return around(draft.plan.ranges, p, [](const packet_range& r) { return r; });
+}
 
 plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, feature_range region, feature_range need) {
   auto& plan = draft.plan;
@@ -15,6 +38,8 @@ plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, fe
     if (e.what == what && e.from == from && e.region == region && e.need == need) return e;
   }
   auto& out = plan.roles[index_of(from)].out_edges;
+  draft.within(plan.edges.size() + 1, most_edges, "edges", workers_at(draft.job));
+  draft.within(std::max(out.size(), stage.in_edges.size()) + 1, most_role_edges, "edges at one role", workers_at(draft.job));
   plan_edge e;
   e.from = from;
   e.to = to;
@@ -40,9 +65,9 @@ void add_windows(plan_draft& draft, role_id s) {
   for (auto l : std::vector<std::uint32_t>(plan[s].layers)) {
     const auto& layer = draft.graph.layers[l];
     if (!reports(layer)) continue;
-    const auto me = std::find(draft.stage_of[l].begin(), draft.stage_of[l].end(), s) - draft.stage_of[l].begin();
-    const auto& part = draft.where[l].parts[static_cast<std::size_t>(me)];
-    for (std::size_t w = 0; w < plan.loaders.size(); ++w) {
+    const auto& part = part_of(draft, l, s);
+    const auto [first, last] = workers_around(draft, part.packets);
+    for (std::size_t w = first; w < last; ++w) {
       const auto packets = intersection(plan.ranges[w], part.packets);
       const auto seen = [&](std::uint32_t i) {
         const auto& e = plan.edges[i];
@@ -65,20 +90,22 @@ void add_edges(plan_draft& draft, role_id s) {
   const auto layers = plan[s].layers;
   for (auto l : layers) {
     const auto& layer = draft.graph.layers[l];
-    const auto me = std::find(draft.stage_of[l].begin(), draft.stage_of[l].end(), s) - draft.stage_of[l].begin();
-    const auto& part = draft.where[l].parts[static_cast<std::size_t>(me)];
+    const auto& part = part_of(draft, l, s);
     for (std::size_t k = 0; k < layer.inputs.size(); ++k) {
       const auto what = layer.inputs[k];
       const auto need = needed(layer, k, part);
       if (what.layer < 0) {
-        for (std::size_t w = 0; w < plan.loaders.size(); ++w)
+        const auto [first, last] = workers_around(draft, part.packets);
+        for (std::size_t w = first; w < last; ++w)
           add_edge(draft, what, plan.loaders[w], s, layer, k, intersection(plan.ranges[w], part.packets), {}, need);
         continue;
       }
       const auto& from = draft.where[static_cast<std::size_t>(what.layer)];
-      for (std::size_t j = 0; j < from.parts.size(); ++j) {
+      auto some = std::pair(std::size_t{0}, from.parts.size());
+      if (from.kind == split_kind::batch) some = around(from.parts, part.packets, [](const layer_part& p) { return p.packets; });
+      for (auto j = some.first; j < some.second; ++j) {
         const auto packets = intersection(from.parts[j].packets, part.packets);
-        if (packets.count == 0) continue;  // nearly all of them, where there are many workers
+        if (packets.count == 0) continue;
         const auto producer = draft.stage_of[static_cast<std::size_t>(what.layer)][j];
         if (producer == s) continue;
         const auto [region, any] = common(made(draft.graph, what, from.parts[j].features), need);

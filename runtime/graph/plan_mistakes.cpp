@@ -49,8 +49,28 @@ void check_topology(plan_draft& draft) {
   draft.worker_nodes = nodes_with(draft.nodes, "worker");
 }
 
+source_position workers_at(const job_spec& job) {
+  const auto& t = job.topology;
+  return position_of(t.key_at, t.workers_per_group >= t.worker_groups ? "workers_per_group" : "worker_groups", t.at);
+}
+
+void plan_draft::within(std::size_t count, std::size_t most, const char* things, const source_position& at) const {
+  if (count <= most) return;
+  throw plan_overrun{{at, "the plan would have more than " + with_commas(most) + " " + things +
+                              ", which is the most: " + with_commas(workers) + " workers, " + with_commas(graph.layers.size()) +
+                              " layers, " + with_commas(shards) + " shards of a server group"}};
+}
+
+// Before any of them is made.
+void check_parts(const plan_draft& draft) {
+  draft.within(draft.workers * draft.graph.layers.size(), most_parts, "parts of layers (workers x layers)", workers_at(draft.job));
+}
+
 void check_placed(plan_draft& draft) {
   const auto& t = draft.job.topology;
+  if (draft.workers > most_placing_workers)
+    draft.error(workers_at(draft.job), "layers that are placed or split by feature serve at most " +
+                                           with_commas(most_placing_workers) + " workers, there are " + with_commas(draft.workers));
   if (t.worker_groups > 1)
     draft.error(position_of(t.key_at, "worker_groups", t.at),
                 "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));

@@ -45,6 +45,7 @@ std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const
 }
 
 role_plan& plan_draft::add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker) {
+  within(plan.roles.size() + 1, most_roles, "roles", workers_at(job));
   role_plan r;
   r.id = role_id{static_cast<std::uint32_t>(plan.roles.size())};
   r.kind = kind;

@@ -1,6 +1,7 @@
 #include "runtime/graph/wording.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "ops/options.hpp"
 
@@ -27,6 +28,15 @@ std::string with_commas(std::uint64_t n) {
   auto s = std::to_string(n);
   for (auto at = static_cast<std::ptrdiff_t>(s.size()) - 3; at > 0; at -= 3) s.insert(static_cast<std::size_t>(at), ",");
   return s;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t u = 0;
+  for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f ", u == 0 ? 0 : 1, bytes);
+  return std::string(text) + units[u];
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {

@@ -18,6 +18,7 @@ std::string in_quotes(std::string_view word);
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 std::string with_commas(std::uint64_t n);  // "12,345"
+std::string bytes_text(double bytes);      // "1.5 MiB"
 
 std::string joined(const std::vector<std::string>& words, const char* between = ", ");
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ops/device.hpp"
+#include "ops/finite.hpp"
 #include "runtime/graph/block_copy.hpp"
 #include "runtime/messages/fits.hpp"
 
@@ -52,6 +53,12 @@ named_tensors collection::all() const {
   list.insert(list.end(), rule.begin(), rule.end());
   list.insert(list.end(), carried.begin(), carried.end());
   return list;
+}
+
+void collection::look() {
+  for (const auto* list : {&weights, &rule, &carried})
+    for (const auto& [name, value] : *list)
+      if (not_finite.empty() && !all_finite(value)) not_finite = name;
 }
 
 std::map<std::string, std::uint64_t> collection::updates_by_param(const model_graph& g, const job_plan& p) const {
@@ -132,13 +139,18 @@ task_work block_collector::join() {
       join_blocks(*graph, *plan, p, c, into, ctx.dev);
     }
     for (auto* list : {&c.weights, &c.rule, &c.carried})
-      for (auto& [name, value] : *list) value = brought_home(ctx.dev, value);
+      for (auto& [name, value] : *list) {
+        c.fetched = c.fetched || !value.space().host();
+        value = brought_home(ctx.dev, value);
+      }
+    if (!c.fetched) c.look();
   };
 }
 
 collection block_collector::joined() {
   auto c = std::move(*all_);
   all_.reset();
+  if (c.fetched) c.look();
   return c;
 }
 

@@ -5,7 +5,8 @@
 //   idle --begin--> gathering --the last block--> joining (a task: join) --joined--> idle
 //
 // Invariants: an answer to another request, a second one, and one of another size than the block are dropped; names are in the graph's
-// order. Where some lanes have carried nothing yet, nothing carried is collected. Errors: none.
+// order. Where some lanes have carried nothing yet, nothing carried is collected. Numbers are looked at where they meet: what is not finite is
+// named. Errors: none.
 // Threads: a value, but for what join() returns, which runs as a task while nothing else touches the collection.
 #pragma once
 
@@ -32,7 +33,11 @@ struct collection {
   std::vector<std::uint64_t> updates;        // by block: that its rule states have seen
   named_tensors weights, rule, carried;      // "<param>", "<param>@<state>", "<layer>.<carry>@carried"
   std::vector<carried_piece> pieces;
+  // The first that holds an infinity or what is no number; empty: none. Whoever stores them looks here.
+  std::string not_finite;
+  bool fetched = false;  // some came from a device, and are home when the task is over
 
+  void look();                // at every number, for not_finite
   named_tensors all() const;  // in that order
   std::map<std::string, std::uint64_t> updates_by_param(const model_graph& g, const job_plan& p) const;
 };

@@ -108,6 +108,14 @@ void coordinator::take_state(const envelope& e, effects& out) {
 void coordinator::collected(effects& out) {
   if (!collector_.under_way()) return;
   auto c = collector_.joined();
+  // Nothing of it is stored, so what was stored before is what there is to go on from.
+  if (!c.not_finite.empty()) {
+    ended_ = true;
+    return out.event({"error",
+                      completed(),
+                      {},
+                      "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored of it"});
+  }
   const auto why = boundary_.why();
   const bool judges = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/data/file_place.hpp"
 #include "runtime/graph/number_text.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -117,7 +118,9 @@ void remove_old(const std::string& folder, std::size_t keep) {
 
 std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
   // Written beside its place first: the file that is there may be the only good checkpoint.
-  const auto fresh = file + ".new";
+  const auto place = place_to_write(file);
+  if (!place.wrong.empty()) return record_error{file, {}, place.wrong};
+  const auto fresh = place.path + ".new";
   if (auto e = write_safetensors(fresh, c.named, metadata_of(c))) return e;
   auto written = load_checkpoint(fresh);
   if (auto* e = std::get_if<record_error>(&written)) {
@@ -126,7 +129,7 @@ std::optional<record_error> write_checkpoint(const std::string& file, const chec
     return std::move(*e);
   }
   std::error_code ec;
-  fs::rename(fresh, file, ec);
+  fs::rename(fresh, place.path, ec);
   if (!ec) return std::nullopt;
   remove_quietly(fresh);
   return record_error{file, {}, "cannot be replaced: " + ec.message()};

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/data/file_place.hpp"
+
 namespace troupe {
 namespace {
 
@@ -47,8 +49,9 @@ std::string write_all(int fd, const file_part& part) {
 }
 
 std::string write_temporary(const std::string& path, const std::vector<file_part>& parts) {
-  descriptor d(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (d.get() < 0) return system_error("cannot create");
+  std::string wrong;
+  descriptor d(open_to_write(path, wrong));
+  if (d.get() < 0) return wrong;
   for (const auto& p : parts)
     if (auto e = write_all(d.get(), p); !e.empty()) return e;
   if (::fsync(d.get()) != 0) return system_error("cannot sync");
@@ -91,14 +94,17 @@ std::variant<file_bytes, std::string> read_file(const std::string& path) {
 }
 
 std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts) {
-  const auto temporary = path + temporary_suffix;
+  const auto place = place_to_write(path);
+  if (!place.wrong.empty()) return place.wrong;
+  const auto temporary = place.path + temporary_suffix;
+  if (const auto other = place_to_write(temporary); !other.wrong.empty()) return temporary + ": " + other.wrong;
   auto error = write_temporary(temporary, parts);
-  if (error.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) error = system_error("cannot rename");
+  if (error.empty() && ::rename(temporary.c_str(), place.path.c_str()) != 0) error = system_error("cannot rename");
   if (!error.empty()) {
     ::unlink(temporary.c_str());
     return error;
   }
-  return sync_folder_of(path);
+  return sync_folder_of(place.path);
 }
 
 }  // namespace troupe

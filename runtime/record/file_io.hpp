@@ -23,7 +23,8 @@ struct file_part {
 std::variant<file_bytes, std::string> read_file(const std::string& path);
 
 // Replaces `path` by the parts in order, or leaves it as it was: PATH.tmp is written, synced and renamed, then the folder is
-// synced. Empty when all of that succeeded. After a crash PATH is the old or the new file, and PATH.tmp may be left behind.
+// synced. Empty when all of that succeeded. After a crash PATH is the old or the new file, and PATH.tmp may be left behind. Only a regular file
+// is replaced; where PATH is a symbolic link to one, that one (runtime/data/file_place.hpp).
 std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts);
 
 constexpr const char* temporary_suffix = ".tmp";

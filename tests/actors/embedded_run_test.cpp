@@ -1,10 +1,12 @@
 // An embedded run as a program sees it: it ends with a result, always, and says what happened on the way.
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
 
 #include <unistd.h>
 
+#include "runtime/data/packed.hpp"
 #include "runtime/pipeline/stage.hpp"
 #include "tests/actors/embedded_support.hpp"
 
@@ -126,6 +128,36 @@ TEST(embedded_run, weights_that_blow_up_are_an_error_and_not_a_result) {
   const auto r = embedded(job_of(lenet_like(), {"train.dynamics.lr=1e20"}));
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.error.find("not finite"), std::string::npos) << r.error;
+}
+
+// One step, whose loss was finite: that its update was not shows in the weights alone.
+TEST(embedded_run, weights_that_are_not_finite_after_the_last_step_are_an_error_and_are_not_stored) {
+  std::vector<std::string> stored;
+  embedded_options o;
+  o.on_store = [&](const store_effect& s) { stored.push_back(s.what); };
+  const auto r = embedded(job_of(lenet_like(), {"train.dynamics.lr=1e300", "train.finish.steps=1"}), std::move(o));
+  EXPECT_FALSE(r.ok);
+  EXPECT_NE(r.error.find(".weight' is not finite at step 1"), std::string::npos) << r.error;
+  EXPECT_TRUE(stored.empty()) << stored[0];
+  EXPECT_TRUE(r.weights.empty());
+}
+
+// A data set that shrinks under the job is the job's error, by the file's name, and not the end of the process.
+TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_the_files_name) {
+  std::string folder = (std::filesystem::temp_directory_path() / "troupe_cut_XXXXXX").string();
+  ASSERT_TRUE(::mkdtemp(folder.data()));
+  const auto file = folder + "/data.pack";
+  ASSERT_TRUE(std::holds_alternative<packed_result>(pack(*job_of(lenet_like())->data, file)));
+  embedded_options o;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind == "step" && e.step == 3) std::filesystem::resize_file(file, packed_alignment);
+  };
+  const auto r = embedded(
+      job_of(lenet_like(), {"data={source=\"packed\",path=\"" + file + "\",batch=16}", "train.finish.steps=100000"}), std::move(o));
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(r.ok);
+  EXPECT_NE(r.where.find("loader"), std::string::npos) << r.where;
+  EXPECT_NE(r.error.find(file + ": it has been cut short: it had "), std::string::npos) << r.error;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed

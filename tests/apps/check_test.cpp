@@ -11,7 +11,7 @@ class check : public command_test {};
 TEST_F(check, refuses_what_this_machine_cannot_hold) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "data.examples=100000000", "--set", "data.batch=100000000",
-                                     "--set", "data.shape=[3,128,128]"};
+                                     "--set", "data.shape=[3,32,32]"};
   std::vector<std::string> words{"check", job, "--json"};
   words.insert(words.end(), set.begin(), set.end());
   const auto o = troupe(words);
@@ -24,9 +24,22 @@ TEST_F(check, refuses_what_this_machine_cannot_hold) {
   auto text = tiny_job();
   text.replace(text.find("batch = 16"), 10, "batch = 100000000");
   text.replace(text.find("examples = 320"), 14, "examples = 100000000");
-  text.replace(text.find("[1, 8, 8]"), 9, "[3, 128, 128]");
+  text.replace(text.find("[1, 8, 8]"), 9, "[3, 32, 32]");
   const auto big = write("big.toml", text);
   EXPECT_EQ(troupe({"check", big}).err.rfind(big + ":10:1: ", 0), 0u) << troupe({"check", big}).err;
+}
+
+// What check refuses, train and time refuse too, before they take memory: the layer and the shape are named.
+TEST_F(check, and_train_refuse_what_this_machine_cannot_hold_before_it_is_held) {
+  auto text = tiny_job();
+  text.replace(text.find("outputs = 16"), 12, "outputs = 999999999");
+  const auto job = write("wide.toml", text);
+  for (const char* command : {"check", "train", "time"}) {
+    const auto o = troupe({command, job});
+    EXPECT_EQ(o.code, 2) << command << o.out;
+    EXPECT_EQ(o.err.rfind(job + ":11:1: layer 'ip1': the job would hold about ", 0), 0u) << o.err;
+    EXPECT_NE(o.err.find("its parameter 'weight' 999999999x64, 238.4 GiB"), std::string::npos) << o.err;
+  }
 }
 
 }  // namespace

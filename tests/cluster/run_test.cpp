@@ -48,6 +48,18 @@ TEST_F(cluster_run, small_blocks_train_to_the_bits_of_the_embedded_run) {
   EXPECT_EQ(r.text("weights_sha256"), alone);
 }
 
+// As in one process: the coordinator's role looks before it stores.
+TEST_F(cluster_run, weights_that_are_not_finite_fail_the_job_and_are_not_written) {
+  auto set = workers(3, 2);
+  set.insert(set.end(), {"train.dynamics.lr=1e300", "train.finish.steps=1"});
+  const auto r = run(tiny_job(), set, path("w.safetensors"));
+  EXPECT_EQ(r.outcome.how, cluster_outcome::end::failed);
+  ASSERT_FALSE(r.outcome.messages.empty());
+  EXPECT_NE(r.outcome.messages.front().find("' is not finite at step 1: nothing is stored of it"), std::string::npos)
+      << r.outcome.messages.front();
+  EXPECT_FALSE(std::filesystem::exists(path("w.safetensors")));
+}
+
 // Gradients of parameters cross nodes in four bytes; placed_test.cpp has activations, in two.
 TEST_F(cluster_run, a_bf16_job_trains_to_the_bits_of_the_embedded_run) {
   const std::string bf16 = "job.precision=\"bf16\"";

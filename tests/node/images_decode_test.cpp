@@ -165,6 +165,11 @@ TEST(images_decode, giant_promises_are_refused_from_the_header) {
   const auto at = std::search(jpeg.begin(), jpeg.end(), sof0, sof0 + 2) - jpeg.begin();
   for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = 0xf0;
   EXPECT_THAT(error(jpeg), HasSubstr("too large an image: 61680 x 61680"));
+  for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = 0xff;
+  EXPECT_THAT(error(jpeg), HasSubstr("broken JPEG: Maximum supported image dimension"));
+  // Within what an image may have, and still more than its bytes can be.
+  for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = i % 2 == 1 ? 0x1f : 0x40;
+  EXPECT_THAT(error(jpeg), HasSubstr("the header promises 64000000 pixels, which cannot come out of"));
 }
 
 TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {

@@ -1,7 +1,11 @@
 // Layers on values small enough to work out by hand, and the shapes of nets that everybody knows.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+
+#include "ops/finite.hpp"
 
 #include "tests/ops/support.hpp"
 
@@ -10,6 +14,7 @@ namespace {
 
 using test::tensor_of;
 using test::values_of;
+using ::testing::HasSubstr;
 using i = std::int64_t;
 using reals = std::vector<double>;
 
@@ -98,6 +103,43 @@ TEST_F(layer_values, mistakes_name_what_was_wanted_and_what_came) {
             "wants points that rise and lie inside the axis, got 1x4");
   EXPECT_THROW(stock.make("convolution", {{{"outputs", i{1}}}}), option_error);
   EXPECT_THROW(stock.make("lrn", {{{"size", i{4}}}}), option_error);
+}
+
+// A size is looked at before anything of that size is made.
+TEST_F(layer_values, sizes_that_no_image_has_are_refused_before_they_take_memory) {
+  const shape image{2, 3, 4, 5};
+  const i most = std::numeric_limits<i>::max();
+  EXPECT_THAT(shape_mistake("upsample", {{{"factor", i{1000000000}}}}, {image}), HasSubstr("not 4000000000x5000000000"));
+  EXPECT_THAT(shape_mistake("upsample", {{{"height", i{1000000000}}, {"width", i{1}}}}, {image}), HasSubstr("not 1000000000x1"));
+  EXPECT_THAT(shape_mistake("pad", {{{"pad", i{1000000000}}}}, {image}), HasSubstr("at most 16777216 pixels high and wide"));
+  EXPECT_THAT(shape_mistake("crop", {{{"size", std::vector<i>{2, 2}}, {"offsets", std::vector<i>{most}}}}, {image}),
+              HasSubstr("axis 2 begins at 9223372036854775807 and has 2"));
+  EXPECT_THAT(shape_mistake("crop", {{{"size", std::vector<i>{most, 2}}, {"offsets", std::vector<i>{1}}}}, {image}),
+              HasSubstr("a box inside the input"));
+}
+
+TEST_F(layer_values, more_outputs_than_can_be_named_are_refused) {
+  EXPECT_THROW(stock.make("split", {{{"copies", i{100000000}}}}), option_error);
+  EXPECT_THROW(stock.make("slice", {{{"parts", i{100000000}}}}), option_error);
+  EXPECT_EQ(stock.make("split", {{{"copies", most_outputs}}})->infer({{2}}).size(), static_cast<std::size_t>(most_outputs));
+}
+
+TEST(finite, is_what_every_number_must_be) {
+  const auto dev = make_cpu_device();
+  for (const auto type : {dtype::f32, dtype::f64, dtype::bf16}) {
+    auto t = tensor::allocate(*dev, {10001}, type);
+    dev->fill(1e38, t);
+    EXPECT_TRUE(all_finite(t)) << name_of(type);
+    for (const double bad : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()})
+      for (const i at : {i{0}, i{4096}, i{10000}}) {
+        dev->fill(-1e38, t);
+        auto one = t.slice(at, {1});
+        dev->fill(bad, one);
+        EXPECT_FALSE(all_finite(t)) << name_of(type) << " at " << at;
+      }
+  }
+  EXPECT_TRUE(all_finite(tensor::declare({3}, dtype::f32)));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ops/device.hpp"
 #include "runtime/pipeline/block_cutter.hpp"
 
@@ -125,6 +127,28 @@ TEST_F(blocks, become_parameters_and_states_of_the_rule_in_the_order_of_the_grap
   std::vector<std::string> names;
   for (const auto& [name, value] : got.all()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("wide", "long", "whole", "wide@momentum", "long@momentum", "whole@momentum"));
+}
+
+TEST_F(blocks, that_hold_what_is_no_number_are_named) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    auto c = collector();
+    c.begin(false);
+    for (std::uint32_t k : {0u, 1u, 2u, 3u})
+      give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : k == 2 ? 3 : 1));
+    ASSERT_TRUE(c.take({c.request(), 4, of({0, bad, 0}), {of({0, 0, 0})}}, 1));
+    run(c.join());
+    EXPECT_EQ(c.joined().not_finite, "whole");
+    c.begin(false);
+    for (std::uint32_t k : {0u, 1u, 2u, 4u}) give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : 3));
+    ASSERT_TRUE(c.take({c.request(), 3, of({1}), {of({bad})}}, 1));
+    run(c.join());
+    EXPECT_EQ(c.joined().not_finite, "long@momentum") << "a state of the rule, in a block of several";
+  }
+  auto c = collector();
+  c.begin(false);
+  ASSERT_TRUE(give_all(c));
+  run(c.join());
+  EXPECT_EQ(c.joined().not_finite, "");
 }
 
 TEST_F(blocks, of_one_parameter_say_how_many_updates_the_latest_has_seen) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ops/device.hpp"
 #include "tests/runtime/graph_fixture.hpp"
 
@@ -145,7 +147,11 @@ TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
   const auto request = s.sent<collect>()[0].second.request;
-  for (const auto& b : s.plan->blocks) s.hear(state{request, b.id, tensor::allocate(*dev, {b.count}, dtype::f32), {}}, b.shard);
+  for (const auto& b : s.plan->blocks) {
+    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+    dev->fill(0.5, value);
+    s.hear(state{request, b.id, value, {}}, b.shard);
+  }
   ASSERT_EQ(s.out.list().size(), 1u);
   const auto task = std::get<run_effect>(s.out.list()[0]);
   task_context c{*dev};
@@ -179,7 +185,11 @@ TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_befor
   EXPECT_EQ(s.sent<collect>().size(), s.plan->shards.size());
   const auto dev = make_cpu_device();
   const auto request = s.sent<collect>()[0].second.request;
-  for (const auto& b : s.plan->blocks) s.hear(state{request, b.id, tensor::allocate(*dev, {b.count}, dtype::f32), {}}, b.shard);
+  for (const auto& b : s.plan->blocks) {
+    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+    dev->fill(1.0, value);
+    s.hear(state{request, b.id, value, {}}, b.shard);
+  }
   const auto task = std::get<run_effect>(s.out.list()[0]);
   task_context c{*dev};
   task.work(c);
@@ -189,6 +199,31 @@ TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_befor
   s.now += 59s;
   s.step(4);
   EXPECT_THAT(s.granted(), ElementsAre(8u)) << "counted from the last";
+}
+
+// Whoever collects for whatever reason: weights that are no numbers are neither a checkpoint nor a result.
+TEST(coordinator, weights_that_are_not_finite_end_the_job_by_name_and_are_not_stored) {
+  const auto dev = make_cpu_device();
+  for (const char* word : {"stop", "checkpoint"}) {
+    seat s;
+    s.hear(start{});
+    s.say(word);
+    for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
+    ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size()) << word;
+    const auto request = s.sent<collect>()[0].second.request;
+    for (const auto& b : s.plan->blocks) {
+      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+      dev->fill(b.param == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
+      s.hear(state{request, b.id, value, {}}, b.shard);
+    }
+    const auto task = std::get<run_effect>(s.out.list().at(0));
+    task_context c{*dev};
+    task.work(c);
+    s.hear(finished{task.token});
+    for (auto& e : s.out.list()) EXPECT_FALSE(std::holds_alternative<store_effect>(e)) << word;
+    EXPECT_THAT(s.events(), ElementsAre("error 3")) << word;
+    EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored of it") << word;
+  }
 }
 
 TEST(coordinator, settings_reach_shards_and_workers) {

@@ -191,6 +191,30 @@ TEST(graph, single_mistakes) {
   }
 }
 
+TEST(graph, a_number_that_no_product_is_safe_with_is_refused_at_its_layer) {
+  auto j = small_net();
+  j.layers[0].values.values["outputs"] = std::int64_t{1} << 40;
+  EXPECT_THAT(only_error(j), HasSubstr("layer 'a': option 'outputs' must be at most 2147483647, not 1099511627776"));
+}
+
+TEST(graph, an_evaluation_of_more_than_a_tensor_may_have_is_refused) {
+  auto j = small_net();
+  j.eval.batch = 2147483644;
+  j.layers[0].values.values["outputs"] = std::int64_t{1000000};
+  EXPECT_THAT(only_error(j),
+              HasSubstr("layer 'a': in packets of 536870911 examples, as [eval] batch asks for, its output 2x1000000 "
+                        "would be too large"));
+}
+
+TEST(graph, a_packet_of_more_than_a_tensor_may_have_is_refused_at_the_batch) {
+  auto j = small_net(2147483647, 1);
+  j.data.key_at["batch"] = {"job.toml", 2, 5};
+  const auto g = try_graph(j, shape{1024, 1024});
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(g));
+  EXPECT_THAT(texts(std::get<diagnostics>(g)),
+              ElementsAre("job.toml:2:5: a packet of the batch would have the shape 2147483647x1024x1024, which is too large"));
+}
+
 // Each layer's parameters would do, 1023 for each of 2^30 values; of two such layers they are too many.
 TEST(graph, a_model_of_too_many_parameters_ends_where_they_become_too_many) {
   auto j = job_of({spec("a", "dense", {"data"}, 1023), spec("b", "dense", {"data"}, 1023), spec("both", "sum", {"a", "b"}),

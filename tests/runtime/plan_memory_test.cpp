@@ -32,7 +32,7 @@ struct held {
 };
 
 // small_net(): packets of two examples of 4 x 5 values and a label; weights of 30 x 20 and 10 x 30, and biases.
-constexpr double parameters = 4 * (600 + 30 + 300 + 10), examples = 2 * (4 * 20 + 4);
+constexpr double parameters = 4 * (600 + 30 + 300 + 10), loaded = 2 * (4 * 20 + 4);
 
 TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   plan_options adam;
@@ -42,7 +42,7 @@ TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   EXPECT_EQ(h.of("shard0").states, 2 * parameters);
   EXPECT_EQ(h.of("worker0").gradients, 3 * parameters) << "of four packets: a sum of two, a sum of one, and one that comes";
   EXPECT_EQ(h.of("worker0").parameters, 0) << "the shard's are here";
-  EXPECT_EQ(h.of("worker0/loader").activations, 2 * examples) << "one under way, one that is read";
+  EXPECT_EQ(h.of("worker0/loader").activations, 2 * loaded) << "one under way, one that is read";
   EXPECT_EQ(h.of("worker0/a").activations, 240);
   EXPECT_EQ(h.of("worker0/relu").activations, 240);
   EXPECT_EQ(h.of("worker0/b").activations, 80);
@@ -51,13 +51,13 @@ TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   EXPECT_EQ(node.parameters, parameters);
   EXPECT_EQ(node.gradients, 3 * parameters);
   EXPECT_EQ(node.states, 2 * parameters);
-  EXPECT_EQ(node.activations, 2 * examples + 240 + 240 + 80 + 240) << "at worst in b's backward: two activations, two gradients";
+  EXPECT_EQ(node.activations, 2 * loaded + 240 + 240 + 80 + 240) << "at worst in b's backward: two activations, two gradients";
 }
 
 TEST(plan_memory, of_a_tester_is_one_packet_of_examples) {
   plan_options o;
   o.tester = true;
-  EXPECT_EQ(held(small_net(), {"local"}, o).of("tester/loader").activations, examples);
+  EXPECT_EQ(held(small_net(), {"local"}, o).of("tester/loader").activations, loaded);
 }
 
 TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
@@ -103,7 +103,7 @@ TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {
   EXPECT_EQ(h.of("worker0/relu").activations, 3 * 240);
   EXPECT_EQ(h.of("worker0").gradients, 4 * parameters) << "as many sums as packets, not more";
   const auto readers = h.plan[h.plan.loaders[0]].slots;
-  EXPECT_EQ(h.of("worker0/loader").activations, (3 + readers) * examples);
+  EXPECT_EQ(h.of("worker0/loader").activations, (3 + readers) * loaded);
   EXPECT_EQ(h.memory.nodes[0].activations, h.of("worker0/loader").activations + 3 * 800);
 }
 

@@ -280,5 +280,44 @@ TEST(plan, mistakes_name_their_place) {
               ElementsAre("job.toml:5:1: workers_per_group must be between 1 and 65535, it is 0"));
 }
 
+// A few lines of a file ask for millions of roles: said at once, and none of them is made.
+TEST(plan, of_an_absurd_size_is_refused_by_the_limit_that_it_breaks) {
+  std::vector<layer_spec> layers{spec("a", "dense", {"data"}, 30)};
+  for (int k = 1; k < 99; ++k) layers.push_back(spec("l" + std::to_string(k), "same", {layers.back().name}));
+  layers.push_back(spec("loss", "loss", {layers.back().name, "label"}));
+  auto j = job_of(layers, 65535, 65535);
+  j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
+  j.topology.key_at["max_block"] = {"job.toml", 7, 1};
+  j.topology.workers_per_group = 65535;
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers), which is the most: "
+                  "65,535 workers, 100 layers, 1 shards of a server group"));
+  j = small_net(65535, 65535);
+  j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
+  j.topology.workers_per_group = 65535;
+  j.layers[0].place = {"local"};
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre("job.toml:6:1: layers that are placed or split by feature serve at most 4,096 workers, there are 65,535"));
+  j = small_net();
+  j.topology.key_at["max_block"] = {"job.toml", 7, 1};
+  j.topology.max_block = 1;
+  j.layers[0].values.values["outputs"] = std::int64_t{1000000};
+  EXPECT_THAT(
+      errors_of(j, nodes_named({"local"})),
+      ElementsAre(HasSubstr("job.toml:7:1: the plan would have more than 1,048,576 blocks of parameters, which is the most")));
+}
+
+// As many workers as there may be: every stage has its worker's edges, and none of the others'.
+TEST(plan, of_many_workers_has_edges_between_each_ones_own) {
+  auto j = small_net(1000, 1000);
+  j.topology.workers_per_group = 1000;
+  const auto x = plan_of(j, nodes_named({"local"}));
+  expect_sound(x);
+  const auto one = plan_of(small_net(4, 4), nodes_named({"local"}));
+  EXPECT_EQ(x.plan.edges.size(), 1000 * one.plan.edges.size());
+}
+
 }  // namespace
 }  // namespace troupe

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int max_scans = 100;  // of a progressive file; ten are usual, and each costs a pass over the whole image
 
+constexpr std::uint64_t pixels_a_byte = 256 * 8;  // at most
+
 struct jpeg_state {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
@@ -106,6 +108,11 @@ class jpeg_decoder {
     out.height = s_.info.image_height;
     out.width = s_.info.image_width;
     if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
+    // Some component has a block of 64 values for every 256 pixels at least, whatever the sampling, and a block takes a bit of Huffman's code.
+    const auto pixels = static_cast<std::uint64_t>(out.height) * static_cast<std::uint64_t>(out.width);
+    if (!s_.info.arith_code && pixels / pixels_a_byte > s_.size)
+      return "broken JPEG: the header promises " + std::to_string(pixels) + " pixels, which cannot come out of " +
+             std::to_string(s_.size) + " bytes";
     out.channels = choose_colours();
     if (out.channels == 0) return "a JPEG of " + std::to_string(s_.info.num_components) + " components of unknown colours";
     s_.stride = static_cast<std::size_t>(out.width * out.channels);

@@ -1,0 +1,53 @@
+#include "runtime/data/file_place.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace troupe {
+namespace {
+
+std::string refused(mode_t mode) {
+  const char* what = "no regular file";
+  if (S_ISDIR(mode)) return "it is a folder";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) what = "a device";
+  if (S_ISFIFO(mode)) what = "a FIFO";
+  if (S_ISSOCK(mode)) what = "a socket";
+  return std::string("it is ") + what + ", and only regular files are written";
+}
+
+}  // namespace
+
+file_place place_to_write(const std::string& path) {
+  struct stat st {};
+  if (::lstat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return {path, {}};  // what else is wrong is said by who opens it
+  if (!S_ISLNK(st.st_mode)) return {path, refused(st.st_mode)};
+  const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path.c_str(), nullptr), &std::free);
+  if (!target || ::stat(target.get(), &st) != 0)
+    return {path, std::string("it is a symbolic link that leads nowhere: ") + std::strerror(errno)};
+  if (!S_ISREG(st.st_mode)) return {path, "it is a symbolic link, and " + refused(st.st_mode)};
+  return {target.get(), {}};
+}
+
+int open_to_write(const std::string& path, std::string& wrong) {
+  // O_NONBLOCK: opening a FIFO must not wait for a reader. What is there is emptied only when it is known to be a file.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+  struct stat st {};
+  if (fd < 0 || ::fstat(fd, &st) != 0)
+    wrong = std::string("cannot create: ") + std::strerror(errno);
+  else if (!S_ISREG(st.st_mode))
+    wrong = "cannot create " + path + ": " + refused(st.st_mode);
+  else if (::ftruncate(fd, 0) != 0)
+    wrong = std::string("cannot create: ") + std::strerror(errno);
+  else
+    return fd;
+  if (fd >= 0) ::close(fd);
+  return -1;
+}
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+#include "runtime/job/memory_budget.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/graph/graph_check.hpp"
+#include "runtime/graph/packet_memory.hpp"
+#include "runtime/graph/plan_memory.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/job/job_data.hpp"
+
+namespace troupe {
+namespace {
+
+double bytes_in(const shape& s, dtype t) { return static_cast<double>(s.count()) * static_cast<double>(size_of(t)); }
+
+// The tensor that takes the most of a node's memory.
+struct largest {
+  double bytes = 0;
+  std::string text = {};  // "its output 64x1x28x28"
+  const graph_layer* layer = nullptr;
+};
+
+std::set<std::uint32_t> layers_on(const prepared_job& j, std::uint32_t node) {
+  std::set<std::uint32_t> here;
+  for (const auto& r : j.plan.roles)
+    if (r.node == node) here.insert(r.layers.begin(), r.layers.end());
+  return here;
+}
+
+largest largest_on(const prepared_job& j, std::uint32_t node) {
+  const auto type = j.spec.type();
+  largest most{bytes_in(j.graph.data, j.graph.ids ? dtype::i32 : type), "its data " + j.graph.data.to_string()};
+  const auto see = [&](double bytes, const graph_layer& l, const std::string& what, const shape& s) {
+    if (bytes > most.bytes) most = {bytes, what + " " + s.to_string(), &l};
+  };
+  const auto here = layers_on(j, node);
+  for (const auto& l : j.graph.layers) {
+    if (!here.empty() && !here.count(l.index)) continue;
+    for (const auto& s : l.out) see(bytes_in(s, type), l, "its output", s);
+    for (auto p : l.params) {
+      const auto& spec = j.graph.params[p].spec;
+      see(bytes_in(spec.dims, j.spec.parameter_type()), l, "its parameter " + in_quotes(spec.name), spec.dims);
+    }
+  }
+  return most;
+}
+
+// Of packets of [eval] batch where they are larger than training's: forward alone, as one stage.
+double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
+  const auto examples = eval_examples(j);
+  if (examples <= j.graph.packet_examples) return 0;
+  double peak = bytes_in(j.graph.data, j.graph.ids ? dtype::i32 : j.spec.type());
+  for (const auto& r : j.plan.roles) {
+    if (r.node != node || !r.does().hosts_layers) continue;
+    peak = std::max(peak, follow_packet(hosted_in(j.plan, j.graph, r, j.spec.parameter_type()), j.spec.type(), false).peak);
+  }
+  return peak * static_cast<double>(examples) / static_cast<double>(j.graph.packet_examples);
+}
+
+diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, const memory_budget& budget) {
+  const auto most = largest_on(j, node);
+  const auto& d = j.spec.data;
+  const auto text = "the job would hold about " + bytes_text(wants) + ", and " + budget.of + " " + bytes_text(budget.bytes) +
+                    ": the largest of a packet is " + most.text + ", " + bytes_text(most.bytes) +
+                    "; a smaller batch, more packets or recompute = true make it less (`troupe plan` shows what takes it)";
+  if (most.layer) return mistake_of(*most.layer->spec, "", text);
+  return {position_of(d.key_at, "batch", d.at), text};
+}
+
+}  // namespace
+
+std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node, const memory_budget& budget) {
+  if (budget.bytes <= 0 || node >= j.plan.nodes.size()) return std::nullopt;
+  const auto wants = memory_of(j.plan, j.graph, j.spec).nodes.at(node).total();
+  if (wants > budget.bytes) return refusal(j, node, wants, budget);
+  const auto evaluating = evaluation_bytes(j, node);
+  if (evaluating <= budget.bytes) return std::nullopt;
+  const auto& e = j.spec.eval;
+  return diagnostic{position_of(e.key_at, "batch", e.at), "an evaluation would hold about " + bytes_text(evaluating) + ", and " +
+                                                              budget.of + " " + bytes_text(budget.bytes) +
+                                                              ": a smaller [eval] batch makes it less"};
+}
+
+}  // namespace troupe

@@ -1,0 +1,110 @@
+// Where commands write: what stdout and the files that people name may be, and what is said where they cannot be written.
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "runtime/record/safetensors.hpp"
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class files : public command_test {
+ protected:
+  outcome shell(const std::string& line) const {
+    child c("/bin/sh", {"-c", line}, folder_);
+    return c.wait();
+  }
+  static bool is_fifo(const std::string& file) {
+    struct stat st {};
+    return ::lstat(file.c_str(), &st) == 0 && S_ISFIFO(st.st_mode);
+  }
+};
+
+TEST_F(files, a_stdout_that_is_full_is_a_failure_that_stderr_tells) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const auto job = write("job.toml", tiny_job("[topology]\nworkers_per_group = 1\n"));
+  for (const std::string words : {"--version", "--help", "layers", "reference job", "check job.toml", "plan job.toml",
+                                  "plan job.toml --json", "train job.toml --json --out w.safetensors", "repl -c help"}) {
+    const auto o = shell(troupe_program() + " " + words + " > /dev/full");
+    EXPECT_EQ(o.code, 1) << words;
+    EXPECT_NE(o.err.find("stdout: cannot write"), std::string::npos) << words << ": " << o.err;
+    EXPECT_EQ(o.err.find("stdout: cannot write"), o.err.rfind("stdout: cannot write")) << words << ": once";
+  }
+  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("w.safetensors")))) << "the files are there";
+  EXPECT_EQ(shell(troupe_program() + " check no.toml > /dev/full").code, 2) << "what was wrong before stays wrong";
+}
+
+// OpenBLAS would spin before main(): the limit is named instead. With a limit that it can live with nothing is said.
+TEST_F(files, a_limit_on_address_space_that_is_too_small_is_named_at_once) {
+  for (const char* limit : {"200000", "262144"}) {
+    const auto o = shell("ulimit -v " + std::string(limit) + " && exec timeout -s KILL 20 " + troupe_program() + " --version");
+    if (std::string(limit) == "262144" && o.code == 0) continue;  // a machine with one processor
+    EXPECT_EQ(o.code, 1) << limit << o.out;
+    EXPECT_NE(o.err.find("the limit on address space (ulimit -v) is too small"), std::string::npos) << o.err;
+  }
+  EXPECT_EQ(shell("ulimit -v 64000000 && exec " + troupe_program() + " --version").code, 0);
+}
+
+TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", path("null"));
+  std::filesystem::create_symlink("nowhere", path("lost"));
+  std::filesystem::create_directory(path("folder"));
+  const std::vector<std::pair<std::string, std::string>> bad{{"fifo", "it is a FIFO, and only regular files are written"},
+                                                             {"null", "it is a symbolic link, and it is a device"},
+                                                             {"lost", "it is a symbolic link that leads nowhere"},
+                                                             {"folder", "it is a folder"}};
+  for (const auto& [name, why] : bad)
+    for (const auto& words : std::vector<std::vector<std::string>>{{"train", job, "--json", "--out"},
+                                                                   {"train", job, "--json", "--checkpoint"},
+                                                                   {"init", job, "--json", "--out"},
+                                                                   {"pack", job, "--json", "--out"},
+                                                                   {"sim", job, "--json", "--nodes", "2", "--trace"}}) {
+      auto all = words;
+      all.push_back(path(name));
+      const auto o = troupe(all);
+      EXPECT_EQ(o.code, 2) << words[0] << " " << name << ": " << o.out << o.err;
+      const auto events = objects(o.out);
+      ASSERT_EQ(events.size(), 1u) << o.out;
+      EXPECT_EQ(events[0]["where"], path(name));
+      EXPECT_NE(events[0]["message"].get<std::string>().find(why), std::string::npos) << events[0];
+    }
+  EXPECT_TRUE(is_fifo(path("fifo")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("null")) && std::filesystem::is_symlink(path("lost")));
+}
+
+TEST_F(files, a_link_to_a_file_stays_and_the_file_is_replaced) {
+  const auto job = write("job.toml", tiny_job());
+  std::filesystem::create_directory(path("far"));
+  std::ofstream(path("far/w")) << "old";
+  std::filesystem::create_symlink("far/w", path("w.safetensors"));
+  ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("w.safetensors")));
+  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("far/w"))));
+}
+
+// One step, whose loss is finite and whose update is not: nothing of it is written, and what was there stays.
+TEST_F(files, weights_that_are_not_finite_are_not_written) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
+  const auto bytes = [&] {
+    std::ifstream in(path("w.safetensors"), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto before = bytes();
+  const auto o = troupe({"train", job, "--json", "--out", path("w.safetensors"), "--set", "train.dynamics.lr=1e300", "--set",
+                         "train.finish.steps=1"});
+  EXPECT_EQ(o.code, 1) << o.out;
+  const auto errors = of_kind(objects(o.out), "error");
+  ASSERT_EQ(errors.size(), 1u) << o.out;
+  EXPECT_EQ(errors[0]["message"], "'ip1.weight' is not finite at step 1: nothing is stored of it");
+  EXPECT_TRUE(of_kind(objects(o.out), "done").empty());
+  EXPECT_EQ(bytes(), before);
+}
+
+}  // namespace
+}  // namespace troupe

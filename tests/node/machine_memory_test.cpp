@@ -1,0 +1,115 @@
+// How much memory there is, as the system's files tell it, and jobs that would hold more.
+#include "runtime/node/machine_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+using tree = std::map<std::string, std::string>;
+
+std::optional<cgroup_limit> limit_of(const std::string& cgroups, const tree& files) {
+  return memory_limit_of(cgroups, [&](const std::string& file) -> std::optional<std::string> {
+    const auto at = files.find(file);
+    if (at == files.end()) return std::nullopt;
+    return at->second;
+  });
+}
+
+TEST(machine_memory, of_a_cgroup_v2_is_the_least_along_its_path) {
+  const std::string here = "0::/system.slice/troupe.service/job\n";
+  const tree files{{"/sys/fs/cgroup/system.slice/troupe.service/job/memory.max", "max\n"},
+                   {"/sys/fs/cgroup/system.slice/troupe.service/memory.max", "268435456\n"},
+                   {"/sys/fs/cgroup/system.slice/memory.max", "1073741824\n"}};
+  const auto l = limit_of(here, files);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->bytes, 268435456);
+  EXPECT_EQ(l->file, "/sys/fs/cgroup/system.slice/troupe.service/memory.max");
+  EXPECT_FALSE(limit_of(here, {{"/sys/fs/cgroup/system.slice/memory.max", "max\n"}}));
+  EXPECT_FALSE(limit_of(here, {}));
+}
+
+TEST(machine_memory, of_a_cgroup_v1_is_that_of_the_memory_controller) {
+  const std::string here = "9:name=systemd:/\n5:cpu,cpuacct:/fast\n4:memory,hugetlb:/a/b\n0::/\n";
+  const auto l = limit_of(here, {{"/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "536870912\n"},
+                                 {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n"},
+                                 {"/sys/fs/cgroup/memory/fast/memory.limit_in_bytes", "1\n"}});
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->bytes, 536870912);
+  EXPECT_EQ(l->file, "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes");
+}
+
+// The path is the machine's, and the files are the container's: its own limit is at the root that it sees.
+TEST(machine_memory, in_a_container_is_at_the_root) {
+  const auto of = [](const std::string& cgroups, const char* file) {
+    const auto l = limit_of(cgroups, {{file, "1000\n"}});
+    return l ? l->bytes : 0;
+  };
+  EXPECT_EQ(of("4:memory:/docker/0123abcd\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes"), 1000);
+  EXPECT_EQ(of("0::/docker/0123abcd\n", "/sys/fs/cgroup/memory.max"), 1000);
+  EXPECT_EQ(of("0::/../../job\n", "/sys/fs/cgroup/memory.max"), 1000);
+  EXPECT_EQ(of("0::/\n", "/sys/fs/cgroup/unified/memory.max"), 1000) << "v1 and v2 side by side";
+}
+
+TEST(machine_memory, odd_texts_limit_nothing) {
+  for (const char* text : {"", "\n", ":", "0:", "0::", "memory", "4:memory", "4:memory:", "x:memory:a", "4::/a", "\0:"})
+    EXPECT_FALSE(limit_of(text, {})) << text;
+  for (const char* limit : {"", "max", "-1", "lots", "12 34"})
+    EXPECT_FALSE(limit_of("0::/\n", {{"/sys/fs/cgroup/memory.max", limit}})) << limit;
+}
+
+TEST(machine_memory, is_known) {
+  const auto m = machine_memory();
+  EXPECT_GT(m.bytes, 1 << 20);
+  EXPECT_FALSE(m.of.empty());
+}
+
+// --- jobs
+
+std::shared_ptr<prepared_job> prepared(const std::vector<std::string>& overrides) {
+  auto spec = parse_job(job_test::text_of(job_test::sound_lines()), "job.toml", *job_test::all_tables(), overrides);
+  auto job = prepare_job(std::get<job_spec>(std::move(spec)), job_test::all_tables(), job_test::local_node());
+  if (const auto* bad = std::get_if<diagnostics>(&job)) ADD_FAILURE() << job_test::shown(*bad);
+  return std::get<std::shared_ptr<prepared_job>>(std::move(job));
+}
+
+std::string refused_by(const std::vector<std::string>& overrides, double bytes, const std::string& of = "this machine has") {
+  const auto bad = over_budget(*prepared(overrides), 0, {bytes, of});
+  return bad ? bad->to_string() : "";
+}
+
+constexpr double mib = 1 << 20;
+
+TEST(memory_budget, names_the_layer_and_the_shape_that_take_the_most) {
+  EXPECT_EQ(refused_by({}, 64 * mib), "");
+  EXPECT_EQ(refused_by({}, 0), "") << "nobody knows how much there is";
+  const auto output = refused_by({"layer.conv1.outputs=40", "data.batch=80000", "data.examples=80000"}, 64 * mib);
+  EXPECT_EQ(output.rfind("job.toml:9:1: layer 'conv1': the job would hold about ", 0), 0u) << output;
+  EXPECT_THAT(output, HasSubstr("and this machine has 64.0 MiB: the largest of a packet is its output 20000x40x6x6, 109.9 MiB"));
+  const auto parameter = refused_by({"layer.ip1.outputs=1000000"}, 64 * mib, "its cgroup (/a/memory.max) allows");
+  EXPECT_EQ(parameter.rfind("job.toml:16:1: layer 'ip1': the job would hold about ", 0), 0u) << parameter;
+  EXPECT_THAT(parameter, HasSubstr("and its cgroup (/a/memory.max) allows 64.0 MiB: the largest of a packet is its parameter "
+                                   "'weight' 1000000x144, 549.3 MiB"));
+}
+
+TEST(memory_budget, names_the_batch_where_the_data_is_what_takes_the_most) {
+  const auto bad = refused_by({"layer.conv1.kernel=8", "data.batch=4000000", "data.examples=4000000"}, 64 * mib);
+  EXPECT_EQ(bad.rfind("--set data.batch=4000000: ", 0), 0u) << bad;
+  EXPECT_THAT(bad, HasSubstr("the largest of a packet is its data 1000000x2x8x8, 488.3 MiB; a smaller batch"));
+}
+
+TEST(memory_budget, counts_an_evaluation_in_larger_packets_than_training) {
+  EXPECT_EQ(refused_by({"eval.batch=400"}, 64 * mib), "");
+  const auto bad = refused_by({"eval.batch=4000000"}, 64 * mib);
+  EXPECT_EQ(bad.rfind("--set eval.batch=4000000: an evaluation would hold about ", 0), 0u) << bad;
+}
+
+}  // namespace
+}  // namespace troupe
