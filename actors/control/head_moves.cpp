@@ -34,7 +34,7 @@ void head::tell_or_hold(job& j, command c, orders& out) {
   if (j.next && (j.next->goes_back() || j.next->at >= successor::phase::draining))
     j.next->held.push_back(std::move(c));
   else
-    out.push_back(tell_job{j.id, std::move(c)});
+    out.emplace_back(tell_job{j.id, std::move(c)});
 }
 
 void head::wish(job& j, const command& c, instant now, orders& out) {
@@ -48,7 +48,7 @@ void head::wish(job& j, const command& c, instant now, orders& out) {
   j.next->leg = ++j.legs;
   j.next->wish = c;
   j.next->deadline = now + successor::made_within;
-  out.push_back(check_move{j.id, j.words, c, {}, j.next->leg, {}});
+  out.emplace_back(check_move{j.id, j.words, c, {}, j.next->leg, {}});
 }
 
 void head::on_plan_found(const plan_found& f, instant now, orders& out) {
@@ -78,7 +78,7 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
   n.at = successor::phase::preparing;
   n.deadline = now + successor::made_within;
   n.waiting = {n.plan.nodes.begin(), n.plan.nodes.end()};
-  for (const auto& name : n.plan.nodes) out.push_back(to_peer{name, revision(p, n.leg, n.words)});
+  for (const auto& name : n.plan.nodes) out.emplace_back(to_peer{name, revision(p, n.leg, n.words)});
   return {};
 }
 
@@ -97,9 +97,9 @@ void head::drop_successor(job& j, orders& out) {
   auto n = std::move(*j.next);
   j.next.reset();
   for (const auto& name : n.plan.nodes)
-    if (n.at != successor::phase::checking && members_[name].up) out.push_back(to_peer{name, forget{j.id, n.leg}});
+    if (n.at != successor::phase::checking && members_[name].up) out.emplace_back(to_peer{name, forget{j.id, n.leg}});
   if (j.at != phase::running || j.last) return;
-  for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
+  for (auto& c : n.held) out.emplace_back(tell_job{j.id, std::move(c)});
 }
 
 void head::take(const std::string& from, const revised& m, instant now, orders& out) {
@@ -113,7 +113,7 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
   if (n.at != successor::phase::preparing || n.waiting.erase(from) == 0 || !n.waiting.empty()) return;
   if (n.goes_back()) return begin_swap(*j, n.step, now, out);
   n.at = successor::phase::draining;
-  out.push_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
+  out.emplace_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
 }
 
 void head::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, orders& out) {
@@ -131,7 +131,7 @@ void head::begin_swap(job& j, std::uint64_t step, instant now, orders& out) {
   for (const auto* list : {&j.plan.nodes, &n.plan.nodes})
     for (const auto& name : *list)
       if (members_[name].up && !n.gone.contains(name)) n.waiting.insert(name);  // one that is back has no part yet
-  for (const auto& name : n.waiting) out.push_back(to_peer{name, swap{j.id, n.leg, step}});
+  for (const auto& name : n.waiting) out.emplace_back(to_peer{name, swap{j.id, n.leg, step}});
 }
 
 void head::take(const std::string& from, const swapped& m, instant now, orders& out) {
@@ -155,14 +155,14 @@ void head::swap_done(job& j, instant now, orders& out) {
     j.next->held = std::move(n.held);
     return;
   }
-  out.push_back(begin_job{j.id});
+  out.emplace_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);
   if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);
   if (n.wish.name == "drain" && members_[n.wish.key].leaving) j.losses.away.insert(n.wish.key);
-  for (auto& c : n.held) out.push_back(tell_job{j.id, std::move(c)});
+  for (auto& c : n.held) out.emplace_back(tell_job{j.id, std::move(c)});
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
   on_event({j.id, {"moved", n.step, {{"ms", took.count()}}, done_text(n.wish)}, {}}, now, out);
-  out.push_back(
+  out.emplace_back(
       log_line{"job " + std::to_string(number_of(j.id)) + ": " + done_text(n.wish) + " at step " + std::to_string(n.step)});
   take_back(j, now, out);
 }

@@ -118,11 +118,12 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   if (!out.error().empty()) return give_up(out.error());
   block.resize(static_cast<std::size_t>(r.bytes));
   out.write(block.data(), block.size());
-  const auto dev = make_cpu_device();
+  const auto made = make_cpu_device();
+  auto& dev = made->host();  // where examples are read
   try {
     for (auto part : {split::train, split::test})
       for (std::int64_t b = 0; b < h.blocks(part) && out.error().empty(); ++b) {
-        fill_block(s, h, part, b, *dev, block);
+        fill_block(s, h, part, b, dev, block);
         out.write(block.data(), block.size());
         r.bytes += h.block_bytes();
       }
