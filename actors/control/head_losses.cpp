@@ -45,7 +45,7 @@ void head::begin_loss(job& j, const std::string& why, instant now, orders& out) 
   j.losses.clear_all();
   j.losses.away.insert(down.begin(), down.end());
   auto held = j.next ? std::move(j.next->held) : std::vector<command>();
-  auto& n = j.next.emplace();
+  successor n;
   n.leg = ++j.legs;
   n.wish = loss_of(down);
   n.lost = why;
@@ -55,7 +55,8 @@ void head::begin_loss(job& j, const std::string& why, instant now, orders& out) 
   n.deadline = now + successor::made_within;
   auto back = j.since;
   back.seconds = seconds_of(now - j.begun);
-  out.push_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
+  out.emplace_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
+  j.next = std::move(n);
 }
 
 void head::went_back(job& j, const successor& n, instant now, orders& out) {

@@ -44,7 +44,7 @@ void head::wish(job& j, const command& c, instant now, orders& out) {
   const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
   const auto at = members_.find(node);
   if (at != members_.end() && (!at->second.up || at->second.leaving)) return no("no daemon answers as " + node);
-  j.next.emplace();
+  j.next = successor{};
   j.next->leg = ++j.legs;
   j.next->wish = c;
   j.next->deadline = now + successor::made_within;
