@@ -180,7 +180,7 @@ int serve(control_plane& plane, const wakeups& wake, event_log& log) {
     }
     if (s == SIGTERM || s == SIGINT) break;
   }
-  log("draining: jobs here stop at a boundary, with a checkpoint; a second signal exits at once");
+  log("draining: jobs here go on without this node, or stop at a boundary with a checkpoint; a second signal exits at once");
   plane.drain();
   const auto until = std::chrono::steady_clock::now() + drain_within;
   while (true) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "actors/control/admission.hpp"
 #include "actors/control/client_link.hpp"
 #include "actors/control/pieces.hpp"
 #include "runtime/record/file_io.hpp"
@@ -68,7 +69,7 @@ struct run {
         continue;
       }
       connection = std::move(*made);
-      link().send(control::follow{result.job & 0xffff});
+      link().send(control::follow{control::number_of(result.job)});
       for (const auto late = std::chrono::steady_clock::now() + piece_within; !link().lost();) {
         if (detach) return end_with(end::detached);
         const auto m = link().receive(look_every);

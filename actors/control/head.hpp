@@ -278,7 +278,7 @@ class head {
   void note_set(const job& j, orders& out) const;
   // head_losses.cpp
   void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
-  void begin_loss(job& j, const std::string& why, instant now, orders& out);
+  void begin_loss(job& j, const std::string& why, std::vector<command> held, instant now, orders& out);
   void went_back(job& j, const successor& n, instant now, orders& out);
   void take_back(job& j, instant now, orders& out);
   void refused(job& j, const command& wish, instant now, orders& out);

@@ -32,11 +32,11 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
   auto held = j.next ? std::exchange(j.next->held, {}) : std::vector<command>();
   const auto reason = first ? why : j.next->lost;
   drop_successor(j, out);
-  begin_loss(j, reason, now, out);
-  if (j.next) j.next->held = std::move(held);
+  begin_loss(j, reason, std::move(held), now, out);
 }
 
-void head::begin_loss(job& j, const std::string& why, instant now, orders& out) {
+// `held`: words that wait for the plan to come.
+void head::begin_loss(job& j, const std::string& why, std::vector<command> held, instant now, orders& out) {
   std::set<std::string> gone, down;
   for (const auto& [name, m] : members_)
     if (!m.up) down.insert(name);  // no plan may be made for them
@@ -44,7 +44,6 @@ void head::begin_loss(job& j, const std::string& why, instant now, orders& out) 
     if (down.contains(n)) gone.insert(n);
   j.losses.clear_all();
   j.losses.away.insert(down.begin(), down.end());
-  auto held = j.next ? std::move(j.next->held) : std::vector<command>();
   successor n;
   n.leg = ++j.legs;
   n.wish = loss_of(down);

@@ -61,7 +61,7 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   j->next->mode = f.mode;
   const auto down = [&](const std::string& n) { return !members_[n].up; };
   if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
-    return begin_loss(*j, j->next->lost, now, out);
+    return begin_loss(*j, j->next->lost, std::move(j->next->held), now, out);
   if (const auto why = prepare_successor(*j, now, out); !why.empty()) refuse(*j, why, now, out);
 }
 
@@ -150,11 +150,7 @@ void head::swap_done(job& j, instant now, orders& out) {
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;
-  if (n.broken) {
-    begin_loss(j, n.lost, now, out);
-    j.next->held = std::move(n.held);
-    return;
-  }
+  if (n.broken) return begin_loss(j, n.lost, std::move(n.held), now, out);
   out.emplace_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);
   if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);

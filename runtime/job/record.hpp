@@ -34,7 +34,8 @@ std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, sa
 std::variant<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
                                                   const std::string& numerics);
 
-// Goes on where a checkpoint's job stood: a run of its own, whose time begins anew. Refused as above. What a person had set holds on, but for keys that `overrides` ("key=value") give anew.
+// Goes on where a checkpoint's job stood: a run of its own, whose time begins anew. Refused as above. What a person had set holds on, but for
+// keys that `overrides` ("key=value") give anew.
 std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
                                         const std::vector<std::string>& overrides);
 

@@ -3,6 +3,7 @@
 
 #include "actors/control/head.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/head_orders.hpp"
 
 namespace troupe::control {
 namespace {
@@ -23,18 +24,11 @@ class control_head_given : public testing::Test {
   }
   template <class M>
   std::vector<M> sent() const {
-    std::vector<M> v;
-    for (const auto& o : out_)
-      if (const auto* p = std::get_if<to_peer>(&o))
-        if (const auto* m = std::get_if<M>(&p->what)) v.push_back(*m);
-    return v;
+    return told_in<M>(out_);
   }
   template <class O>
   std::vector<O> ordered() const {
-    std::vector<O> v;
-    for (const auto& o : out_)
-      if (const auto* x = std::get_if<O>(&o)) v.push_back(*x);
-    return v;
+    return ordered_in<O>(out_);
   }
   static checked sound(std::uint64_t room = 1 << 20) {
     checked c;

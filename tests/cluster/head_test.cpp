@@ -4,6 +4,7 @@
 #include "actors/control/head.hpp"
 #include "actors/control/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/head_orders.hpp"
 
 namespace troupe::control {
 namespace {
@@ -30,17 +31,11 @@ class control_head : public testing::Test {
   }
   template <class M>
   std::vector<std::pair<std::string, M>> sent() {
-    std::vector<std::pair<std::string, M>> v;
-    for (const auto& o : out_)
-      if (const auto* p = std::get_if<to_peer>(&o))
-        if (const auto* m = std::get_if<M>(&p->what)) v.emplace_back(p->peer, *m);
-    return v;
+    return sent_in<M>(out_);
   }
   template <class O>
   std::size_t ordered() const {
-    std::size_t n = 0;
-    for (const auto& o : out_) n += std::holds_alternative<O>(o) ? 1 : 0;
-    return n;
+    return ordered_in<O>(out_).size();
   }
   std::uint32_t submit_one(std::vector<std::string> nodes) {
     out_.clear();

@@ -3,6 +3,7 @@
 
 #include "actors/control/head.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/head_orders.hpp"
 
 namespace troupe::control {
 namespace {
@@ -32,10 +33,7 @@ class head_trust : public testing::Test {
   void hear(const std::string& from, const message& m) { h_->on(from, m, now_, out_); }
   template <class O>
   std::vector<O> ordered() const {
-    std::vector<O> v;
-    for (const auto& o : out_)
-      if (const auto* x = std::get_if<O>(&o)) v.push_back(*x);
-    return v;
+    return ordered_in<O>(out_);
   }
   std::string state_of(std::uint32_t number = 1) const {
     repl_view v;

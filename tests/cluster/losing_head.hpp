@@ -5,6 +5,7 @@
 
 #include "actors/control/head.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/head_orders.hpp"
 
 namespace troupe::control {
 
@@ -66,11 +67,7 @@ class head_losses : public testing::Test {
   std::uint32_t leg() const { return sent<revise>().back().second.leg; }
   template <class M>
   std::vector<std::pair<std::string, M>> sent() const {
-    std::vector<std::pair<std::string, M>> v;
-    for (const auto& o : out_)
-      if (const auto* p = std::get_if<to_peer>(&o))
-        if (const auto* m = std::get_if<M>(&p->what)) v.emplace_back(p->peer, *m);
-    return v;
+    return sent_in<M>(out_);
   }
   std::vector<std::string> told_job() const {
     std::vector<std::string> v;
@@ -80,9 +77,7 @@ class head_losses : public testing::Test {
   }
   template <class O>
   std::size_t ordered() const {
-    std::size_t n = 0;
-    for (const auto& o : out_) n += std::holds_alternative<O>(o) ? 1 : 0;
-    return n;
+    return ordered_in<O>(out_).size();
   }
   std::string last_said() const {
     const auto all = sent<said>();
