@@ -66,11 +66,29 @@ std::string plan_hash(const job_plan& p) {
   return sha256_hex(text.data(), text.size());
 }
 
+namespace {
+
+// A plan is made with fewer replicas where nodes are lost, so nobody else says it.
+std::optional<diagnostic> too_few_servers(const prepared_job& j) {
+  const auto& t = j.spec.topology;
+  const auto serves = [](const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "server") > 0; };
+  const auto servers = std::count_if(j.nodes.begin(), j.nodes.end(), serves);
+  if (t.replicas <= servers) return std::nullopt;
+  const auto at = t.key_at.find("replicas");
+  return diagnostic{at == t.key_at.end() ? t.at : at->second,
+                    "replicas must be on different nodes: there are " + std::to_string(servers) + " with the role \"server\""};
+}
+
+}  // namespace
+
 read_outcome read_job(const job_place& at, const job_text& what) {
   job_limits limits{at.cluster.plugins, {}};
   for (const auto& n : at.cluster.nodes)
     if (n.name == at.self) limits.data = n.data;
-  return prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
+  auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
+  if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&read))
+    if (auto bad = too_few_servers(**j)) return diagnostics{std::move(*bad)};
+  return read;
 }
 
 checked facts_of(const prepared_job& j) {

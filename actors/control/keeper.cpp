@@ -109,7 +109,8 @@ plan_found keeper::plan_of(const check_move& what) {
   auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
   f.plan = facts_of(j);
   f.mode = mode_text(j);
-  if (what.back) f.error = go_back(j, what, f.from);
+  f.live = hosted && leaves_enough(what);
+  if (what.back && !f.live) f.error = go_back(j, what, f.from);
   return f;
 }
 

@@ -56,6 +56,7 @@ class keeper {
   };
   std::variant<handover, std::string> last_kept(prepared_job& j);
   std::string read_original(std::uint32_t job, const job_text& what);
+  bool leaves_enough(const check_move& what) const;
   std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);

@@ -23,9 +23,7 @@ json_object object_of(const repl_job& j) {
 const repl_job* current(const repl_view& v) {
   const repl_job* found = nullptr;
   for (const auto& j : v.jobs)
-    if (j.state != "queued" && j.state != "checking" &&
-        (!found || found->state == "done" || found->state == "failed" || found->state == "stopped"))
-      found = &j;
+    if (j.state != "queued" && j.state != "checking" && (!found || found->over())) found = &j;
   return found;
 }
 

@@ -37,6 +37,7 @@ struct repl_job {
   std::string message;  // why it failed, or where its weights are
   std::string weights_sha256;
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
+  bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
 struct repl_role {

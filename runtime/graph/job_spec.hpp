@@ -136,6 +136,7 @@ struct topology_spec {
   std::int64_t workers_per_group = 1;
   std::int64_t server_groups = 1;
   std::int64_t servers_per_group = 1;
+  std::int64_t replicas = 1;  // of every shard, itself counted
   bool colocated = true;
   std::int64_t max_block = std::int64_t{256} << 20;  // bytes of a parameter that one block may have
   source_position at;
@@ -150,7 +151,10 @@ struct job_spec {
   std::vector<std::string> devices{"cpu:0"};
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
-  std::string convolution = "rule";          // rule | measured: what `auto` algorithms of convolutions stand for
+  // How many nodes it uses (job/elastic.hpp); 0: whatever there is, and as many as there are less the spares.
+  std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
+  bool elastic = false, nodes_fixed = false;  // set once all nodes are known
+  std::string convolution = "rule";           // rule | measured: what `auto` algorithms of convolutions stand for
   // Of activations and their gradients; of parameters and everything that belongs to them.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }

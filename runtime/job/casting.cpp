@@ -15,6 +15,7 @@
 #include "runtime/pipeline/tester.hpp"
 #include "runtime/reduce/sum_reducer.hpp"
 #include "runtime/sync/mode_host.hpp"
+#include "runtime/sync/replica.hpp"
 
 namespace troupe {
 namespace {
@@ -168,8 +169,14 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.first_step = j->first_step;
   c.incarnation = incarnation;
   c.keeps = j->keeps();
+  c.outlives = j->outlives_nodes();
   c.continued = j->continued;
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
+}
+
+std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
+  const auto rule = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values);
+  return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), rule->states().size(), j->spec.parameter_type()});
 }
 
 // Who plays which part: a kind of role, and what makes one.
@@ -186,6 +193,7 @@ constexpr casting_row cast[] = {
     {role_kind::reducer, make_reducer},
     {role_kind::tester, make_tester},
     {role_kind::data_server, make_data_server},
+    {role_kind::replica, make_replica},
 };
 
 }  // namespace

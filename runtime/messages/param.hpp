@@ -62,9 +62,10 @@ struct fetch {
 // "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
 // [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
-// weights of header.step, all portions of earlier steps are over. `era`: of `adopted`, the one that has begun.
+// weights of header.step, all portions of earlier steps are over; copied: the block header.packet is here at header.version (replica -> shard;
+// sync/replica.hpp). `era`: of `adopted`, the one that has begun.
 struct ready {
-  enum class what_of : std::uint8_t { settled, adopted, joined, portion };
+  enum class what_of : std::uint8_t { settled, adopted, joined, portion, copied };
   what_of what = what_of::settled;
   std::uint8_t era = 0;
 };

@@ -23,6 +23,7 @@ boundary::rules rules_of(const coordinator_config& c) {
   r.has_tester = c.plan->tester != no_role;
   r.any_worker_ends = c.any_worker_ends;
   r.drains = c.plan->rule == weight_rule::drain;
+  r.owes = c.before && c.first_step > 0 && c.before->evaluated < c.first_step;
   return r;
 }
 
@@ -40,6 +41,7 @@ coordinator::coordinator(coordinator_config c)
   if (!config_.before) return;
   settings_ = config_.before->settings;
   if (config_.before->paused) boundary_.was_paused(hold());
+  if (config_.before->keep) boundary_.want_checkpoint(hold());
 }
 
 header coordinator::to(role_id r) const {
@@ -52,7 +54,7 @@ header coordinator::to(role_id r) const {
 
 void coordinator::on(const envelope& e, time_point now, effects& out) {
   time_.now = now;
-  if (ended_) return;
+  if (stands_still(e, out) || ended_) return;
   std::visit(overloaded{
                  [&](const start&) { begin(out); },
                  [&](const report&) { take_report(e, out); },
@@ -111,6 +113,7 @@ void coordinator::complete_steps(effects& out) {
 }
 
 void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
+  if (config_.before && steps <= config_.before->told) return void(time_.last_step = time_.now);
   event_effect e{"step", steps, {}, {}};
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
@@ -246,7 +249,10 @@ role_status coordinator::status() const {
   s.step = completed();
   s.version = ledger_.most_granted();
   const auto is = boundary_.now();
-  if (boundary_.paused())
+  if (left_)
+    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " nodes to say what they have"
+                                           : std::to_string(collector_.missing()) + " blocks of what is left";
+  else if (boundary_.paused())
     s.waits_for = "resume";
   else if (is == boundary::state::settling)
     s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to settle";

@@ -4,7 +4,7 @@
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
 // Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
-//               collect, restore_state (stages that carry state)
+//               collect, restore_state (stages that carry state); stand_still (shards)
 // Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
@@ -14,13 +14,14 @@
 //   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
 //   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
 //   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
+//   leftovers         who has which blocks when nodes are lost
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
 // training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
 // for the slowest here, and the tester evaluates beside training.
 //
 // A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
-// silent. The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
+// silent. `leftovers` (from the host, with the nodes that are lost) is a handover at once, of what is left (leftovers.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +42,7 @@
 #include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
+#include "runtime/pipeline/leftovers.hpp"
 #include "runtime/pipeline/mode_facts.hpp"
 #include "runtime/pipeline/portion_dealer.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
@@ -110,6 +112,8 @@ class coordinator final : public role {
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
+  void take_leftovers_command(const command& c, effects& out);
+  void refuse_leftovers(const std::string& why, effects& out) const;
   void take_setting(const command& c, effects& out);
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.most_granted(), completed()); }
@@ -138,6 +142,9 @@ class coordinator final : public role {
   void write(effects& out);
   handover handover_now(const collection& c) const;  // less its tensors
   void hand_over(collection c, effects& out);
+  bool stands_still(const envelope& e, effects& out);
+  void take_inventory(const envelope& e, effects& out);
+  void leftovers_collected(effects& out);
   void restore_blocks(effects& out);
   void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
@@ -156,7 +163,13 @@ class coordinator final : public role {
   rest_notices notices_;
   staleness_count staleness_;
   block_collector collector_;
-  std::optional<collection> written_;   // the last one, kept until it has been evaluated
+  std::optional<collection> written_;  // the last one, kept until it has been evaluated
+  struct what_is_left {
+    leftovers all;
+    std::set<std::string> lost;
+    std::uint64_t step = 0;
+  };
+  std::optional<what_is_left> left_;    // nodes are lost: nothing else is done any more
   std::optional<block_cutter> cutter_;  // of a job that had another plan before this one
   std::vector<set_value> settings_;
 };

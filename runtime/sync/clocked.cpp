@@ -259,6 +259,8 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
 
 clocked_shard::clocked_shard(half_config c, clock_policy p) : shard_half(std::move(c), gives::weights), policy_(p) {
   clocks_.resize(config_.plan->blocks.size());
+  // So far may blocks be from each other. More than a few versions are not worth their memory: such a job goes back to what was kept.
+  blocks_.remember(std::min<std::uint64_t>(policy_.staleness, 7) + 1);
   for (auto& b : blocks_.list()) {
     auto& clock = clocks_[b.plan->id];
     clock.groups.resize(config_.plan->groups.size());

@@ -105,6 +105,7 @@ sync_mode downpour_mode() {
       .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
                 integer_option("n_fetch", 1, "steps between two fetches", 1)},
       .by_groups = true,
+      .left = leftover::newest,
       .no_statistics = [](const options& o, const job_plan&) -> std::string {
         if (o.integer("n_push") == 1) return {};
         return "of accumulated packets the shards cannot tell how often to fold them: n_push must be 1";

@@ -100,6 +100,18 @@ TEST_F(head_losses, a_node_that_cannot_be_drained_stops_the_job_with_a_checkpoin
   h_->on_plan_found({id_, "node 'n2' is the last with the role \"server\": it cannot be drained", {}, {}, {}, asked()->leg, 0},
                     now_, out_);
   EXPECT_EQ(told_job(), (std::vector<std::string>{"stop"}));
+  h_->on_event({id_, {"done", 9, {}, "stopped"}, {}}, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "preempted: n2 shuts down, and nobody can take its part");
+}
+
+TEST_F(head_losses, what_a_person_has_stopped_is_stopped_whoever_shuts_down) {
+  begin({"n1", "n2"});
+  h_->tell(0, {"stop", {}, 0, {}}, now_, out_);
+  h_->drain(now_, out_);
+  h_->on_event({id_, {"done", 9, {}, "stopped"}, {}}, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "done: stopped");
 }
 
 TEST_F(head_losses, words_of_people_reach_the_plan_that_goes_on) {

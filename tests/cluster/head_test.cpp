@@ -231,18 +231,22 @@ TEST_F(control_head, a_slow_client_misses_steps_and_nothing_else) {
   EXPECT_EQ(told()[0].kind, "eval");
 }
 
-TEST_F(control_head, draining_stops_what_runs_and_refuses_the_rest) {
+TEST_F(control_head, draining_stops_what_runs_and_leaves_the_rest_for_its_next_life) {
   join_all();
   const auto id = run_one({"n1"});
   submit_one({"n1"});
   out_.clear();
   h_->drain(now_, out_);
   EXPECT_EQ(ordered<tell_job>(), 1u);
-  EXPECT_EQ(told().at(0).kind, "error") << "the one that waited";
+  EXPECT_TRUE(told().empty()) << "the one that waited goes on waiting";
   EXPECT_FALSE(h_->drained());
+  h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
   end_all(id, {"n1"});
   EXPECT_TRUE(h_->drained());
+  EXPECT_EQ(told().back().kind, "preempted");
+  EXPECT_EQ(told().back().text, "n1 shuts down: the job goes on when it is back");
+  EXPECT_EQ(ordered<journal_line>(), 0u) << "for its next life both jobs are there";
   out_.clear();
   h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
   EXPECT_EQ(sent<submitted>().at(0).second.job, 0u);

@@ -101,6 +101,7 @@ class cluster_test : public testing::Test {
 
   repl_reply ask(const std::string& node, const std::string& line, bool json = false);
 
+  std::chrono::milliseconds wait_for_daemon_{30000};  // of jobs that are followed
   std::filesystem::path folder_;
   std::vector<std::string> names_;
   std::map<std::string, std::uint16_t> ports_;

@@ -97,7 +97,7 @@ class job_reader {
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name " + in_quotes(job_.name));
     }
-    k.read_each(*r, job_, {"seed", "max_failures"});
+    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares"});
     if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
     k.read_each(*r, job_, {"precision", "convolution"});
     r->finish();

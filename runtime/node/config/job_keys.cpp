@@ -37,6 +37,15 @@ const keys<job_spec>& job_keys() {
                            "losses of nodes that a job on a cluster survives; 0: the first ends it (docs/failures.md)",
                            &job_spec::max_failures)
            .otherwise("any number, but not more than 3 within 30 s"),
+       whole_key<job_spec>("min_nodes", 0, 65535,
+                           "a job with fewer nodes ends; with this or max_nodes its number of workers follows that of its nodes "
+                           "(docs/failures.md)",
+                           &job_spec::min_nodes)
+           .otherwise("any number"),
+       whole_key<job_spec>("max_nodes", 0, 65535, "nodes that it uses, for which the topology's numbers of workers are meant",
+                           &job_spec::max_nodes)
+           .otherwise("all but the spares"),
+       whole_key<job_spec>("spares", 0, 65535, "nodes held back, to take the place of lost ones", &job_spec::spares),
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "type of activations (docs/precision.md)", &job_spec::precision),
        word_key<job_spec>("convolution", {"rule", "measured"}, "what `auto` algorithms of convolutions stand for (docs/layers.md)",
                           &job_spec::convolution)});
@@ -251,6 +260,9 @@ const keys<topology_spec>& topology_keys() {
                                 &topology_spec::server_groups),
        whole_key<topology_spec>("servers_per_group", 1, many, "shards that each copy is cut over",
                                 &topology_spec::servers_per_group),
+       whole_key<topology_spec>("replicas", 1, 16,
+                                "nodes that have each block of parameters: as many less one may be lost at once (docs/failures.md)",
+                                &topology_spec::replicas),
        flag_key<topology_spec>("colocated", "shards live on nodes of workers", &topology_spec::colocated),
        whole_key<topology_spec>("max_block", 64, std::int64_t{1} << 40,
                                 "bytes of a parameter that one message carries at most: larger ones are cut into blocks",
