@@ -124,7 +124,7 @@ TEST_F(cluster_recovery, every_node_is_restarted_one_after_the_other_and_the_job
   auto b = begin(tiny_job(), set);
   std::uint64_t step = 0;
   for (const std::string node : {"n1", "n2", "n3", "n4"}) {
-    ASSERT_TRUE(b->wait_event("step", 30s, step += 300)) << node;
+    ASSERT_TRUE(b->wait_event("step", 60s, step += 300)) << node;
     daemon(node).signal(SIGTERM);
     EXPECT_EQ(daemon(node).wait(25s), 0) << daemon(node).log();
     daemons_.erase(node);
@@ -137,6 +137,40 @@ TEST_F(cluster_recovery, every_node_is_restarted_one_after_the_other_and_the_job
   expect_done(r);
   EXPECT_EQ(r.count("preempted"), 1u) << "when the coordinator's daemon went";
   EXPECT_EQ(r.count("recovered"), 0u);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+// 2, 4, 1 and 3 workers during one job.
+TEST_F(cluster_recovery, workers_come_and_go_with_their_nodes) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 1), {"train.finish.steps=9000", "eval.every=0", "job.min_nodes=1"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), set);
+  std::uint64_t step = 0;
+  const auto go_on = [&] { return b->wait_event("step", 60s, step += 250); };
+  const auto leave = [&](const std::string& node) {
+    daemon(node).signal(SIGTERM);
+    EXPECT_EQ(daemon(node).wait(25s), 0);
+    daemons_.erase(node);
+  };
+  const auto come = [&](const std::string& node) {
+    start(node);
+    ASSERT_TRUE(joined(node));
+  };
+  ASSERT_TRUE(go_on());
+  leave("n3"), leave("n4");
+  ASSERT_TRUE(go_on());
+  come("n3"), come("n4");
+  ASSERT_TRUE(go_on());
+  leave("n2"), leave("n3"), leave("n4");
+  ASSERT_TRUE(go_on());
+  come("n2"), come("n4");
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.count("recovered"), 0u);
+  EXPECT_GE(r.count("moved"), 8u);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 

@@ -53,6 +53,8 @@ std::string text_of(const message& m) {
                         [&](const adopt& b) { p(b.mode), p(b.options); },
                         [&](const observe&) {},
                         [&](const observation& b) { p(b.histograms); },
+                        [&](const stand_still& b) { p(b.request); },
+                        [&](const inventory& b) { p(b.request), p(b.least), p(b.newest); },
                         [&](const start&) {},
                         [&](const grant& b) { p(b.until); },
                         [&](const set_value& b) { p(b.key), p(b.value), p(b.from); },
