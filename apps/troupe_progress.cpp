@@ -46,7 +46,7 @@ std::string staleness_line(const event_effect& e) {
 
 // Counts are written as whole numbers.
 json_object number(const std::string& name, double v) {
-  const bool count = name == "steps" || name == "packets" || name.ends_with("_bytes");
+  const bool count = name == "steps" || name == "packets" || name == "skipped" || name.ends_with("_bytes");
   if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
   return v;
 }

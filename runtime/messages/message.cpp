@@ -40,7 +40,7 @@ void visit_tensors(B& b, F&& f) {
   } else {
     static_assert(
         one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value, evaluate, report,
-               collect, settle, adopt, observe, observation, squares, halt, command, finished, timer_fired, peer_down>,
+               collect, settle, adopt, observe, observation, squares, findings, halt, command, finished, timer_fired, peer_down>,
         "a new body: say where its tensors are");
   }
 }
@@ -91,7 +91,7 @@ const char* name_of(const message& m) {
       "forward",       "backward", "credit",        "gradient", "push",    "weights",     "layer_weights", "ready",   "fetch",
       "start",         "grant",    "set",           "evaluate", "report",  "collect",     "state",         "restore", "halt",
       "command",       "user",     "settle",        "adopt",    "observe", "observation", "squares",       "portion", "resume_at",
-      "want_examples", "examples", "examples_seed", "finished", "timer",   "down"};
+      "want_examples", "examples", "examples_seed", "finished", "timer",   "down",        "findings"};
   return names[m.index()];
 }
 

@@ -53,7 +53,9 @@ using message = std::variant<
     // loading
     portion, resume_at, want_examples, examples, examples_seed,
     // from the host itself
-    finished, timer_fired, peer_down>;
+    finished, timer_fired, peer_down,
+    // gradients that are not finite; last, because a trace names a body by its place here
+    findings>;
 
 struct envelope {
   header h;

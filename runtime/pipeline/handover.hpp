@@ -21,6 +21,7 @@ struct handover {
   double seconds = 0;                       // since the job began
   bool paused = false;
   std::vector<set_value> settings;               // what a person has set, in order
+  std::vector<std::string> notes;                // of what the job begins with, for people: said once, when it begins
   std::map<std::string, std::uint64_t> updates;  // by parameter: how many the states of the rule have seen
   std::map<std::string, std::string> finish;     // what the finish conditions remember, by kind
   std::vector<std::pair<std::string, tensor>>

@@ -2,6 +2,7 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "ops/finite.hpp"
 #include "runtime/graph/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
 
@@ -118,7 +119,7 @@ void shard_blocks::filled() {
 }
 
 std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                                     std::uint64_t step) {
+                                                     std::uint64_t step, bool looks) {
   auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
@@ -128,27 +129,32 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
   auto cost = cost_of(due);
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
-  return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
-           due = std::move(due), sum = std::move(sum), in, packets](task_context& c) mutable {
-            run_additions(due, c.dev);
-            const auto& spec = graph->params[param].spec;
-            if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
-            // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
-            auto& gradient = (*sum)[0];
-            if (gradient.whole() && reclaim(c.dev, gradient))
-              next->value = gradient.reshaped(next->value.dims());
-            else
-              next->value.back(c.dev);
-            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
-            next->rule = states;
-            for (auto& s : next->rule)
-              if (s.frozen() || s.space() != c.dev.space()) s = tensor::allocate(c.dev, s.dims(), s.type());
-            rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
-            gradient.let_go();  // the task itself may live on for a while
-            value.let_go();
-            states.clear();
-          },
-          cost};
+  return {
+      [graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
+       due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0](task_context& c) mutable {
+        run_additions(due, c.dev);
+        if (looks) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
+        if (next->not_finite) return;
+        const auto& spec = graph->params[param].spec;
+        if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
+        // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
+        auto& gradient = (*sum)[0];
+        if (gradient.whole() && reclaim(c.dev, gradient))
+          next->value = gradient.reshaped(next->value.dims());
+        else
+          next->value.back(c.dev);
+        // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them, or they may be wanted as they were:
+        // a device with queues says later what it has found.
+        const bool later = looks && spares && &c.dev.host() != &c.dev;
+        next->rule = states;
+        for (auto& s : next->rule)
+          if (s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
+        rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+        gradient.let_go();  // the task itself may live on for a while
+        value.let_go();
+        states.clear();
+      },
+      cost};
 }
 
 void shard_blocks::updated(shard_block& b) {
@@ -163,6 +169,14 @@ void shard_blocks::updated(shard_block& b) {
   b.updating = false;
   ++b.version;
   ++b.updates;
+}
+
+void shard_blocks::skipped(shard_block& b) {
+  if (!b.next) b.next = std::make_shared<block_update>();
+  b.next->value = b.value;
+  b.next->rule.clear();
+  updated(b);
+  --b.updates;
 }
 
 void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out) {

@@ -25,7 +25,8 @@ void apply_setting(half_config& c, const set_value& s);
 // What a task makes of a block. Until it has finished the block is as it was, but for rule states that nobody has been sent: in place.
 struct block_update {
   tensor value;
-  tensors rule;  // empty: as they were
+  tensors rule;             // empty: as they were
+  bool not_finite = false;  // the gradient was: nothing of this counts
 };
 
 struct shard_block {
@@ -54,10 +55,13 @@ class shard_blocks {
   task_work fill();
   void filled();
   // A task: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
-  // (running statistics: reduce/fold.hpp). To be followed by updated().
+  // (running statistics: reduce/fold.hpp). `looks`: at the sum first, which is not applied where it is not finite (block_update::not_finite). To be
+  // followed by updated().
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                         std::uint64_t step);
+                                         std::uint64_t step, bool looks);
   void updated(shard_block& b);
+  // The step is left out: another version of the same weights, and the states of the rule are as they were.
+  void skipped(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
