@@ -1,5 +1,7 @@
 #include "runtime/sync/shard_block.hpp"
 
+#include <algorithm>
+
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "ops/finite.hpp"
@@ -7,6 +9,30 @@
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
+namespace {
+
+// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look and the update.
+constexpr std::int64_t piece = 1 << 15;
+
+// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes from memory once. False: it is not finite, and
+// what has been made is of no use. The pieces have the bits of the whole (ops/rule.hpp).
+bool update_looking(device& dev, const rule& r, const rule_step& in, const tensor& value, const tensor& gradient, tensor& to,
+                    const tensors& states, tensors& states_to) {
+  const auto all = gradient.reshaped({gradient.count()});
+  for (std::int64_t begin = 0; begin < all.count(); begin += piece) {
+    const shape part{std::min(piece, all.count() - begin)};
+    const auto g = all.slice(begin, part);
+    if (!all_finite(g)) return false;
+    auto w = to.slice(begin, part);
+    tensors was, next;
+    for (const auto& s : states) was.push_back(s.slice(begin, part));
+    for (const auto& s : states_to) next.push_back(s.slice(begin, part));
+    r.update(dev, in, value.slice(begin, part), g, w, was, next);
+  }
+  return true;
+}
+
+}  // namespace
 
 header header_between(std::uint32_t job, role_id from, role_id to) {
   header h;
@@ -133,9 +159,10 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
       [graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
        due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0](task_context& c) mutable {
         run_additions(due, c.dev);
-        if (looks) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
-        if (next->not_finite) return;
         const auto& spec = graph->params[param].spec;
+        const bool at_once = looks && !spares && spec.trainable && &c.dev.host() == &c.dev && value.count() > piece;
+        if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
+        if (next->not_finite) return;
         if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
         // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
         auto& gradient = (*sum)[0];
@@ -149,7 +176,10 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
         next->rule = states;
         for (auto& s : next->rule)
           if (s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
-        rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+        if (at_once)
+          next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
+        else
+          rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
         gradient.let_go();  // the task itself may live on for a while
         value.let_go();
         states.clear();
