@@ -59,7 +59,8 @@ int terminal_width() {
 }  // namespace
 
 void loss_trend::add(std::uint64_t step, double loss) {
-  constexpr std::size_t kept = 10;  // one batch may be a hard one
+  constexpr std::size_t kept = 10;   // one batch may be a hard one
+  if (!std::isfinite(loss)) return;  // of a step that was left out
   if (!first_) {
     first_ = loss;
     first_step_ = step;
