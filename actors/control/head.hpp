@@ -51,6 +51,8 @@ struct checked {
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
   std::uint64_t room = 0;               // the most bytes that a file may have for it to begin with
+  // What it begins with by itself ([checkpoint] resume = "auto"): the newest that is kept of a job of its name, which lies where its file would.
+  std::optional<given_file> found = {};
   // It begins with a file, at this step.
   bool continued = false;
   std::uint64_t from = 0;

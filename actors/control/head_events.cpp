@@ -44,6 +44,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   if (kind == "step") {
     j.view.loss = value_of(e.event, "loss", j.view.loss);
     j.view.examples_per_s = value_of(e.event, "examples_per_s", 0);
+    j.view.skipped = static_cast<std::uint64_t>(value_of(e.event, "skipped", 0));
   } else if (kind == "eval") {
     j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {

@@ -202,8 +202,8 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
     return s;
   }
   try {
-    const auto folder = folder_of(*j);
-    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(folder, *j, what) : save_weights_in(folder, *j, what);
+    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(checkpoint_folder(at_.jobs, *j), *j, what)
+                                                : save_weights_in(folder_of(*j), *j, what);
     s.path = kept.path;
     if (kept.trouble) s.error = kept.trouble->to_string();
     if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);

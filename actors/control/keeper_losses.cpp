@@ -18,7 +18,7 @@ void take_along(handover& h, const going_back& since) {
 
 // The newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
 std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
-  auto found = load_newest_checkpoint(folder_of(j).string());
+  auto found = load_newest_checkpoint(checkpoint_folder(at_.jobs, j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
     if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();

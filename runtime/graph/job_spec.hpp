@@ -98,6 +98,7 @@ struct train_spec {
   std::string reducer = "server";
   options reducer_values;  // its own options (arity, ...)
   finish_spec finish;
+  std::int64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   bool deterministic = true;
   source_position at;
   std::map<std::string, source_position> key_at;  // "dynamics.lr", "finish.epochs", ...
@@ -117,6 +118,9 @@ struct checkpoint_spec {
   std::int64_t every_steps = 0;  // 0: not by steps
   double every_seconds = 0;      // 0: not by time
   std::int64_t keep = 2;
+  std::string dir;               // where they go; empty: beside the job, or below the coordinator's state
+  std::string resume = "never";  // never | auto: begin with the newest of the job's own, if there is one
+  std::string match = "all";     // all | names: what a file of weights must have of the job's parameters
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -176,7 +180,8 @@ struct node_spec {
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
   std::int64_t memory_limit = 0;  // bytes, 0: none
   std::vector<std::string> data{
-      "/usr/share/datasets"};  // folders that jobs from outside may read data in, resolved against the file's
+      "/usr/share/datasets"};            // folders that jobs from outside may read data in, resolved against the file's
+  std::vector<std::string> checkpoints;  // folders that they may keep checkpoints in, likewise
   source_position at;
 };
 struct cluster_spec {

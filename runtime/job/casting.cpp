@@ -51,6 +51,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.steps_per_epoch = j->steps_per_epoch;
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
+  c.max_skipped = static_cast<std::uint64_t>(j->spec.train.max_skipped);
   c.checkpoints = {static_cast<std::uint64_t>(j->spec.checkpoint.every_steps), j->spec.checkpoint.every_seconds};
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
@@ -162,6 +163,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.decay = t.decay;
   c.clip_value = t.clip.value;
   c.clip_norm = t.clip.norm;
+  c.max_skipped = t.max_skipped;
   if (t.when && !owns) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
   c.mode = t.sync.values;
   c.type = j->spec.parameter_type();

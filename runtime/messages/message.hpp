@@ -55,7 +55,9 @@ using message = std::variant<
     // what is left when nodes are lost
     stand_still, inventory,
     // from the host itself
-    finished, timer_fired, peer_down>;
+    finished, timer_fired, peer_down,
+    // gradients that are not finite; last, because a trace names a body by its place here
+    findings>;
 
 struct envelope {
   header h;

@@ -51,6 +51,14 @@ struct squares {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
 };
 
+// Shard -> the other shards of its server group: the gradients of header.step of worker group `group` are here for all its blocks, and looked at;
+// those of `bad` are not finite. Shard or worker -> coordinator: these are not, and what is done about it stands in docs/failures.md; `group` is
+// then the worker's index where a worker steps by itself.
+struct findings {
+  std::uint32_t group = 0;
+  std::vector<std::uint32_t> bad;  // ids of blocks
+};
+
 // Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
 // `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
 // `wanted` is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before too).

@@ -115,6 +115,10 @@ void fields(auto& a, is<squares> auto& m) {
   auto& [block, parts] = m;
   a(block, parts);
 }
+void fields(auto& a, is<findings> auto& m) {
+  auto& [group, bad] = m;
+  a(group, bad);
+}
 void fields(auto& a, is<stand_still> auto& m) {
   auto& [request] = m;
   a(request);

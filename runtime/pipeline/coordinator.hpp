@@ -1,11 +1,11 @@
 // The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers losses, evaluates, checkpoints,
 // switches the mode, pauses, and ends the job.
 //
-// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
+// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers), findings (shards, workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
 // Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
 //               collect, restore_state (stages that carry state); stand_still (shards)
-// Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
+// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
 // It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
@@ -15,6 +15,7 @@
 //   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
 //   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
 //   leftovers         who has which blocks when nodes are lost
+//   skipped_steps     steps that were left out
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
 // training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
@@ -47,6 +48,7 @@
 #include "runtime/pipeline/portion_dealer.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
 #include "runtime/pipeline/rest_notices.hpp"
+#include "runtime/pipeline/skipped_steps.hpp"
 #include "runtime/pipeline/staleness_count.hpp"
 #include "runtime/pipeline/step_ledger.hpp"
 #include "runtime/role.hpp"
@@ -66,6 +68,7 @@ struct coordinator_config {
   std::uint64_t eval_every = 0;    // steps; 0: only at the end
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   checkpoint_interval checkpoints;
+  std::uint64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
@@ -93,6 +96,7 @@ class coordinator final : public role {
   void take_report(const envelope& e, effects& out);
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
+  void take_findings(const header& h, const findings& f, effects& out);
   void deal_again(effects& out);
   void give_up_done_portions();
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
@@ -162,6 +166,7 @@ class coordinator final : public role {
   boundary boundary_;
   rest_notices notices_;
   staleness_count staleness_;
+  skipped_steps skipped_;
   block_collector collector_;
   std::optional<collection> written_;  // the last one, kept until it has been evaluated
   struct what_is_left {

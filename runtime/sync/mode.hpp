@@ -48,6 +48,8 @@ struct half_config {
   double clip_value = 0;  // see rule_step
   double clip_norm = 0;   // 0: none; for the modes that clip by norm (ops/clip.hpp)
   std::vector<std::pair<std::uint64_t, double>> lr_changes, decay_changes;  // (from step, value): what a person has set
+  std::int64_t max_skipped =
+      0;  // steps in a row that may be left out; 0: a gradient that is not finite is looked for, and none is left out
   std::shared_ptr<sync_condition> when;  // worker half: this worker's own; null: the mode's habit
   options mode;
   dtype type = dtype::f32;

@@ -11,7 +11,7 @@ namespace {
 bool of_an_era(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
          std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||
-         std::holds_alternative<squares>(m);
+         std::holds_alternative<squares>(m) || std::holds_alternative<findings>(m);
 }
 
 }  // namespace

@@ -1,11 +1,38 @@
 #include "runtime/sync/shard_block.hpp"
 
+#include <algorithm>
+
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "ops/finite.hpp"
 #include "runtime/graph/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
+namespace {
+
+// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look and the update.
+constexpr std::int64_t piece = 1 << 15;
+
+// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes from memory once. False: it is not finite, and
+// what has been made is of no use. The pieces have the bits of the whole (ops/rule.hpp).
+bool update_looking(device& dev, const rule& r, const rule_step& in, const tensor& value, const tensor& gradient, tensor& to,
+                    const tensors& states, tensors& states_to) {
+  const auto all = gradient.reshaped({gradient.count()});
+  for (std::int64_t begin = 0; begin < all.count(); begin += piece) {
+    const shape part{std::min(piece, all.count() - begin)};
+    const auto g = all.slice(begin, part);
+    if (!all_finite(g)) return false;
+    auto w = to.slice(begin, part);
+    tensors was, next;
+    for (const auto& s : states) was.push_back(s.slice(begin, part));
+    for (const auto& s : states_to) next.push_back(s.slice(begin, part));
+    r.update(dev, in, value.slice(begin, part), g, w, was, next);
+  }
+  return true;
+}
+
+}  // namespace
 
 header header_between(std::uint32_t job, role_id from, role_id to) {
   header h;
@@ -118,7 +145,7 @@ void shard_blocks::filled() {
 }
 
 std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                                     std::uint64_t step) {
+                                                     std::uint64_t step, bool looks) {
   auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
@@ -130,9 +157,13 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
   return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
-           due = std::move(due), sum = std::move(sum), in, packets, apart = config_.outlives](task_context& c) mutable {
+           due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0,
+           apart = config_.outlives](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
+            const bool at_once = looks && !spares && spec.trainable && &c.dev.host() == &c.dev && value.count() > piece;
+            if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
+            if (next->not_finite) return;
             if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
             // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
             auto& gradient = (*sum)[0];
@@ -140,11 +171,16 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
               next->value = gradient.reshaped(next->value.dims());
             else
               next->value.back(c.dev);
-            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them, or who may go back.
+            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them, or they may be wanted as they were:
+            // when nodes are lost; and a device with queues says later what it has found.
+            const bool later = looks && spares && &c.dev.host() != &c.dev;
             next->rule = states;
             for (auto& s : next->rule)
-              if (apart || s.frozen() || s.space() != c.dev.space()) s = tensor::allocate(c.dev, s.dims(), s.type());
-            rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+              if (apart || s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
+            if (at_once)
+              next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
+            else
+              rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
             gradient.let_go();  // the task itself may live on for a while
             value.let_go();
             states.clear();
@@ -199,6 +235,14 @@ void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t v
     h.step = is.updates;
     out.send({h, state{c.request, b.plan->id, std::move(is.value), std::move(is.rule)}});
   }
+}
+
+void shard_blocks::leave_out(shard_block& b) {
+  b.updating = true;
+  if (!b.next) b.next = std::make_shared<block_update>();
+  b.next->value = b.value;
+  b.next->rule.clear();
+  b.next->updates = b.updates;
 }
 
 void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out) {

@@ -28,6 +28,7 @@ struct block_update {
   tensor value;
   tensors rule;               // empty: as they were
   std::uint64_t updates = 0;  // that the states have seen then
+  bool not_finite = false;    // the gradient was: nothing of this counts
 };
 
 // A block as it was before its last updates.
@@ -65,9 +66,10 @@ class shard_blocks {
   task_work fill();
   void filled();
   // A task: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
-  // (running statistics: reduce/fold.hpp). To be followed by updated().
+  // (running statistics: reduce/fold.hpp). `looks`: at the sum first, which is not applied where it is not finite (block_update::not_finite). To be
+  // followed by updated().
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                         std::uint64_t step);
+                                         std::uint64_t step, bool looks);
   void updated(shard_block& b);
   // To a replica: the block as it is, or as its next update leaves it.
   void send_copy(const shard_block& b, role_id to, effects& out) const;
@@ -77,6 +79,9 @@ class shard_blocks {
   // has no such version, nothing.
   inventory at_hand(std::uint64_t request) const;
   void send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const;
+  // The step is left out: the next update is another version of the same weights, and the states of the rule are as they were. To be followed by
+  // updated().
+  void leave_out(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);

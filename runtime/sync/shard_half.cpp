@@ -156,9 +156,25 @@ void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects
 
 void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step,
                             effects& out) {
-  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step);
+  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step, !looked_at());
   tasks_.run(
-      std::move(work), cost, [this, &b](effects& more) { commit(b, more); }, out);
+      std::move(work), cost,
+      [this, &b, step](effects& more) {
+        if (b.next->not_finite) {
+          tell_not_finite(0, {b.plan->id}, step, more);
+          if (config_.max_skipped == 0) return;  // the job ends, and nobody has been sent this version
+          blocks_.leave_out(b);
+        }
+        commit(b, more);
+      },
+      out);
+}
+
+void shard_half::tell_not_finite(std::uint32_t of_group, std::vector<std::uint32_t> blocks, std::uint64_t step,
+                                 effects& out) const {
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, findings{of_group, std::move(blocks)}});
 }
 
 void shard_half::commit(shard_block& b, effects& out) {

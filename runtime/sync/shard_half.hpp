@@ -67,8 +67,11 @@ class shard_half : public role {
   // `answers`: to a restarted worker, how many it gets about this block.
   void give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers,
             effects& out) const;
-  // Runs the rule on block `b` with `clip` times the mean over the packets of the sum; on_updated() follows.
+  // Runs the rule on block `b` with `clip` times the mean over the packets of the sum; on_updated() follows. A sum that is not finite is told and
+  // not applied: where steps may be left out this one is, else the job ends.
   void run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step, effects& out);
+  virtual bool looked_at() const { return false; }  // sums have been found finite before they come to run_update()
+  void tell_not_finite(std::uint32_t group, std::vector<std::uint32_t> blocks, std::uint64_t step, effects& out) const;
   virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }
   // What the task has made of the block is done, and the block's: on_updated() follows, at once or when all replicas have it too.
   void commit(shard_block& b, effects& out);

@@ -49,6 +49,7 @@ std::string text_of(const message& m) {
                         [&](const ready& b) { p(b.what); },
                         [&](const fetch& b) { p(b.block), p(b.join); },
                         [&](const squares& b) { p(b.block), p(b.parts); },
+                        [&](const findings& b) { p(b.group), p(b.bad); },
                         [&](const settle&) {},
                         [&](const adopt& b) { p(b.mode), p(b.options); },
                         [&](const observe&) {},

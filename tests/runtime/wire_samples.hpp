@@ -128,6 +128,10 @@ inline squares sample() {
   return {3, {{1ull << 32 | 2, 0x3ff0000000000000u}, {0, ~0ull}}};
 }
 template <>
+inline findings sample() {
+  return {2, {7, 0, 1u << 31}};
+}
+template <>
 inline settle sample() {
   return {};
 }

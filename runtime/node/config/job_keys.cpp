@@ -106,6 +106,10 @@ const keys<train_spec>& train_keys() {
            .otherwise("{ mode = \"bsp\" }"),
        other_key<train_spec>(key_kind::table, "exchange", "how sums reach the shards").otherwise("{ reducer = \"server\" }"),
        other_key<train_spec>(key_kind::table, "finish", "when the job ends (docs/dynamics.md)").required(),
+       whole_key<train_spec>("max_skipped", 0, int64_most,
+                             "steps in a row that are left out because their gradient is not finite; one more ends the job "
+                             "(docs/failures.md)",
+                             &train_spec::max_skipped),
        flag_key<train_spec>("deterministic", "false: nodes that compute other bits may share the job (docs/determinism.md)",
                             &train_spec::deterministic)});
   return k;
@@ -231,7 +235,17 @@ const keys<checkpoint_spec>& checkpoint_keys() {
       {other_key<checkpoint_spec>(key_kind::steps_or_time, "every", "a checkpoint after so many steps, or after so long")
            .otherwise("when asked, and at a stop"),
        whole_key<checkpoint_spec>("keep", 2, 1000, "of the job's own, on the coordinator's node: so many of the newest stay",
-                                  &checkpoint_spec::keep)});
+                                  &checkpoint_spec::keep),
+       text_key<checkpoint_spec>(
+           "dir", "a folder on the coordinator's node, or one that nodes share: each run of the job has a folder in it",
+           &checkpoint_spec::dir)
+           .otherwise("the coordinator's state; in one process a file beside the job"),
+       word_key<checkpoint_spec>("resume", {"never", "auto"},
+                                 "auto: begin with the newest checkpoint of a job of this name, if there is one",
+                                 &checkpoint_spec::resume),
+       word_key<checkpoint_spec>("match", {"all", "names"},
+                                 "names: of a file of weights, parameters that it has by name and shape are taken, others filled",
+                                 &checkpoint_spec::match)});
   return k;
 }
 
