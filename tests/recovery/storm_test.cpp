@@ -1,0 +1,38 @@
+#include <map>
+
+#include "tests/recovery/storm.hpp"
+#include "tests/sim/mode_run.hpp"
+
+namespace troupe::recovery {
+namespace {
+
+// Names, numbers and times aside.
+std::string kind_of(const std::string& text) {
+  std::string s;
+  for (const char c : text.substr(0, 160)) s += c >= '0' && c <= '9' ? '#' : c;
+  for (auto at = s.find("##"); at != std::string::npos; at = s.find("##")) s.erase(at, 1);
+  return s;
+}
+
+TEST(recovery_storm, whatever_happens_a_job_ends_as_it_should) {
+  std::map<std::string, std::uint64_t> ends;
+  std::uint64_t recovered = 0, old = 0, moved = 0, wrong = 0;
+  const auto first = testing::first_seed();
+  const auto count = testing::seeds(120);
+  for (auto seed = first; seed < first + count; ++seed) {
+    const auto r = run_storm(seed);
+    EXPECT_TRUE(r.wrong.empty()) << r.wrong;
+    if (!r.wrong.empty() && ++wrong >= 5) break;
+    recovered += r.got.recovered, old += r.got.old, moved += r.got.moved;
+    ++ends[r.got.forgotten ? "forgotten" : r.got.kind == "done" ? "done " + r.got.text : kind_of(r.got.text)];
+  }
+  for (const auto& [text, n] : ends) std::printf("%6llu  %s\n", static_cast<unsigned long long>(n), text.c_str());
+  std::printf("%llu recovered, %llu moved, %llu messages of a plan before\n", static_cast<unsigned long long>(recovered),
+              static_cast<unsigned long long>(moved), static_cast<unsigned long long>(old));
+  if (count < 50) return;
+  EXPECT_GT(recovered, 0u);
+  EXPECT_GT(moved, 0u);
+}
+
+}  // namespace
+}  // namespace troupe::recovery
