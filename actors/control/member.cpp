@@ -112,24 +112,34 @@ void member::on_data_up(const std::string& peer, std::uint64_t incarnation, memb
   if (job_->made && job_->missing.empty()) answer({}, out);
 }
 
+// A plan that waits for a peer's next life hears of the end of the connection with the one before: that is no answer to its own dial, which has
+// done nothing while that connection stood.
+void member::dial_again(const hosted& h, const std::string& peer, member_orders& out) const {
+  for (const auto& at : h.what.places)
+    if (at.node == peer && self_ < peer) out.push_back(connect_data{peer, at.data_address});
+}
+
 void member::on_data_down(const std::string& peer, const std::string& reason, member_orders& out) {
-  data_up_.erase(peer);
+  const bool former = data_up_.erase(peer) > 0;
   if (leg_ && leg_->needs(peer)) {
     if (leg_->answered)  // ready no more
       say(revised{leg_->what.job, leg_->leg, "lost the data connection to " + peer + ": " + reason}, out);
-    else if (leg_->missing.contains(peer))
-      answer_leg("no data connection to " + peer + ": " + reason, out);
-    else
+    else if (!leg_->missing.contains(peer))
       leg_->missing.insert(peer);
+    else if (former)
+      dial_again(*leg_, peer, out);
+    else
+      answer_leg("no data connection to " + peer + ": " + reason, out);
   }
   if (!job_ || job_->ending || !job_->needs(peer)) return;
   if (leg_ && leg_->swapping && !leg_->needs(peer)) return;  // it has nothing more to do with the job
   if (job_->answered) return say(trouble{job_->what.job, peer, "lost the data connection to " + peer + ": " + reason}, out);
-  if (job_->missing.contains(peer)) {
-    answer("no data connection to " + peer + ": " + reason, out);
-  } else {
+  if (!job_->missing.contains(peer))
     job_->missing.insert(peer);
-  }
+  else if (former)
+    dial_again(*job_, peer, out);
+  else
+    answer("no data connection to " + peer + ": " + reason, out);
 }
 
 void member::on_tick(instant now, member_orders& out) {

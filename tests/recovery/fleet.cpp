@@ -213,6 +213,7 @@ void fleet::on_order(const control::order& o) {
 }
 
 void fleet::on_role_event(std::uint32_t, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) {
+  if (e.kind == "done") going_back_ = owed_ = false;  // it has come to its end before the next plan began
   if (leg != leg_now)
     violated("'" + e.kind + "' of plan " + std::to_string(leg) + " is heard while plan " + std::to_string(leg_now) + " runs");
 }
