@@ -182,10 +182,11 @@ class head {
     std::set<std::string> waiting;  // nodes that have to answer yet
     instant deadline{}, stood_still{};
     std::uint64_t step = 0;
-    std::vector<command> held;   // told while nobody could hear them
-    std::string lost;            // why it is needed: nodes are gone. Empty: people want it
-    std::set<std::string> gone;  // of those that the plan before used
-    bool broken = false;         // lost another one while nodes swapped: it is never begun
+    std::vector<command> held;      // told while nobody could hear them
+    std::string lost;               // why it is needed: nodes are gone. Empty: people want it
+    std::set<std::string> gone;     // of those that the plan before used
+    std::set<std::string> without;  // the same, and who is there but leaves, or cannot be reached by others
+    bool broken = false;            // lost another one while nodes swapped: it is never begun
     bool goes_back() const { return !lost.empty(); }
   };
   struct job {
@@ -283,6 +284,7 @@ class head {
   void take_back(job& j, instant now, orders& out);
   void refused(job& j, const command& wish, instant now, orders& out);
   void watch_suspects(job& j, instant now, orders& out);
+  bool unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out);
   bool take_leave(job& j, const std::string& node, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;

@@ -37,11 +37,13 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
 
 // `held`: words that wait for the plan to come.
 void head::begin_loss(job& j, const std::string& why, std::vector<command> held, instant now, orders& out) {
-  std::set<std::string> gone, down;
+  std::set<std::string> gone, without, down;
   for (const auto& [name, m] : members_)
-    if (!m.up) down.insert(name);  // no plan may be made for them
-  for (const auto& n : j.plan.nodes)
-    if (down.contains(n)) gone.insert(n);
+    if (!m.up || (m.leaving && name != self_) || j.losses.apart.contains(name)) down.insert(name);  // no plan may be made for them
+  for (const auto& n : j.plan.nodes) {
+    if (!members_[n].up) gone.insert(n);
+    if (down.contains(n)) without.insert(n);
+  }
   j.losses.clear_all();
   j.losses.away.insert(down.begin(), down.end());
   successor n;
@@ -49,6 +51,7 @@ void head::begin_loss(job& j, const std::string& why, std::vector<command> held,
   n.wish = loss_of(down);
   n.lost = why;
   n.gone = std::move(gone);
+  n.without = std::move(without);
   n.held = std::move(held);
   n.stood_still = now;
   n.deadline = now + successor::made_within;
@@ -62,9 +65,9 @@ void head::went_back(job& j, const successor& n, instant now, orders& out) {
   const auto again = j.view.step > n.step ? j.view.step - n.step : 0;
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
-  const auto text = n.lost + "; " + done_text(loss_of(n.gone));
+  const auto text = n.lost + "; " + done_text(loss_of(n.without));
   job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text}, {}};
-  if (!n.gone.empty()) e.texts = {{"where", *n.gone.begin()}};
+  if (!n.without.empty()) e.texts = {{"where", *n.without.begin()}};
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
   on_event(e, now, out);
   for (const auto& c : n.held) out.push_back(tell_job{j.id, c});
@@ -96,13 +99,25 @@ bool head::take_leave(job& j, const std::string& node, instant now, orders& out)
   return true;
 }
 
-// A connection between two nodes that are both there is gone, and what travelled on it.
+// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no loss that the job may outlive.
+bool head::unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out) {
+  const auto at = members_.find(peer);
+  if (at == members_.end() || peer == by || !has_part(j, peer) || !loss_book(j.plan.max_failures).survives_any()) return false;
+  if (j.at == phase::preparing) runs(j, now, out);
+  if (at->second.up) j.losses.suspect(peer, by, "node " + peer + " is lost: " + by + " " + why, now);
+  return true;
+}
+
+// A connection between two nodes that are both there is gone, and what travelled on it; where it does not come up again, one of them stays out.
 void head::watch_suspects(job& j, instant now, orders& out) {
-  if (j.next && j.next->goes_back()) return j.losses.clear_all();
-  const auto why = j.losses.overdue(now);
-  if (!why) return;
+  const auto who = j.losses.overdue(now);
+  if (!who) return;
   j.losses.clear_all();
-  lose(j, {}, *why, now, out);
+  if (!j.next || !j.next->goes_back() || j.next->at == successor::phase::swapping) return lose(j, {}, who->why, now, out);
+  const auto out_of_it = who->node == self_ ? who->by : who->node;
+  j.losses.apart.insert(out_of_it);
+  j.losses.not_now.insert(out_of_it);
+  lose(j, {}, who->why, now, out);
 }
 
 }  // namespace troupe::control

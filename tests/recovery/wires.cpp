@@ -112,7 +112,7 @@ void wires::find_half_open(plane p, const std::string& a, const std::string& b) 
     const auto* e = end_at(p, at, peer);
     if (!e) return;
     const auto session = e->session;
-    agenda_.in(range{duration{1'000'000}, times_.notices}.drawn(random_), [=, this] {
+    agenda_.in(range{2 * latency(p).most + duration{1'000'000}, 2 * latency(p).most + times_.notices}.drawn(random_), [=, this] {
       const auto* mine = end_at(p, at, peer);
       const auto* theirs = end_at(p, peer, at);
       if (!mine || mine->session != session || (theirs && theirs->session == session) || !passes(p, at, peer)) return;
