@@ -30,6 +30,7 @@ struct setup {
 
 duration in_ns(double s) { return duration(static_cast<std::int64_t>(s * 1e9)); }
 
+// size: a cluster, its coordinator's training and what is counted of both; every order reads or moves most of them
 class cluster {
  public:
   explicit cluster(const setup& s) : s_(s), random_(static_cast<std::uint64_t>(s.seed)) {
@@ -227,7 +228,7 @@ class cluster {
     f.words = x.so_far;
     f.mode = "bsp";
     if (x.wish.name == "add-node") f.words.without.erase(x.wish.key);
-    for (const auto& [key, node] : x.wish.options) f.words.without.insert(node);
+    for (const auto& [key, who] : x.wish.options) f.words.without.insert(who);
     std::vector<std::string> nodes;
     for (const auto& n : spec_.nodes)
       if (!f.words.without.contains(n.name)) nodes.push_back(n.name);

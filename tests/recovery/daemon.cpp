@@ -45,6 +45,7 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
            [this](std::uint32_t job, std::uint32_t, const store_effect& e) { from_roles([this, job, e] { take_store(job, e); }); },
            [this](const acted& a) { watch_.on_acted(a); }}),
       member_(node_, coordinator_) {
+  roles_.no_fence = s.no_fence;
   const bool coordinates = node_ == coordinator_;
   std::map<std::uint32_t, control::unfinished_job> taken_up;
   const auto tag = static_cast<std::uint16_t>(incarnation_ % 65521);

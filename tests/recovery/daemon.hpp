@@ -31,6 +31,7 @@ struct surroundings {
   std::shared_ptr<const tables> all;
   std::shared_ptr<device> dev;
   std::string numerics;
+  bool no_fence = false;
 };
 
 // What happens in a daemon, for whoever watches. All are called after the fact.
@@ -45,6 +46,7 @@ struct watcher {
   virtual void on_log(const std::string& node, const std::string& line) = 0;
 };
 
+// size: what a daemon is put together of, as control_actor and what it shares with keeper and checker
 class daemon final : public ears {
  public:
   daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation);

@@ -8,6 +8,7 @@
 
 #include "actors/control/admission.hpp"
 #include "ops/device_rows.hpp"
+#include "runtime/record/safetensors.hpp"
 
 namespace troupe::recovery {
 
@@ -57,7 +58,8 @@ fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
       net_(agenda_, random_, config_.net),
       around_{agenda_,         random_,        net_,
               config_.compute, config_.keeper, cluster_,
-              std::move(all),  shared_cpu(),   numerics_of({shared_cpu()})},
+              std::move(all),  shared_cpu(),   numerics_of({shared_cpu()}),
+              config_.no_fence},
       folder_(new_folder()) {
   for (const auto& n : cluster_.nodes) {
     names_.push_back(n.name);
@@ -237,6 +239,23 @@ std::string fleet::text(const std::string& key) const {
     for (const auto& [k, v] : e->texts)
       if (k == key) return v;
   return {};
+}
+
+std::vector<double> fleet::weights() const {
+  std::vector<double> all;
+  std::error_code ec;
+  std::filesystem::path newest;
+  for (const auto& e : std::filesystem::directory_iterator(folder_ / coordinator(), ec)) {
+    const auto file = e.path() / "weights.safetensors";
+    if (!std::filesystem::exists(file, ec)) continue;
+    if (newest.empty() || std::filesystem::last_write_time(file, ec) > std::filesystem::last_write_time(newest, ec)) newest = file;
+  }
+  const auto read = read_safetensors(newest.string());
+  const auto* content = std::get_if<safetensors_content>(&read);
+  if (!content) return all;
+  for (const auto& [name, t] : content->named)
+    if (t.type() == dtype::f64) all.insert(all.end(), t.data<double>(), t.data<double>() + t.count());
+  return all;
 }
 
 std::string fleet::waits() const {

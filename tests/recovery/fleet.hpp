@@ -24,9 +24,11 @@ struct fleet_config {
   wire_times net;
   compute_times compute;
   keeper_times keeper;
-  bool logs = false;  // to stdout
+  bool logs = false;      // to stdout
+  bool no_fence = false;  // a planted mistake: roles hear messages of a plan before
 };
 
+// size: the cluster, its client and what the laws have seen, which belong to one run
 class fleet final : public watcher {
  public:
   explicit fleet(fleet_config c, std::shared_ptr<const tables> all);
@@ -73,9 +75,8 @@ class fleet final : public watcher {
   const std::vector<std::string>& log() const { return log_; }
   std::uint64_t old_messages() const { return old_; }  // of a plan before, that a role did not hear
   time_point submitted_at() const { return submitted_at_; }
-  // What the job has left in the coordinator's folder.
-  std::filesystem::path weights_file() const;
-  std::string waits() const;  // who waits for what
+  std::vector<double> weights() const;  // that the job has left in the coordinator's folder
+  std::string waits() const;            // who waits for what
 
  private:
   struct machine {

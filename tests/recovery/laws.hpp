@@ -16,6 +16,7 @@ struct outcome {
   std::uint64_t points = 0, old = 0, events = 0;
   time_point took{};
   bool forgotten = false;
+  std::vector<double> weights;
 };
 
 inline std::string tail_of(const std::vector<std::string>& log, std::size_t most) {
@@ -37,6 +38,7 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   if (last) o.kind = last->kind, o.text = last->text;
   if (last && last->kind == "error" && last->text.empty()) o.wrong = "an error without a word";
   o.sha = f.text("weights_sha256");
+  if (last && last->kind == "done") o.weights = f.weights();
   o.recovered = f.count("recovered");
   o.moved = f.count("moved");
   o.points = f.points();

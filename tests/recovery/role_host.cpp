@@ -58,7 +58,7 @@ void role_host::command(std::uint32_t job, troupe::command c) {
 void role_host::hear(hosted& h, envelope e) {
   const auto& who = h.job->plan[e.h.dst];
   if (const auto from = index_of(e.h.src); from < h.floors.size()) {
-    if (e.h.incarnation < h.floors[from]) {
+    if (e.h.incarnation < h.floors[from] && !no_fence) {
       ++old_;
       return outside_.on_acted({node_, h.id, h.leg, who, e, true});
     }

@@ -65,6 +65,7 @@ class role_host final : public job_host, public job_routes {
   bool idle() const { return jobs_.empty() && routes_.empty(); }
   std::uint64_t old() const { return old_; }
   double slow = 1;  // factor on what tasks take
+  bool no_fence = false;
 
  private:
   struct seat {
