@@ -62,6 +62,7 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
   if (j && j->at == phase::gathering) gather(*j, now, out);
   if (!j || j->at != phase::running) return;
   j->losses.not_now.erase(from);
+  j->losses.apart.erase(from);
   take_back(*j, now, out);
 }
 
@@ -105,7 +106,10 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   if (j->at == phase::running) {
     if (!take_leave(*j, from, now, out)) preempt(*j, from + " shuts down", out);
   } else if (j->at == phase::preparing) {
-    fail(*j, from, "node " + from + " shuts down", now, out);
+    if (!loss_book(j->plan.max_failures).survives_any() || from == self_)
+      return fail(*j, from, "node " + from + " shuts down", now, out);
+    runs(*j, now, out);
+    lose(*j, from, "node " + from + " shuts down", now, out);
   }
 }
 
@@ -148,7 +152,10 @@ void head::gather(job& j, instant now, orders& out) {
 void head::take(const std::string& from, const prepared& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || j->at != phase::preparing || !j->waiting.contains(from)) return;
-  if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  if (!m.error.empty()) {
+    if (unreachable(*j, m.peer, from, m.error, now, out)) return;
+    return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  }
   j->waiting.erase(from);
   if (!j->waiting.empty()) return;
   runs(*j, now, out);
@@ -167,16 +174,12 @@ void head::runs(job& j, instant now, orders& out) {
 void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
+  if (j->next && j->next->goes_back() && m.node != from) return;  // of the plan that is over
+  if (unreachable(*j, m.node, from, m.message, now, out)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
-  const auto peer = members_.find(m.node);
-  const bool link = m.node != from && peer != members_.end() && j->at == phase::running && j->losses.survives_any();
-  if (!link) {
-    const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
-    if (role && restart_role(*j, from, "node " + text, now, out)) return;
-    return fail(*j, m.node, "node " + text, now, out);
-  }
-  // Who is down has been heard of, or will be.
-  if (peer->second.up && !(j->next && j->next->goes_back())) j->losses.suspect(m.node, "node " + text, now);
+  const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
+  if (role && restart_role(*j, from, "node " + text, now, out)) return;
+  fail(*j, m.node, "node " + text, now, out);
 }
 
 void head::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {

@@ -82,8 +82,9 @@ struct drop_given {
 struct going_back {
   std::vector<set_value> settings;  // all that people have set
   bool paused = false;
-  double seconds = 0;  // since it began
-  bool live = true;    // it may go on from what living nodes have
+  double seconds = 0;                 // since it began
+  bool live = true;                   // it may go on from what living nodes have
+  std::set<std::string> silent = {};  // nodes that cannot say what they have
 };
 struct check_text {
   std::uint32_t job = 0;
@@ -187,12 +188,13 @@ class head {
     std::set<std::string> waiting;  // nodes that have to answer yet
     instant deadline{}, stood_still{};
     std::uint64_t step = 0;
-    std::vector<command> held;   // told while nobody could hear them
-    std::string lost;            // why it is needed: nodes are gone. Empty: people want it
-    std::set<std::string> down;  // nodes that no plan may be made for
-    std::set<std::string> gone;  // of those that the plan before used
-    bool broken = false;         // lost another one while nodes swapped: it is never begun
-    bool live = false;           // goes on from what the others have
+    std::vector<command> held;      // told while nobody could hear them
+    std::string lost;               // why it is needed: nodes are gone. Empty: people want it
+    std::set<std::string> gone;     // of those that the plan before used
+    std::set<std::string> without;  // the same, and who is there but leaves, or cannot be reached by others
+    bool broken = false;            // lost another one while nodes swapped: it is never begun
+    bool live = false;              // goes on from what the others have
+    std::set<std::string> silent;   // of `without`: who cannot say what it has
     bool goes_back() const { return !lost.empty(); }
   };
   struct job {
@@ -296,6 +298,7 @@ class head {
   void take_back(job& j, instant now, orders& out);
   void refused(job& j, const command& wish, instant now, orders& out);
   void watch_suspects(job& j, instant now, orders& out);
+  bool unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out);
   bool take_leave(job& j, const std::string& node, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;

@@ -39,11 +39,14 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
 
 // `held`: words that wait for the plan to come. `live`: it may go on from what the others have.
 void head::begin_loss(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out) {
-  std::set<std::string> gone, down;
+  std::set<std::string> gone, without, down, silent;
   for (const auto& [name, m] : members_)
-    if (!m.up) down.insert(name);  // no plan may be made for them
-  for (const auto& n : j.plan.nodes)
-    if (down.contains(n)) gone.insert(n);
+    if (!m.up || (m.leaving && name != self_) || j.losses.apart.contains(name)) down.insert(name);  // no plan may be made for them
+  for (const auto& n : j.plan.nodes) {
+    if (!members_[n].up) gone.insert(n);
+    if (down.contains(n)) without.insert(n);
+    if (!members_[n].up || j.losses.apart.contains(n)) silent.insert(n);
+  }
   j.losses.clear_all();
   j.losses.away.insert(down.begin(), down.end());
   successor n;
@@ -51,13 +54,15 @@ void head::begin_loss(job& j, const std::string& why, bool live, std::vector<com
   n.wish = loss_of(down);
   n.lost = why;
   n.gone = std::move(gone);
-  n.down = std::move(down);
+  n.without = std::move(without);
+  n.silent = silent;
   n.held = std::move(held);
   n.stood_still = now;
   n.deadline = now + successor::made_within;
   auto back = j.since;
   back.seconds = seconds_of(now - j.begun);
   back.live = live;
+  back.silent = std::move(silent);
   out.emplace_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
   j.next = std::move(n);
 }
@@ -66,7 +71,7 @@ void head::begin_loss(job& j, const std::string& why, bool live, std::vector<com
 void head::ask_for_leftovers(job& j, instant now, orders& out) {
   j.next->at = successor::phase::draining;
   j.next->deadline = now + successor::said_within;
-  auto question = loss_of(j.next->down);
+  auto question = loss_of(j.next->silent);
   question.name = "leftovers";
   out.emplace_back(tell_job{j.id, std::move(question)});
 }
@@ -84,9 +89,9 @@ void head::went_back(job& j, const successor& n, instant now, orders& out) {
   const auto again = j.view.step > n.step ? j.view.step - n.step : 0;
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
-  const auto text = n.lost + "; " + done_text(loss_of(n.gone));
+  const auto text = n.lost + "; " + done_text(loss_of(n.without));
   job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text}, {}};
-  if (!n.gone.empty()) e.texts = {{"where", *n.gone.begin()}};
+  if (!n.without.empty()) e.texts = {{"where", *n.without.begin()}};
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
   on_event(e, now, out);
   for (const auto& c : n.held) out.push_back(tell_job{j.id, c});
@@ -101,6 +106,7 @@ bool head::restart_role(job& j, const std::string& where, const std::string& tex
   if (j.next && j.next->goes_back()) return true;  // it ends with the plan that is left
   if (j.role_failed && j.view.step <= *j.role_failed) return false;
   j.role_failed = j.view.step;
+  if (j.next && j.next->at == successor::phase::swapping) return lose(j, {}, text, now, out), true;
   const bool owns = text.find("role shard") != std::string::npos || text.find("role coordinator") != std::string::npos;
   const auto no = j.losses.note(text, now);
   if (no) return fail(j, where, *no, now, out), true;
@@ -134,13 +140,25 @@ bool head::take_leave(job& j, const std::string& node, instant now, orders& out)
   return true;
 }
 
-// A connection between two nodes that are both there is gone, and what travelled on it.
+// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no loss that the job may outlive.
+bool head::unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out) {
+  const auto at = members_.find(peer);
+  if (at == members_.end() || peer == by || !has_part(j, peer) || !loss_book(j.plan.max_failures).survives_any()) return false;
+  if (j.at == phase::preparing) runs(j, now, out);
+  if (at->second.up) j.losses.suspect(peer, by, "node " + peer + " is lost: " + by + " " + why, now);
+  return true;
+}
+
+// A connection between two nodes that are both there is gone, and what travelled on it; where it does not come up again, one of them stays out.
 void head::watch_suspects(job& j, instant now, orders& out) {
-  if (j.next && j.next->goes_back()) return j.losses.clear_all();
-  const auto why = j.losses.overdue(now);
-  if (!why) return;
+  const auto who = j.losses.overdue(now);
+  if (!who) return;
   j.losses.clear_all();
-  lose(j, {}, *why, now, out);
+  if (!j.next || !j.next->goes_back() || j.next->at == successor::phase::swapping) return lose(j, {}, who->why, now, out);
+  const auto out_of_it = who->node == self_ ? who->by : who->node;
+  j.losses.apart.insert(out_of_it);
+  j.losses.not_now.insert(out_of_it);
+  lose(j, {}, who->why, now, out);
 }
 
 }  // namespace troupe::control

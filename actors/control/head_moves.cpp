@@ -59,7 +59,7 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   j->next->words = f.words;
   j->next->plan = f.plan;
   j->next->mode = f.mode;
-  const auto down = [&](const std::string& n) { return !members_[n].up; };
+  const auto down = [&](const std::string& n) { return !members_[n].up || members_[n].leaving; };
   if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
     return begin_loss(*j, j->next->lost, true, std::move(j->next->held), now, out);
   j->next->live = f.live;
@@ -108,6 +108,7 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
   if (!j || !j->next || m.leg != j->next->leg || j->at != phase::running) return;
   auto& n = *j->next;
   if (!m.error.empty()) {
+    if ((n.goes_back() || n.at > successor::phase::preparing) && unreachable(*j, m.peer, from, m.error, now, out)) return;
     if (n.at > successor::phase::preparing) return fail(*j, from, "node " + from + ": " + m.error, now, out);
     return refuse(*j, "node " + from + ": " + m.error, now, out);
   }

@@ -13,8 +13,7 @@
 
 #include "actors/control/head.hpp"
 #include "actors/control/job_reading.hpp"
-#include "actors/shell/node_host.hpp"
-#include "actors/shell/router.hpp"
+#include "actors/shell/job_host.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/pipeline/handover.hpp"
@@ -26,8 +25,8 @@ class keeper {
  public:
   struct place {
     job_place jobs;
-    node_host& host;
-    router& route;
+    job_host& host;
+    job_routes& route;
     std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
   };

@@ -36,11 +36,9 @@ std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
 // Do the nodes that live have what the job may go on from? As far as its plan says.
 bool keeper::leaves_enough(const check_move& what) const {
   if (!what.back || !what.back->live) return false;
-  std::set<std::string> lost;
-  for (const auto& [key, node] : what.wish.options) lost.insert(node);
   const auto& mode = what.so_far.mode.empty() ? job_->spec.train.sync.kind : what.so_far.mode;
   const auto* row = job_->all->modes.find(mode);
-  return row && why_nothing_is_left(job_->plan, job_->graph, row->left, lost).empty();
+  return row && why_nothing_is_left(job_->plan, job_->graph, row->left, what.back->silent).empty();
 }
 
 std::string keeper::go_back(prepared_job& j, const check_move& what, std::uint64_t& step) {
