@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 4;
+constexpr std::uint32_t protocol = 5;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -212,9 +212,12 @@ struct ask {
   std::uint64_t id = 0;
   bool json = false, has_text = false;
   std::string line, text;
+  // Of a node that passes a client's line on: whose. A client's own word for it is not looked at.
+  std::string whose = {};
+  std::uint8_t role = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.id, s.json, s.has_text, s.line, s.text);
+    return std::tie(s.id, s.json, s.has_text, s.line, s.text, s.whose, s.role);
   }
 };
 struct answer {
