@@ -4,14 +4,12 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-// Before the apps, whose right() is a function, beside the pki's enum.
-#include "runtime/node/pki/authority.hpp"
-
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/net/transport.hpp"
+#include "runtime/node/pki/authority.hpp"
 
 namespace troupe {
 namespace {
