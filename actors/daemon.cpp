@@ -8,6 +8,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,12 +20,14 @@
 #include <mutex>
 #include <thread>
 
+#include "actors/control/notify.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/repl/repl.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/node_tables.hpp"
+#include "runtime/node/pki/authority.hpp"
 #include "runtime/node/pki/certificates.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -171,15 +174,42 @@ class exit_in_time {
   std::thread thread_;
 };
 
-int serve(control_plane& plane, const wakeups& wake, event_log& log) {
+// This node's own, as the files say.
+class own_certificates {
+ public:
+  own_certificates(const cluster_spec& c, const std::string& node) : node_(node), dir_(certificate_folder(c.tls_dir, node)) {
+    read();
+  }
+  void read() { notes_.read(dir_ / "ca.pem", dir_ / (node_ + ".pem"), node_); }
+  void warn(event_log& log) {
+    for (const auto& line : notes_.due(std::chrono::system_clock::now())) log(line);
+  }
+
+ private:
+  std::string node_;
+  fs::path dir_;
+  expiry_notes notes_;
+};
+
+void hang_up(control_plane& plane, own_certificates& own, event_log& log, service_manager& manager) {
+  manager.reloading();
+  log("SIGHUP: certificates are read anew, and the job that runs writes a checkpoint");
+  if (const auto done = plane.reload_certificates())
+    own.read();
+  else
+    log("certificates stay as they were: " + done.error().message);
+  plane.checkpoint();
+  manager.ready("up");
+}
+
+int serve(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager) {
   while (true) {
+    own.warn(log);
     const int s = wake.wait(std::chrono::hours(1));
-    if (s == SIGHUP) {
-      log("SIGHUP: checkpoint");
-      plane.checkpoint();
-    }
+    if (s == SIGHUP) hang_up(plane, own, log, manager);
     if (s == SIGTERM || s == SIGINT) break;
   }
+  manager.stopping();
   log("draining: jobs here go on without this node, or stop at a boundary with a checkpoint; a second signal exits at once");
   plane.drain();
   const auto until = std::chrono::steady_clock::now() + drain_within;
@@ -216,18 +246,36 @@ std::uint64_t next_incarnation(const fs::path& state) {
   return mine;
 }
 
+// Weights, checkpoints and the texts of jobs are nobody else's: whatever this process writes is its user's alone, and what an earlier one has
+// written lies behind a folder that others do not enter.
+fs::path closed_state(const daemon_options& o) {
+  ::umask(077);
+  auto state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
+  std::error_code ec;
+  fs::create_directories(state, ec);
+  fs::permissions(state, fs::perms::others_all, fs::perm_options::remove, ec);
+  if (ec) std::fprintf(stderr, "trouped: %s stays as open as it is: %s\n", state.c_str(), ec.message().c_str());
+  return state;
+}
+
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const event_log& log,
-                                                         wakeups& wake) {
+                                                         wakeups& wake, service_manager& manager) {
+  // Jobs come from others, and may use what these bring: so what is loaded is what somebody has looked at.
+  for (const auto& p : c.plugins)
+    if (const auto [path, sha256] = split_plugin(p); sha256.empty())
+      return net::error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not say which bytes are meant: write \"" +
+                                              fs::path(path).filename().string() + "#sha256=" + plugin_sha256(path) + "\""};
   auto all = std::make_shared<tables>(node_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
   control_plane_options p;
   p.cluster = c;
   p.node = o.node;
   p.all = std::move(all);
-  p.state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
+  p.state = closed_state(o);
   p.incarnation = next_incarnation(p.state);
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
+  p.on_alive = [&manager] { manager.alive(); };
   p.on_drained = [&wake](bool whole) { wake.drained(whole); };
   return control_plane::open(std::move(p));
 }
@@ -248,7 +296,8 @@ int run_daemon(const daemon_options& o) {
   if (o.check) return 0;
   wakeups wake;
   event_log log(o.node);
-  auto plane = open_plane(o, cluster, log, wake);
+  service_manager manager;
+  auto plane = open_plane(o, cluster, log, wake, manager);
   if (!plane) return wrong(plane.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));
@@ -256,7 +305,9 @@ int run_daemon(const daemon_options& o) {
               unsigned{ports.data});
   std::fflush(stdout);
   log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data));
-  const int code = serve(**plane, wake, log);
+  own_certificates own(cluster, o.node);
+  manager.ready(fmt::format("listening on {}:{}", host, ports.control));
+  const int code = serve(**plane, wake, own, log, manager);
   {
     const exit_in_time limit(code, log);
     *plane = nullptr;

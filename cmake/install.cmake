@@ -52,6 +52,9 @@ install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe P
 # Pages lie to each other, to the examples and to the configurations as they do in the tree, so that their links hold.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
+# systemd looks for units of packages in /usr/lib and of the administrator's own programs in /usr/local/lib, whatever the libraries' folder.
+configure_file(configs/systemd/trouped.service.in ${CMAKE_BINARY_DIR}/trouped.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/trouped.service DESTINATION lib/systemd/system)
 
 set(_troupe_package ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 configure_package_config_file(cmake/troupeConfig.cmake.in ${CMAKE_BINARY_DIR}/troupeConfig.cmake INSTALL_DESTINATION ${_troupe_package}

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "actors/control/gate.hpp"
 #include "actors/control/pieces.hpp"
+#include "actors/control/pulse.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/ids.hpp"
 
@@ -75,7 +77,8 @@ class control_actor final : public compat::base_actor {
       // A client that hears of a change may ask for the state of the job at once, so the new state is published before the change
       // is told. `step` events come by the thousand; what they change is published with the next tick.
       const auto* e = std::get_if<event_in>(&n.what);
-      const bool minor = std::holds_alternative<tick_in>(n.what) || (e && e->what.event.kind == "step");
+      const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
+                         (e && e->what.event.kind == "step");
       if (!minor) publish();
       looped_ = false;
       settle();
@@ -111,6 +114,7 @@ class control_actor final : public compat::base_actor {
   void take(const listening_in&);
   void take(const drain_in&);
   void take(const tick_in&);
+  void take(const probe_back& p) { pulse_.back(p.who, now_); }
 
   void settle();
   void perform(const to_peer& x);
@@ -150,6 +154,7 @@ class control_actor final : public compat::base_actor {
   std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
   repl_submissions submissions_;
   unheeded unheeded_;  // where no head is
+  pulse pulse_{s_};
 };
 
 join introduction(const shared& s) {
@@ -182,6 +187,7 @@ void control_actor::take(const message_in& m) {
     s_.log(m.peer + " numbers a submission as this daemon numbers those of REPLs: disconnected");
     return s_.control_net->disconnect(m.peer);
   }
+  if (turned_away(s_, head_ ? &*head_ : nullptr, unheeded_, m)) return;
   if (const auto* f = std::get_if<fetch>(&m.what)) {
     const auto path = head_ ? head_->weights_of(f->job) : std::string();
     s_.control_net->send(m.peer, to_frame(read_piece(*f, path, "weights of this job")));
@@ -189,8 +195,8 @@ void control_actor::take(const message_in& m) {
     head_->on(m.peer, m.what, now_, head_out_);
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
-  } else if (speaker_of(m.what) != speaker::anybody) {
-    const char* why = speaker_of(m.what) == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
+  } else if (const auto by = speaker_of(m.what); by == speaker::node || by == speaker::coordinator) {
+    const char* why = by == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
     if (const auto line = unheeded_.note(m.peer, m.what, why)) s_.log(*line);
   } else if (const auto* s = std::get_if<submit>(&m.what)) {
     const auto text =
@@ -246,12 +252,12 @@ void control_actor::take(const end_done& d) {
 void control_actor::take(const submit_in& s) {
   if (!head_) return;
   const auto token = submissions_.put(s);
-  head_->on(s.peer, submit{s.what, false, token}, now_, head_out_);
+  head_->take_submission(s.owner, s.peer, submit{s.what, false, token}, now_, head_out_);
 }
 
 void control_actor::take(const tell_in& t) {
   if (!head_) return;
-  const auto error = head_->tell(t.job, t.what, now_, head_out_);
+  const auto error = head_->tell(t.who, t.job, t.what, now_, head_out_);
   if (error.empty()) return;
   s_.log(t.what.name + ": " + error);
   s_.said.put(number_of(t.job), {not_told, 0, {}, error});  // for the REPL, where somebody may wait for the answer
@@ -277,6 +283,7 @@ void control_actor::take(const tick_in&) {
   compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
   if (head_) head_->on_tick(now_, head_out_);
   member_.on_tick(now_, member_out_);
+  pulse_.tick(now_);
   if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_within);
   if (now_ - reported_ >= report_every) {
     reported_ = now_;

@@ -1,6 +1,11 @@
 // The control plane's actors, as their shells see each other. Includes CAF: only for control_plane*.cpp.
 #pragma once
 
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -12,6 +17,7 @@
 
 #include "actors/control/head.hpp"
 #include "actors/control/keeper.hpp"
+#include "actors/control/liveness.hpp"
 #include "actors/control/member.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/shell/caf_compat.hpp"
@@ -68,6 +74,24 @@ class mailbox {
   caf::actor who_;
 };
 
+// How long a thread has run, for others to see.
+class thread_clock {
+ public:
+  void mine() {  // on that thread
+    clockid_t id{};
+    if (::pthread_getcpuclockid(::pthread_self(), &id) == 0) id_ = id;
+  }
+  std::chrono::nanoseconds used() const {  // any thread; 0: not known, or it has ended
+    timespec t{};
+    if (id_ == none || ::clock_gettime(id_, &t) != 0) return {};
+    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+  }
+
+ private:
+  static constexpr clockid_t none = CLOCK_REALTIME;
+  std::atomic<clockid_t> id_{none};
+};
+
 // What all of them share. Written before the first message; the transports are closed before it goes.
 struct shared {
   control_plane_options options;
@@ -84,6 +108,7 @@ struct shared {
   std::string numerics;           // of all of them
   std::unique_ptr<journal> book;  // of the coordinator's daemon
   mailbox control, keep, check, repl, exchange;
+  thread_clock keeper_clock;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
@@ -104,6 +129,7 @@ inline job_place job_place_of(const shared& s) {
 struct message_in {
   std::string peer;
   message what;
+  person who{};  // of a client: its name and what it may do
   std::shared_ptr<const void>
       frame{};  // it came in: its credit goes back when this has been handled, so that nobody can fill the mailbox
 };
@@ -147,7 +173,7 @@ struct save_done {
   stored what;
 };
 struct submit_in {  // from the REPL actor: answer `id` of `peer` when it is known
-  std::string peer;
+  std::string peer, owner;
   std::uint64_t id = 0;
   bool json = false;
   job_text what;
@@ -155,19 +181,27 @@ struct submit_in {  // from the REPL actor: answer `id` of `peer` when it is kno
 struct tell_in {
   std::uint32_t job = 0;
   command what;
+  person who;
 };
 struct listening_in {};  // the ports are known: join
 struct drain_in {};
 struct tick_in {};
+struct probe_back {
+  watched who = watched::repl;
+};
 struct control_note {
   std::variant<message_in, link_change, event_in, store_in, check_done, piece_done, make_done, end_done, revise_done,
-               swap_roles_done, plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in>
+               swap_roles_done, plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in, probe_back>
       what;
 };
 
+// --- to whom the watchdog watches: answered by probe_back
+struct probe {};
+
 // --- to the keeper
 struct keeper_note {
-  std::variant<keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in> what;
+  std::variant<keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in, probe>
+      what;
 };
 
 // --- to the checker
@@ -179,6 +213,7 @@ struct checker_note {
 struct ask_in {
   std::string peer;
   ask what;
+  person who;                           // whose line it is
   std::shared_ptr<const void> frame{};  // as of message_in
 };
 struct answer_in {
@@ -208,6 +243,7 @@ caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::checker_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::probe)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)

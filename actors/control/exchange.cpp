@@ -14,7 +14,8 @@ class exchange_actor final : public compat::base_actor {
   exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s) {}
   const char* name() const override { return "exchange"; }
   caf::behavior make_behavior() override {
-    return {[this](const exchange_in& n) { receive(n); }};
+    return {[this](const exchange_in& n) { receive(n); },
+            [this](const probe&) { s_.control.post(control_note{probe_back{watched::exchange}}); }};
   }
 
  private:

@@ -34,6 +34,7 @@
 #include "actors/control/trust.hpp"
 #include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
+#include "runtime/node/net/hello.hpp"
 
 namespace troupe::control {
 
@@ -153,7 +154,11 @@ class head {
   void on_tick(instant now, orders& out);
   // First of all: what an earlier life of this daemon had taken.
   void restore(const journal_content& found, instant now, orders& out);
-  std::string tell(std::uint32_t job, const command& c, instant now, orders& out);  // an error, or nothing
+  void take_submission(const std::string& owner, const std::string& from, const submit& m, instant now, orders& out);
+  // Job 0: the one that runs. An error, or nothing. Of a person: whoever may not say it has that as the error.
+  std::string tell(std::uint32_t job, const command& c, instant now, orders& out);
+  std::string tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
+  std::string owner_of(std::uint32_t job) const;  // empty: there is no such job
   // Stops what runs, refuses what waits and what comes.
   void drain(instant now, orders& out);
   bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
@@ -234,7 +239,9 @@ class head {
   };
 
   void take(const std::string& from, const join& m, instant now, orders& out);
-  void take(const std::string& from, const submit& m, instant now, orders& out);
+  void take(const std::string& from, const submit& m, instant now, orders& out) {
+    take_submission(net::operator_of(from), from, m, now, out);
+  }
   void take(const std::string& from, const prepared& m, instant now, orders& out);
   void take(const std::string& from, const trouble& m, instant now, orders& out);
   void take(const std::string& from, const ended& m, instant now, orders& out);
@@ -249,6 +256,7 @@ class head {
 
   job* find(std::uint32_t id);
   const job* find(std::uint32_t id) const;
+  const job* find_told(std::uint32_t number) const;  // by its id, or by the number that people know; 0: the one that runs
   void next(instant now, orders& out);
   void gather(job& j, instant now, orders& out);
   void runs(job& j, instant now, orders& out);

@@ -151,10 +151,26 @@ void head::watch_progress(job& j, instant now, orders& out) {
 
 // --- people
 
+const head::job* head::find_told(std::uint32_t number) const {
+  if (number == 0) return find(active_);
+  for (const auto& [id, one] : jobs_)
+    if (id == number || number_of(id) == number) return &one;
+  return nullptr;
+}
+
+std::string head::owner_of(std::uint32_t job_id) const {
+  const auto* j = find(job_id);
+  return j ? j->view.owner : std::string();
+}
+
+std::string head::tell(const person& who, std::uint32_t number, const command& c, instant now, orders& out) {
+  if (const auto* j = find_told(number))
+    if (auto why = why_not_tell(who, j->view.id, j->view.owner, c.name); !why.empty()) return why;
+  return tell(number, c, now, out);
+}
+
 std::string head::tell(std::uint32_t number, const command& c, instant now, orders& out) {
-  job* j = number == 0 ? find(active_) : nullptr;
-  for (auto& [id, one] : jobs_)
-    if (number != 0 && (id == number || number_of(id) == number)) j = &one;
+  auto* j = const_cast<job*>(find_told(number));
   if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
   if (j->at == phase::queued && c.name == "stop") {
     fail(*j, self_, "taken out of the queue before it began", now, out);

@@ -26,6 +26,7 @@ void head::restore(const journal_content& found, instant now, orders& out) {
     j.since = {u.settings, u.paused, 0};
     j.view.id = u.number;
     j.view.name = u.what.file;
+    j.view.owner = u.owner;
     out.push_back(log_line{"job " + std::to_string(u.number) + " was not over when this daemon ended: " +
                            (!u.kept.empty() ? "it goes on from " + u.kept
                             : u.begun > 0   ? "it begins again"

@@ -29,7 +29,7 @@ std::string head::why_not_taken(const submit& m) const {
   return why_not_given(m.given);
 }
 
-void head::take(const std::string& from, const submit& m, instant now, orders& out) {
+void head::take_submission(const std::string& owner, const std::string& from, const submit& m, instant now, orders& out) {
   if (const auto refusal = why_not_taken(m); !refusal.empty()) {
     out.push_back(to_peer{from, submitted{m.ask, 0, {refusal}}});
     return;
@@ -46,6 +46,7 @@ void head::take(const std::string& from, const submit& m, instant now, orders& o
   j.ask = m.ask;
   j.view.id = number_of(id);
   j.view.name = m.what.file;
+  j.view.owner = owner;
   ask_for_check(j, now, out);
 }
 
@@ -104,6 +105,7 @@ void head::take_checked(std::uint32_t id, checked c, instant now, orders& out) {
     u.number = number_of(id);
     u.what = j->what;
     u.given = j->given;
+    u.owner = j->view.owner;
     out.push_back(journal_line{journal_queued(u)});
   }
   answer_submitter(*j, id, {}, out);

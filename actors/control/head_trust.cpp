@@ -18,9 +18,10 @@ bool head::has_part(const job& j, const std::string& node) const {
 // Why `from` may not say this; empty: it may.
 std::string head::no_right(const std::string& from, const message& m) const {
   const auto who = speaker_of(m);
-  if (who == speaker::anybody) return {};
+  if (who == speaker::client || who == speaker::asker)
+    return net::is_operator(from) ? std::string() : "only clients do, and it has a node's certificate";
   if (who == speaker::coordinator) return from == self_ ? std::string() : "only the coordinator's daemon does";
-  if (net::is_operator(from)) return "only nodes do, and it has an operator's certificate";
+  if (net::is_operator(from)) return "only nodes do, and it has a client's certificate";
   if (const auto* j = std::get_if<join>(&m)) {  // of a node that the cluster file does not name: it is told so
     const auto greeted = trust_.greeted.find(from);
     if (greeted == trust_.greeted.end() || greeted->second == j->incarnation) return {};

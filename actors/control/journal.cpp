@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "runtime/checksum/crc32c.hpp"
+#include "runtime/node/pki/certificates.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe::control {
@@ -76,6 +77,7 @@ class reading {
     j.given.kind = o.at("given_kind");
     j.given.file = o.at("given");
     j.given.bytes = o.at("given_bytes");
+    j.owner = o.value("owner", std::string(client_name));  // lines from before there were owners: all clients were one
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
   }
@@ -107,7 +109,8 @@ std::string journal_queued(const unfinished_job& j) {
                   {"overrides", j.what.overrides},
                   {"given", j.given.file},
                   {"given_kind", j.given.kind},
-                  {"given_bytes", j.given.bytes}});
+                  {"given_bytes", j.given.bytes},
+                  {"owner", j.owner}});
 }
 std::string journal_begun(std::uint32_t number) { return line_of({{"is", "begun"}, {"job", number}}); }
 std::string journal_kept(std::uint32_t number, const std::string& file) {

@@ -1,7 +1,7 @@
 // What the coordinator's daemon must still know after it was killed: which jobs it has taken, in their order, and what is kept of the one that
 // runs. A text file that is only appended to; every line is "<crc32c, 8 hex digits> <JSON object>", synced before it counts:
 //
-//   {"is":"queued","job":7,"file":..,"text":..,"overrides":[..],"given":..,"given_kind":..}
+//   {"is":"queued","job":7,"file":..,"text":..,"overrides":[..],"given":..,"given_kind":..,"owner":..}
 //   {"is":"begun","job":7}                    its roles were told to begin; once more after each restart of the daemon
 //   {"is":"kept","job":7,"file":..}           the newest checkpoint of it
 //   {"is":"set","job":7,"settings":[[key,value,from],..],"paused":..}
@@ -30,6 +30,7 @@ struct unfinished_job {
   std::string kept;         // its newest checkpoint; empty: none
   std::vector<set_value> settings;
   bool paused = false;
+  std::string owner = {};  // who has submitted it
 };
 
 // What it begins with now: its newest checkpoint, else the client's file, else nothing.

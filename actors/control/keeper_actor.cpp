@@ -23,6 +23,7 @@ class keeper_actor final : public compat::base_actor {
   const char* name() const override { return "keeper"; }
   caf::behavior make_behavior() override {
     return {[this](const keeper_note& n) {
+      s_.keeper_clock.mine();
       try {
         std::visit([this](const auto& x) { take(x); }, n.what);
       } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
@@ -53,6 +54,7 @@ class keeper_actor final : public compat::base_actor {
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
   void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
   void take(const forget_plan& x) { keep_.forget(x.job, x.leg); }
+  void take(const probe&) { answer(probe_back{watched::keeper}); }
   void take(const store_in& x) {
     if (x.what.what == "handover")
       keep_.hand_over(x.job, x.what);

@@ -1,12 +1,14 @@
 #include "actors/control/plane.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "actors/control/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/device_rows.hpp"
 #include "runtime/exchange/wire.hpp"
 #include "runtime/messages/wire.hpp"
+#include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/transports.hpp"
 #include "runtime/node/pki/certificates.hpp"
@@ -56,21 +58,52 @@ net::callbacks callbacks_of(shared& s, bool data) {
   return c;
 }
 
-void hear_control(shared& s, const std::string& peer, net::frame&& f) {
-  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
-    return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+// Clients that are connected, with what their certificates say of them. Of the control transport's thread alone.
+class client_roles {
+ public:
+  void up(const std::string& peer, certificate_role role) {
+    if (net::is_operator(peer)) roles_[peer] = role;
+  }
+  void down(const std::string& peer) { roles_.erase(peer); }
+  certificate_role of(const std::string& peer) const {
+    const auto at = roles_.find(peer);
+    return at == roles_.end() ? certificate_role::node : at->second;
+  }
+
+ private:
+  std::map<std::string, certificate_role, std::less<>> roles_;
+};
+
+void hear_exchange(shared& s, const std::string& peer, certificate_role role, net::frame&& f) {
+  const person who{net::operator_of(peer), role};
+  const auto why = why_not(who, right::exchange, "enter a room of the exchange");
+  if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+  const auto m = exchange::from_frame(f);
+  if (!m || !std::holds_alternative<exchange::open_session>(*m)) return s.control_net->disconnect(peer);
+  s.log(peer + ": " + why);
+  s.control_net->send(peer,
+                      exchange::to_frame(exchange::answer{0, exchange::code::bad_argument, why, 0, 0}));  // opening has no number
+}
+
+void hear_control(shared& s, const client_roles& roles, const std::string& peer, net::frame&& f) {
+  const auto role = roles.of(peer);
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer)) return hear_exchange(s, peer, role, std::move(f));
   auto m = from_frame(f);
   if (!m) {
     s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");
     return s.control_net->disconnect(peer);
   }
   // Straight to the REPL actor: a line must not wait for anything.
-  if (auto* a = std::get_if<ask>(&*m)) return s.repl.post(ask_in{peer, std::move(*a), f.payload});
+  if (auto* a = std::get_if<ask>(&*m)) {
+    auto who = asker_of(peer, role, *a);
+    if (role == certificate_role::node && !s.is_node(peer)) who = {peer, role};  // of the CA's, and not of the cluster file's
+    return s.repl.post(ask_in{peer, std::move(*a), std::move(who), f.payload});
+  }
   if (auto* a = std::get_if<answer>(&*m)) {
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  s.control.post(control_note{message_in{peer, std::move(*m), f.payload}});
+  s.control.post(control_note{message_in{peer, std::move(*m), {net::operator_of(peer), role}, f.payload}});
 }
 
 host_config host_config_of(shared& s, const node_spec& me) {
@@ -90,6 +123,7 @@ host_config host_config_of(shared& s, const node_spec& me) {
 }  // namespace
 
 struct control_plane::impl {
+  client_roles clients;
   shared s;
 
   net::expected<void> make_transports() {
@@ -105,7 +139,12 @@ struct control_plane::impl {
     auto on_data = callbacks_of(s, true);
     on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
     auto on_control = callbacks_of(s, false);
-    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, peer, std::move(f)); };
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, clients, peer, std::move(f)); };
+    on_control.on_proved = [this](const std::string& peer, certificate_role role) { clients.up(peer, role); };
+    on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const net::error& why) {
+      clients.down(peer);
+      down(peer, why);
+    };
     auto d = net::make_transports(net::stock_transports(), data, std::move(on_data));
     if (!d) return d.error();
     auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
@@ -179,8 +218,16 @@ net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_
   return std::unique_ptr<control_plane>(new control_plane(std::move(p)));
 }
 
+net::expected<void> control_plane::reload_certificates() {
+  for (auto* net : {impl_->s.control_net.get(), impl_->s.data_net.get()})
+    if (auto done = net->reload_certificates(); !done) return done;
+  return {};
+}
+
 listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
-void control_plane::checkpoint() { impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}}}); }
+void control_plane::checkpoint() {
+  impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}, {impl_->s.options.node, certificate_role::admin}}});
+}
 
 }  // namespace troupe

@@ -34,6 +34,8 @@ struct control_plane_options {
   std::uint64_t incarnation = 1;
   repl_answers answers;                              // to people's lines
   std::function<void(const std::string& line)> log;  // any thread
+  // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second, on the control actor's thread.
+  std::function<void()> on_alive = {};
   // No job runs here any more, after drain(). `whole`: all that they left is where it belongs. Called on an actor's thread, once.
   std::function<void(bool whole)> on_drained;
 };
@@ -54,6 +56,8 @@ class control_plane {
   // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint: the running job, now.
   void drain();
   void checkpoint();
+  // As net::transport has it, on both planes.
+  net::expected<void> reload_certificates();
 
  private:
   struct impl;

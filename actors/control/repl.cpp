@@ -18,7 +18,7 @@ struct look_after_relays {};
 
 class daemon_backend final : public repl_backend {
  public:
-  explicit daemon_backend(shared& s) : s_(s) {}
+  daemon_backend(shared& s, const person& who) : s_(s), who_(who) {}
 
   repl_view view() const override {
     auto v = s_.published.get();
@@ -27,8 +27,13 @@ class daemon_backend final : public repl_backend {
     return v;
   }
   const repl_events& events() const override { return s_.said; }
+  std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
+  // The control actor has the last word; what is published suffices to answer at once.
   std::string tell(std::uint32_t job, const command& c) override {
-    s_.control.post(control_note{tell_in{job, c}});
+    for (const auto& j : s_.published.get().jobs)
+      if (j.id == job)
+        if (auto why = why_not_tell(who_, j.id, j.owner, c.name); !why.empty()) return why;
+    s_.control.post(control_note{tell_in{job, c, who_}});
     return {};
   }
   std::string submit(const repl_submission& what, std::uint32_t&) override {
@@ -39,6 +44,7 @@ class daemon_backend final : public repl_backend {
 
  private:
   shared& s_;
+  const person& who_;
 };
 
 }  // namespace
@@ -56,6 +62,7 @@ class repl_actor final : public compat::base_actor {
   caf::behavior make_behavior() override {
     return {
         [this](const ask_in& a) { guarded(a); },
+        [this](const probe&) { s_.control.post(control_note{probe_back{watched::repl}}); },
         [this](const answer_in& a) { relayed(a.what); },
         [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
         [this](const look_after_relays&) {
@@ -93,10 +100,10 @@ class repl_actor final : public compat::base_actor {
   }
 
   void run(const ask_in& a) {
-    daemon_backend backend(s_);
+    daemon_backend backend(s_, a.who);
     const auto r = s_.options.answers.line(backend, a.what.json, a.what.line, a.what.has_text ? &a.what.text : nullptr);
     if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
-    s_.control.post(control_note{submit_in{a.peer, a.what.id, a.what.json, std::move(*backend.submission)}});
+    s_.control.post(control_note{submit_in{a.peer, a.who.name, a.what.id, a.what.json, std::move(*backend.submission)}});
   }
 
   void pass_on(const ask_in& a) {
@@ -105,6 +112,8 @@ class repl_actor final : public compat::base_actor {
                    {repl_reply::kind::failed, std::to_string(most_relays) + " other questions wait for " + s_.coordinator});
     ask on = a.what;
     on.id = ++asked_;
+    on.whose = a.who.name;
+    on.role = static_cast<std::uint8_t>(a.who.role);
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))
       return reply(a.peer, a.what.id,
                    {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});

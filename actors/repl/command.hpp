@@ -44,6 +44,7 @@ struct repl_command {
   std::vector<repl_choices> completes = {};  // by argument; null: nothing is known of that one
   repl_choices completes_rest = nullptr;     // every argument behind those
   bool takes_file = false;                   // the first argument is a file's name, and it is read where the person is
+  right needs = right::all;                  // who may say it on a daemon: a row that does not say so is for admin alone
 };
 
 // The families, in the order of help.

@@ -66,13 +66,18 @@ std::vector<repl_command> repl_commands_to_jobs() {
   return {
       {.help = {"submit", "FILE [key=value...]", "checks the job file and puts it into the queue"},
        .run = run_submit,
-       .takes_file = true},
-      {.help = {"pause", "[JOB]", "holds the job at a step boundary"}, .run = repl_tell, .completes = {repl_choice::jobs}},
-      {.help = {"resume", "[JOB]", "goes on"}, .run = repl_tell, .completes = {repl_choice::jobs}},
+       .takes_file = true,
+       .needs = right::run_jobs},
+      {.help = {"pause", "[JOB]", "holds the job at a step boundary"},
+       .run = repl_tell,
+       .completes = {repl_choice::jobs},
+       .needs = right::run_jobs},
+      {.help = {"resume", "[JOB]", "goes on"}, .run = repl_tell, .completes = {repl_choice::jobs}, .needs = right::run_jobs},
       {.help = {"stop", "[JOB]", "ends the job at a step boundary, with a checkpoint; takes a waiting job out of the queue"},
        .run = run_stop,
        .follow = &to_its_end,
-       .completes = {repl_choice::jobs}},
+       .completes = {repl_choice::jobs},
+       .needs = right::run_jobs},
   };
 }
 

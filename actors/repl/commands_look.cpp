@@ -30,14 +30,21 @@ repl_reply run_roles(const repl_request& r) {
 
 std::vector<repl_command> repl_commands_that_look() {
   return {
-      {.help = {"status", "", "this node, the job that runs, what it has come to"}, .run = show<repl_status_text>},
-      {.help = {"nodes", "", "nodes of the cluster: state, addresses, bytes of the data plane"}, .run = show<repl_nodes_text>},
+      {.help = {"status", "", "this node, the job that runs, what it has come to"},
+       .run = show<repl_status_text>,
+       .needs = right::look},
+      {.help = {"nodes", "", "nodes of the cluster: state, addresses, bytes of the data plane"},
+       .run = show<repl_nodes_text>,
+       .needs = right::look},
       {.help = {"roles", "[NODE]", "roles of the jobs: step, version, messages, busy seconds"},
        .run = run_roles,
-       .completes = {repl_choice::nodes}},
-      {.help = {"queues", "", "messages and packets held by each role, and its credit"}, .run = show<repl_queues_text>},
-      {.help = {"waits", "", "who waits for whom"}, .run = show<repl_waits_text>},
-      {.help = {"jobs", "", "jobs that wait, run and are over"}, .run = show<repl_jobs_text>},
+       .completes = {repl_choice::nodes},
+       .needs = right::look},
+      {.help = {"queues", "", "messages and packets held by each role, and its credit"},
+       .run = show<repl_queues_text>,
+       .needs = right::look},
+      {.help = {"waits", "", "who waits for whom"}, .run = show<repl_waits_text>, .needs = right::look},
+      {.help = {"jobs", "", "jobs that wait, run and are over"}, .run = show<repl_jobs_text>, .needs = right::look},
   };
 }
 

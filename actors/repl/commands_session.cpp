@@ -19,8 +19,8 @@ repl_reply run_quit(const repl_request&) { return {kind::quit, {}, {}}; }
 
 std::vector<repl_command> repl_commands_of_sessions() {
   return {
-      {.help = {"help", "[COMMAND]", "what there is"}, .run = run_help, .completes = {repl_choice::commands}},
-      {.help = {"quit", "", "leaves; jobs go on"}, .run = run_quit},
+      {.help = {"help", "[COMMAND]", "what there is"}, .run = run_help, .completes = {repl_choice::commands}, .needs = right::look},
+      {.help = {"quit", "", "leaves; jobs go on"}, .run = run_quit, .needs = right::look},
   };
 }
 

@@ -76,9 +76,15 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
   auto name = args[0];
   if (name == "exit") name = "quit";
   repl_request r{backend_, json_, {args.begin() + 1, args.end()}, text, line, find_repl_command(name)};
-  if (r.command) return r.command->run(r);
-  for (const auto& [word, run] : hidden())
-    if (word == name) return run(r);
+  if (r.command) {
+    if (const auto why = backend_.why_not(r.command->needs, name); !why.empty()) return r.fail(why);
+    return r.command->run(r);
+  }
+  for (const auto& [word, run] : hidden()) {
+    if (word != name) continue;
+    const auto why = backend_.why_not(right::look, "ask");
+    return why.empty() ? run(r) : r.fail(why);
+  }
   return r.usage("unknown command " + in_quotes(name) + did_you_mean(name, repl_choice::commands({{}, {}})));
 }
 

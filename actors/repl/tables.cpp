@@ -10,6 +10,7 @@ namespace {
 
 json_object object_of(const repl_job& j) {
   json_object o{{"job", j.id}, {"name", j.name}, {"state", j.state}, {"step", j.step}, {"last_step", j.last_step}};
+  if (!j.owner.empty()) o["owner"] = j.owner;
   if (j.step > 0) {
     o["loss"] = j.loss;
     o["examples_per_s"] = j.examples_per_s;
@@ -143,7 +144,7 @@ std::string repl_jobs_text(bool json, const repl_view& v) {
     return line_of({{"command", "jobs"}, {"jobs", list}});
   }
   std::string text;
-  for (const auto& j : v.jobs) text += (text.empty() ? "" : "\n") + progress(j);
+  for (const auto& j : v.jobs) text += (text.empty() ? "" : "\n") + progress(j) + (j.owner.empty() ? "" : " [" + j.owner + "]");
   return text.empty() ? "no jobs" : text;
 }
 

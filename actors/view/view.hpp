@@ -15,6 +15,7 @@
 
 #include "actors/shell/node_host.hpp"
 #include "actors/view/events.hpp"
+#include "runtime/node/pki/roles.hpp"
 
 namespace troupe {
 
@@ -31,13 +32,14 @@ struct repl_node {
 struct repl_job {
   std::uint32_t id = 0;
   std::string name;
-  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "failed"
+  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
   std::uint64_t step = 0, last_step = 0;
   double loss = 0, accuracy = -1, examples_per_s = 0;
   std::uint64_t skipped = 0;  // steps that were left out, their gradient not being finite
   std::string message;        // why it failed, or where its weights are
   std::string weights_sha256;
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
+  std::string owner = {};                        // the client that has submitted it; empty: embedded
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
@@ -67,6 +69,8 @@ class repl_backend {
   virtual repl_view view() const = 0;
   // What the jobs of view() have said lately.
   virtual const repl_events& events() const = 0;
+  // Why whoever asks may not do such a thing; empty: it may. Whose job it is, `tell` looks at.
+  virtual std::string why_not(right, const std::string& /*doing*/) const { return {}; }
   // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
   // coordinator.
   // `submit` leaves `job` at 0 when the answer comes later.

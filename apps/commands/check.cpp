@@ -5,8 +5,10 @@
 
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
+#include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/sim_file.hpp"
 
 namespace troupe {
@@ -15,6 +17,7 @@ namespace {
 struct check_arguments {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
+  bool load_plugins = false;
 };
 
 // A cluster file says [cluster] or [[node]]; everything else is a job.
@@ -36,7 +39,25 @@ bool is_sim_file(const std::string& path) {
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
-int check_one(const std::string& file, const std::vector<std::string>& overrides, const output& out) {
+// Plugins are code that runs as soon as it is loaded: who has been sent a file may want to know what is in it first.
+diagnostics plugins_of(const std::string& file, const std::vector<std::string>& overrides) {
+  auto text = read_config_text(file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  auto names = read_plugins(std::get<std::string>(text), file, overrides);
+  if (auto* bad = std::get_if<diagnostics>(&names)) return std::move(*bad);
+  const auto& all = std::get<std::vector<std::string>>(names);
+  diagnostics found;
+  if (all.empty()) return found;
+  diagnostic d;
+  d.at.file = file;
+  d.message =
+      "it loads plugins, which are code, and so it is not looked at any further; `troupe check --load-plugins` runs them: " +
+      joined(all);
+  found.push_back(std::move(d));
+  return found;
+}
+
+int check_one(const std::string& file, const check_arguments& how, const output& out) {
   const auto good = [&](const char* kind, const std::string& text, nlohmann::ordered_json more) {
     nlohmann::ordered_json o{{"event", "check"}, {"file", file}, {"kind", kind}};
     o.update(more);
@@ -59,9 +80,11 @@ int check_one(const std::string& file, const std::vector<std::string>& overrides
     const auto& s = std::get<sim_spec>(read);
     return good("simulation", "simulation\n", {{"scenario", s.run.has_value()}, {"faults", s.faults.list.size()}});
   }
+  if (!how.load_plugins)
+    if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
   job_arguments a;
   a.file = file;
-  a.overrides = overrides;
+  a.overrides = how.overrides;
   auto loaded = load_job_to_train(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
@@ -71,7 +94,7 @@ int check_one(const std::string& file, const std::vector<std::string>& overrides
 
 int run_check(const check_arguments& a, const output& out) {
   int worst = exit_done;
-  for (const auto& f : a.files) worst = std::max(worst, check_one(f, a.overrides, out));
+  for (const auto& f : a.files) worst = std::max(worst, check_one(f, a, out));
   return worst;
 }
 
@@ -80,6 +103,7 @@ void add_options(CLI::App& c, check_arguments& a) {
   c.add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
+  c.add_flag("--load-plugins", a.load_plugins, "Load the plugins that job files name: their code runs");
   json_option(c);
 }
 

@@ -17,6 +17,7 @@ cli_command sim_command();
 cli_command check_command();
 cli_command check_layer_command();
 cli_command init_cluster_command();
+cli_command certs_command();
 cli_command layers_command();
 cli_command modes_command();
 cli_command reference_command();

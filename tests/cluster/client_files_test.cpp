@@ -1,7 +1,10 @@
 // What a client may make a daemon read: data under the folders of its cluster file, plugins that the cluster file names, and nothing
 // else. Whoever may submit jobs need not be one who may read the nodes' disks.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
+#include "runtime/node/config/plugin.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {
@@ -23,6 +26,10 @@ class cluster_client_files : public cluster_test {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
       text.replace(at, from.size(), to);
     return text;
+  }
+  std::string text_of_file(const std::string& name) const {
+    std::ifstream in(folder_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   // All that the client is told of a job that is not taken.
   std::string refusal(const std::string& text) {
@@ -86,6 +93,41 @@ TEST_F(cluster_client_files, plugins_are_those_of_the_cluster_file_alone) {
   EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
   const auto missing = renamed(refusal(with(path("libnobody.so"))), "libnobody", "libtheirs");
   EXPECT_EQ(missing, said) << "not even whether it is there";
+}
+
+TEST_F(cluster_client_files, plugins_are_the_bytes_that_the_cluster_file_means) {
+  const auto plugin = fs::path(TROUPE_BIN_DIR) / "../lib/plugins/libtest_plugin_fading.so";
+  if (!fs::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  fs::copy_file(plugin, folder_ / "libmine.so");
+  plugins_ = {"libmine.so"};
+  make_cluster(1);
+  start_all();
+  const std::vector<std::string> set{"train.sync={mode=\"fading\",tau=2}", "train.finish={steps=4}"};
+  const auto digest = plugin_sha256(path("libmine.so"));
+  const auto with = [&](const std::string& name) { return "plugins = [\"" + name + "\"]\n" + tiny_job(); };
+  EXPECT_EQ(run(with("libmine.so#sha256=" + digest), set).outcome.exit_code(), 0) << "who submits may say which bytes he means";
+  const auto said = refusal(with("libmine.so#sha256=" + std::string(64, '0')));
+  EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
+  // Others in its place while the daemon runs change nothing for it, and the next one does not begin with them.
+  std::ofstream(path("libmine.so"), std::ios::app) << "more";
+  EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0);
+  kill_hard("n1");
+  process changed({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", "n1"}, folder_);
+  EXPECT_EQ(changed.wait(), 2);
+  EXPECT_NE(
+      changed.log().find("libmine.so: its sha256 is " + plugin_sha256(path("libmine.so")) + ", and what is allowed has " + digest),
+      std::string::npos)
+      << changed.log();
+}
+
+TEST_F(cluster_client_files, a_plugin_without_its_digest_keeps_a_daemon_from_starting) {
+  make_cluster(1);
+  write("libmine.so", "whatever");
+  write("cluster.toml", "plugins = [\"libmine.so\"]\n" + text_of_file("cluster.toml"));
+  process bare({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", "n1"}, folder_);
+  EXPECT_EQ(bare.wait(), 2);
+  EXPECT_NE(bare.log().find("write \"libmine.so#sha256=" + plugin_sha256(path("libmine.so")) + "\""), std::string::npos)
+      << bare.log();
 }
 
 }  // namespace

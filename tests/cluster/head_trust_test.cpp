@@ -80,10 +80,39 @@ TEST_F(head_trust, what_only_nodes_may_say_changes_nothing_when_a_client_says_it
   EXPECT_EQ(h_->unheard(), forged.size());
   hear("client.2", trouble{id_, "n2", "forged"});
   ASSERT_EQ(ordered<log_line>().size(), 1u) << "once for a certificate, which all operators share:\n" << logged();
-  EXPECT_NE(logged().find("client.1 has no right to say 'trouble': only nodes do, and it has an operator's certificate"),
+  EXPECT_NE(logged().find("client.1 has no right to say 'trouble': only nodes do, and it has a client's certificate"),
             std::string::npos)
       << logged();
   EXPECT_EQ(h_->unheard(), forged.size() + 1);
+}
+
+// Whose jobs they are, also of one that a node has passed on.
+TEST_F(head_trust, a_job_is_steered_by_its_owner_and_by_admin) {
+  const person eve{"eve", certificate_role::watch}, root{"root", certificate_role::admin};
+  EXPECT_EQ(h_->owner_of(id_), "client");
+  EXPECT_NE(h_->tell({"alice", certificate_role::submit}, 0, {"stop", {}, 0}, now_, out_).find("job 1 is client's"),
+            std::string::npos);
+  EXPECT_NE(h_->tell(eve, 1, {"stop", {}, 0}, now_, out_).find("has the role watch"), std::string::npos);
+  EXPECT_NE(h_->tell({"n2", certificate_role::node}, 1, {"stop", {}, 0}, now_, out_), "");
+  EXPECT_EQ(h_->tell(eve, 1, {"staleness", {}, 0}, now_, out_), "") << "a question";
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->tell(root, 0, {"stop", {}, 0}, now_, out_), "");
+  EXPECT_EQ(state_of(), "stopping");
+  h_->take_submission("alice", "n2", submit{{"job.toml", "text", {}}, false, 9}, now_, out_);
+  hear("client.bob.x", submit{{"job.toml", "text", {}}, false, 9});
+  repl_view v;
+  h_->fill(v, now_);
+  std::vector<std::string> owners;
+  for (const auto& j : v.jobs) owners.push_back(j.owner);
+  EXPECT_EQ(owners, (std::vector<std::string>{"client", "alice", "bob"}));
+}
+
+TEST_F(head_trust, what_only_clients_say_is_dropped_when_a_node_says_it) {
+  hear("n2", submit{{"job.toml", "text", {}}, false, 9});
+  hear("n2", follow{1});
+  EXPECT_TRUE(ordered<to_peer>().empty());
+  EXPECT_TRUE(ordered<check_text>().empty());
+  EXPECT_EQ(h_->unheard(), 2u);
 }
 
 TEST_F(head_trust, a_node_named_like_an_operators_session_is_none) {
@@ -157,7 +186,7 @@ TEST(trust, every_message_has_its_name_and_its_speaker) {
   const auto is = [](const message& m, const std::string& name, speaker who) { return name_of(m) == name && speaker_of(m) == who; };
   EXPECT_TRUE(is(join{}, "join", speaker::node));
   EXPECT_TRUE(is(joined{}, "joined", speaker::coordinator));
-  EXPECT_TRUE(is(submit{}, "submit", speaker::anybody));
+  EXPECT_TRUE(is(submit{}, "submit", speaker::client));
   EXPECT_TRUE(is(submitted{}, "submitted", speaker::coordinator));
   EXPECT_TRUE(is(prepare{}, "prepare", speaker::coordinator));
   EXPECT_TRUE(is(prepared{}, "prepared", speaker::node));
@@ -167,10 +196,10 @@ TEST(trust, every_message_has_its_name_and_its_speaker) {
   EXPECT_TRUE(is(leaving{}, "leaving", speaker::node));
   EXPECT_TRUE(is(report{}, "report", speaker::node));
   EXPECT_TRUE(is(said{}, "said", speaker::coordinator));
-  EXPECT_TRUE(is(follow{}, "follow", speaker::anybody));
-  EXPECT_TRUE(is(fetch{}, "fetch", speaker::anybody));
-  EXPECT_TRUE(is(piece{}, "piece", speaker::anybody));
-  EXPECT_TRUE(is(ask{}, "ask", speaker::anybody));
+  EXPECT_TRUE(is(follow{}, "follow", speaker::client));
+  EXPECT_TRUE(is(fetch{}, "fetch", speaker::client));
+  EXPECT_TRUE(is(piece{}, "piece", speaker::client));
+  EXPECT_TRUE(is(ask{}, "ask", speaker::asker));
   EXPECT_TRUE(is(answer{}, "answer", speaker::coordinator));
   EXPECT_TRUE(is(revise{}, "revise", speaker::coordinator));
   EXPECT_TRUE(is(revised{}, "revised", speaker::node));

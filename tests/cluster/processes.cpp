@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/plugin.hpp"
 #include "runtime/node/pki/certificates.hpp"
 #include "tests/failing_fsync.hpp"
 
@@ -170,7 +171,10 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
     for (const auto& v : values) line += (line.empty() ? "\"" : ", \"") + v + "\"";
     return line.empty() ? line : std::string(name) + " = [" + line + "]\n";
   };
-  auto text = key("plugins", plugins_) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
+  auto plugins = plugins_;
+  for (auto& p : plugins)
+    if (split_plugin(p).sha256.empty()) p += "#sha256=" + plugin_sha256((folder_ / p).string());
+  auto text = key("plugins", plugins) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
   std::vector<certificate_subject> subjects;
   for (const auto& n : nodes) {
     names_.push_back(n.name);
@@ -286,9 +290,9 @@ std::unique_ptr<cluster_test::background> cluster_test::begin_with(cluster_submi
   return std::make_unique<background>(beginning_with(submission_of(coordinator(), text, set), from, file));
 }
 
-repl_reply cluster_test::ask(const std::string& node, const std::string& line, bool json) {
+repl_reply cluster_test::ask_at(const cluster_address& where, const std::string& line, bool json) {
   std::string error;
-  const auto lines = connect_repl(address_of(node), json, 5s, error);
+  const auto lines = connect_repl(where, json, 5s, error);
   EXPECT_TRUE(lines) << error;
   if (!lines) return {repl_reply::kind::failed, error, {}};
   std::string all;

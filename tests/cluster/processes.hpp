@@ -99,7 +99,10 @@ class cluster_test : public testing::Test {
   std::unique_ptr<background> begin_with(cluster_submission::beginning from, const std::string& file, const std::string& text,
                                          const std::vector<std::string>& set);
 
-  repl_reply ask(const std::string& node, const std::string& line, bool json = false);
+  repl_reply ask(const std::string& node, const std::string& line, bool json = false) {
+    return ask_at(address_of(node), line, json);
+  }
+  static repl_reply ask_at(const cluster_address& where, const std::string& line, bool json = false);
 
   std::chrono::milliseconds wait_for_daemon_{30000};  // of jobs that are followed
   std::filesystem::path folder_;

@@ -5,8 +5,9 @@ namespace troupe {
 const keys<cluster_spec>& cluster_file_keys() {
   static const keys<cluster_spec> k(
       "The file", "",
-      {other_key<cluster_spec>(key_kind::texts, "plugins",
-                               "shared libraries that daemons load; a relative path begins at this file"),
+      {other_key<cluster_spec>(
+           key_kind::texts, "plugins",
+           "shared libraries that daemons load, and no others: `\"PATH#sha256=DIGEST\"`; a relative path begins at this file"),
        other_key<cluster_spec>(key_kind::table, "cluster", "the cluster as such").required(),
        other_key<cluster_spec>(key_kind::tables, "node",
                                "a table for each node; one has the role coordinator, one worker, one server at least")

@@ -1,12 +1,23 @@
 #include "runtime/node/config/plugin.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "runtime/job/plugin_abi.hpp"
+#include "runtime/record/sha256.hpp"
 
 namespace troupe {
 namespace {
@@ -25,6 +36,35 @@ std::string last_dl_error() {
   return text ? text : "unknown error";
 }
 
+constexpr std::string_view digest_mark = "#sha256=";
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
+
+std::optional<std::string> bytes_of(const std::filesystem::path& file) {
+  std::error_code ec;
+  if (std::filesystem::file_size(file, ec) > most_bytes || ec) return std::nullopt;
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) return std::nullopt;
+  return bytes;
+}
+
+// Memory that has these bytes, under a name by which it can be loaded. It stays open: by its number the loader knows what it has loaded.
+std::string name_in_memory(const std::string& bytes, std::string& why) {
+  const int fd = ::memfd_create("troupe-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  std::size_t done = 0;
+  while (fd >= 0 && done < bytes.size()) {
+    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  if (fd >= 0 && done == bytes.size() && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+    return "/proc/self/fd/" + std::to_string(fd);
+  why = std::strerror(errno);
+  if (fd >= 0) ::close(fd);
+  return {};
+}
+
 template <class F>
 F symbol(void* library, const char* name) {
   return reinterpret_cast<F>(dlsym(library, name));
@@ -32,10 +72,31 @@ F symbol(void* library, const char* name) {
 
 }  // namespace
 
-net::expected<void> load_plugin(const std::string& path, tables& into) {
+plugin_name split_plugin(const std::string& name) {
+  const auto at = name.rfind(digest_mark);
+  if (at == std::string::npos) return {name, {}};
+  return {name.substr(0, at), name.substr(at + digest_mark.size())};
+}
+
+std::string plugin_sha256(const std::string& path) {
+  const auto bytes = bytes_of(path);
+  return bytes ? sha256_hex(bytes->data(), bytes->size()) : std::string();
+}
+
+net::expected<void> load_plugin(const std::string& name, tables& into) {
+  const auto [path, sha256] = split_plugin(name);
   std::error_code ec;
-  const auto file = std::filesystem::absolute(path, ec);  // with a slash dlopen() does not search the library path
+  auto file = std::filesystem::absolute(path, ec);  // with a slash dlopen() does not search the library path
   if (ec || !std::filesystem::is_regular_file(file, ec)) return failure("plugin_missing", path, "there is no such file");
+  if (!sha256.empty()) {
+    const auto bytes = bytes_of(file);
+    if (!bytes) return failure("plugin_unloadable", path, "it cannot be read");
+    if (const auto found = sha256_hex(bytes->data(), bytes->size()); found != sha256)
+      return failure("plugin_changed", path, "its sha256 is " + found + ", and what is allowed has " + sha256);
+    std::string why;
+    file = name_in_memory(*bytes, why);
+    if (file.empty()) return failure("plugin_unloadable", path, "no memory to load it from: " + why);
+  }
   // NOW: a symbol that is missing is a message here, and not a crash in the middle of training.
   library_ptr library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library) return failure("plugin_unloadable", path, last_dl_error());
@@ -65,7 +126,7 @@ net::expected<void> load_plugins(const std::vector<std::string>& paths, tables& 
   std::vector<std::string> seen;
   for (const auto& p : paths) {
     std::error_code ec;
-    auto real = std::filesystem::canonical(p, ec).string();
+    auto real = std::filesystem::canonical(split_plugin(p).path, ec).string();
     if (ec) real = p;
     if (std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
     seen.push_back(real);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "runtime/graph/wording.hpp"
+#include "runtime/node/config/plugin.hpp"
 
 namespace troupe {
 
@@ -13,13 +14,22 @@ std::string beside(const std::string& file, const std::string& path) {
 
 namespace {
 
-// One of `only` by its path or by its file's name alone; empty: none.
-std::string one_of(const std::vector<std::string>& only, const std::string& name, const std::string& path) {
-  const bool bare = name.find('/') == std::string::npos;
+// One of `only` by its path or by its file's name alone; empty: none. A digest that the name has must be its own.
+std::string one_of(const std::vector<std::string>& only, const std::string& name, const std::string& full) {
+  const auto wanted = split_plugin(name);
+  const auto path = split_plugin(full).path;
+  const bool bare = wanted.path.find('/') == std::string::npos;
   const auto whole = [](const std::string& p) { return std::filesystem::absolute(p).lexically_normal(); };
-  for (const auto& o : only)
-    if ((!bare && whole(path) == whole(o)) || (bare && std::filesystem::path(o).filename() == name)) return o;
+  for (const auto& o : only) {
+    const auto has = split_plugin(o);
+    if (!wanted.sha256.empty() && wanted.sha256 != has.sha256) continue;
+    if ((!bare && whole(path) == whole(has.path)) || (bare && std::filesystem::path(has.path).filename() == wanted.path)) return o;
+  }
   return {};
+}
+
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 }  // namespace
@@ -42,7 +52,11 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
       continue;
     }
     std::error_code ec;
-    if (names[i].empty() || !std::filesystem::is_regular_file(path, ec)) {
+    if (const auto digest = split_plugin(path).sha256; path.find("#sha256=") != std::string::npos && !is_digest(digest)) {
+      root.error_at(at(), "plugin " + in_quotes(names[i]) + ": a sha256 has 64 digits of 0-9a-f, as `sha256sum FILE` says it");
+      continue;
+    }
+    if (names[i].empty() || !std::filesystem::is_regular_file(split_plugin(path).path, ec)) {
       root.error_at(at(), "there is no plugin " + in_quotes(names[i]) + " (looked for " + in_quotes(path) + ")");
       continue;
     }

@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "runtime/node/pki/certificates.hpp"
-
 namespace troupe::net {
 
 namespace asio = boost::asio;
@@ -24,7 +22,7 @@ std::string name_of(const asio::ip::tcp::socket& socket) {
 
 connection::connection(const connection_setting& setting, asio::ip::tcp::socket&& socket, bool dialed, std::string wanted)
     : setting_(setting),
-      with_{dialed, std::move(wanted), name_of(socket), {}},
+      with_{dialed, std::move(wanted), name_of(socket), {}, certificate_role::node},
       stream_(std::move(socket), setting.tls),
       timer_(setting.io),
       window_(setting.options.window, setting.pool),
@@ -121,11 +119,11 @@ void connection::on_control(const frame& f) {
 void connection::on_hello(const frame& f) {
   auto h = decode_hello({f.payload.get(), f.bytes});
   if (!h) return refuse(h.error());
-  const std::string proved = stream_.peer_common_name();
-  // A node's name is its certificate's; operators' sessions share theirs.
-  if (is_operator(h->node) ? proved != client_name : h->node != proved)
+  const auto proved = stream_.peer();
+  if (!proved || !may_be_called(h->node, proved->common_name))
     return refuse({"name_mismatch", "[net] a node calls itself " + h->node + " but its certificate says otherwise"});
   with_.peer = std::move(*h);
+  with_.role = proved->role;
   state_ = state::waiting;
   setting_.owner.on_hello(shared_from_this(), with_.peer);
 }

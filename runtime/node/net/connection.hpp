@@ -66,6 +66,8 @@ class connection : public std::enable_shared_from_this<connection> {
   const std::string& wanted() const { return with_.wanted; }  // whom we dialled; empty: whoever answers
   const std::string& remote() const { return with_.remote; }  // address, for logs
   const hello& peer() const { return with_.peer; }
+  certificate_role role() const { return with_.role; }  // of the peer, as its certificate says
+  bool revoked_by(const tls_context& now) const { return now.revokes(stream_); }
   std::uint64_t queued() const { return outbox_.bytes(); }
   std::uint64_t queued_frames() const { return outbox_.frames(); }
   std::uint64_t outstanding() const { return outstanding_; }
@@ -78,6 +80,7 @@ class connection : public std::enable_shared_from_this<connection> {
     const bool dialed;
     const std::string wanted, remote;
     hello peer;
+    certificate_role role = certificate_role::node;
   };
   // What is on its way out. A write in flight refers to the queue's buffers: then it must stay as it is.
   struct outgoing {

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
@@ -12,14 +13,19 @@ expected<tcp_options> operator_options(const std::filesystem::path& certificates
   o.ca = dir / "ca.pem";
   o.certificate = dir / "client.pem";
   o.key = dir / "client.key";
-  std::random_device random;
-  o.node = std::string(client_name) + ".";
-  for (int i = 0; i < 16; ++i) o.node += "0123456789abcdef"[random() % 16];
   if (cluster.empty()) {
     const auto ca = read_certificate(o.ca);
     if (!ca) return ca.error();
     cluster = ca->cluster;
   }
+  const auto mine = read_certificate(o.certificate);
+  if (!mine) return mine.error();
+  if (!is_operator(mine->name))
+    return error{"name_mismatch",
+                 "[certificates] " + o.certificate.string() + " is made out to " + mine->name + ", and that is no client"};
+  std::random_device random;
+  o.node = mine->name + ".";
+  for (int i = 0; i < 16; ++i) o.node += "0123456789abcdef"[random() % 16];
   o.cluster = std::move(cluster);
   return o;
 }

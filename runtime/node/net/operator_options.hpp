@@ -8,7 +8,7 @@
 
 namespace troupe::net {
 
-// `certificates`, or its folder "client", has ca.pem, client.pem and client.key. An empty `cluster` is read from the CA. Errors: those of read_certificate().
+// `certificates`, or its folder "client", has ca.pem, client.pem and client.key; the certificate says who we are. An empty `cluster` is read from the CA. Errors: those of read_certificate().
 expected<tcp_options> operator_options(const std::filesystem::path& certificates, std::string cluster = {});
 
 }  // namespace troupe::net

@@ -26,9 +26,9 @@ using link = peer_table::link;
 
 // What trying again cannot mend: the dial ends at once with this reason.
 bool hopeless(const std::string& code) {
-  static const std::set<std::string, std::less<>> codes = {"certificate_refused", "certificate_rejected", "wrong_cluster",
-                                                           "wrong_node",          "name_mismatch",        "protocol_version",
-                                                           "stale_incarnation",   "self_connection",      "incarnation_ahead"};
+  static const std::set<std::string, std::less<>> codes = {
+      "certificate_refused", "certificate_rejected", "wrong_cluster",   "wrong_node",        "name_mismatch",
+      "protocol_version",    "stale_incarnation",    "self_connection", "incarnation_ahead", "certificate_revoked"};
   return codes.contains(code);
 }
 
@@ -36,6 +36,9 @@ std::uint64_t latest_believed(const tcp_options& o) {
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
   return static_cast<std::uint64_t>((now + o.incarnation_ahead).count());
 }
+
+// Whom our certificate must be made out to: a session's name has one word more than a client's.
+std::string proved_by(const tcp_options& o) { return is_operator(o.node) ? o.node.substr(0, o.node.rfind('.')) : o.node; }
 
 class tcp_transport final : public transport, private connection_owner {
  public:
@@ -54,6 +57,7 @@ class tcp_transport final : public transport, private connection_owner {
   bool send(std::string_view peer, outgoing_frame&& f) override;
   void disconnect(const std::string& peer) override;
   void limit(const std::string& peer, std::uint64_t bytes) override;
+  expected<void> reload_certificates() override;
   transport_stats stats() const override;
   void close() override;
 
@@ -82,7 +86,7 @@ class tcp_transport final : public transport, private connection_owner {
   const tcp_options options_;
   const callbacks events_;
   io_thread io_;
-  const connection_setting setting_;
+  connection_setting setting_;  // its certificates change, on the I/O thread
 
   // I/O thread only.
   listener listener_;
@@ -199,6 +203,7 @@ std::optional<std::string> tcp_transport::dial_of(const link& attempt) const {
 std::optional<error> tcp_transport::objection(const link& c, const hello& h) const {
   if (h.cluster != options_.cluster) return error{"wrong_cluster", "[net] " + h.node + " belongs to another cluster"};
   if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's own name, " + h.node};
+  if (c->revoked_by(*setting_.tls)) return error{"certificate_revoked", "[net] the certificate of " + h.node + " has been revoked"};
   if (is_operator(h.node) && !options_.operators) return error{"wrong_node", "[net] operators do not speak on the data plane"};
   if (!c->dialed() && !h.wanted.empty() && h.wanted != options_.node)
     return error{"wrong_node", "[net] " + h.node + " dialled " + h.wanted + ", this is " + options_.node};
@@ -243,6 +248,7 @@ void tcp_transport::promote(const link& c) {
     dials_[*nameless].attempt = nullptr;
     end_dial(*nameless);
   }
+  if (events_.on_proved) events_.on_proved(name, c->role());
   if (events_.on_peer_up) events_.on_peer_up(name, c->peer().incarnation);
 }
 
@@ -297,6 +303,23 @@ void tcp_transport::limit(const std::string& peer, std::uint64_t bytes) {
   if (const link up = peers_.current(peer)) up->limit(bytes);
 }
 
+expected<void> tcp_transport::reload_certificates() {
+  if (auto fine = check_certificate(options_.ca, options_.certificate, options_.key, proved_by(options_)); !fine) return fine;
+  auto tls = tls_context::load(options_.ca, options_.certificate, options_.key);
+  if (!tls) return tls.error();
+  io_.post([this, now = std::move(*tls)] {
+    if (closing_) return;
+    setting_.tls = now;
+    for (const link& c : std::set<link>(all_))
+      if (c->revoked_by(*now)) {
+        log("[net] the certificate of " + (c->peer().node.empty() ? c->remote() : c->peer().node) +
+            " has been revoked: disconnected");
+        c->close({"certificate_revoked", "[net] the certificate of " + c->peer().node + " has been revoked"});
+      }
+  });
+  return {};
+}
+
 transport_stats tcp_transport::stats() const {
   auto out = peers_.stats();
   out.pooled_bytes = setting_.pool->kept_bytes();
@@ -326,8 +349,7 @@ expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, cal
   if (options.window == 0 || options.heartbeat <= 0ms || options.silence < options.heartbeat || options.handshake <= 0ms ||
       options.max_pending == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
     return error{"bad_option", "[net] a limit or interval of the transport makes no sense"};
-  const auto proved = is_operator(options.node) ? std::string(client_name) : options.node;
-  if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved); !fine) return fine.error();
+  if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved_by(options)); !fine) return fine.error();
   auto tls = tls_context::load(options.ca, options.certificate, options.key);
   if (!tls) return tls.error();
   try {

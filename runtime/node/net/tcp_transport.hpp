@@ -22,7 +22,7 @@ namespace troupe::net {
 
 struct tcp_options {
   std::string cluster;
-  std::string node;               // must be the certificate's common name, or "client.<word>" with the operators' certificate
+  std::string node;               // must be the certificate's common name, or a client's and ".<word>" (hello.hpp)
   std::uint64_t incarnation = 1;  // grows with each start of the node: lower ones are refused
   // Incarnations are milliseconds of the node's clock. One further ahead of ours than this is not believed ("incarnation_ahead"): remembered, it
   // would keep the node out for ever. Certificates, which begin a day in the past, ask no more of the clocks.
@@ -42,7 +42,7 @@ struct tcp_options {
   std::chrono::milliseconds stalled{10000};  // it sends, and takes no byte of what is written to it: the peer is down
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds linger{250};  // for close() to let queued frames out
-  bool operators = false;                 // are operators' sessions (certificate "client") let in? Never on the data plane
+  bool operators = false;                 // are clients' sessions let in? Never on the data plane
   std::size_t max_pending = 256;          // unauthenticated inbound connections; one more closes the oldest
 };
 

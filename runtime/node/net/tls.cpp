@@ -11,6 +11,8 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "runtime/node/pki/openssl.hpp"
+
 namespace troupe::net {
 
 namespace asio = boost::asio;
@@ -34,6 +36,7 @@ struct buffer_view {
 
 struct tls_context::impl {
   asio::ssl::context context{asio::ssl::context::tls};
+  pki::revocations revoked;
 };
 
 tls_context::tls_context(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
@@ -60,6 +63,12 @@ expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_max_cert_list(raw, max_certificate_chain);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  auto revoked = pki::load_revocations(ca);
+  if (!revoked) return revoked.error();
+  made->revoked = std::move(*revoked);
+  if (made->revoked && (X509_STORE_add_crl(SSL_CTX_get_cert_store(raw), made->revoked.get()) != 1 ||
+                        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(raw), X509_V_FLAG_CRL_CHECK) != 1))
+    return error{"certificate_unreadable", "[tls] what " + ca.string() + " has revoked cannot be taken"};
   return std::make_shared<tls_context>(std::move(made));
 }
 
@@ -72,6 +81,11 @@ struct tls_stream::impl {
 tls_stream::tls_stream(asio::ip::tcp::socket&& socket, std::shared_ptr<tls_context> context)
     : impl_(new impl{context, asio::ssl::stream<asio::ip::tcp::socket>(std::move(socket), context->get().context), 0}) {}
 tls_stream::~tls_stream() = default;
+
+bool tls_context::revokes(const tls_stream& s) const {
+  const pki::certificate certificate(SSL_get1_peer_certificate(s.impl_->stream.native_handle()));
+  return pki::is_in(impl_->revoked, certificate.get());
+}
 
 void tls_stream::handshake(bool as_server, handler done) {
   impl_->stream.async_handshake(as_server ? asio::ssl::stream_base::server : asio::ssl::stream_base::client,
@@ -105,15 +119,15 @@ std::uint64_t tls_stream::undelivered() {
   return ::ioctl(impl_->stream.next_layer().native_handle(), SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
-std::string tls_stream::peer_common_name() const {
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(impl_->stream.native_handle()),
-                                                                X509_free);
-  if (!certificate) return {};
+std::optional<tls_stream::proved> tls_stream::peer() const {
+  const pki::certificate certificate(SSL_get1_peer_certificate(impl_->stream.native_handle()));
+  if (!certificate) return std::nullopt;
   const X509_NAME* subject = X509_get_subject_name(certificate.get());
-  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-  if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0) return {};  // exactly one
-  const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)), static_cast<std::size_t>(ASN1_STRING_length(text))};
+  const auto names = pki::texts_of(subject, NID_commonName);
+  if (names.size() != 1) return std::nullopt;
+  const auto role = role_of_subject(names[0], pki::texts_of(subject, NID_organizationalUnitName));
+  if (!role) return std::nullopt;
+  return proved{names[0], *role};
 }
 
 error tls_stream::describe(const error_code& ec) const {
@@ -130,6 +144,7 @@ error tls_stream::describe(const error_code& ec) const {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:

@@ -9,20 +9,23 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "runtime/node/net/error.hpp"
+#include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
 
-// Certificate, key and CA, loaded once for all connections.
+// Certificate, key, CA and what it has revoked (revoked.pem beside it), for all connections that begin with it.
 class tls_context {
  public:
   struct impl;
   static expected<std::shared_ptr<tls_context>> load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
                                                      const std::filesystem::path& key);
   explicit tls_context(std::unique_ptr<impl> p);
+  bool revokes(const class tls_stream& s) const;  // the peer's certificate; before the handshake: no
   ~tls_context();
   impl& get() { return *impl_; }
 
@@ -49,10 +52,16 @@ class tls_stream {
   std::uint64_t steps_written() const;
   std::uint64_t undelivered();
 
-  std::string peer_common_name() const;
+  // What the peer has proved: nothing before the handshake, nor of a certificate that no cluster's CA makes.
+  struct proved {
+    std::string common_name;
+    certificate_role role = certificate_role::node;
+  };
+  std::optional<proved> peer() const;
   error describe(const error_code& ec) const;  // turns TLS reasons into named errors
 
  private:
+  friend tls_context;
   struct impl;
   std::unique_ptr<impl> impl_;
 };

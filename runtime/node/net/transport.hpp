@@ -28,6 +28,7 @@
 
 #include "ops/memory_region.hpp"
 #include "runtime/node/net/error.hpp"
+#include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
 
@@ -83,6 +84,8 @@ std::string to_string(const address& a);
 struct callbacks {
   std::function<void(const std::string& peer, frame&&)> on_frame;
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
+  // Before on_peer_up, where the peer has proved it: what its certificate says of it (pki/roles.hpp). May be empty.
+  std::function<void(const std::string& peer, certificate_role role)> on_proved{};
   // Also the answer to a connect() that failed: code "connect_deadline", or at once what no retry can mend ("certificate_refused").
   std::function<void(const std::string& peer, const error& reason)> on_peer_down;
   std::function<void(const std::string& line)> log;  // for operators; any thread; may be empty
@@ -135,6 +138,10 @@ class transport {
 
   // Ends the connection; on_peer_down follows with code "disconnected".
   virtual void disconnect(const std::string& peer) = 0;
+
+  // Reads certificates anew: connections that begin from here on prove themselves with what is there now, those that are up stay, but for
+  // those whose peers' certificates have been revoked, which end ("certificate_revoked"). An error: everything is as it was.
+  virtual expected<void> reload_certificates() { return {}; }
 
   virtual transport_stats stats() const = 0;
 

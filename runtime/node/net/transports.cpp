@@ -47,6 +47,11 @@ class transport_set final : public transport {
   void limit(const std::string& peer, std::uint64_t bytes) override {
     if (auto* t = by(peer)) t->limit(peer, bytes);
   }
+  expected<void> reload_certificates() override {
+    for (const auto& t : all_)
+      if (auto done = t->reload_certificates(); !done) return done;
+    return {};
+  }
   transport_stats stats() const override {
     transport_stats sum;
     for (const auto& t : all_) {
@@ -73,6 +78,7 @@ class transport_set final : public transport {
   callbacks callbacks_of(std::size_t row) {
     callbacks on;
     on.log = events_.log;
+    on.on_proved = events_.on_proved;
     on.on_frame = [this](const std::string& peer, frame&& f) {
       const std::lock_guard one(turn_);
       if (events_.on_frame) events_.on_frame(peer, std::move(f));

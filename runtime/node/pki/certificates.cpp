@@ -1,18 +1,14 @@
 #include "runtime/node/pki/certificates.hpp"
 
 #include <arpa/inet.h>
-#include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
-#include <sys/stat.h>
 
 #include <array>
-#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -20,6 +16,7 @@
 
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/files.hpp"
+#include "runtime/node/pki/openssl.hpp"
 
 namespace troupe {
 
@@ -27,33 +24,22 @@ namespace fs = std::filesystem;
 using net::error;
 using net::expected;
 
+using pki::alternative_names;
+using pki::bio;
+using pki::certificate;
+using pki::freer;
+using pki::load_certificate;
+using pki::load_key;
+using pki::openssl_error;
+using pki::private_key;
+
 namespace {
-
-template <auto free_it>
-struct freer {
-  template <class T>
-  void operator()(T* p) const {
-    free_it(p);
-  }
-};
-using certificate = std::unique_ptr<X509, freer<X509_free>>;
-using private_key = std::unique_ptr<EVP_PKEY, freer<EVP_PKEY_free>>;
-using bio = std::unique_ptr<BIO, freer<BIO_free_all>>;
-using alternative_names = std::unique_ptr<GENERAL_NAMES, freer<GENERAL_NAMES_free>>;
-
-error openssl_error(const std::string& doing) {
-  const unsigned long e = ERR_get_error();
-  std::array<char, 256> text{};
-  ERR_error_string_n(e, text.data(), text.size());
-  ERR_clear_error();
-  return {"openssl", "[certificates] " + doing + ": " + (e == 0 ? "failed" : text.data())};
-}
 
 struct identity {
   certificate cert;
   private_key key;
 };
-enum class role { ca, node, client };
+using role = std::optional<certificate_role>;  // none: the CA
 
 bool add_extension(X509* cert, X509* issuer, int nid, const char* value) {
   X509V3_CTX context;
@@ -90,12 +76,13 @@ bool add_alternative_names(X509* cert, const certificate_subject& who) {
   return X509_add1_ext_i2d(cert, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) == 1;
 }
 
-bool set_name(X509_NAME* name, const std::string& cluster, const std::string& common) {
+bool set_name(X509_NAME* name, const std::string& cluster, role as, const std::string& common) {
   const auto add = [&](int nid, const std::string& text) {
     return X509_NAME_add_entry_by_NID(name, nid, MBSTRING_ASC, reinterpret_cast<const unsigned char*>(text.data()),
                                       static_cast<int>(text.size()), -1, 0) == 1;
   };
-  return add(NID_organizationName, cluster) && add(NID_commonName, common);
+  return add(NID_organizationName, cluster) && (!as || add(NID_organizationalUnitName, text_of(*as))) &&
+         add(NID_commonName, common);
 }
 
 bool set_random_serial(X509* cert) {
@@ -105,14 +92,14 @@ bool set_random_serial(X509* cert) {
 }
 
 bool add_extensions(X509* cert, X509* issuer, role as, const certificate_subject& who) {
-  const bool ca = as == role::ca;
+  const bool ca = !as;
   if (!add_extension(cert, issuer, NID_basic_constraints, ca ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE") ||
       !add_extension(cert, issuer, NID_key_usage, ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature") ||
       !add_extension(cert, issuer, NID_subject_key_identifier, "hash") ||
       !add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always"))
     return false;
   if (ca) return true;
-  return add_extension(cert, issuer, NID_ext_key_usage, as == role::node ? "serverAuth,clientAuth" : "clientAuth") &&
+  return add_extension(cert, issuer, NID_ext_key_usage, *as == certificate_role::node ? "serverAuth,clientAuth" : "clientAuth") &&
          add_alternative_names(cert, who);
 }
 
@@ -127,8 +114,9 @@ expected<identity> issue(role as, const std::string& cluster, const certificate_
   if (X509_set_version(cert, X509_VERSION_3) != 1 || !set_random_serial(cert) ||
       X509_gmtime_adj(X509_getm_notBefore(cert), options.from.count()) == nullptr ||
       X509_gmtime_adj(X509_getm_notAfter(cert), options.until.count()) == nullptr || X509_set_pubkey(cert, made.key.get()) != 1 ||
-      !set_name(X509_get_subject_name(cert), cluster, who.name) || X509_set_issuer_name(cert, X509_get_subject_name(issuer)) != 1 ||
-      !add_extensions(cert, issuer, as, who) || X509_sign(cert, sign_with, EVP_sha256()) == 0)
+      !set_name(X509_get_subject_name(cert), cluster, as, who.name) ||
+      X509_set_issuer_name(cert, X509_get_subject_name(issuer)) != 1 || !add_extensions(cert, issuer, as, who) ||
+      X509_sign(cert, sign_with, EVP_sha256()) == 0)
     return openssl_error("making the certificate of " + who.name);
   return made;
 }
@@ -174,72 +162,6 @@ expected<void> check_subject(const certificate_subject& who) {
   return {};
 }
 
-expected<bio> open_pem(const fs::path& file) {
-  bio in(BIO_new_file(file.c_str(), "r"));
-  if (in) return in;
-  ERR_clear_error();
-  return error{"certificate_missing", "[certificates] cannot open " + file.string()};
-}
-
-error unreadable(const fs::path& file) {
-  ERR_clear_error();
-  return {"certificate_unreadable", "[certificates] " + file.string() + " is not what its name says"};
-}
-
-expected<certificate> load_certificate(const fs::path& file) {
-  auto in = open_pem(file);
-  if (!in) return in.error();
-  certificate c(PEM_read_bio_X509(in->get(), nullptr, nullptr, nullptr));
-  if (!c) return unreadable(file);
-  return c;
-}
-
-expected<private_key> load_key(const fs::path& file) {
-  struct stat s {};
-  if (::stat(file.c_str(), &s) == 0 && (s.st_mode & (S_IRWXO | S_IWGRP)) != 0)
-    return error{"key_exposed", "[certificates] " + file.string() + " is open to other users: chmod 600 it"};
-  auto in = open_pem(file);
-  if (!in) return in.error();
-  // A key with a pass phrase is refused rather than asked for on the terminal.
-  const auto no_phrase = [](char*, int, int, void*) { return -1; };
-  private_key k(PEM_read_bio_PrivateKey(in->get(), nullptr, no_phrase, nullptr));
-  if (!k) return unreadable(file);
-  return k;
-}
-
-std::string text_of(const X509_NAME* name, int nid) {
-  const int at = X509_NAME_get_index_by_NID(name, nid, -1);
-  if (at < 0) return {};
-  const ASN1_STRING* s = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(s)), static_cast<std::size_t>(ASN1_STRING_length(s))};
-}
-
-std::chrono::system_clock::time_point time_of(const ASN1_TIME* t) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(t, &parts) != 1) return {};
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
-}
-
-std::vector<std::string> hosts_of(X509* cert) {
-  std::vector<std::string> hosts;
-  const alternative_names names(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(cert, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* n = sk_GENERAL_NAME_value(names.get(), i);
-    int type = 0;
-    const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(n, &type));
-    const unsigned char* data = type == GEN_DNS || type == GEN_IPADD ? ASN1_STRING_get0_data(value) : nullptr;
-    if (data == nullptr) continue;
-    if (type == GEN_DNS) {
-      hosts.emplace_back(reinterpret_cast<const char*>(data), static_cast<std::size_t>(ASN1_STRING_length(value)));
-      continue;
-    }
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    const int family = ASN1_STRING_length(value) == 4 ? AF_INET : AF_INET6;
-    if (::inet_ntop(family, data, text.data(), text.size()) != nullptr) hosts.emplace_back(text.data());
-  }
-  return hosts;
-}
-
 }  // namespace
 
 expected<void> make_cluster_certificates(const fs::path& dir, const std::string& cluster,
@@ -250,17 +172,17 @@ expected<void> make_cluster_certificates(const fs::path& dir, const std::string&
     for (std::size_t k = 0; k < i; ++k)
       if (nodes[k].name == nodes[i].name) return error{"bad_name", "[certificates] two nodes are called " + nodes[i].name};
   }
-  auto ca = issue(role::ca, cluster, {cluster + " CA", {}}, nullptr, options);
+  auto ca = issue(std::nullopt, cluster, {cluster + " CA", {}}, nullptr, options);
   if (!ca) return ca.error();
   const identity* each = options.one_folder_each ? &*ca : nullptr;
   std::vector<planned_file> files;
   if (auto done = plan(files, dir, "ca", *ca, each); !done) return done;
   for (const certificate_subject& who : nodes) {
-    auto id = issue(role::node, cluster, who, &*ca, options);
+    auto id = issue(certificate_role::node, cluster, who, &*ca, options);
     if (!id) return id.error();
     if (auto done = plan(files, dir, who.name, *id, each); !done) return done;
   }
-  auto client = issue(role::client, cluster, {std::string(client_name), {}}, &*ca, options);
+  auto client = issue(certificate_role::admin, cluster, {std::string(client_name), {}}, &*ca, options);
   if (!client) return client.error();
   if (auto done = plan(files, dir, client_name, *client, each); !done) return done;
   if (auto ready = prepare_closed_folder(dir); !ready) return ready;
@@ -272,62 +194,77 @@ fs::path certificate_folder(const fs::path& dir, std::string_view name) {
   return fs::is_directory(dir / name, ec) ? dir / name : dir;
 }
 
-expected<void> add_node_certificate(const fs::path& dir, const certificate_subject& node, const certificate_options& options) {
-  if (auto fine = check_subject(node); !fine) return fine;
-  const auto home = certificate_folder(dir, "ca");
+namespace {
+
+expected<identity> load_ca(const fs::path& home) {
   auto cert = load_certificate(home / "ca.pem");
   if (!cert) return cert.error();
   auto key = load_key(home / "ca.key");
   if (!key) return key.error();
-  const identity ca{std::move(*cert), std::move(*key)};
-  auto id = issue(role::node, text_of(X509_get_subject_name(ca.cert.get()), NID_organizationName), node, &ca, options);
+  return identity{std::move(*cert), std::move(*key)};
+}
+
+std::string cluster_of(const identity& ca) {
+  const auto all = pki::texts_of(X509_get_subject_name(ca.cert.get()), NID_organizationName);
+  return all.empty() ? std::string() : all.front();
+}
+
+// The list that holds at `dir` lies in `into` as well, where somebody begins with it.
+expected<void> plan_revoked(std::vector<planned_file>& files, const fs::path& home, const fs::path& into) {
+  std::ifstream in(home / revoked_file, std::ios::binary);
+  if (!in.is_open() || home == into) return {};
+  files.push_back({into / revoked_file, {std::istreambuf_iterator<char>(in), {}}, 0644});
+  return {};
+}
+
+error taken(const std::string& name) { return {"exists", "[certificates] there is a " + name + " in this cluster already"}; }
+
+}  // namespace
+
+expected<void> add_node_certificate(const fs::path& dir, const certificate_subject& node, const certificate_options& options) {
+  if (auto fine = check_subject(node); !fine) return fine;
+  if (fs::exists(operator_folder(dir, node.name))) return taken("client called " + node.name);
+  const auto home = certificate_folder(dir, "ca");
+  const auto ca = load_ca(home);
+  if (!ca) return ca.error();
+  auto id = issue(certificate_role::node, cluster_of(*ca), node, &*ca, options);
   if (!id) return id.error();
   std::vector<planned_file> files;
-  if (auto done = plan(files, dir, node.name, *id, home == dir ? nullptr : &ca); !done) return done;
+  if (auto done = plan(files, dir, node.name, *id, home == dir ? nullptr : &*ca); !done) return done;
+  if (home != dir)
+    if (auto done = plan_revoked(files, home, dir / node.name); !done) return done;
   return write_planned_files(files, dir, options.overwrite);
 }
 
-expected<certificate_info> read_certificate(const fs::path& file) {
-  auto cert = load_certificate(file);
-  if (!cert) return cert.error();
-  X509* c = cert->get();
-  certificate_info info;
-  info.name = text_of(X509_get_subject_name(c), NID_commonName);
-  info.cluster = text_of(X509_get_subject_name(c), NID_organizationName);
-  info.hosts = hosts_of(c);
-  info.from = time_of(X509_get0_notBefore(c));
-  info.until = time_of(X509_get0_notAfter(c));
-  info.ca = X509_check_ca(c) == 1;
-  return info;
+fs::path operator_folder(const fs::path& dir, std::string_view name) {
+  return name == client_name ? certificate_folder(dir, name) : dir / (std::string(client_name) + "." + std::string(name));
 }
 
-expected<void> check_certificate(const fs::path& ca, const fs::path& certificate_file, const fs::path& key_file,
-                                 std::string_view name) {
-  auto root = load_certificate(ca);
-  if (!root) return root.error();
-  auto cert = load_certificate(certificate_file);
+expected<void> add_operator_certificate(const fs::path& dir, const std::string& name, certificate_role as,
+                                        const certificate_options& options) {
+  if (as == certificate_role::node)
+    return error{"bad_role", "[certificates] a client is no node; there is: " + client_roles_text()};
+  if (!net::valid_operator_name(name))
+    return error{"bad_name", "[certificates] '" + name + "' cannot be a client's name: letters, digits, '-' and '_', 32 at most"};
+  if (name != client_name && fs::exists(certificate_folder(dir, name) / (name + ".pem"))) return taken("node called " + name);
+  const auto home = certificate_folder(dir, "ca");
+  const auto ca = load_ca(home);
+  if (!ca) return ca.error();
+  const auto common = name == client_name ? name : std::string(client_name) + "." + name;
+  auto id = issue(as, cluster_of(*ca), {common, {}}, &*ca, options);
+  if (!id) return id.error();
+  const auto folder = operator_folder(dir, name);
+  auto cert = pem_of(*id, false), key = pem_of(*id, true), root = pem_of(*ca, false);
   if (!cert) return cert.error();
-  auto key = load_key(key_file);
   if (!key) return key.error();
-  const std::string shown = "[certificates] " + certificate_file.string();
-  if (X509_check_private_key(cert->get(), key->get()) != 1) {
-    ERR_clear_error();
-    return error{"key_mismatch", "[certificates] " + key_file.string() + " is not the key of " + certificate_file.string()};
-  }
-  const std::string carried = text_of(X509_get_subject_name(cert->get()), NID_commonName);
-  if (carried != name) return error{"name_mismatch", shown + " is made out to " + carried + ", not to " + std::string(name)};
-  const std::unique_ptr<X509_STORE, freer<X509_STORE_free>> store(X509_STORE_new());
-  const std::unique_ptr<X509_STORE_CTX, freer<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
-  if (!store || !check || X509_STORE_add_cert(store.get(), root->get()) != 1 ||
-      X509_STORE_CTX_init(check.get(), store.get(), cert->get(), nullptr) != 1)
-    return openssl_error("checking " + certificate_file.string());
-  if (X509_verify_cert(check.get()) == 1) return {};
-  const int why = X509_STORE_CTX_get_error(check.get());
-  ERR_clear_error();
-  const std::string text = shown + ": " + X509_verify_cert_error_string(why);
-  if (why == X509_V_ERR_CERT_HAS_EXPIRED) return error{"certificate_expired", text};
-  if (why == X509_V_ERR_CERT_NOT_YET_VALID) return error{"certificate_not_yet_valid", text};
-  return error{"wrong_ca", text};
+  if (!root) return root.error();
+  std::vector<planned_file> files;
+  if (folder != dir) files.push_back({folder / "ca.pem", std::move(*root), 0644});
+  files.push_back({folder / "client.pem", std::move(*cert), 0644});
+  files.push_back({folder / "client.key", std::move(*key), 0600});
+  if (auto done = plan_revoked(files, home, folder); !done) return done;
+  if (auto ready = prepare_closed_folder(folder); !ready) return ready;
+  return write_planned_files(files, folder, options.overwrite);
 }
 
 }  // namespace troupe

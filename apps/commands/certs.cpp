@@ -1,0 +1,166 @@
+// `troupe certs`: what becomes of a cluster's certificates once `troupe init-cluster` has made them. Run where the CA's key is.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/net/transport.hpp"
+#include "runtime/node/pki/authority.hpp"
+
+namespace troupe {
+namespace {
+
+struct certs_arguments {
+  std::string action, name, cluster, role;
+  std::vector<std::string> hosts;
+  bool revoke = false;
+  int days = 3650;
+};
+
+std::string day_of(std::chrono::system_clock::time_point t) {
+  const auto seconds = std::chrono::system_clock::to_time_t(t);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
+  return text;
+}
+
+int refused(const certs_arguments& a, const net::error& e, const output& out) {
+  const bool theirs = e.code == "exists" || e.code == "bad_name" || e.code == "bad_role" || e.code == "unknown_name";
+  return theirs ? out.wrong(a.cluster, e.message) : out.failed(a.cluster, e.message);
+}
+
+std::string role_text(const certificate_info& c) { return c.ca ? "ca" : c.role ? text_of(*c.role) : "none"; }
+
+int run_list(const certs_arguments& a, const cluster_spec& c, const output& out) {
+  const auto all = list_certificates(c.tls_dir);
+  if (!all) return refused(a, all.error(), out);
+  const auto now = std::chrono::system_clock::now();
+  if (!out.json()) out.text("name              role      until       days\n");
+  for (const auto& one : *all) {
+    const int days = days_left(one.what, now);
+    if (out.json()) {
+      out.object({{"event", "certificate"},
+                  {"name", one.name},
+                  {"role", role_text(one.what)},
+                  {"until", day_of(one.what.until)},
+                  {"days", days},
+                  {"serial", one.what.serial},
+                  {"revoked", one.revoked},
+                  {"file", one.file.string()}});
+      continue;
+    }
+    auto line = one.name + std::string(18 - std::min<std::size_t>(17, one.name.size()), ' ');
+    const auto role = role_text(one.what);
+    line +=
+        role + std::string(10 - std::min<std::size_t>(9, role.size()), ' ') + day_of(one.what.until) + "  " + std::to_string(days);
+    if (one.revoked)
+      line += "  revoked";
+    else if (one.what.until <= now)
+      line += "  expired";
+    else if (days < warn_days)
+      line += "  renew it";
+    out.text(line + "\n");
+  }
+  return exit_done;
+}
+
+// Who is told what has happened, and what is to be done now.
+int done(const certs_arguments& a, const std::string& text, nlohmann::ordered_json more, const output& out) {
+  nlohmann::ordered_json o{{"event", "certs"}, {"action", a.action}, {"name", a.name}};
+  o.update(more);
+  if (out.json()) out.object(o);
+  out.text(text);
+  return exit_done;
+}
+
+int run_renew(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
+  if (const auto made = renew_certificate(c.tls_dir, a.name, a.revoke, options); !made) return refused(a, made.error(), out);
+  return done(a,
+              a.name + " has a new key and certificate" + (a.revoke ? ", and the ones before are revoked" : "") +
+                  ".\nGive its folder to its machine; a daemon takes it up on SIGHUP." +
+                  (a.revoke ? " What is revoked is in revoked.pem: every node needs it.\n" : "\n"),
+              {{"revoked", a.revoke}}, out);
+}
+
+int run_revoke(const certs_arguments& a, const cluster_spec& c, const output& out) {
+  const auto gone = revoke_certificates(c.tls_dir, a.name);
+  if (!gone) return refused(a, gone.error(), out);
+  return done(a,
+              std::to_string(gone->size()) + " certificates of " + a.name +
+                  " are revoked.\nCopy revoked.pem into every node's folder, beside ca.pem, and send its daemon SIGHUP: "
+                  "connections with them end "
+                  "then.\n",
+              {{"serials", *gone}}, out);
+}
+
+int run_add_node(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
+  auto hosts = a.hosts;
+  for (const auto& n : c.nodes)
+    if (const auto at = net::parse_address(n.address); at && n.name == a.name && hosts.empty()) hosts.push_back(at->host);
+  if (hosts.empty())
+    return out.wrong(a.cluster, a.cluster + " has no node " + in_quotes(a.name) +
+                                    " (yet): --host says where it is reached, as in --host 10.0.0.4");
+  if (const auto made = add_node_certificate(c.tls_dir, {a.name, hosts}, options); !made) return refused(a, made.error(), out);
+  return done(
+      a, "node " + a.name + " has a certificate.\nGive its folder and the cluster file, with its [[node]] table, to its machine.\n",
+      {{"hosts", hosts}}, out);
+}
+
+int run_add_client(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
+  const auto role = client_role_named(a.role);
+  if (!role) return out.wrong("--role", in_quotes(a.role) + " is no role of a client; there is: " + client_roles_text());
+  if (const auto made = add_operator_certificate(c.tls_dir, a.name, *role, options); !made) return refused(a, made.error(), out);
+  const auto folder = operator_folder(c.tls_dir, a.name).string();
+  return done(a,
+              a.name + " has a certificate with the role " + a.role + ".\nGive it the folder " + folder +
+                  ", to be client/ beside its cluster file's "
+                  "certificates.\n",
+              {{"role", a.role}, {"folder", folder}}, out);
+}
+
+int run_certs(const certs_arguments& a, const output& out) {
+  auto read = read_cluster_file(a.cluster);
+  if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
+  const auto& c = std::get<cluster_spec>(read);
+  if (a.action == "list") return run_list(a, c, out);
+  if (a.name.empty()) return out.wrong("command line", "certs " + a.action + " needs a NAME (try: troupe certs --help)");
+  certificate_options options;
+  options.until = std::chrono::hours(24) * a.days;
+  if (a.action == "renew") return run_renew(a, c, options, out);
+  if (a.action == "revoke") return run_revoke(a, c, out);
+  return a.action == "add-node" ? run_add_node(a, c, options, out) : run_add_client(a, c, options, out);
+}
+
+void add_options(CLI::App& c, certs_arguments& a) {
+  c.add_option("ACTION", a.action, "list, renew, revoke, add-node or add-client")
+      ->required()
+      ->option_text(" ")
+      ->check(CLI::IsMember(std::vector<std::string>{"list", "renew", "revoke", "add-node", "add-client"}));
+  c.add_option("NAME", a.name, "Of a node, or of a client (client: the one that init-cluster makes)")->option_text(" ");
+  file_option(c, "--cluster", a.cluster, "Cluster file")->required();
+  c.add_option("--role", a.role, "add-client: what it may: " + client_roles_text());
+  c.add_option("--host", a.hosts, "add-node: address or name that it is reached at (default: the cluster file's)")
+      ->allow_extra_args(false);
+  c.add_flag("--revoke", a.revoke, "renew: the certificates before are worth nothing from now on");
+  c.add_option("--days", a.days, "How long a new certificate is good (default: 3650)")->check(CLI::Range(1, 36500));
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command certs_command() {
+  return make_command<certs_arguments>(
+      "certs", "Certificates of a cluster: which there are and until when, renew, revoke, add nodes and clients with roles",
+      "  troupe certs list --cluster cluster.toml\n  troupe certs add-client alice --role submit --cluster cluster.toml\n"
+      "  troupe certs renew n2 --cluster cluster.toml\n  troupe certs revoke alice --cluster cluster.toml\n"
+      "  troupe certs add-node n4 --host 10.0.0.4 --cluster cluster.toml",
+      add_options, run_certs);
+}
+
+}  // namespace troupe

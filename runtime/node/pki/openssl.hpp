@@ -1,0 +1,44 @@
+// OpenSSL's objects with owners, and files of certificates. For the files of this folder and whoever verifies.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/node/net/error.hpp"
+
+namespace troupe::pki {
+
+template <auto free_it>
+struct freer {
+  template <class T>
+  void operator()(T* p) const {
+    free_it(p);
+  }
+};
+using certificate = std::unique_ptr<X509, freer<X509_free>>;
+using private_key = std::unique_ptr<EVP_PKEY, freer<EVP_PKEY_free>>;
+using revocations = std::unique_ptr<X509_CRL, freer<X509_CRL_free>>;
+using bio = std::unique_ptr<BIO, freer<BIO_free_all>>;
+using alternative_names = std::unique_ptr<GENERAL_NAMES, freer<GENERAL_NAMES_free>>;
+
+net::error openssl_error(const std::string& doing);
+
+// Errors: "certificate_missing", "certificate_unreadable"; of a key "key_exposed" as well.
+net::expected<certificate> load_certificate(const std::filesystem::path& file);
+net::expected<private_key> load_key(const std::filesystem::path& file);
+// What the CA has revoked, as the file beside its certificate says; null: there is none. A list that this CA has not signed is an error.
+net::expected<revocations> load_revocations(const std::filesystem::path& ca_file);
+bool is_in(const revocations& list, X509* cert);
+
+// Every value of one kind in a name.
+std::vector<std::string> texts_of(const X509_NAME* name, int nid);
+std::string serial_of(X509* cert);  // hexadecimal
+
+}  // namespace troupe::pki

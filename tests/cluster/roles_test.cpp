@@ -1,0 +1,246 @@
+// Who may do what, tried on live daemons by clients of each role, at the coordinator's daemon and at a member's: by the programs' own ways, and
+// by messages that no program of ours sends.
+#include "runtime/exchange/message.hpp"
+#include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/pki/authority.hpp"
+#include "tests/cluster/processes.hpp"
+#include "tests/cluster/rude_operator.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+class cluster_roles : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(2);
+    for (const auto& [name, role] : {std::pair{"alice", certificate_role::submit},
+                                     {"bob", certificate_role::submit},
+                                     {"eve", certificate_role::watch},
+                                     {"rex", certificate_role::exchange}})
+      ASSERT_TRUE(add_operator_certificate(folder_ / "certs", name, role));
+    start_all();
+  }
+  std::string folder_of(const std::string& who) const { return operator_folder(folder_ / "certs", who).string(); }
+  cluster_address as(const std::string& who, const std::string& node = "n1") const {
+    auto where = address_of(node);
+    where.tls_dir = folder_of(who);
+    return where;
+  }
+  repl_reply ask_as(const std::string& who, const std::string& node, const std::string& line) {
+    return ask_at(as(who, node), line);
+  }
+  std::unique_ptr<background> begin_as(const std::string& who) {
+    cluster_submission s;
+    s.where = as(who);
+    s.file = "job.toml";
+    s.text = tiny_job();
+    s.overrides = endless(workers(2, 1));
+    return std::make_unique<background>(std::move(s));
+  }
+  // What a client whose messages are as they are is told.
+  template <class M>
+  M answer_to(const std::string& who, const control::message& m, const std::string& node = "n1") {
+    rude_operator c(folder_of(who), control_port(node));
+    EXPECT_TRUE(c.send(m));
+    const auto found = c.first<M>();
+    EXPECT_TRUE(found);
+    return found ? *found : M{};
+  }
+};
+
+TEST_F(cluster_roles, a_job_is_its_owners_and_admins) {
+  auto b = begin_as("alice");
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  EXPECT_NE(ask_as("eve", "n1", "jobs").text.find("[alice]"), std::string::npos) << "whose it is, is shown";
+  for (const std::string node : {"n1", "n2"})  // n2 passes lines on, and says whose they are
+    for (const std::string line : {"stop", "stop 1", "pause", "set train.dynamics.lr 0.5", "mode ssp staleness=2", "checkpoint",
+                                   "eval", "move ip1 n2", "drain n2"}) {
+      const auto no = ask_as("bob", node, line);
+      EXPECT_EQ(no.how, repl_reply::kind::failed) << node << " " << line;
+      EXPECT_NE(no.text.find("job 1 is alice's, and bob has the role submit; its owner and admin may"), std::string::npos)
+          << node << " " << line << ": " << no.text;
+    }
+  for (const std::string node : {"n1", "n2"}) {
+    EXPECT_EQ(ask_as("bob", node, "staleness").how, repl_reply::kind::ok) << "a question";
+    EXPECT_EQ(ask_as("alice", node, "checkpoint").how, repl_reply::kind::ok);
+    EXPECT_EQ(ask(node, "eval").how, repl_reply::kind::ok) << "admin";
+  }
+  EXPECT_EQ(ask_as("alice", "n2", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  ASSERT_FALSE(r.events.empty());
+  EXPECT_EQ(r.events.back().event.text, "stopped");
+}
+
+TEST_F(cluster_roles, who_watches_looks_and_nothing_else) {
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  const auto job = write("job.toml", tiny_job());
+  for (const std::string node : {"n1", "n2"}) {
+    for (const std::string line :
+         {"status", "nodes", "roles", "queues", "waits", "jobs", "layer", "watch loss 1", "staleness", "help"})
+      EXPECT_EQ(ask_as("eve", node, line).how, repl_reply::kind::ok) << node << " " << line;
+    for (const std::string line : {"stop", "pause", "resume", "set train.dynamics.lr 0.5", "mode ssp", "checkpoint", "eval",
+                                   "move ip1 n2", "drain n2", "add-node n2"}) {
+      const auto no = ask_as("eve", node, line);
+      EXPECT_EQ(no.how, repl_reply::kind::failed) << node << " " << line;
+      EXPECT_NE(no.text.find("the certificate of eve has the role watch; submit and admin may"), std::string::npos)
+          << node << " " << line << ": " << no.text;
+    }
+    const auto no = ask_as("eve", node, "submit " + job);
+    EXPECT_NE(no.text.find("not allowed: submit: the certificate of eve has the role watch"), std::string::npos) << no.text;
+  }
+  cluster_submission s;
+  s.where = as("eve");
+  s.file = "job.toml";
+  s.text = tiny_job();
+  const auto r = run_all(s);
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+  ASSERT_FALSE(r.outcome.messages.empty());
+  EXPECT_NE(r.outcome.messages.front().find("not allowed: submit a job: the certificate of eve has the role watch"),
+            std::string::npos);
+  EXPECT_NE(answer_to<control::piece>("eve", control::fetch{1, 0}).error.find("not allowed: fetch weights"), std::string::npos);
+  EXPECT_NE(answer_to<control::submitted>("eve", control::follow{1}).job, 0u) << "what a job says may be looked at";
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  b->join();
+}
+
+TEST_F(cluster_roles, who_is_for_the_exchange_gets_no_answer_but_a_refusal_anywhere_else) {
+  for (const std::string line : {"status", "jobs", "stop", "help", "_complete st", "_follow stop 1 0 5"}) {
+    const auto no = ask_as("rex", "n1", line);
+    EXPECT_EQ(no.how, repl_reply::kind::failed) << line;
+    EXPECT_NE(no.text.find("the certificate of rex has the role exchange"), std::string::npos) << line << ": " << no.text;
+  }
+  const auto refused = answer_to<control::submitted>("rex", control::submit{{"job.toml", tiny_job(), {}}, true, 7});
+  EXPECT_EQ(refused.ask, 7u);
+  EXPECT_EQ(refused.job, 0u);
+  EXPECT_EQ(answer_to<control::submitted>("rex", control::follow{1}).job, 0u);
+}
+
+// By its frames: the library's own way is in exchange_test.cpp.
+TEST_F(cluster_roles, rooms_of_the_exchange_are_for_exchange_and_admin) {
+  const auto opened = [&](const std::string& who) {
+    rude_operator c(folder_of(who), control_port("n1"));
+    exchange::open_session o;
+    o.session = "room of " + who;
+    o.size = 1;
+    EXPECT_TRUE(c.send_frame(exchange::to_frame(o)));
+    std::optional<exchange::answer> said;
+    c.first_frame([&](const net::frame& f) {
+      if (!exchange::is_exchange_type(f.type)) return false;
+      if (const auto m = exchange::from_frame(f))
+        if (const auto* a = std::get_if<exchange::answer>(&*m)) said = *a;
+      return said.has_value();
+    });
+    EXPECT_TRUE(said) << who;
+    return said ? said->text : "no answer";
+  };
+  EXPECT_EQ(opened("rex"), "");
+  EXPECT_EQ(opened("client"), "");
+  EXPECT_NE(opened("alice").find("the certificate of alice has the role submit; exchange and admin may"), std::string::npos);
+  EXPECT_NE(opened("eve").find("the certificate of eve has the role watch"), std::string::npos);
+}
+
+TEST_F(cluster_roles, weights_are_fetched_by_the_jobs_owner_and_by_admin) {
+  cluster_submission s;
+  s.where = as("alice");
+  s.file = "job.toml";
+  s.text = tiny_job();
+  s.out = path("alice.safetensors");
+  const auto r = run_all(s);
+  EXPECT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  EXPECT_TRUE(std::filesystem::exists(s.out));
+  const auto id = r.events.back().job;
+  EXPECT_FALSE(answer_to<control::piece>("client", control::fetch{id, 0}).bytes.empty());
+  const auto no = answer_to<control::piece>("bob", control::fetch{id, 0});
+  EXPECT_TRUE(no.bytes.empty());
+  EXPECT_NE(no.error.find("job 1 is alice's"), std::string::npos) << no.error;
+}
+
+// A client that says in whose stead it asks is not believed: nodes alone are.
+TEST_F(cluster_roles, nobody_asks_in_anothers_name) {
+  auto b = begin_as("alice");
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  for (const std::string node : {"n1", "n2"}) {
+    const auto no = answer_to<control::answer>("bob", control::ask{1, false, false, "stop", {}, "alice", 2}, node);
+    EXPECT_NE(no.text.find("job 1 is alice's, and bob"), std::string::npos) << no.text;
+    const auto neither = answer_to<control::answer>("eve", control::ask{1, false, false, "stop", {}, "client", 1}, node);
+    EXPECT_NE(neither.text.find("has the role watch"), std::string::npos) << neither.text;
+  }
+  EXPECT_EQ(ask_as("alice", "n1", "stop").how, repl_reply::kind::ok);
+  b->join();
+}
+
+TEST_F(cluster_roles, an_owner_stays_one_when_the_coordinator_is_killed) {
+  auto b = begin_as("alice");
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  kill_hard("n1");
+  start("n1");
+  ASSERT_TRUE(daemon("n1").wait_log(" runs", 40s));
+  EXPECT_NE(ask_as("bob", "n1", "stop 1").text.find("job 1 is alice's"), std::string::npos);
+  EXPECT_EQ(ask_as("alice", "n1", "stop 1").how, repl_reply::kind::ok);
+  b->detach();
+  b->join();
+}
+
+// --- certificates that change under daemons
+
+TEST_F(cluster_roles, who_is_revoked_is_out_at_once_and_nobody_else_is) {
+  const auto before = daemon("n1").log().size();
+  rude_operator alice(folder_of("alice"), control_port("n1"));
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  ASSERT_TRUE(revoke_certificates(folder_ / "certs", "alice"));
+  daemon("n1").signal(SIGHUP);
+  EXPECT_TRUE(alice.let_go());
+  EXPECT_TRUE(b->wait_event("checkpoint", 20s)) << "as it always did";
+  std::string error;
+  EXPECT_FALSE(connect_repl(as("alice"), false, 8s, error));
+  EXPECT_NE(error.find("has been revoked"), std::string::npos) << "her own list says so: " << error;
+  std::filesystem::remove(folder_ / "certs/client.alice/revoked.pem");
+  EXPECT_FALSE(connect_repl(as("alice"), false, 2s, error)) << "and without it the daemon does";
+  EXPECT_TRUE(daemon("n1").wait_log("the peer's certificate: certificate revoked", 5s));
+  EXPECT_EQ(ask_as("bob", "n1", "status").how, repl_reply::kind::ok);
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok) << "the job and its client went on";
+  EXPECT_EQ(b->join().events.back().event.text, "stopped");
+  EXPECT_EQ(daemon("n1").log().find("is lost", before), std::string::npos);
+}
+
+TEST_F(cluster_roles, a_daemon_takes_a_new_pair_while_a_job_runs_and_nothing_is_dropped) {
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  for (const std::string node : {"n1", "n2"}) ASSERT_TRUE(renew_certificate(folder_ / "certs", node, true));
+  for (const std::string node : {"n1", "n2"}) {
+    daemon(node).signal(SIGHUP);
+    EXPECT_TRUE(daemon(node).wait_log("SIGHUP: certificates are read anew", 10s));
+  }
+  EXPECT_TRUE(b->wait_event("checkpoint", 20s));
+  EXPECT_EQ(ask("n1", "status").how, repl_reply::kind::ok) << "with the new one";
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  EXPECT_EQ(b->join().events.back().event.text, "stopped");
+  EXPECT_EQ(daemon("n1").log().find("certificates stay as they were"), std::string::npos);
+}
+
+TEST_F(cluster_roles, a_certificate_that_soon_expires_is_spoken_of_when_the_daemon_starts) {
+  certificate_options o;
+  o.until = 24h * 20;
+  ASSERT_TRUE(renew_certificate(folder_ / "certs", "n2", false, o));
+  daemon("n2").signal(SIGHUP);
+  EXPECT_TRUE(daemon("n2").wait_log("the certificate of n2 expires in 19 days", 10s));
+  kill_hard("n2");
+  start("n2");
+  EXPECT_TRUE(daemon("n2").wait_log("the certificate of n2 expires in 19 days", 10s));
+}
+
+TEST_F(cluster_roles, what_a_daemon_leaves_on_disk_is_nobody_elses_to_read) {
+  ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+  std::size_t files = 0;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(folder_ / "state")) {
+    const auto open = e.status().permissions() & (std::filesystem::perms::others_all | std::filesystem::perms::group_all);
+    EXPECT_EQ(open, std::filesystem::perms::none) << e.path();
+    ++files;
+  }
+  EXPECT_GT(files, 3u);
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

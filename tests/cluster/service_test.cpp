@@ -1,0 +1,108 @@
+// A daemon under a service manager, of which there is but the socket here.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+// Hears what the daemons say that start while it is there.
+class notify_socket {
+ public:
+  notify_socket(const std::string& path, const char* watchdog_usec, const std::string& watchdog_pid = {}) {
+    fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::strncpy(at.sun_path, path.c_str(), sizeof at.sun_path - 1);
+    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) throw std::runtime_error("cannot bind " + path);
+    ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+    ::setenv("WATCHDOG_USEC", watchdog_usec, 1);
+    if (!watchdog_pid.empty()) ::setenv("WATCHDOG_PID", watchdog_pid.c_str(), 1);
+  }
+  ~notify_socket() {
+    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) ::unsetenv(name);
+    ::close(fd_);
+  }
+  notify_socket(const notify_socket&) = delete;
+  notify_socket& operator=(const notify_socket&) = delete;
+
+  // Until a message begins so; what comes before it is kept.
+  bool wait(const std::string& beginning, millis within) {
+    const auto end = clock::now() + within;
+    while (true) {
+      const auto left = std::chrono::duration_cast<millis>(end - clock::now()).count();
+      pollfd p{fd_, POLLIN, 0};
+      if (left <= 0 || ::poll(&p, 1, static_cast<int>(left)) <= 0) return false;
+      char text[4096];
+      const auto n = ::recv(fd_, text, sizeof text, 0);
+      heard.emplace_back(text, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      if (heard.back().starts_with(beginning)) return true;
+    }
+  }
+  std::vector<std::string> heard;
+
+ private:
+  int fd_ = -1;
+};
+
+class cluster_service : public cluster_test {};
+
+TEST_F(cluster_service, a_daemon_says_when_it_is_ready_reloads_and_stops) {
+  make_cluster(1);
+  notify_socket manager(path("notify"), "0");
+  start("n1");
+  ASSERT_TRUE(manager.wait("READY=1\nSTATUS=listening on 127.0.0.1:", 10s));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(manager.wait("RELOADING=1\nMONOTONIC_USEC=", 10s));
+  ASSERT_TRUE(manager.wait("READY=1", 10s));
+  daemon("n1").signal(SIGTERM);
+  ASSERT_TRUE(manager.wait("STOPPING=1", 10s));
+  EXPECT_EQ(daemon("n1").wait(), 0);
+  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos) << "nobody waits for it";
+}
+
+TEST_F(cluster_service, its_actors_feed_the_watchdog_while_a_job_runs_and_while_nothing_does) {
+  make_cluster(1);
+  notify_socket manager(path("notify"), "1000000");
+  start("n1");
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(manager.wait("WATCHDOG=1", 10s)) << i;
+  auto b = begin(tiny_job(), endless({}));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(manager.wait("WATCHDOG=1", 10s)) << i;
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  b->join();
+}
+
+TEST_F(cluster_service, a_watchdog_of_another_process_is_not_fed) {
+  make_cluster(1);
+  notify_socket manager(path("notify"), "100000", "1");
+  start("n1");
+  ASSERT_TRUE(manager.wait("READY=1", 10s));
+  EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
+  daemon("n1").signal(SIGTERM);
+  ASSERT_TRUE(manager.wait("STOPPING=1", 10s));
+  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos);
+}
+
+TEST_F(cluster_service, a_manager_that_is_gone_or_nonsense_harms_nobody) {
+  make_cluster(1);
+  { const notify_socket gone(path("notify"), "1000"); }
+  for (const std::string& where : std::vector<std::string>{path("notify"), "relative", "@nobody", "/" + std::string(500, 'x')}) {
+    ::setenv("NOTIFY_SOCKET", where.c_str(), 1);
+    ::setenv("WATCHDOG_USEC", "many", 1);
+    start("n1");
+    EXPECT_NE(ask("n1", "status").text.find("n1"), std::string::npos);
+    kill_hard("n1");
+  }
+  ::unsetenv("NOTIFY_SOCKET");
+  ::unsetenv("WATCHDOG_USEC");
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
