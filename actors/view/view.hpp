@@ -35,11 +35,11 @@ struct repl_job {
   std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
   std::uint64_t step = 0, last_step = 0;
   double loss = 0, accuracy = -1, examples_per_s = 0;
-  std::uint64_t skipped = 0;  // steps that were left out, their gradient not being finite
-  std::string message;        // why it failed, or where its weights are
+  std::string message;  // why it failed, or where its weights are
   std::string weights_sha256;
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
   std::string owner = {};                        // the client that has submitted it; empty: embedded
+  std::uint64_t skipped = 0;                     // steps that were left out, their gradient not being finite
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
