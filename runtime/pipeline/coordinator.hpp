@@ -82,6 +82,7 @@ struct coordinator_config {
   std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
 };
 
+// size: a member for each value that it routes to; what they know is theirs
 class coordinator final : public role {
  public:
   explicit coordinator(coordinator_config c);
