@@ -44,9 +44,9 @@ void output::text(const std::string& s) const {
 
 void output::remark(const std::string& s) const { std::fprintf(stderr, "%s\n", s.c_str()); }
 
-void output::error(const std::string& where, const std::string& message) const {
-  if (json_) return object({{"event", "error"}, {"where", where}, {"message", message}});
-  std::fprintf(stderr, "%s%s%s\n", where.c_str(), where.empty() ? "" : ": ", message.c_str());
+void output::error(const std::string& where, const std::string& text) const {
+  if (json_) return object({{"event", "error"}, {"where", where}, {"message", text}});
+  std::fprintf(stderr, "%s%s%s\n", where.c_str(), where.empty() ? "" : ": ", text.c_str());
 }
 
 int output::wrong(const diagnostics& list) const {
@@ -54,13 +54,13 @@ int output::wrong(const diagnostics& list) const {
   return exit_wrong;
 }
 
-int output::wrong(const std::string& where, const std::string& message) const {
-  error(where, message);
+int output::wrong(const std::string& where, const std::string& text) const {
+  error(where, text);
   return exit_wrong;
 }
 
-int output::failed(const std::string& where, const std::string& message) const {
-  error(where, message);
+int output::failed(const std::string& where, const std::string& text) const {
+  error(where, text);
   return exit_failed;
 }
 

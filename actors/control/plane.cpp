@@ -58,6 +58,8 @@ net::callbacks callbacks_of(shared& s, bool data) {
   return c;
 }
 
+}  // namespace
+
 // Clients that are connected, with what their certificates say of them. Of the control transport's thread alone.
 class client_roles {
  public:
@@ -73,6 +75,8 @@ class client_roles {
  private:
   std::map<std::string, certificate_role, std::less<>> roles_;
 };
+
+namespace {
 
 void hear_exchange(shared& s, const std::string& peer, certificate_role role, net::frame&& f) {
   const person who{net::operator_of(peer), role};
