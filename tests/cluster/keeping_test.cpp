@@ -65,7 +65,9 @@ TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_
   for (const strings& where : {strings{}, strings{"checkpoint.dir=\"" + dir + "\""}}) {
     const auto automatic = with(with(set, where), {"checkpoint.resume=auto"});
     const auto file = stopped(with(workers(2, 1), automatic), 30);  // there is none: it begins
-    if (!where.empty()) EXPECT_EQ(file.rfind(dir + "/tiny/lab-", 0), 0u) << file;
+    if (!where.empty()) {
+      EXPECT_EQ(file.rfind(dir + "/tiny/lab-", 0), 0u) << file;
+    }
     const auto read = load_checkpoint(file);
     ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << std::get<record_error>(read).to_string();
     const auto step = std::get<checkpoint>(read).step;
