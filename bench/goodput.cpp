@@ -152,9 +152,9 @@ class cluster {
     base_ = step;
     began_ = agenda_.now();
     const auto steps = static_cast<std::uint64_t>(std::max(1.0, std::round(s_.every_s / s_.step_s)));
-    segment_end_ = s_.every_s > 0 ? base_ + steps : UINT64_MAX;
+    segment_end_ = s_.every_s > 0 ? std::max(kept_ + steps, base_) : UINT64_MAX;  // counted from the last, whatever has moved since
     if (s_.every_s <= 0) return;
-    agenda_.in(in_ns(static_cast<double>(steps) * s_.step_s), [this, g = ++generation_] {
+    agenda_.in(in_ns(static_cast<double>(segment_end_ - base_) * s_.step_s), [this, g = ++generation_] {
       if (g != generation_) return;
       agenda_.in(in_ns(s_.checkpoint_s), [this, g] {
         if (g != generation_) return;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""goodput.py [--failures N] [--nodes N] [--json]: of a cluster whose nodes fail, the share of time that is training, in simulation.
+"""goodput.py [--failures N] [--nodes N] [--members N] [--json]: of a cluster whose nodes fail, the share of time that is training, in simulation.
 
 Runs build/release/bin/bench_goodput (bench/goodput.cpp: what is simulated event by event, and what is not) for nodes with a mean time between
 failures of 50,000 h and of 500 h: with checkpoints at Daly's optimal interval, at half and twice of it, and with the lost node left out at the
@@ -43,18 +43,20 @@ def simulate(binary, **keys):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--nodes", type=int, default=1024)
+    p.add_argument("--members", type=int, help="simulate so many nodes that fail as often together: a plan's messages cost the square of their number")
     p.add_argument("--failures", type=int, default=400)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--json", action="store_true")
     p.add_argument("--binary", default=os.path.join(TOP, "build/release/bin/bench_goodput"))
     a = p.parse_args()
+    members = a.members or a.nodes
     rows, worst = [], 0.0
     for mtbf in (50000, 500):
         mu = mtbf * 3600 / (a.nodes - 1)
         best = interval(mu, DELTA)
-        for live, share in ((0, 0.5), (0, 1), (0, 2), (1, 1)):
-            every = max(STEP, round(best * share / STEP) * STEP)
-            got = simulate(a.binary, nodes=a.nodes, mtbf_h=mtbf, every_s=every, checkpoint_s=DELTA, step_s=STEP, failures=a.failures,
+        for live, share in ((0, 0.5), (0, 1), (0, 2), (1, 1), (1, 0)):
+            every = round(best * share / STEP) * STEP  # 0: none
+            got = simulate(a.binary, nodes=members, mtbf_h=mtbf * (members - 1) / (a.nodes - 1), every_s=every, checkpoint_s=DELTA, step_s=STEP, failures=a.failures,
                            live=live, seed=a.seed)
             stands = got["recovery_s"] + got["back_s"] * got["taken_back"] / max(got["failures"], 1)
             says = daly(mu, DELTA, every, stands) if not live else None
@@ -64,8 +66,8 @@ def main():
             if a.json:
                 print(json.dumps(rows[-1]), flush=True)
                 continue
-            name = "live state" if live else f"checkpoint every {every:.0f} s"
-            print(f"{mtbf:6d} h  {name:26s} goodput {got['goodput']:.4f}" + (f"  Daly {says:.4f}  {100 * off:.2f} % off" if says else " " * 28) +
+            name = ("live state, " if live else "") + (f"checkpoint every {every:.0f} s" if every else "no checkpoint")
+            print(f"{mtbf:6d} h  {name:36s} goodput {got['goodput']:.4f}" + (f"  Daly {says:.4f}  {100 * off:.2f} % off" if says else " " * 28) +
                   f"  {got['failures']} losses in {got['days']:.1f} d, {got['steps_again']:.1f} steps again, stands {got['recovery_s']:.2f} s", flush=True)
     return 1 if worst > 0.05 else 0
 

@@ -51,7 +51,8 @@ class storm_maker {
       s_.converges = true;
       t.sampler = "whole", t.falling = true, t.layers = 1, t.eval_every = 0;
       t.steps = 500, t.checkpoint = "50";
-      if (m.name != "eamsgd") t.rule = "sgd", t.lr = 0.2;
+      // Where groups add to each other, so many move so many times as far.
+      if (m.name != "eamsgd") t.rule = "sgd", t.lr = m.topology.empty() ? 0.2 : 0.4 / t.workers;
       c.compute.task = {std::chrono::microseconds(20), std::chrono::microseconds(500)};
     }
     c.job = text_of(m, t);
