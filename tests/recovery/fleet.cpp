@@ -149,6 +149,17 @@ void fleet::on_client_message(const std::string&, const control::message& m) {
   });
 }
 
+namespace {
+
+// A job whose daemon shuts down goes on when that is back.
+template <class Texts>
+bool is_last(const std::string& kind, const Texts& texts) {
+  const auto goes_on = [](const auto& t) { return t.first == "goes_on"; };
+  return kind == "done" || kind == "error" || (kind == "preempted" && std::none_of(texts.begin(), texts.end(), goes_on));
+}
+
+}  // namespace
+
 void fleet::client_hears(const control::message& m) {
   if (const auto* s = std::get_if<control::submitted>(&m)) {
     if (s->job != 0) {
@@ -165,7 +176,7 @@ void fleet::client_hears(const control::message& m) {
   }
   const auto* e = std::get_if<control::said>(&m);
   if (!e || e->job != job_) return;
-  const bool last = e->kind == "done" || e->kind == "error";
+  const bool last = is_last(e->kind, e->texts);
   if (ended_) return violated("'" + e->kind + "' after the last event: " + e->text);
   if (e->kind != "step") on_log("client", e->kind + " " + std::to_string(e->step) + " " + e->text);
   events_.push_back({e->kind, e->text, e->step, e->values, e->texts, agenda_.now()});
@@ -210,7 +221,7 @@ void fleet::on_order(const control::order& o) {
   }
   if (const auto* h = std::get_if<control::heard>(&o)) {
     if (h->what.event.kind == "recovered") owed_ = false;
-    if (h->what.event.kind == "done" || h->what.event.kind == "error") silent("and the job is over");
+    if (is_last(h->what.event.kind, h->what.texts)) silent("and the job is over");
   }
 }
 
@@ -231,7 +242,7 @@ std::size_t fleet::count(const std::string& kind) const {
 }
 
 const fleet::told* fleet::last() const {
-  return events_.empty() || (events_.back().kind != "done" && events_.back().kind != "error") ? nullptr : &events_.back();
+  return events_.empty() || !is_last(events_.back().kind, events_.back().texts) ? nullptr : &events_.back();
 }
 
 std::string fleet::text(const std::string& key) const {

@@ -268,10 +268,9 @@ inline storm_result run_storm(std::uint64_t seed, bool no_fence = false) {
   });
   r.wrong = r.got.wrong;
   const bool whole = r.got.kind == "done" && r.got.text != "stopped";
-  if (r.wrong.empty() && r.got.kind == "done" && !whole && !s.stops) {
-    const bool forced = s.text.find("to go") != std::string::npos;  // nobody could take what was there
-    if (!forced) r.wrong = "stopped, and nobody wanted that";
-  }
+  if (r.wrong.empty() && r.got.kind == "done" && !whole && !s.stops) r.wrong = "stopped, and nobody wanted that";
+  if (r.wrong.empty() && r.got.kind == "preempted" && s.text.find("to go") == std::string::npos)
+    r.wrong = "preempted, and nobody was told to go";
   if (r.wrong.empty() && whole && s.same_bits && r.got.sha != r.calm.sha) r.wrong = "the weights are not those of the unbroken run";
   if (r.wrong.empty() && whole && s.converges) {
     r.off = apart(r.got.weights, r.calm.weights);
