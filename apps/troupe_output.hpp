@@ -44,6 +44,6 @@ std::string fixed(double x, int digits);
 std::string clock_text(double seconds);
 // `s` padded with spaces to `width`, on the left for numbers.
 std::string left(const std::string& s, std::size_t width);
-std::string right(const std::string& s, std::size_t width);
+std::string flush_right(const std::string& s, std::size_t width);
 
 }  // namespace troupe

@@ -2,12 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-// Before the apps, whose right() is a function, beside the pki's enum.
-#include "runtime/node/pki/certificates.hpp"
-
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
 #include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
 namespace {

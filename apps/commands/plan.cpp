@@ -159,13 +159,13 @@ std::string delay_table(const prepared_job& j) {
   std::size_t wide = 5;
   for (const auto& r : j.plan.roles)
     if (lags(j, r)) wide = std::max(wide, r.name.size());
-  std::string s =
-      "\n" + left("stage", wide + 2) + right("steps behind", 14) + right("packets at once", 17) + right("versions", 10) + "\n";
+  std::string s = "\n" + left("stage", wide + 2) + flush_right("steps behind", 14) + flush_right("packets at once", 17) +
+                  flush_right("versions", 10) + "\n";
   for (const auto& r : j.plan.roles) {
     if (!lags(j, r)) continue;
     const auto d = delay_of(j, r);
-    s += left(r.name, wide + 2) + right(std::to_string(d.steps), 14) + right(std::to_string(r.train_slots), 17) +
-         right(std::to_string(d.versions), 10) + "\n";
+    s += left(r.name, wide + 2) + flush_right(std::to_string(d.steps), 14) + flush_right(std::to_string(r.train_slots), 17) +
+         flush_right(std::to_string(d.versions), 10) + "\n";
   }
   return s + "weights = \"" + j.spec.pipeline.weights + "\": a packet of step t meets the weights of step t - (steps behind)" +
          (j.plan.rule == weight_rule::latest ? " or newer, forward and backward each what there is"
@@ -204,11 +204,11 @@ std::string edge_table(const prepared_job& j) {
     return j.plan.placed ? left(p, some + 2) + left(f, part + 2) : std::string();
   };
   std::string s = "\n" + left("from", from + 2) + left("to", to + 2) + left("tensor", tensor + 2) + where("packets", "features") +
-                  left("shape of a packet", 20) + right("bytes", 12) + "  gradient\n";
+                  left("shape of a packet", 20) + flush_right("bytes", 12) + "  gradient\n";
   for (const auto& e : j.plan.edges)
     s += left(j.plan[e.from].name, from + 2) + left(j.plan[e.to].name, to + 2) + left(tensor_name(j, e.what), tensor + 2) +
          where(packets(e), features(e)) + left(cut(tensor_shape(j, e.what), e.region).to_string(), 20) +
-         right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + notes(e) + "\n";
+         flush_right(with_commas(static_cast<std::uint64_t>(edge_bytes(j, e))), 12) + notes(e) + "\n";
   return s;
 }
 
@@ -217,14 +217,15 @@ std::string tables_of_nodes(const prepared_job& j, const plan_costs& costs) {
   std::size_t wide = 4;
   for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
   std::string s;
-  if (!costs.links.empty()) s += "\n" + left("link", 2 * wide + 6) + right("bytes a step", 14) + "\n";
+  if (!costs.links.empty()) s += "\n" + left("link", 2 * wide + 6) + flush_right("bytes a step", 14) + "\n";
   for (const auto& [way, bytes] : costs.links)
     s += left(left(j.plan.nodes[way.first].name, wide) + " to " + j.plan.nodes[way.second].name, 2 * wide + 6) +
-         right(with_commas(static_cast<std::uint64_t>(bytes)), 14) + "\n";
-  s += "\n" + left("node", wide + 2) + right("sends a step", 14) + right("gets a step", 14) + right("holds about", 14) + "\n";
+         flush_right(with_commas(static_cast<std::uint64_t>(bytes)), 14) + "\n";
+  s += "\n" + left("node", wide + 2) + flush_right("sends a step", 14) + flush_right("gets a step", 14) +
+       flush_right("holds about", 14) + "\n";
   for (const auto& n : j.plan.nodes)
-    s += left(n.name, wide + 2) + right(bytes_text(costs.bytes_per_step.at(n.name)), 14) +
-         right(bytes_text(costs.received.at(n.name)), 14) + right(bytes_text(costs.memory.at(n.name)), 14) + "\n";
+    s += left(n.name, wide + 2) + flush_right(bytes_text(costs.bytes_per_step.at(n.name)), 14) +
+         flush_right(bytes_text(costs.received.at(n.name)), 14) + flush_right(bytes_text(costs.memory.at(n.name)), 14) + "\n";
   return s;
 }
 
@@ -234,12 +235,13 @@ std::string memory_table(const prepared_job& j, const plan_memory& m) {
   for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
   for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
   const auto row = [&](const std::string& name, const role_memory& x) {
-    const auto cell = [](double bytes) { return right(bytes > 0 ? bytes_text(bytes) : "-", 12); };
-    return left(name, wide + 2) + cell(x.parameters) + cell(x.gradients) + cell(x.states) + right("", 2) + cell(x.activations) +
-           cell(x.workspace) + cell(x.total()) + "\n";
+    const auto cell = [](double bytes) { return flush_right(bytes > 0 ? bytes_text(bytes) : "-", 12); };
+    return left(name, wide + 2) + cell(x.parameters) + cell(x.gradients) + cell(x.states) + flush_right("", 2) +
+           cell(x.activations) + cell(x.workspace) + cell(x.total()) + "\n";
   };
-  std::string s = "\n" + left("memory", wide + 2) + right("parameters", 12) + right("gradients", 12) + right("states", 12) + "  " +
-                  right("activations", 12) + right("workspace", 12) + right("all", 12) + "\n";
+  std::string s = "\n" + left("memory", wide + 2) + flush_right("parameters", 12) + flush_right("gradients", 12) +
+                  flush_right("states", 12) + "  " + flush_right("activations", 12) + flush_right("workspace", 12) +
+                  flush_right("all", 12) + "\n";
   for (const auto& r : j.plan.roles)
     if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) s += row(r.name, x);
   for (std::size_t n = 0; n < m.nodes.size(); ++n) s += row(j.plan.nodes[n].name, m.nodes[n]);

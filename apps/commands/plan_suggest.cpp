@@ -14,7 +14,7 @@ using json = nlohmann::ordered_json;
 json cost_of_step(const suggestion::cost& c) { return {{"seconds", c.seconds}, {"bytes", c.bytes}, {"flops", c.flops}}; }
 
 std::string cost_text(const char* what, const suggestion::cost& c) {
-  return left(what, 16) + right(fixed(1000 * c.seconds, 1), 10) + " ms: " + bytes_text(c.bytes) +
+  return left(what, 16) + flush_right(fixed(1000 * c.seconds, 1), 10) + " ms: " + bytes_text(c.bytes) +
          " through the busiest node's link, " + fixed(c.flops / 1e9, 1) + " GFLOP on the busiest node\n";
 }
 
@@ -64,11 +64,11 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
   std::size_t wide = 5;
   for (const auto& r : s.rows) wide = std::max(wide, graph.layers[r.layer].name.size());
   std::string text = job_summary(j) + "\nbytes that a worker moves in a step for each layer with parameters\n" +
-                     left("layer", wide + 2) + right("by batch", 14) + right("otherwise", 14) + right("GFLOP", 10) +
-                     "  suggested\n";
+                     left("layer", wide + 2) + flush_right("by batch", 14) + flush_right("otherwise", 14) +
+                     flush_right("GFLOP", 10) + "  suggested\n";
   for (const auto& r : s.rows)
-    text += left(graph.layers[r.layer].name, wide + 2) + right(bytes_text(r.data_parallel), 14) +
-            right(bytes_text(r.model_parallel), 14) + right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
+    text += left(graph.layers[r.layer].name, wide + 2) + flush_right(bytes_text(r.data_parallel), 14) +
+            flush_right(bytes_text(r.model_parallel), 14) + flush_right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
             (r.place.empty() ? "" : " on " + r.place) + "\n";
   text += "\na step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
           " TFLOP/s a node, nothing overlapped\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);

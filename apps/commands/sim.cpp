@@ -184,14 +184,15 @@ class simulation {
       const auto name = world_.wires().name_of(i);
       const double busy = seconds_of(l.busy) / all;
       add({{"link", name}, {"messages", l.messages}, {"bytes", l.bytes}, {"busy", busy}}, l.bytes,
-          left(name, 14) + right(bytes_text(static_cast<double>(l.bytes)), 12) + right(fixed(100 * busy, 1), 8) + " % busy\n");
+          left(name, 14) + flush_right(bytes_text(static_cast<double>(l.bytes)), 12) + flush_right(fixed(100 * busy, 1), 8) +
+              " % busy\n");
     }
     if (links.empty())
       for (const auto& [pair, t] : world_.links()) {
         const auto& nodes = s_.job->plan.nodes;
         const auto name = nodes[pair.first].name + " to " + nodes[pair.second].name;
         add({{"link", name}, {"messages", t.messages}, {"bytes", t.bytes}}, t.bytes,
-            left(name, 14) + right(bytes_text(static_cast<double>(t.bytes)), 12) + "\n");
+            left(name, 14) + flush_right(bytes_text(static_cast<double>(t.bytes)), 12) + "\n");
       }
     if (out_.json()) return out_.object({{"event", "links"}, {"links", list}});
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

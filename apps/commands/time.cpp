@@ -146,7 +146,7 @@ std::string passes_text(const std::string& layer, const std::vector<told_pass>& 
 void tell(const alternation& t, const prepared_job& j, const device& d, const std::vector<timed_pass>& times, const output& out) {
   const auto rounded = [](double ms) { return std::round(ms * 1e4) / 1e4; };
   auto layers = json::array();
-  std::string chosen, table = left("layer", 24) + right("forward ms", 12) + right("backward ms", 13) + "\n";
+  std::string chosen, table = left("layer", 24) + flush_right("forward ms", 12) + flush_right("backward ms", 13) + "\n";
   for (const auto& l : j.graph.layers) {
     const auto forward = t.of([&](const plain_times& p) { return p.layers[l.index].forward; });
     const auto backward = t.of([&](const plain_times& p) { return p.layers[l.index].backward; });
@@ -164,7 +164,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
       layers.back()["convolution"] = passes_json(passes);
       chosen += passes_text(l.name, passes);
     }
-    table += left(name, 24) + right(fixed(forward, 3), 12) + right(fixed(backward, 3), 13) + "\n";
+    table += left(name, 24) + flush_right(fixed(forward, 3), 12) + flush_right(fixed(backward, 3), 13) + "\n";
   }
   const auto load = t.of([](const plain_times&p) { return p.load; }), sum = t.of([](const plain_times&p) { return p.sum; });
   const auto update = t.of([](const plain_times& p) { return p.update; });

@@ -167,11 +167,10 @@ TEST(authority_time, a_certificate_is_spoken_of_thirty_days_before_its_end_and_o
 }
 
 TEST(roles, what_each_may) {
-  using enum right;
-  const auto all = {look, run_jobs, exchange, right::all};
+  const auto everything = {right::look, right::run_jobs, right::exchange, right::all};
   const auto may_all = [&](certificate_role r) {
     std::string text;
-    for (const auto what : all) text += may(r, what) ? '1' : '0';
+    for (const auto what : everything) text += may(r, what) ? '1' : '0';
     return text;
   };
   EXPECT_EQ(may_all(certificate_role::node), "0000");

@@ -13,6 +13,11 @@ expected<tcp_options> operator_options(const std::filesystem::path& certificates
   o.ca = dir / "ca.pem";
   o.certificate = dir / "client.pem";
   o.key = dir / "client.key";
+  if (cluster.empty()) {
+    const auto ca = read_certificate(o.ca);
+    if (!ca) return ca.error();
+    cluster = ca->cluster;
+  }
   const auto mine = read_certificate(o.certificate);
   if (!mine) return mine.error();
   if (!is_operator(mine->name))
@@ -21,11 +26,6 @@ expected<tcp_options> operator_options(const std::filesystem::path& certificates
   std::random_device random;
   o.node = mine->name + ".";
   for (int i = 0; i < 16; ++i) o.node += "0123456789abcdef"[random() % 16];
-  if (cluster.empty()) {
-    const auto ca = read_certificate(o.ca);
-    if (!ca) return ca.error();
-    cluster = ca->cluster;
-  }
   o.cluster = std::move(cluster);
   return o;
 }
