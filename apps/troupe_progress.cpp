@@ -46,7 +46,7 @@ std::string staleness_line(const event_effect& e) {
 
 // Counts are written as whole numbers.
 json_object number(const std::string& name, double v) {
-  const bool count = name == "steps" || name == "packets" || name.ends_with("_bytes");
+  const bool count = name == "steps" || name == "packets" || name == "skipped" || name.ends_with("_bytes");
   if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
   return v;
 }
@@ -59,7 +59,8 @@ int terminal_width() {
 }  // namespace
 
 void loss_trend::add(std::uint64_t step, double loss) {
-  constexpr std::size_t kept = 10;  // one batch may be a hard one
+  constexpr std::size_t kept = 10;   // one batch may be a hard one
+  if (!std::isfinite(loss)) return;  // of a step that was left out
   if (!first_) {
     first_ = loss;
     first_step_ = step;

@@ -1,7 +1,11 @@
 #include "apps/troupe_told_run.hpp"
 
+#include <filesystem>
+
 #include "apps/troupe_signals.hpp"
 #include "ops/device.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
 namespace {
@@ -28,6 +32,8 @@ int told_run::finish() {
     run_->stop();
   });
   auto r = run_->run();
+  std::error_code in_use;
+  if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // where nothing was kept
   if (!r.ok) {
     told_.event({"error", r.step, {}, r.error}, {{"where", r.where}});
     return exit_failed;
@@ -50,7 +56,7 @@ void told_run::hear(const event_effect& e) {
   if (e.kind == "done") return void(done_ = e);
   if (e.kind != "checkpoint") return told_.event(e);
   if (checkpoint_file.empty()) return;
-  if (!checkpoint_.trouble) return told_.event(e, {{"file", checkpoint_file}});
+  if (!checkpoint_.trouble) return told_.event(e, {{"file", checkpoint_.path}});
   // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves (`asked_`), the run has failed.
   told_.event({"alert", e.step, {}, checkpoint_.trouble->to_string()});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
@@ -58,6 +64,17 @@ void told_run::hear(const event_effect& e) {
 
 void told_run::keep(const store_effect& s) {
   if (s.what != "checkpoint" || checkpoint_file.empty()) return;
+  if (!checkpoint_folder.empty()) {
+    const auto c = checkpoint_of(*job_, s, dev_->numerics_id());
+    auto bad = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
+    checkpoint_ = {};
+    if (bad)
+      checkpoint_ = write_elsewhere(std::move(*bad), std::filesystem::path(checkpoint_file).filename().string(),
+                                    [&](const std::string& path) { return write_checkpoint(path, c); });
+    else
+      checkpoint_.path = checkpoint_files(checkpoint_folder).front();
+    return;
+  }
   checkpoint_ = write_or_elsewhere(
       checkpoint_file, [&](const std::string& path) { return save_checkpoint_file(*job_, s, dev_->numerics_id(), path); });
 }

@@ -20,8 +20,9 @@ class told_run {
  public:
   told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads);
 
-  std::string checkpoint_file;  // empty: none is written
-  std::string weights_file;     // empty: none is written
+  std::string checkpoint_file;    // empty: none is written
+  std::string checkpoint_folder;  // not empty: they go there instead, and as many of the newest stay as the job says
+  std::string weights_file;       // empty: none is written
 
   int finish();
 

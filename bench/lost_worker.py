@@ -5,7 +5,7 @@ usage: bench/lost_worker.py [--bin build/release/bin] [--rounds 5] [--workers 4]
 
 Both train the perceptron 784-1024-1024-10 at batch 128 with a checkpoint every EVERY steps, and one of their workers (never the first) is
 killed with SIGKILL in the middle between two checkpoints. Lost training: the time from the kill until the step that was the last before it
-has been made again. Steps again: those that were made twice.
+has been made again, or the next one where nothing was. Steps again: those that were made twice.
 """
 import argparse
 import datetime
@@ -40,9 +40,13 @@ def lost_and_again(steps, killed):
         raise RuntimeError(f"steps are missing: {last} then {after[0][0]}")
     first = after[0][0]
     back = next(t for s, t in after if s > last)
+    return back - killed, max(0, last - first + 1), pace(steps, killed)
+
+
+def pace(steps, killed):
+    """Seconds a step, before that."""
     times = [t for s, t in steps if t <= killed][-40:]
-    each = (times[-1] - times[0]) / (len(times) - 1)
-    return back - killed, max(0, last - first + 1), each
+    return (times[-1] - times[0]) / (len(times) - 1)
 
 
 def free_ports(n):
@@ -75,20 +79,26 @@ def troupe(binaries, workers, every):
             client = subprocess.Popen([os.path.join(binaries, "troupe"), "train", os.path.join(ROOT, "configs/jobs/mlp_fashion.toml"),
                                        "--cluster", file, "--json", *(w for s in words for w in ("--set", s))],
                                       stdout=subprocess.PIPE, text=True, bufsize=1)
-            steps, killed, target = [], None, None
+            steps, killed, recovered = [], None, None
             for line in client.stdout:
                 now, e = time.time(), json.loads(line)
                 if e["event"] in ("error", "done"):
                     raise RuntimeError(line)
+                if e["event"] == "recovered":
+                    recovered = (len(steps), e["steps_again"])
                 if e["event"] != "step":
                     continue
                 steps.append((e["step"], now))
                 if killed is None and e["step"] >= 3 * every + every // 2:
                     daemons[2].kill()
                     killed = time.time()
-                if killed and e["step"] > max(s for s, t in steps if t <= killed) + 5 and now > killed + 0.05:
+                if recovered and len(steps) > recovered[0] + 30:
                     break
-            return lost_and_again(steps, killed)
+            # Steps that are made again are not always told again.
+            told, again = recovered
+            last = max(s for s, t in steps[:told])
+            back = next(t for s, t in steps[told:] if s > last)
+            return back - killed, again, pace(steps, killed)
         finally:
             for p in [client, *daemons]:
                 if p:

@@ -1,7 +1,11 @@
 #include "ops/finite.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
+
+#include "ops/device.hpp"
 
 namespace troupe {
 namespace {
@@ -35,6 +39,19 @@ bool all_finite(const tensor& t) {
     case dtype::bf16: return finite_bits<std::uint16_t>(t.raw(), t.count(), 0x7f80u);
     default: return true;
   }
+}
+
+void look_for_not_finite(device& d, const tensor& t, std::function<void()> otherwise) {
+  if (!t.backed()) return;
+  if (&d.host() == &d) {
+    if (!all_finite(t)) otherwise();
+    return;
+  }
+  tensor sum = tensor::allocate(d, shape{1}, dtype::f64);
+  d.sum_squares(t, sum);
+  d.later(sum, [then = std::move(otherwise)](double v) {
+    if (!std::isfinite(v)) then();
+  });
 }
 
 }  // namespace troupe

@@ -19,6 +19,8 @@ class checker {
   checked check(const check_text& what) const;
 
  private:
+  std::optional<diagnostic> look_for_checkpoints(const prepared_job& j, check_text& what, std::optional<given_file>& found,
+                                                 std::vector<std::string>& notes) const;
   std::variant<settled_convolutions, diagnostics> settled(const check_text& what, std::shared_ptr<prepared_job> j) const;
 
   const job_place at_;

@@ -48,6 +48,7 @@ struct run {
   std::set<std::pair<std::string, std::uint64_t>> told{};  // events but steps: a daemon that is asked again tells all of them
   std::uint64_t step = 0;                                  // the last that was told
   bool again = false;                                      // events of before may come
+  std::string preempted{};                                 // the job waits for its daemon to be back: what has been said of it
 
   cluster_outcome end_with(end how, std::string message = {}) {
     result.how = how;
@@ -83,7 +84,7 @@ struct run {
         if (std::chrono::steady_clock::now() > late) break;
       }
     }
-    return end_with(end::failed, why);
+    return preempted.empty() ? end_with(end::failed, why) : end_with(end::preempted, preempted);
   }
 
   // Of an event that comes: has it been told?
@@ -146,6 +147,11 @@ struct run {
       if (on_event) on_event(e);
       if (e.event.kind == "done") return end_with(result.messages.empty() ? end::done : end::failed);
       if (e.event.kind == "error") return end_with(end::failed, e.event.text);
+      if (e.event.kind != "preempted") continue;
+      const auto file = text_of(e, "file");
+      preempted = "preempted: " + e.event.text + (file.empty() ? "" : "; its checkpoint is " + file + " on " + link().daemon());
+      if (const auto alert = text_of(e, "alert"); !alert.empty()) return end_with(end::failed, alert);
+      if (text_of(e, "goes_on").empty()) return end_with(end::preempted, preempted);
     }
   }
 

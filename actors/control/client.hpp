@@ -52,11 +52,12 @@ struct cluster_submission {
 };
 
 struct cluster_outcome {
-  enum class end : std::uint8_t { done, failed, refused, detached, accepted };
+  enum class end : std::uint8_t { done, failed, refused, detached, accepted, preempted };
   end how = end::failed;
   std::uint32_t job = 0;              // 0: none was made
   std::vector<std::string> messages;  // `file:line:col: message`, or why the cluster could not be reached
-  int exit_code() const { return how == end::refused ? 2 : how == end::failed ? 1 : 0; }
+  // Preempted: stopped, with a checkpoint, because a node that it needs shuts down.
+  int exit_code() const { return how == end::refused ? 2 : how == end::failed || how == end::preempted ? 1 : 0; }
 };
 
 // Blocks until the job is done or has failed, or `detach` is set (the job then goes on without us). `on_event` is called on this

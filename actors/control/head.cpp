@@ -62,6 +62,7 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
   if (j && j->at == phase::gathering) gather(*j, now, out);
   if (!j || j->at != phase::running) return;
   j->losses.not_now.erase(from);
+  j->losses.apart.erase(from);
   take_back(*j, now, out);
 }
 
@@ -103,18 +104,19 @@ void head::take(const std::string& from, const leaving&, instant now, orders& ou
   if (j && lost_to_successor(*j, from, "node " + from + " shuts down", now, out)) return;
   if (!j || std::count(j->plan.nodes.begin(), j->plan.nodes.end(), from) == 0) return;
   if (j->at == phase::running) {
-    if (take_leave(*j, from, now, out)) return;
-    j->stopping = true;
-    tell_or_hold(*j, {"stop", {}, 0}, out);
+    if (!take_leave(*j, from, now, out)) preempt(*j, from + " shuts down", out);
   } else if (j->at == phase::preparing) {
-    fail(*j, from, "node " + from + " shuts down", now, out);
+    if (!loss_book(j->plan.max_failures).survives_any() || from == self_)
+      return fail(*j, from, "node " + from + " shuts down", now, out);
+    runs(*j, now, out);
+    lose(*j, from, "node " + from + " shuts down", now, out);
   }
 }
 
 // --- one job at a time
 
 void head::next(instant now, orders& out) {
-  while (active_ == 0 && !queue_.empty()) {
+  while (!draining_ && active_ == 0 && !queue_.empty()) {
     const auto id = queue_.front();
     queue_.pop_front();
     auto* j = find(id);
@@ -150,7 +152,10 @@ void head::gather(job& j, instant now, orders& out) {
 void head::take(const std::string& from, const prepared& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || j->at != phase::preparing || !j->waiting.contains(from)) return;
-  if (!m.error.empty()) return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  if (!m.error.empty()) {
+    if (unreachable(*j, m.peer, from, m.error, now, out)) return;
+    return fail(*j, from, "node " + from + ": " + m.error, now, out);
+  }
   j->waiting.erase(from);
   if (!j->waiting.empty()) return;
   runs(*j, now, out);
@@ -169,12 +174,12 @@ void head::runs(job& j, instant now, orders& out) {
 void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
+  if (j->next && j->next->goes_back() && m.node != from) return;  // of the plan that is over
+  if (unreachable(*j, m.node, from, m.message, now, out)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
-  const auto peer = members_.find(m.node);
-  const bool link = m.node != from && peer != members_.end() && j->at == phase::running && j->losses.survives_any();
-  if (!link) return fail(*j, m.node, "node " + text, now, out);
-  // Who is down has been heard of, or will be.
-  if (peer->second.up && !(j->next && j->next->goes_back())) j->losses.suspect(m.node, "node " + text, now);
+  const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
+  if (role && restart_role(*j, from, "node " + text, now, out)) return;
+  fail(*j, m.node, "node " + text, now, out);
 }
 
 void head::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
@@ -230,13 +235,19 @@ void head::finish(job& j, instant now, orders& out) {
       if (!s.error.empty()) e.texts.emplace_back("alert", "weights not saved: " + s.error);
     }
     j.view.state = e.event.text == "stopped" ? "stopped" : "done";
+  } else if (e.event.kind == "preempted") {
+    if (!j.unsaved.empty()) e.texts.emplace_back("alert", j.unsaved);
+    if (draining_) e.texts.emplace_back("goes_on", "when " + self_ + " is back");
+    j.view.state = "preempted";
   } else {
     j.view.state = "failed";
     j.view.message = e.event.text;
   }
   note_lost(j);
-  out.push_back(journal_line{journal_over(number_of(j.id))});
-  if (j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
+  // The next life of this daemon takes it up.
+  const bool unfinished = draining_ && e.event.kind == "preempted";
+  if (!unfinished) out.push_back(journal_line{journal_over(number_of(j.id))});
+  if (!unfinished && j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
   say(j, e, out);

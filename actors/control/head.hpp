@@ -11,7 +11,7 @@
 //           ending      every node ends its roles and tells what it has sent (5 s); stores finish
 //           over
 //
-// Invariants: a job gets exactly one `done` or `error` event, the last; it goes out when its weights are hashed and written. Events
+// Invariants: a job gets exactly one `done`, `preempted` or `error` event, the last; it goes out when its weights are hashed and written. Events
 // wait behind a store that was begun before them, so that a checkpoint is announced when it is on disk. Every wait has a deadline.
 #pragma once
 
@@ -52,6 +52,8 @@ struct checked {
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
   std::uint64_t room = 0;               // the most bytes that a file may have for it to begin with
+  // What it begins with by itself ([checkpoint] resume = "auto"): the newest that is kept of a job of its name, which lies where its file would.
+  std::optional<given_file> found = {};
   // It begins with a file, at this step.
   bool continued = false;
   std::uint64_t from = 0;
@@ -81,7 +83,9 @@ struct drop_given {
 struct going_back {
   std::vector<set_value> settings;  // all that people have set
   bool paused = false;
-  double seconds = 0;  // since it began
+  double seconds = 0;                 // since it began
+  bool live = true;                   // it may go on from what living nodes have
+  std::set<std::string> silent = {};  // nodes that cannot say what they have
 };
 struct check_text {
   std::uint32_t job = 0;
@@ -106,6 +110,7 @@ struct plan_found {
   std::string mode;  // that the plan is made for, as mode_text() says it
   std::uint32_t leg = 0;
   std::uint64_t from = 0;  // of one that goes back: the step
+  bool live = false;  // of one that lost nodes: those that live have all that it needs, the coordinator role says at which step
 };
 struct begin_job {
   std::uint32_t job = 0;
@@ -178,6 +183,7 @@ class head {
   // A plan that is to follow the one that runs.
   struct successor {
     static constexpr std::chrono::seconds made_within{60};  // on every node of it
+    static constexpr std::chrono::seconds said_within{10};  // what is left
     enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
     std::uint32_t leg = 0;  // names it
     command wish;
@@ -187,10 +193,13 @@ class head {
     std::set<std::string> waiting;  // nodes that have to answer yet
     instant deadline{}, stood_still{};
     std::uint64_t step = 0;
-    std::vector<command> held;   // told while nobody could hear them
-    std::string lost;            // why it is needed: nodes are gone. Empty: people want it
-    std::set<std::string> gone;  // of those that the plan before used
-    bool broken = false;         // lost another one while nodes swapped: it is never begun
+    std::vector<command> held;      // told while nobody could hear them
+    std::string lost;               // why it is needed: nodes are gone. Empty: people want it
+    std::set<std::string> gone;     // of those that the plan before used
+    std::set<std::string> without;  // the same, and who is there but leaves, or cannot be reached by others
+    bool broken = false;            // lost another one while nodes swapped: it is never begun
+    bool live = false;              // goes on from what the others have
+    std::set<std::string> silent;   // of `without`: who cannot say what it has
     bool goes_back() const { return !lost.empty(); }
   };
   struct job {
@@ -207,12 +216,14 @@ class head {
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::set<std::string> told;                // clients that have had the history
     std::uint32_t stores = 0;
+    std::string preempted;       // why it is stopped though nobody wants it; empty: somebody does
+    std::string kept;            // its newest checkpoint
     std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
     bool stores_late = false;    // some were not waited for
     std::deque<job_event> held;  // behind a store
     std::deque<stored> results;  // not yet announced
     std::deque<job_event> history, steps;
-    std::optional<job_event> last;  // done or error
+    std::optional<job_event> last;  // done, preempted or error
     std::uint64_t tcp_bytes = 0;
     std::uint64_t progress = 0;
     instant progress_at{};
@@ -222,7 +233,8 @@ class head {
     amendments words;        // that it was made with
     std::optional<successor> next;
     loss_book losses;
-    going_back since;  // but for `seconds`
+    going_back since;                          // but for `seconds`
+    std::optional<std::uint64_t> role_failed;  // at this step, when all roles were begun anew
     instant begun{};
   };
 
@@ -286,15 +298,20 @@ class head {
   void note_set(const job& j, orders& out) const;
   // head_losses.cpp
   void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
-  void begin_loss(job& j, const std::string& why, std::vector<command> held, instant now, orders& out);
+  bool restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out);
+  void begin_loss(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out);
+  void ask_for_leftovers(job& j, instant now, orders& out);
+  void nothing_is_left(job& j, const std::string& why, instant now, orders& out);
   void went_back(job& j, const successor& n, instant now, orders& out);
   void take_back(job& j, instant now, orders& out);
   void refused(job& j, const command& wish, instant now, orders& out);
   void watch_suspects(job& j, instant now, orders& out);
+  bool unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out);
   bool take_leave(job& j, const std::string& node, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;
   void note_lost(const job& j);
+  void preempt(job& j, const std::string& why, orders& out);
   void forget_old();
 
   const cluster_spec& cluster_;

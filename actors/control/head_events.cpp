@@ -44,6 +44,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   if (kind == "step") {
     j.view.loss = value_of(e.event, "loss", j.view.loss);
     j.view.examples_per_s = value_of(e.event, "examples_per_s", 0);
+    j.view.skipped = static_cast<std::uint64_t>(value_of(e.event, "skipped", 0));
   } else if (kind == "eval") {
     j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {
@@ -53,6 +54,8 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     note_set(j, out);
   } else if (kind == "mode") {
     set_mode(j.words, e.event.text);
+  } else if (kind == "refused" && j.next && j.next->live && j.next->at == successor::phase::draining && !e.event.values.empty()) {
+    return nothing_is_left(j, e.event.text, now, out);
   } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
     drop_successor(j, out);  // the coordinator role does not hand over
     e.event.values.clear();
@@ -60,7 +63,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
       if (at->what != "checkpoint") continue;
       if (at->error.empty())
-        e.texts.emplace_back("file", at->path);
+        e.texts.emplace_back("file", j.kept = at->path);
       else
         e.event = {"alert", e.event.step, {}, std::string(checkpoint_not_saved) + at->error};
       if (j.stopping) j.unsaved = at->error.empty() ? std::string() : e.event.text;
@@ -69,11 +72,17 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     }
   } else if (kind == "done") {
     j.last = std::move(e);
+    if (!j.preempted.empty() && j.last->event.text == "stopped") {
+      j.last->event = {"preempted", j.last->event.step, {}, j.preempted};
+      if (!j.kept.empty()) j.last->texts.emplace_back("file", j.kept);
+    }
     return end(j, now, out);
   } else if (kind == "error") {
     const auto colon = e.event.text.find(": ");
     const bool role = e.event.text.starts_with("role ") && colon != std::string::npos;
-    return fail(j, role ? e.event.text.substr(5, colon - 5) : "coordinator", e.event.text, now, out);
+    const auto where = role ? e.event.text.substr(5, colon - 5) : "coordinator";
+    if (role && restart_role(j, where, e.event.text, now, out)) return;
+    return fail(j, where, e.event.text, now, out);
   }
   say(j, std::move(e), out);
 }
@@ -182,17 +191,22 @@ std::string head::tell(std::uint32_t number, const command& c, instant now, orde
 void head::drain(instant now, orders& out) {
   if (std::exchange(draining_, true)) return;
   refuse_submissions(now, out);
-  const auto waiting = queue_;
-  for (auto id : waiting)
-    if (auto* j = find(id); j && j->at == phase::queued) fail(*j, self_, self_ + " shuts down before the job began", now, out);
   auto* j = find(active_);
   if (!j) return;
+  const auto why = self_ + " shuts down: the job goes on when it is back";
   if (j->at == phase::running) {
-    j->stopping = true;
-    tell_or_hold(*j, {"stop", {}, 0}, out);
+    preempt(*j, why, out);
   } else if (j->at == phase::gathering || j->at == phase::preparing) {
-    fail(*j, self_, self_ + " shuts down", now, out);
+    j->preempted = why;
+    j->last = job_event{j->id, {"preempted", j->view.step, {}, why}, {}};
+    end(*j, now, out);
   }
+}
+
+// It stops at the next boundary, with a checkpoint. What a person has stopped stays stopped.
+void head::preempt(job& j, const std::string& why, orders& out) {
+  if (!std::exchange(j.stopping, true)) j.preempted = why;
+  tell_or_hold(j, {"stop", {}, 0, {}}, out);
 }
 
 void head::slow(const std::string& client, bool yes) {

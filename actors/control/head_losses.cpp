@@ -1,7 +1,9 @@
 // The head's fourth part: nodes of a running job are lost, leave, and come back (docs/failures.md).
 //
-//   lost        the plan that runs cannot hand over: its packets are on their way to roles that are gone. So the next plan, without those nodes,
-//               begins with what the keeper has kept last of the job: checking -> preparing -> swapping, as in head_moves.cpp, without draining
+//   lost        the plan that runs cannot come to a boundary: its packets are on their way to roles that are gone. So the next plan, without
+//               those nodes, begins with what the shards that live have (runtime/pipeline/leftovers.hpp): checking -> preparing -> draining ->
+//               swapping, as in head_moves.cpp; or, where they have not all or do not say so within 10 s, with what the keeper has kept
+//               last of the job: checking -> preparing -> swapping
 //               The same where nodes are not there when the job is to begin
 //   leaving     a node that shuts down is drained like by a person's word, and may go when its roles are elsewhere
 //   back        a node that was lost or has left, and joins again, is added at the next step boundary
@@ -32,16 +34,19 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
   auto held = j.next ? std::exchange(j.next->held, {}) : std::vector<command>();
   const auto reason = first ? why : j.next->lost;
   drop_successor(j, out);
-  begin_loss(j, reason, std::move(held), now, out);
+  begin_loss(j, reason, true, std::move(held), now, out);
 }
 
-// `held`: words that wait for the plan to come.
-void head::begin_loss(job& j, const std::string& why, std::vector<command> held, instant now, orders& out) {
-  std::set<std::string> gone, down;
+// `held`: words that wait for the plan to come. `live`: it may go on from what the others have.
+void head::begin_loss(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out) {
+  std::set<std::string> gone, without, down, silent;
   for (const auto& [name, m] : members_)
-    if (!m.up) down.insert(name);  // no plan may be made for them
-  for (const auto& n : j.plan.nodes)
-    if (down.contains(n)) gone.insert(n);
+    if (!m.up || (m.leaving && name != self_) || j.losses.apart.contains(name)) down.insert(name);  // no plan may be made for them
+  for (const auto& n : j.plan.nodes) {
+    if (!members_[n].up) gone.insert(n);
+    if (down.contains(n)) without.insert(n);
+    if (!members_[n].up || j.losses.apart.contains(n)) silent.insert(n);
+  }
   j.losses.clear_all();
   j.losses.away.insert(down.begin(), down.end());
   successor n;
@@ -49,27 +54,67 @@ void head::begin_loss(job& j, const std::string& why, std::vector<command> held,
   n.wish = loss_of(down);
   n.lost = why;
   n.gone = std::move(gone);
+  n.without = std::move(without);
+  n.silent = silent;
   n.held = std::move(held);
   n.stood_still = now;
   n.deadline = now + successor::made_within;
   auto back = j.since;
   back.seconds = seconds_of(now - j.begun);
+  back.live = live;
+  back.silent = std::move(silent);
   out.emplace_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
   j.next = std::move(n);
+}
+
+// The plan without the lost nodes is ready everywhere.
+void head::ask_for_leftovers(job& j, instant now, orders& out) {
+  j.next->at = successor::phase::draining;
+  j.next->deadline = now + successor::said_within;
+  auto question = loss_of(j.next->silent);
+  question.name = "leftovers";
+  out.emplace_back(tell_job{j.id, std::move(question)});
+}
+
+// The others have not all that the job needs: it goes back.
+void head::nothing_is_left(job& j, const std::string& why, instant now, orders& out) {
+  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " goes back to what was kept last: " + why});
+  auto held = std::exchange(j.next->held, {});
+  const auto lost = j.next->lost;
+  drop_successor(j, out);
+  begin_loss(j, lost, false, std::move(held), now, out);
 }
 
 void head::went_back(job& j, const successor& n, instant now, orders& out) {
   const auto again = j.view.step > n.step ? j.view.step - n.step : 0;
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
-  const auto text = n.lost + "; " + done_text(loss_of(n.gone));
+  const auto text = n.lost + "; " + done_text(loss_of(n.without));
   job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text}, {}};
-  if (!n.gone.empty()) e.texts = {{"where", *n.gone.begin()}};
+  if (!n.without.empty()) e.texts = {{"where", *n.without.begin()}};
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
   on_event(e, now, out);
   for (const auto& c : n.held) out.push_back(tell_job{j.id, c});
   if (j.stopping) out.push_back(tell_job{j.id, {"stop", {}, 0, {}}});
   take_back(j, now, out);
+}
+
+// A role of a living node has failed: all are begun anew, as if the connections between them were gone. One that fails again before the job has
+// come any further fails for a reason that is still there. True: the job goes on.
+bool head::restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
+  if (!j.losses.survives_any() || j.stopping || draining_) return false;
+  if (j.next && j.next->goes_back()) return true;  // it ends with the plan that is left
+  if (j.role_failed && j.view.step <= *j.role_failed) return false;
+  j.role_failed = j.view.step;
+  if (j.next && j.next->at == successor::phase::swapping) return lose(j, {}, text, now, out), true;
+  const bool owns = text.find("role shard") != std::string::npos || text.find("role coordinator") != std::string::npos;
+  const auto no = j.losses.note(text, now);
+  if (no) return fail(j, where, *no, now, out), true;
+  auto held = j.next ? std::exchange(j.next->held, {}) : std::vector<command>();
+  if (j.next) on_event({j.id, {"refused", j.view.step, {}, text}, {}}, now, out);
+  drop_successor(j, out);
+  begin_loss(j, text, !owns, std::move(held), now, out);
+  return true;
 }
 
 // Nodes that shut down, and those that are there again: one after the other, each a plan of its own.
@@ -85,8 +130,7 @@ void head::take_back(job& j, instant now, orders& out) {
 void head::refused(job& j, const command& wish, instant now, orders& out) {
   if (wish.name == "add-node") j.losses.not_now.insert(wish.key);
   if (wish.name != "drain" || !members_[wish.key].leaving) return take_back(j, now, out);
-  j.stopping = true;  // it will be gone soon
-  tell_or_hold(j, {"stop", {}, 0, {}}, out);
+  preempt(j, wish.key + " shuts down, and nobody can take its part", out);
 }
 
 // A node of the job shuts down. False: the job has to stop for it.
@@ -96,13 +140,25 @@ bool head::take_leave(job& j, const std::string& node, instant now, orders& out)
   return true;
 }
 
-// A connection between two nodes that are both there is gone, and what travelled on it.
+// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no loss that the job may outlive.
+bool head::unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out) {
+  const auto at = members_.find(peer);
+  if (at == members_.end() || peer == by || !has_part(j, peer) || !loss_book(j.plan.max_failures).survives_any()) return false;
+  if (j.at == phase::preparing) runs(j, now, out);
+  if (at->second.up) j.losses.suspect(peer, by, "node " + peer + " is lost: " + by + " " + why, now);
+  return true;
+}
+
+// A connection between two nodes that are both there is gone, and what travelled on it; where it does not come up again, one of them stays out.
 void head::watch_suspects(job& j, instant now, orders& out) {
-  if (j.next && j.next->goes_back()) return j.losses.clear_all();
-  const auto why = j.losses.overdue(now);
-  if (!why) return;
+  const auto who = j.losses.overdue(now);
+  if (!who) return;
   j.losses.clear_all();
-  lose(j, {}, *why, now, out);
+  if (!j.next || !j.next->goes_back() || j.next->at == successor::phase::swapping) return lose(j, {}, who->why, now, out);
+  const auto out_of_it = who->node == self_ ? who->by : who->node;
+  j.losses.apart.insert(out_of_it);
+  j.losses.not_now.insert(out_of_it);
+  lose(j, {}, who->why, now, out);
 }
 
 }  // namespace troupe::control

@@ -59,9 +59,10 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   j->next->words = f.words;
   j->next->plan = f.plan;
   j->next->mode = f.mode;
-  const auto down = [&](const std::string& n) { return !members_[n].up; };
+  const auto down = [&](const std::string& n) { return !members_[n].up || members_[n].leaving; };
   if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
-    return begin_loss(*j, j->next->lost, std::move(j->next->held), now, out);
+    return begin_loss(*j, j->next->lost, true, std::move(j->next->held), now, out);
+  j->next->live = f.live;
   if (const auto why = prepare_successor(*j, now, out); !why.empty()) refuse(*j, why, now, out);
 }
 
@@ -107,10 +108,12 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
   if (!j || !j->next || m.leg != j->next->leg || j->at != phase::running) return;
   auto& n = *j->next;
   if (!m.error.empty()) {
+    if ((n.goes_back() || n.at > successor::phase::preparing) && unreachable(*j, m.peer, from, m.error, now, out)) return;
     if (n.at > successor::phase::preparing) return fail(*j, from, "node " + from + ": " + m.error, now, out);
     return refuse(*j, "node " + from + ": " + m.error, now, out);
   }
   if (n.at != successor::phase::preparing || n.waiting.erase(from) == 0 || !n.waiting.empty()) return;
+  if (n.live) return ask_for_leftovers(*j, now, out);
   if (n.goes_back()) return begin_swap(*j, n.step, now, out);
   n.at = successor::phase::draining;
   out.emplace_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
@@ -119,7 +122,7 @@ void head::take(const std::string& from, const revised& m, instant now, orders& 
 void head::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, orders& out) {
   auto* j = find(job_id);
   if (!j || !j->next || j->next->at != successor::phase::draining || j->at != phase::running) return;
-  j->next->stood_still = now;
+  if (!j->next->goes_back()) j->next->stood_still = now;
   begin_swap(*j, step, now, out);
 }
 
@@ -150,7 +153,7 @@ void head::swap_done(job& j, instant now, orders& out) {
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;
-  if (n.broken) return begin_loss(j, n.lost, std::move(n.held), now, out);
+  if (n.broken) return begin_loss(j, n.lost, false, std::move(n.held), now, out);
   out.emplace_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);
   if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);
@@ -181,7 +184,9 @@ bool head::lost_to_successor(job& j, const std::string& peer, const std::string&
 }
 
 void head::watch_successor(job& j, instant now, orders& out) {
-  if (!j.next || j.next->at == successor::phase::draining || now <= j.next->deadline) return;
+  if (!j.next || (j.next->at == successor::phase::draining && !j.next->live) || now <= j.next->deadline) return;
+  if (j.next->at == successor::phase::draining)
+    return nothing_is_left(j, "not all nodes said within 10 s what they have", now, out);
   const auto who = j.next->waiting.empty() ? self_ : *j.next->waiting.begin();
   if (j.next->at == successor::phase::swapping)
     return fail(j, who, "node " + who + " did not take its part of the new plan within 60 s", now, out);

@@ -90,6 +90,10 @@ void head::take_checked(std::uint32_t id, checked c, instant now, orders& out) {
   if (!c.messages.empty()) return refuse_submission(*j, std::move(c.messages), now, out);
   for (auto& note : c.notes) out.push_back(log_line{"job " + std::to_string(number_of(id)) + ": " + note});
   for (auto& chosen : c.overrides) j->what.overrides.push_back(std::move(chosen));
+  if (c.found) {
+    j->given = *c.found;
+    j->received = c.found->bytes;
+  }
   j->plan = std::move(c);
   if (j->given.kind != given_file::nothing && j->received == 0) return receive(*j, now, out);
   j->view.name = j->plan.name;

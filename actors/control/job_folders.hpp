@@ -17,6 +17,7 @@ std::string safe_job_name(const std::string& name);  // as a part of a file's na
 // "job-NUMBER-NAME-LIFE"
 std::string job_folder_name(std::uint32_t job, const std::string& name);
 bool is_job_folder_name(const std::string& name);
+std::string job_name_of_folder(const std::string& name);  // NAME; empty: it is no such folder
 
 // Removes the others of `state`, all but `in_use`; returns how many.
 std::size_t remove_old_job_folders(const std::filesystem::path& state, const std::filesystem::path& in_use,

@@ -109,7 +109,8 @@ plan_found keeper::plan_of(const check_move& what) {
   auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
   f.plan = facts_of(j);
   f.mode = mode_text(j);
-  if (what.back) f.error = go_back(j, what, f.from);
+  f.live = hosted && leaves_enough(what);
+  if (what.back && !f.live) f.error = go_back(j, what, f.from);
   return f;
 }
 
@@ -201,8 +202,8 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
     return s;
   }
   try {
-    const auto folder = folder_of(*j);
-    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(folder, *j, what) : save_weights_in(folder, *j, what);
+    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(checkpoint_folder(at_.jobs, *j), *j, what)
+                                                : save_weights_in(folder_of(*j), *j, what);
     s.path = kept.path;
     if (kept.trouble) s.error = kept.trouble->to_string();
     if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);

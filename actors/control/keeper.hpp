@@ -13,8 +13,7 @@
 
 #include "actors/control/head.hpp"
 #include "actors/control/job_reading.hpp"
-#include "actors/shell/node_host.hpp"
-#include "actors/shell/router.hpp"
+#include "actors/shell/job_host.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/pipeline/handover.hpp"
@@ -26,8 +25,8 @@ class keeper {
  public:
   struct place {
     job_place jobs;
-    node_host& host;
-    router& route;
+    job_host& host;
+    job_routes& route;
     std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
   };
@@ -56,6 +55,7 @@ class keeper {
   };
   std::variant<handover, std::string> last_kept(prepared_job& j);
   std::string read_original(std::uint32_t job, const job_text& what);
+  bool leaves_enough(const check_move& what) const;
   std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);

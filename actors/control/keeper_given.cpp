@@ -42,19 +42,22 @@ std::string keeper::keep(const keep_piece& what) {
 }
 
 void keeper::drop(std::uint32_t job) {
-  const auto at = uploads_.find(job);
-  if (at == uploads_.end()) return;
-  at->second.out.close();
+  uploads_.erase(job);
   std::error_code ignored;
-  fs::remove(at->second.path, ignored);
-  uploads_.erase(at);
+  fs::remove(given_path(at_.jobs, job), ignored);
 }
 
 // Of every node: where the coordinator role will be the file is, elsewhere its step is enough.
 std::string keeper::continue_as(prepared_job& j, const prepare& what) {
   if (!what.continued) return {};
-  const auto at = uploads_.find(what.job);
+  auto at = uploads_.find(what.job);
   const bool coordinates = j.plan.nodes[j.plan.roles.front().node].name == at_.jobs.self;
+  std::error_code none;
+  if (at == uploads_.end() && coordinates && fs::exists(given_path(at_.jobs, what.job), none)) {  // the checker has found it
+    at = uploads_.try_emplace(what.job).first;
+    at->second.path = given_path(at_.jobs, what.job);
+    at->second.what = {given_file::checkpoint, at->second.path.string(), 0};
+  }
   if (at == uploads_.end() && coordinates) return "the file that it begins with is gone";
   if (at == uploads_.end()) return continue_at(j, what.from), std::string();
   at->second.out.close();
@@ -62,6 +65,8 @@ std::string keeper::continue_as(prepared_job& j, const prepare& what) {
   const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
   if (!bad && at->second.since) take_along(*j.before, *at->second.since);
   if (bad) return bad->to_string();
+  if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
+    j.before->notes.push_back("goes on from the checkpoint of step " + std::to_string(j.first_step));
   return j.first_step == what.from ? std::string() : "the file that it begins with has changed";
 }
 

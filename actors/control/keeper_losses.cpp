@@ -3,6 +3,7 @@
 
 #include "actors/control/keeper.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/pipeline/leftovers.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe::control {
@@ -17,7 +18,7 @@ void take_along(handover& h, const going_back& since) {
 
 // The newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
 std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
-  auto found = load_newest_checkpoint(folder_of(j).string());
+  auto found = load_newest_checkpoint(checkpoint_folder(at_.jobs, j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
     if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();
@@ -30,6 +31,14 @@ std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
   handover h;
   h.named = initial_weights(j, *at_.dev);
   return h;
+}
+
+// Do the nodes that live have what the job may go on from? As far as its plan says.
+bool keeper::leaves_enough(const check_move& what) const {
+  if (!what.back || !what.back->live) return false;
+  const auto& mode = what.so_far.mode.empty() ? job_->spec.train.sync.kind : what.so_far.mode;
+  const auto* row = job_->all->modes.find(mode);
+  return row && why_nothing_is_left(job_->plan, job_->graph, row->left, what.back->silent).empty();
 }
 
 std::string keeper::go_back(prepared_job& j, const check_move& what, std::uint64_t& step) {

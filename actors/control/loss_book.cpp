@@ -11,13 +11,13 @@ std::optional<std::string> loss_book::note(const std::string& why, instant now) 
   return std::nullopt;
 }
 
-void loss_book::suspect(const std::string& node, const std::string& why, instant now) {
-  suspects_.try_emplace(node, suspicion{now + grace, why});
+void loss_book::suspect(const std::string& node, const std::string& by, const std::string& why, instant now) {
+  suspects_.try_emplace(node, suspicion{now + grace, node, by, why});
 }
 
-std::optional<std::string> loss_book::overdue(instant now) const {
+std::optional<loss_book::suspicion> loss_book::overdue(instant now) const {
   for (const auto& [node, s] : suspects_)
-    if (now > s.until) return s.why;
+    if (now > s.until) return s;
   return std::nullopt;
 }
 

@@ -30,20 +30,22 @@ class loss_book {
   std::optional<std::string> note(const std::string& why, instant now);
   std::uint64_t count() const { return count_; }
 
-  void suspect(const std::string& node, const std::string& why, instant now);
+  // `by`: who cannot reach it.
+  void suspect(const std::string& node, const std::string& by, const std::string& why, instant now);
   void clear_of(const std::string& node) { suspects_.erase(node); }
   void clear_all() { suspects_.clear(); }
-  // Why, when somebody has been suspected for too long.
-  std::optional<std::string> overdue(instant now) const;
+  struct suspicion {
+    instant until{};
+    std::string node, by, why;
+  };
+  // Somebody who has been suspected for too long.
+  std::optional<suspicion> overdue(instant now) const;
 
   std::set<std::string> away;     // nodes that the job goes on without, and takes again when they are back
   std::set<std::string> not_now;  // of them, those that it could not take as they came back
+  std::set<std::string> apart;    // they are there, but others cannot reach them; until they join anew
 
  private:
-  struct suspicion {
-    instant until{};
-    std::string why;
-  };
   std::optional<std::uint64_t> most_;
   std::uint64_t count_ = 0;
   std::deque<std::pair<instant, std::string>> recent_;  // and why

@@ -94,9 +94,9 @@ void member::on_made(std::uint32_t job, const std::string& error, member_orders&
   if (job_->missing.empty()) answer({}, out);
 }
 
-void member::answer(std::string error, member_orders& out) {
+void member::answer(std::string error, member_orders& out, const std::string& peer) {
   if (std::exchange(job_->answered, true)) return;
-  say(prepared{job_->what.job, std::move(error)}, out);
+  say(prepared{job_->what.job, std::move(error), peer}, out);
 }
 
 void member::on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out) {
@@ -112,31 +112,41 @@ void member::on_data_up(const std::string& peer, std::uint64_t incarnation, memb
   if (job_->made && job_->missing.empty()) answer({}, out);
 }
 
+// A plan that waits for a peer's next life hears of the end of the connection with the one before: that is no answer to its own dial, which has
+// done nothing while that connection stood.
+void member::dial_again(const hosted& h, const std::string& peer, member_orders& out) const {
+  for (const auto& at : h.what.places)
+    if (at.node == peer && self_ < peer) out.push_back(connect_data{peer, at.data_address});
+}
+
 void member::on_data_down(const std::string& peer, const std::string& reason, member_orders& out) {
-  data_up_.erase(peer);
+  const bool former = data_up_.erase(peer) > 0;
   if (leg_ && leg_->needs(peer)) {
     if (leg_->answered)  // ready no more
-      say(revised{leg_->what.job, leg_->leg, "lost the data connection to " + peer + ": " + reason}, out);
-    else if (leg_->missing.contains(peer))
-      answer_leg("no data connection to " + peer + ": " + reason, out);
-    else
+      say(revised{leg_->what.job, leg_->leg, "lost the data connection to " + peer + ": " + reason, peer}, out);
+    else if (!leg_->missing.contains(peer))
       leg_->missing.insert(peer);
+    else if (former)
+      dial_again(*leg_, peer, out);
+    else
+      answer_leg("no data connection to " + peer + ": " + reason, out, peer);
   }
   if (!job_ || job_->ending || !job_->needs(peer)) return;
   if (leg_ && leg_->swapping && !leg_->needs(peer)) return;  // it has nothing more to do with the job
   if (job_->answered) return say(trouble{job_->what.job, peer, "lost the data connection to " + peer + ": " + reason}, out);
-  if (job_->missing.contains(peer)) {
-    answer("no data connection to " + peer + ": " + reason, out);
-  } else {
+  if (!job_->missing.contains(peer))
     job_->missing.insert(peer);
-  }
+  else if (former)
+    dial_again(*job_, peer, out);
+  else
+    answer("no data connection to " + peer + ": " + reason, out, peer);
 }
 
 void member::on_tick(instant now, member_orders& out) {
   if (leg_ && !leg_->answered && !leg_->missing.empty() && now >= leg_->deadline)
-    answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out);
+    answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out, *leg_->missing.begin());
   if (!job_ || job_->answered || job_->ending || job_->missing.empty() || now < job_->deadline) return;
-  answer("no data connection to " + *job_->missing.begin() + " within 10 s", out);
+  answer("no data connection to " + *job_->missing.begin() + " within 10 s", out, *job_->missing.begin());
 }
 
 void member::on_role_error(std::uint32_t job, const std::string& text, member_orders& out) {
@@ -165,9 +175,9 @@ void member::on_revised(std::uint32_t job, std::uint32_t leg, const std::string&
   if (leg_->missing.empty()) answer_leg({}, out);
 }
 
-void member::answer_leg(std::string error, member_orders& out) {
+void member::answer_leg(std::string error, member_orders& out, const std::string& peer) {
   if (std::exchange(leg_->answered, true)) return;
-  say(revised{leg_->what.job, leg_->leg, std::move(error)}, out);
+  say(revised{leg_->what.job, leg_->leg, std::move(error), peer}, out);
 }
 
 void member::drop_leg(member_orders& out) {

@@ -79,9 +79,10 @@ class member {
   void take_end(std::uint32_t job, member_orders& out);
   void drop_leg(member_orders& out);
   void connect(hosted& h, member_orders& out);
-  void answer_leg(std::string error, member_orders& out);
+  void dial_again(const hosted& h, const std::string& peer, member_orders& out) const;
+  void answer_leg(std::string error, member_orders& out, const std::string& peer = {});
   void begin(prepare p, instant now, member_orders& out);
-  void answer(std::string error, member_orders& out);
+  void answer(std::string error, member_orders& out, const std::string& peer = {});
   void end(member_orders& out);
   void say(message m, member_orders& out) { out.push_back(to_peer{coordinator_, std::move(m)}); }
 

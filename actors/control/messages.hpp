@@ -108,10 +108,11 @@ struct prepare {
 };
 struct prepared {
   std::uint32_t job = 0;
-  std::string error;  // empty: roles are in place, and connected with all other nodes
+  std::string error;      // empty: roles are in place, and connected with all other nodes
+  std::string peer = {};  // that it cannot reach, where that is the error
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.error);
+    return std::tie(s.job, s.error, s.peer);
   }
 };
 // Something is wrong on my side with a job that runs; `node`: who is to blame (a peer, or me).
@@ -254,10 +255,11 @@ struct revise {  // make this plan and be connected with its nodes; the one befo
 };
 struct revised {
   std::uint32_t job = 0, leg = 0;
-  std::string error;  // empty: ready
+  std::string error;      // empty: ready
+  std::string peer = {};  // as in `prepared`
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.leg, s.error);
+    return std::tie(s.job, s.leg, s.error, s.peer);
   }
 };
 struct swap {  // training stands at this step: end the roles of the plan before, begin those of this one (if you have made it)

@@ -37,7 +37,7 @@ repl_reply run_stop(const repl_request& r) {
 
 // The job's end, with whatever of it could not be stored.
 std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end, const std::vector<repl_event>& said) {
-  if (end.what.kind == "error") return r.fail(end.what.text);
+  if (end.what.kind == "error" || end.what.kind == "preempted") return r.fail(end.what.text);
   if (end.what.kind != "done") return std::nullopt;
   std::string unsaved, file;
   const auto add = [&](const std::string& text) {

@@ -42,7 +42,7 @@ std::vector<std::string> commands(const repl_typed&) {
 std::vector<std::string> jobs(const repl_typed& t) {
   std::vector<std::string> all;
   for (const auto& j : t.view.jobs)
-    if (j.state != "done" && j.state != "stopped" && j.state != "failed") all.push_back(std::to_string(j.id));
+    if (!j.over()) all.push_back(std::to_string(j.id));
   return all;
 }
 

@@ -149,6 +149,7 @@ class embedded_backend final : public repl_backend {
     for (const auto& [name, value] : e.values) {
       if (e.kind == "step" && name == "loss") r.loss = value;
       if (e.kind == "step" && name == "examples_per_s") r.examples_per_s = value;
+      if (e.kind == "step" && name == "skipped") r.skipped = static_cast<std::uint64_t>(value);
       if (e.kind == "eval" && name == "accuracy") r.accuracy = value;
     }
     if (e.kind == "paused") r.state = "paused";

@@ -134,7 +134,7 @@ std::string to_json(const job_event& e) {
     return line_of(o);
   }
   for (const auto& [k, v] : e.event.values) {
-    const bool whole = k == "steps" || k == "packets" || k == "tcp_bytes";
+    const bool whole = k == "steps" || k == "packets" || k == "tcp_bytes" || k == "skipped";
     if (whole)
       o[k] = static_cast<std::uint64_t>(v);
     else

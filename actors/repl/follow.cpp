@@ -8,7 +8,7 @@ using kind = repl_reply::kind;
 
 bool is_over(const repl_view& v, std::uint32_t id) {
   const auto* j = find_job(v, id);
-  return !j || j->state == "done" || j->state == "stopped" || j->state == "failed" || j->state == "queued";
+  return !j || j->over() || j->state == "queued";
 }
 
 repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
@@ -27,7 +27,7 @@ repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t 
       lines += (lines.empty() ? "" : "\n") + reply->text;
       if (left > 0 && --left == 0) return {kind::ok, lines, {}};
     }
-    if (e.what.kind != "done" && e.what.kind != "error") continue;
+    if (e.what.kind != "done" && e.what.kind != "error" && e.what.kind != "preempted") continue;
     return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " ended first");
   }
   if (over) return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " does not run");

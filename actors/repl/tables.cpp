@@ -16,6 +16,7 @@ json_object object_of(const repl_job& j) {
     o["examples_per_s"] = j.examples_per_s;
   }
   if (j.accuracy >= 0) o["accuracy"] = j.accuracy;
+  if (j.skipped > 0) o["skipped"] = j.skipped;
   if (!j.message.empty()) o["message"] = j.message;
   if (!j.weights_sha256.empty()) o["weights_sha256"] = j.weights_sha256;
   return o;
@@ -24,9 +25,7 @@ json_object object_of(const repl_job& j) {
 const repl_job* current(const repl_view& v) {
   const repl_job* found = nullptr;
   for (const auto& j : v.jobs)
-    if (j.state != "queued" && j.state != "checking" &&
-        (!found || found->state == "done" || found->state == "failed" || found->state == "stopped"))
-      found = &j;
+    if (j.state != "queued" && j.state != "checking" && (!found || found->over())) found = &j;
   return found;
 }
 
@@ -35,6 +34,7 @@ std::string progress(const repl_job& j) {
   if (j.last_step > 0) text += " of " + number(j.last_step);
   if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
   if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
+  if (j.skipped > 0) text += ", " + number(j.skipped) + " steps left out";
   if (!j.message.empty()) text += ": " + j.message;
   return text;
 }

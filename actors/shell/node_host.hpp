@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/shell/job_host.hpp"
 #include "runtime/role.hpp"
 
 namespace caf {
@@ -21,7 +22,6 @@ class actor_system_config;
 namespace troupe {
 
 class device;
-struct prepared_job;  // runtime/job/job.hpp
 
 struct role_published {
   std::uint32_t job = 0;
@@ -84,16 +84,16 @@ struct task_span {
 };
 using trace_hook = std::function<void(const task_span&)>;
 
-class node_host {
+class node_host final : public job_host {
  public:
   explicit node_host(host_config c);
-  ~node_host();  // stops everything and joins
+  ~node_host() override;  // stops everything and joins
   node_host(const node_host&) = delete;
   node_host& operator=(const node_host&) = delete;
 
   // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the coordinator.
   // `leg`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
-  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0);
+  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0) override;
   // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
   // when the job is here already or a seat has no place, or one on a device that there is not.
   // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped. Roles see incarnations counted from there: whoever
@@ -107,7 +107,7 @@ class node_host {
   // From now on messages of `source` older than `incarnation` are dropped. A newer incarnation seen in a message does the same.
   void fence(std::uint32_t job, role_id source, std::uint32_t incarnation);
   // Ends the job's roles; returns when they are gone (bounded by the task that runs). Not from a callback: it would wait for itself.
-  void end(std::uint32_t job);
+  void end(std::uint32_t job) override;
   // What roles published last, never older than ~100 ms while they work. Never waits for a role.
   std::vector<role_published> published() const;
   host_counts counts() const;

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/shell/job_host.hpp"
 #include "actors/shell/node_host.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/net/transport.hpp"
@@ -31,13 +32,13 @@ struct router_counts {
   std::uint64_t wrong_source = 0;        // a role that does not live where the frame came from
 };
 
-class router {
+class router final : public job_routes {
  public:
   // Of one message, in bytes.
   explicit router(std::size_t most = wire_max_message) : most_(most) {}
   // `nodes`: of the plan, by index; `node_of`: by role.
-  void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of);
-  void close(std::uint32_t job);
+  void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
+  void close(std::uint32_t job) override;
   // Both must outlive what they carry: set before the first job, cleared when nobody sends any more.
   void attach(net::transport* t, node_host* h);
 

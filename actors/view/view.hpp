@@ -32,13 +32,15 @@ struct repl_node {
 struct repl_job {
   std::uint32_t id = 0;
   std::string name;
-  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "failed"
+  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
   std::uint64_t step = 0, last_step = 0;
   double loss = 0, accuracy = -1, examples_per_s = 0;
   std::string message;  // why it failed, or where its weights are
   std::string weights_sha256;
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
   std::string owner = {};                        // the client that has submitted it; empty: embedded
+  std::uint64_t skipped = 0;                     // steps that were left out, their gradient not being finite
+  bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
 struct repl_role {

@@ -37,6 +37,9 @@ json counts_of(const sim::fault_counts& c) {
           {"crashed", c.crashed},
           {"restarted", c.restarted},
           {"reported_down", c.reported_down},
+          {"stored", c.stored},
+          {"left_out", c.left_out},
+          {"slow_stores", c.slow_stores},
           {"lost_in_crash", c.lost_in_crash},
           {"lost_updates", c.lost_updates},
           {"stale", c.stale},
@@ -54,6 +57,7 @@ class simulation {
     world_.on_store = [this](const store_effect& e) {
       if (e.what == "weights") weights_ = e.named;
     };
+    world_.on_stored = [this](std::uint64_t step, time_point begun) { stored(step, begun); };
     if (!s_.measured.empty())
       world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
         const auto& [f, b] = s_.measured[index_of(r)];
@@ -124,6 +128,12 @@ class simulation {
     }
     o["virtual_seconds"] = seconds_of(world_.now());
     tell(o, text + "\n");
+  }
+
+  void stored(std::uint64_t step, time_point begun) {
+    const auto took = seconds_of(world_.now() - begun);
+    tell({{"event", "stored"}, {"step", step}, {"seconds", took}, {"virtual_seconds", seconds_of(world_.now())}},
+         "the checkpoint of step " + with_commas(step) + " is on disk after " + fixed(took, 3) + " s, " + now_text() + "\n");
   }
 
   void step(const event_effect& e) {

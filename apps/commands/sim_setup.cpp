@@ -37,6 +37,7 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
     into.measure = s.measure;
   }
   if (s.has_faults) into.faults = s.faults, into.roles_named = s.roles_named;
+  if (s.disk) into.disk = s.disk;
   into.nodes_named.insert(into.nodes_named.end(), s.nodes_named.begin(), s.nodes_named.end());
   return {};
 }
@@ -182,6 +183,13 @@ std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const
   return std::nullopt;
 }
 
+void take_models(sim::world_config& w, const sim_spec& s) {
+  w.network = s.network;
+  w.compute = s.compute;
+  w.faults = s.faults;
+  w.disk = s.disk.value_or(sim::disk_model{});
+}
+
 }  // namespace
 
 std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev) {
@@ -230,9 +238,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   s.job->restarts = std::any_of(models.faults.list.begin(), models.faults.list.end(),
                                 [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
-  s.world.network = models.network;
-  s.world.compute = models.compute;
-  s.world.faults = models.faults;
+  take_models(s.world, models);
   s.world.dev = s.maths ? dev.get() : nullptr;
   for (const auto& n : nodes) s.world.node_names.push_back(n.name);
   if (models.examples_per_second > 0) {

@@ -1,12 +1,17 @@
 // `troupe train JOB`, embedded: the job runs in this process and follows Ctrl-C.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "apps/command.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_told_run.hpp"
 #include "ops/device.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/pipeline/handover.hpp"
+#include "runtime/record/checkpoint_home.hpp"
 
 namespace troupe {
 namespace {
@@ -15,9 +20,39 @@ std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
 }
 
+// resume = "auto": the newest checkpoint of a job of this name, if there is one and nothing else is named to begin with.
+std::string newest_of(const train_arguments& a, const prepared_job& j, const output& out) {
+  const auto& c = j.spec.checkpoint;
+  if (c.resume != "auto" || !a.resume.empty() || !a.weights.empty()) return {};
+  if (c.dir.empty() || !a.checkpoint.empty()) {
+    std::error_code ec;
+    const auto file = checkpoint_path(a, j);
+    return std::filesystem::is_regular_file(file, ec) ? file : std::string();
+  }
+  const auto found = newest_in(runs_of(checkpoint_home(c.dir, j.spec.name)));
+  for (const auto& bad : found.refused) out.remark("passed over: " + bad.to_string());
+  return found.newest ? found.file : std::string();
+}
+
+// Where the checkpoints of this run go, if the job names a folder: made before anything is trained.
+std::optional<int> make_run_folder(const train_arguments& a, const prepared_job& j, std::string& folder, const output& out) {
+  const auto& c = j.spec.checkpoint;
+  if (c.dir.empty() || !a.checkpoint.empty()) return std::nullopt;
+  auto made = new_run_folder(checkpoint_home(c.dir, j.spec.name));
+  if (auto* bad = std::get_if<record_error>(&made))
+    return out.wrong(diagnostics{{position_of(c.key_at, "dir", c.at), "[checkpoint]: 'dir': " + bad->to_string()}});
+  folder = std::get<std::string>(std::move(made));
+  return std::nullopt;
+}
+
 int run_train(const train_arguments& given, const output& out) {
   if (!given.weights.empty() && !given.resume.empty()) return out.wrong("--resume", "give --weights or --resume, not both");
   auto a = given;
+  if (a.resume == "auto") {
+    a.resume.clear();
+    a.overrides.emplace_back("checkpoint.resume=auto");
+  }
+  if (!a.match.empty()) a.overrides.push_back("checkpoint.match=" + a.match);
   auto resume = checkpoint_at(a.resume, out);
   if (auto* bad = std::get_if<record_error>(&resume)) return wrong_file(out, *bad);
   a.resume = std::get<std::string>(std::move(resume));
@@ -29,6 +64,8 @@ int run_train(const train_arguments& given, const output& out) {
     if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", no_device);
+  const auto found = newest_of(a, *j, out);
+  if (!found.empty()) a.resume = found;
   if (auto code = settle_algorithms(j, *dev, out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
@@ -36,10 +73,14 @@ int run_train(const train_arguments& given, const output& out) {
   }
   if (!a.resume.empty()) {
     if (auto bad = resume_from(*j, a.resume, dev->numerics_id(), a.overrides)) return wrong_file(out, *bad);
+    if (!found.empty()) j->before->notes.push_back("goes on from " + found + ", step " + std::to_string(j->first_step));
   }
+  std::string folder;
+  if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
   out.text(job_summary(*j));
   told_run told(j, out, dev, a.threads);
   told.checkpoint_file = checkpoint_path(a, *j);
+  told.checkpoint_folder = folder;
   told.weights_file = a.out;
   return told.finish();
 }
@@ -48,7 +89,13 @@ void add_options(CLI::App& c, train_arguments& a) {
   job_options(c, a);
   file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
   file_option(c, "--weights", a.weights, "Begin from these weights (safetensors), at step 0");
-  file_option(c, "--resume", a.resume, "Continue a checkpoint (or the newest of a folder): weights, state of the rule, step");
+  c.add_option("--match", a.match, "Of --weights: all parameters of the job, or those that are there by name and shape")
+      ->option_text("all|names")
+      ->check(CLI::IsMember({"all", "names"}));
+  file_option(
+      c, "--resume", a.resume,
+      "Continue a checkpoint (or the newest of a folder): weights, state of the rule, step;\n\"auto\": the job's newest, if "
+      "there is one");
   file_option(c, "--checkpoint", a.checkpoint, "Where checkpoints go (default: <job name>.checkpoint.safetensors)");
   file_option(c, "--cluster", a.cluster, "Submit to the cluster of this file and follow; Ctrl-C detaches");
   threads_option(c, a.threads, "one per core");

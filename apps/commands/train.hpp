@@ -11,6 +11,7 @@ namespace troupe {
 struct train_arguments : job_arguments {
   std::string out;         // final weights
   std::string weights;     // begin from
+  std::string match;       // of weights: all | names; empty: as the job has it
   std::string resume;      // continue
   std::string checkpoint;  // empty: <job>.checkpoint.safetensors
   std::string cluster;     // a cluster file: submit there

@@ -98,6 +98,7 @@ struct train_spec {
   std::string reducer = "server";
   options reducer_values;  // its own options (arity, ...)
   finish_spec finish;
+  std::int64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   bool deterministic = true;
   source_position at;
   std::map<std::string, source_position> key_at;  // "dynamics.lr", "finish.epochs", ...
@@ -117,6 +118,9 @@ struct checkpoint_spec {
   std::int64_t every_steps = 0;  // 0: not by steps
   double every_seconds = 0;      // 0: not by time
   std::int64_t keep = 2;
+  std::string dir;               // where they go; empty: beside the job, or below the coordinator's state
+  std::string resume = "never";  // never | auto: begin with the newest of the job's own, if there is one
+  std::string match = "all";     // all | names: what a file of weights must have of the job's parameters
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -136,6 +140,7 @@ struct topology_spec {
   std::int64_t workers_per_group = 1;
   std::int64_t server_groups = 1;
   std::int64_t servers_per_group = 1;
+  std::int64_t replicas = 1;  // of every shard, itself counted
   bool colocated = true;
   std::int64_t max_block = std::int64_t{256} << 20;  // bytes of a parameter that one block may have
   source_position at;
@@ -150,7 +155,10 @@ struct job_spec {
   std::vector<std::string> devices{"cpu:0"};
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
-  std::string convolution = "rule";          // rule | measured: what `auto` algorithms of convolutions stand for
+  // How many nodes it uses (job/elastic.hpp); 0: whatever there is, and as many as there are less the spares.
+  std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
+  bool elastic = false, nodes_fixed = false;  // set once all nodes are known
+  std::string convolution = "rule";           // rule | measured: what `auto` algorithms of convolutions stand for
   // Of activations and their gradients; of parameters and everything that belongs to them.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }
@@ -172,7 +180,8 @@ struct node_spec {
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
   std::int64_t memory_limit = 0;  // bytes, 0: none
   std::vector<std::string> data{
-      "/usr/share/datasets"};  // folders that jobs from outside may read data in, resolved against the file's
+      "/usr/share/datasets"};            // folders that jobs from outside may read data in, resolved against the file's
+  std::vector<std::string> checkpoints;  // folders that they may keep checkpoints in, likewise
   source_position at;
 };
 struct cluster_spec {

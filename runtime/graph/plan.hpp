@@ -69,6 +69,7 @@ struct role_plan {
   std::uint32_t index = 0;                               // which shard of its server group
   std::uint32_t group = 0;                               // which server group (shard)
   role_id above = no_role;                               // reducer: who takes its sums; none: the shards
+  role_id original = no_role;                            // replica: the shard whose blocks it has too
   bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
   std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
   std::vector<std::shared_ptr<const part_layer>> parts;  // stage: by position in `layers`; null: the whole layer
@@ -101,6 +102,7 @@ struct job_plan {
   bool placed = false;                       // some layers are not beside every worker
   // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
+  std::vector<role_id> replicas;  // of shards, those of one in the order of its chain
   std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (graph/reducer_row.hpp)
   std::vector<role_id> push_via;  // by worker: the reducer that takes its sums; empty, or no_role: the shards
   std::vector<worker_group> groups;
@@ -146,6 +148,13 @@ struct job_plan {
     return how == delivery::server || how == delivery::seeds ? data_server : no_role;
   }
   bool through_reducers() const { return !reducers.empty(); }
+  // Who has this shard's blocks too, in the order in which they are told of updates.
+  std::vector<role_id> copies_of(role_id shard) const {
+    std::vector<role_id> list;
+    for (auto r : replicas)
+      if ((*this)[r].original == shard) list.push_back(r);
+    return list;
+  }
   std::vector<role_id> below(role_id reducer) const;  // reducers and workers whose sums it takes, in the order of their packets
   packet_range covered(role_id reducer) const;        // packets at and below it
 

@@ -51,6 +51,18 @@ void add_exchange(const job_plan& p, dtype t, node_links& links) {
   }
 }
 
+// Every update of a block, with the states of the rule, along the chain of its shard.
+void add_copies(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
+  for (const auto& b : p.blocks) {
+    auto from = b.shard;
+    const auto states = g.params[b.param].spec.trainable ? p.rule_states : 0;
+    for (auto r : p.copies_of(b.shard)) {
+      add(links, p[from].node, p[r].node, bytes_of(b.count, t) * (1.0 + states));
+      from = r;
+    }
+  }
+}
+
 void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (const auto& e : p.edges) {
     if (!e.in_train) continue;
@@ -85,6 +97,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
   add_exchange(p, job.parameter_type(), c.links);
   add_reduced(p, job.parameter_type(), c.links);
+  add_copies(p, g, job.parameter_type(), c.links);
   add_edges(p, g, t, c.links);
   add_examples(p, g, job, c.links);
   for (const auto& [way, bytes] : c.links) {

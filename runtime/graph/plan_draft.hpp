@@ -67,6 +67,7 @@ void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node);
 void add_hosts(plan_draft& draft);
 void add_groups(plan_draft& draft);
 void add_shards(plan_draft& draft);
+void add_replicas(plan_draft& draft);
 role_id shard_beside(plan_draft& draft, std::uint32_t node);
 bool has_data_server(const job_spec& job);
 void add_data_server(plan_draft& draft);

@@ -99,9 +99,22 @@ void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
     if (v.plan.shard_of(b, r.group) != r.id) continue;
     const auto bytes = block_bytes(v, b);
     m.parameters += bytes;
-    m.states += v.graph.params[b.param].spec.trainable ? v.plan.rule_states * bytes : 0;
+    const bool trains = v.graph.params[b.param].spec.trainable;
+    m.states += trains ? v.plan.rule_states * bytes : 0;
     if (cut(v, b) && b.takers.empty()) m.gradients += bytes;
-    if (v.plan.nodes.size() > 1) m.parameters += bytes;  // the value before, for a worker that was restarted
+    if (v.plan.nodes.size() == 1) continue;
+    m.parameters += bytes;  // the value before, for a worker that was restarted
+    if (trains && v.job.max_failures.value_or(1) > 0)
+      m.states += v.plan.rule_states * bytes;  // and the states, where nodes are lost
+  }
+}
+
+// The versions that the shard has: of the states of the rule too.
+void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
+  for (const auto& b : v.plan.blocks) {
+    if (b.shard != r.original) continue;
+    m.parameters += 2 * block_bytes(v, b);
+    if (v.graph.params[b.param].spec.trainable) m.states += 2 * v.plan.rule_states * block_bytes(v, b);
   }
 }
 

@@ -37,6 +37,7 @@ void hold_served(const plan_view& v, const role_plan& r, role_memory& m);
 void hold_versions(const plan_view& v, const role_plan& r, role_memory& m);
 void hold_sums(const plan_view& v, const role_plan& r, role_memory& m);
 void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m);
+void hold_copies(const plan_view& v, const role_plan& r, role_memory& m);
 
 plan_memory memory_of(const job_plan& p, const model_graph& g, const job_spec& job);
 

@@ -36,6 +36,9 @@ void check_topology(plan_draft& draft) {
     draft.error(position_of(t.key_at, "server_groups", t.at),
                 "server_groups must be 1 (all worker groups share it) or equal worker_groups (one each): there are " +
                     std::to_string(t.worker_groups) + " worker groups and " + std::to_string(t.server_groups) + " server groups");
+  if (t.server_groups > 1 && t.replicas > 1)
+    draft.error(position_of(t.key_at, "replicas", t.at),
+                "replicas must be 1 where server_groups is more than 1: each group has a copy already");
   const auto& p = draft.job.pipeline;
   const auto packets_at = position_of(p.key_at, "packets", p.at);
   if (p.packets < 1 || p.packets > 65535)

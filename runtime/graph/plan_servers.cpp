@@ -50,6 +50,28 @@ void add_shards(plan_draft& draft) {
   }
 }
 
+// The replicas of a shard are on the nodes with the role "server" that follow its own, each on another. There may be fewer nodes than replicas
+// are wanted: some may be lost.
+void add_replicas(plan_draft& draft) {
+  auto& plan = draft.plan;
+  const auto hosts = nodes_with(draft.nodes, "server");
+  const auto copies = std::min<std::size_t>(static_cast<std::size_t>(draft.job.topology.replicas), hosts.size()) - 1;
+  if (hosts.empty() || plan.server_groups > 1) return;
+  const auto shards = plan.shards;
+  for (auto s : shards) {
+    const auto home = plan[s].node;
+    const auto from = static_cast<std::size_t>(std::upper_bound(hosts.begin(), hosts.end(), home) - hosts.begin());
+    std::size_t made = 0;
+    for (std::size_t k = 0; k < hosts.size() && made < copies; ++k) {
+      const auto node = hosts[(from + k) % hosts.size()];
+      if (node == home) continue;
+      auto& r = draft.add_role(role_kind::replica, plan[s].name + "/replica" + std::to_string(++made), node);
+      r.original = s;
+      plan.replicas.push_back(r.id);
+    }
+  }
+}
+
 bool has_data_server(const job_spec& job) { return job.data.how == delivery::server || job.data.how == delivery::seeds; }
 
 // On the first node that has the data.

@@ -146,6 +146,18 @@ constexpr role_traits rows[] = {
            return std::string(v.job.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders");
          },
      .facts = none},
+    {.kind = role_kind::replica,
+     .name = "replica",
+     .listed = [](const job_plan& p) { return p.replicas; },
+     .draw = [](plan_draft& draft, const plan_options&) { add_replicas(draft); },
+     .does = {},
+     .gone = "its copies are gone",
+     .memory = hold_copies,
+     .holds = [](const plan_view& v, const role_plan& r) { return "a copy of " + v.plan[r.original].name; },
+     .facts =
+         [](const plan_view& v, const role_plan& r) {
+           return facts{{"of", v.plan[r.original].name}};
+         }},
 };
 
 constexpr bool in_order() {

@@ -22,7 +22,7 @@ struct plan_options;
 struct role_memory;
 struct role_plan;
 
-enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server };
+enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server, replica };
 const char* name_of(role_kind k);
 
 // Whose gradients it adds: those of its own packets, or what others have added of theirs.

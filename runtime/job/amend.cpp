@@ -210,6 +210,7 @@ void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<cons
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
                                                                        const amendments& a) {
   auto spec = original->spec;
+  spec.topology = original->asked;
   auto nodes = original->nodes;
   apply(a, spec, nodes);
   if (!a.mode.empty()) {

@@ -15,6 +15,7 @@
 #include "runtime/pipeline/tester.hpp"
 #include "runtime/reduce/sum_reducer.hpp"
 #include "runtime/sync/mode_host.hpp"
+#include "runtime/sync/replica.hpp"
 
 namespace troupe {
 namespace {
@@ -50,6 +51,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.steps_per_epoch = j->steps_per_epoch;
   c.eval_every = static_cast<std::uint64_t>(j->spec.eval.every);
   c.eval_packets = eval_packets(make_eval_sampler(*j)->examples(), eval_examples(*j));
+  c.max_skipped = static_cast<std::uint64_t>(j->spec.train.max_skipped);
   c.checkpoints = {static_cast<std::uint64_t>(j->spec.checkpoint.every_steps), j->spec.checkpoint.every_seconds};
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
@@ -161,6 +163,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.decay = t.decay;
   c.clip_value = t.clip.value;
   c.clip_norm = t.clip.norm;
+  c.max_skipped = t.max_skipped;
   if (t.when && !owns) c.when = j->all->conditions.find(t.when->kind)->make(t.when->values);
   c.mode = t.sync.values;
   c.type = j->spec.parameter_type();
@@ -168,8 +171,14 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.first_step = j->first_step;
   c.incarnation = incarnation;
   c.keeps = j->keeps();
+  c.outlives = j->outlives_nodes();
   c.continued = j->continued;
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
+}
+
+std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
+  const auto rule = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values);
+  return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), rule->states().size(), j->spec.parameter_type()});
 }
 
 // Who plays which part: a kind of role, and what makes one.
@@ -186,6 +195,7 @@ constexpr casting_row cast[] = {
     {role_kind::reducer, make_reducer},
     {role_kind::tester, make_tester},
     {role_kind::data_server, make_data_server},
+    {role_kind::replica, make_replica},
 };
 
 }  // namespace

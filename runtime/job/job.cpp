@@ -7,6 +7,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/plan_check.hpp"
+#include "runtime/job/elastic.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
 #include "runtime/job/options_of_plan.hpp"
@@ -71,7 +72,11 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   const auto* order = j->all->samplers.find(d.sampler.kind);
   if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
   j->spec.data.how = order->how;
-  auto plan = make_plan(j->spec, j->graph, nodes, options_of_plan(*j));
+  auto used = nodes;
+  fix_nodes(j->spec, nodes);
+  j->asked = j->spec.topology;
+  if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return wrong;
+  auto plan = make_plan(j->spec, j->graph, used, options_of_plan(*j));
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));
   if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;

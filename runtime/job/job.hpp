@@ -19,6 +19,7 @@ namespace troupe {
 struct prepared_job {
   std::uint32_t id = 0;  // names the job in every message header; set before make_role
   job_spec spec;
+  topology_spec asked;           // as the file has it; the plan may have fewer workers (elastic.hpp)
   std::vector<node_spec> nodes;  // that the plan was made for
   std::shared_ptr<const tables> all;
   std::shared_ptr<const source> data;
@@ -31,6 +32,8 @@ struct prepared_job {
   // halves and shards then keep what a restarted one will ask for (docs/protocols.md, "After a restart"); else such a restart ends the job.
   bool restarts = false;
   bool keeps() const { return restarts && plan.placed; }
+  // It may go on from what its shards have when nodes are lost (pipeline/leftovers.hpp).
+  bool outlives_nodes() const { return plan.nodes.size() > 1 && spec.max_failures.value_or(1) > 0; }
   std::uint64_t first_step = 0;
   // A later plan of a job that runs, one that is resumed, or one with weights to begin from (continue_at in amend.hpp, record.hpp): shards and
   // lanes begin with what the coordinator sends them, instead of the fillers. It has that from `before`, which lies where its role will be, and

@@ -39,6 +39,7 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   f.options = options_to_text(o);
   f.lockstep = m.lockstep;
   f.rests = m.rests;
+  f.left = m.left;
   if (m.portions) f.portion = static_cast<std::uint32_t>(o.integer("portion"));
   return f;
 }

@@ -1,7 +1,10 @@
 #include "runtime/job/record.hpp"
 
 #include <algorithm>
+#include <set>
 
+#include "ops/device.hpp"
+#include "ops/filler.hpp"
 #include "runtime/graph/number_text.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/convolutions.hpp"
@@ -104,6 +107,45 @@ error check(const prepared_job& j, const checkpoint& c, const std::string& numer
   return check_end(j, c);
 }
 
+// A few of a list, and how many more there are.
+std::string some_of(const std::vector<std::string>& list) {
+  constexpr std::size_t shown = 8;
+  std::string text;
+  for (std::size_t i = 0; i < list.size() && i < shown; ++i) text += (i == 0 ? "" : ", ") + list[i];
+  return list.size() > shown ? text + " and " + std::to_string(list.size() - shown) + " more" : text;
+}
+
+// Parameters of the file that fit by name and shape, the others from the fillers; and a word on which. An error where none fits: that is another
+// net's file.
+std::string take_by_name(const prepared_job& j, const named_tensors& named, named_tensors& mine, std::vector<std::string>& notes) {
+  std::vector<std::string> filled, unused;
+  std::set<std::string> known;
+  std::shared_ptr<device> dev;
+  for (const auto& p : j.graph.params) {
+    known.insert(p.full_name);
+    const auto* t = find(named, p.full_name);
+    if (t && t->dims() == p.spec.dims) {
+      mine.emplace_back(p.full_name, *t);
+      continue;
+    }
+    filled.push_back(p.full_name +
+                     (t ? " (of shape " + t->dims().to_string() + " there, " + p.spec.dims.to_string() + " here)" : ""));
+    if (!dev) dev = make_cpu_device();
+    if (!dev) return "this machine has no CPU that the kernels know";
+    auto value = tensor::allocate(*dev, p.spec.dims, j.spec.parameter_type());
+    fill_param(*dev, p.spec, j.spec.seed, p.layer, p.index_in_layer, value);
+    mine.emplace_back(p.full_name, std::move(value));
+  }
+  for (const auto& [name, value] : named)
+    if (!known.contains(name) && name.find('@') == std::string::npos) unused.push_back(name);
+  const auto taken = mine.size() - filled.size();
+  if (taken == 0) return "none of its tensors has the name and the shape of a parameter of this job";
+  notes.push_back(std::to_string(taken) + " of " + std::to_string(mine.size()) + " parameters are taken" +
+                  (filled.empty() ? "" : "; filled: " + some_of(filled)) +
+                  (unused.empty() ? "" : "; not of this job: " + some_of(unused)));
+  return {};
+}
+
 bool given_anew(const std::vector<std::string>& overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(), [&](const auto& o) { return o.starts_with(key + "="); });
 }
@@ -136,10 +178,17 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content,
                                                              const std::string& file) {
   take_earlier_names(j.graph, content.named);
-  if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
   named_tensors mine;
-  for (const auto& p : j.graph.params) mine.emplace_back(p.full_name, *find(content.named, p.full_name));
+  std::vector<std::string> notes;
+  if (j.spec.checkpoint.match == "names") {
+    if (auto why = take_by_name(j, content.named, mine, notes); !why.empty()) return record_error{file, {}, why};
+    for (auto& n : notes) n = file + ": " + n;
+  } else {
+    if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
+    for (const auto& p : j.graph.params) mine.emplace_back(p.full_name, *find(content.named, p.full_name));
+  }
   begin_at(j, 0, std::move(mine));
+  j.before->notes = std::move(notes);
   std::uint64_t step = 0;
   for (const auto& key : {std::string(step_key), std::string("troupe.step")}) {
     const auto at = content.metadata.find(key);

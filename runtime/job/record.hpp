@@ -26,7 +26,8 @@ metadata_map weights_metadata(const prepared_job& j, std::uint64_t step);
 void begin_at(prepared_job& j, std::uint64_t step, named_tensors named);
 
 // At step 0 with the parameters of a file, which may have other tensors too: what begins anew begins at rest. Returns the step that the file
-// says they are of (0: it does not say). Errors name `file`.
+// says they are of (0: it does not say). Where the job says so ([checkpoint] match = "names") the file may lack parameters, or have them in another
+// shape: those are filled as if it were not there, and which were taken is said when the job begins (handover::notes). Errors name `file`.
 std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file);
 
 // What a checkpoint holds, to go on with as this job, whose plan may be another. Refused is what would not give the weights of an unbroken run,

@@ -54,6 +54,7 @@ struct report {
 
 // Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at version header.version. Also coordinator
 // -> stages whose layers carry state (pipeline/carried.hpp): send what your packets have carried to the boundary.
+constexpr std::uint64_t any_version = ~0ull;  // to who stands still: the newest of each
 struct collect {
   std::uint64_t request = 0;
   bool with_state = false;
@@ -90,6 +91,16 @@ struct adopt {
 struct observe {};
 struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
+};
+
+// Coordinator -> whoever has blocks, when nodes are lost (pipeline/leftovers.hpp): change nothing any more, and say what you have; `collect` then
+// asks for it at header.version. And the answer: by block, the oldest version that is here with all its states, and the newest.
+struct stand_still {
+  std::uint64_t request = 0;
+};
+struct inventory {
+  std::uint64_t request = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> least, newest;  // (block, version), in the same order
 };
 
 struct halt {};  // finish what runs, send nothing new

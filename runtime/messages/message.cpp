@@ -38,10 +38,10 @@ void visit_tensors(B& b, F&& f) {
   } else if constexpr (one_of<B, layer_weights, user>) {
     each(b.values);
   } else {
-    static_assert(
-        one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value, evaluate, report,
-               collect, settle, adopt, observe, observation, squares, halt, command, finished, timer_fired, peer_down>,
-        "a new body: say where its tensors are");
+    static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value,
+                         evaluate, report, collect, settle, adopt, observe, observation, squares, findings, stand_still, inventory,
+                         halt, command, finished, timer_fired, peer_down>,
+                  "a new body: say where its tensors are");
   }
 }
 
@@ -88,10 +88,11 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward",       "backward", "credit",        "gradient", "push",    "weights",     "layer_weights", "ready",   "fetch",
-      "start",         "grant",    "set",           "evaluate", "report",  "collect",     "state",         "restore", "halt",
-      "command",       "user",     "settle",        "adopt",    "observe", "observation", "squares",       "portion", "resume_at",
-      "want_examples", "examples", "examples_seed", "finished", "timer",   "down"};
+      "forward",  "backward", "credit",    "gradient",      "push",     "weights",       "layer_weights", "ready",
+      "fetch",    "start",    "grant",     "set",           "evaluate", "report",        "collect",       "state",
+      "restore",  "halt",     "command",   "user",          "settle",   "adopt",         "observe",       "observation",
+      "squares",  "portion",  "resume_at", "want_examples", "examples", "examples_seed", "stand_still",   "inventory",
+      "finished", "timer",    "down",      "findings"};
   return names[m.index()];
 }
 

@@ -52,8 +52,12 @@ using message = std::variant<
     settle, adopt, observe, observation, squares,
     // loading
     portion, resume_at, want_examples, examples, examples_seed,
+    // what is left when nodes are lost
+    stand_still, inventory,
     // from the host itself
-    finished, timer_fired, peer_down>;
+    finished, timer_fired, peer_down,
+    // gradients that are not finite; last, because a trace names a body by its place here
+    findings>;
 
 struct envelope {
   header h;

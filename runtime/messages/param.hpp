@@ -51,6 +51,14 @@ struct squares {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
 };
 
+// Shard -> the other shards of its server group: the gradients of header.step of worker group `group` are here for all its blocks, and looked at;
+// those of `bad` are not finite. Shard or worker -> coordinator: these are not, and what is done about it stands in docs/failures.md; `group` is
+// then the worker's index where a worker steps by itself.
+struct findings {
+  std::uint32_t group = 0;
+  std::vector<std::uint32_t> bad;  // ids of blocks
+};
+
 // Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is header.version or more. Answered by
 // `weights`. header.step tells the asker's step and comes back with the answer. `join`: the asker has been restarted; the answer's
 // `wanted` is the step whose gradient the shard wants next from it; header.packets how many answers there are (2: the version before too).
@@ -62,9 +70,10 @@ struct fetch {
 // "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator); adopted (worker and shard ->
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
 // [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
-// weights of header.step, all portions of earlier steps are over. `era`: of `adopted`, the one that has begun.
+// weights of header.step, all portions of earlier steps are over; copied: the block header.packet is here at header.version (replica -> shard;
+// sync/replica.hpp). `era`: of `adopted`, the one that has begun.
 struct ready {
-  enum class what_of : std::uint8_t { settled, adopted, joined, portion };
+  enum class what_of : std::uint8_t { settled, adopted, joined, portion, copied };
   what_of what = what_of::settled;
   std::uint8_t era = 0;
 };

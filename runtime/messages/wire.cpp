@@ -115,8 +115,9 @@ class reader {
   void get(std::vector<std::pair<std::uint64_t, std::uint64_t>>& list) {
     get_list(list, 16, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
   }
-  void get(std::vector<std::uint64_t>& list) {
-    get_list(list, 8, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+  template <std::unsigned_integral T>
+  void get(std::vector<T>& list) {
+    get_list(list, sizeof(T), std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
   }
   void get(tensor& t) {
     std::uint8_t state = 0, type = 0, rank = 0, zero = 0;

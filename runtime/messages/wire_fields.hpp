@@ -115,6 +115,18 @@ void fields(auto& a, is<squares> auto& m) {
   auto& [block, parts] = m;
   a(block, parts);
 }
+void fields(auto& a, is<findings> auto& m) {
+  auto& [group, bad] = m;
+  a(group, bad);
+}
+void fields(auto& a, is<stand_still> auto& m) {
+  auto& [request] = m;
+  a(request);
+}
+void fields(auto& a, is<inventory> auto& m) {
+  auto& [request, least, newest] = m;
+  a(request, least, newest);
+}
 void fields(auto& a, is<observation> auto& m) {
   auto& [histograms] = m;
   a(histograms);

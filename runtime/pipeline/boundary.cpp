@@ -74,7 +74,7 @@ std::uint64_t boundary::next_checkpoint() const {
 }
 
 bool boundary::due(std::uint64_t completed) const {
-  return rules_.eval_every > 0 && completed % rules_.eval_every == 0 && completed > rules_.first_step;
+  return rules_.eval_every > 0 && completed % rules_.eval_every == 0 && (completed > rules_.first_step || rules_.owes);
 }
 
 boundary::todo boundary::next(const facts& f) {

@@ -52,6 +52,7 @@ class boundary {
     bool has_tests = false, has_tester = false;
     bool any_worker_ends = false;  // the first worker to make its steps ends the job (modes out of lockstep)
     bool drains = true;            // at a step boundary no weights are behind
+    bool owes = false;             // an evaluation at first_step: the plan before has not come to it
   };
   // Of this moment, as others know it.
   struct facts {
@@ -100,7 +101,9 @@ class boundary {
   bool pausing() const { return wanted_.pause != pausing_of::none; }
   bool paused() const { return wanted_.pause == pausing_of::reached; }
   bool stopped() const { return wanted_.end == ending::stop; }  // by a person
-  bool due(std::uint64_t completed) const;                      // an evaluation by its interval, in lockstep
+  bool finishing() const { return wanted_.end == ending::finish; }
+  bool keeping() const { return wanted_.checkpoint || (state_ == state::collecting && why_ == purpose::checkpoint); }
+  bool due(std::uint64_t completed) const;  // an evaluation by its interval, in lockstep
   bool can_evaluate() const { return rules_.has_tests && (lockstep() || rules_.has_tester); }
   // Weights do not change while training stands at `completed`.
   bool at_rest(std::uint64_t completed) const { return lockstep() || settled_at_ == completed; }

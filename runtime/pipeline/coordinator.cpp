@@ -23,6 +23,7 @@ boundary::rules rules_of(const coordinator_config& c) {
   r.has_tester = c.plan->tester != no_role;
   r.any_worker_ends = c.any_worker_ends;
   r.drains = c.plan->rule == weight_rule::drain;
+  r.owes = c.before && c.first_step > 0 && c.before->evaluated < c.first_step;
   return r;
 }
 
@@ -40,6 +41,7 @@ coordinator::coordinator(coordinator_config c)
   if (!config_.before) return;
   settings_ = config_.before->settings;
   if (config_.before->paused) boundary_.was_paused(hold());
+  if (config_.before->keep) boundary_.want_checkpoint(hold());
 }
 
 header coordinator::to(role_id r) const {
@@ -52,7 +54,7 @@ header coordinator::to(role_id r) const {
 
 void coordinator::on(const envelope& e, time_point now, effects& out) {
   time_.now = now;
-  if (ended_) return;
+  if (stands_still(e, out) || ended_) return;
   std::visit(overloaded{
                  [&](const start&) { begin(out); },
                  [&](const report&) { take_report(e, out); },
@@ -61,6 +63,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const observation& o) {
                    if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
                  },
+                 [&](const findings& f) { take_findings(e.h, f, out); },
                  [&](const command& c) { take_command(c, out); },
                  [&](const finished& f) { f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out); },
                  [&](const peer_down& p) {
@@ -81,7 +84,10 @@ void coordinator::begin(effects& out) {
     ended_ = true;
     return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
   }
-  if (config_.before) restore_blocks(out);
+  if (config_.before) {
+    for (auto& n : std::exchange(config_.before->notes, {})) out.event({"begins", completed(), {}, std::move(n)});
+    restore_blocks(out);
+  }
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
 }
 
@@ -111,6 +117,7 @@ void coordinator::complete_steps(effects& out) {
 }
 
 void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
+  if (config_.before && steps <= config_.before->told) return void(time_.last_step = time_.now);
   event_effect e{"step", steps, {}, {}};
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
@@ -120,12 +127,36 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   }
   e.values.emplace_back("loss", loss);
   e.values.emplace_back("examples_per_s", took > 0 ? static_cast<double>(config_.batch) / took : 0.0);
+  if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
   out.event(std::move(e));
-  if (!std::isfinite(loss)) {
+  // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is not, and what is left out has no loss.
+  if (!std::isfinite(loss) && config_.max_skipped == 0) {
     out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
     ended_ = true;
   }
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
+}
+
+// header.step is that of the gradient; it is told by every shard that has a part of it, and counts once.
+void coordinator::take_findings(const header& h, const findings& f, effects& out) {
+  if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size()) return;
+  const bool worker = !(*config_.plan)[h.src].does().owns_parameters;
+  if (worker && (*config_.plan)[h.src].does().adds == role_sums::none) return;
+  const auto row = skipped_.note({worker, f.group}, h.step);
+  if (!row) return;
+  const auto& p = config_.graph->params[config_.plan->blocks[f.bad.front()].param];
+  auto text = "the gradient of layer '" + config_.graph->layers[p.layer].name + "', parameter '" + p.spec.name +
+              "', is not finite at step " + std::to_string(h.step + 1);
+  if (*row > config_.max_skipped) {
+    ended_ = true;
+    text += config_.max_skipped == 0 ? ": the job ends, for [train] max_skipped is 0"
+                                     : ": " + std::to_string(*row) + " such steps in a row, [train] max_skipped is " +
+                                           std::to_string(config_.max_skipped);
+    return out.event({"error", h.step + 1, {}, std::move(text)});
+  }
+  text += worker ? ": " + (*config_.plan)[h.src].name + " leaves it out" : ": the step is left out";
+  text += " (" + std::to_string(*row) + " in a row, at most " + std::to_string(config_.max_skipped) + ")";
+  out.event({"alert", h.step + 1, {{"skipped", static_cast<double>(skipped_.total())}}, std::move(text)});
 }
 
 finish_facts coordinator::known(std::uint64_t steps, double loss, double accuracy) const {
@@ -246,7 +277,10 @@ role_status coordinator::status() const {
   s.step = completed();
   s.version = ledger_.most_granted();
   const auto is = boundary_.now();
-  if (boundary_.paused())
+  if (left_)
+    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " nodes to say what they have"
+                                           : std::to_string(collector_.missing()) + " blocks of what is left";
+  else if (boundary_.paused())
     s.waits_for = "resume";
   else if (is == boundary::state::settling)
     s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to settle";

@@ -1,11 +1,11 @@
 // The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers losses, evaluates, checkpoints,
 // switches the mode, pauses, and ends the job.
 //
-// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers),
+// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers), findings (shards, workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
 // Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
-//               collect, restore_state (stages that carry state)
-// Events:       step, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
+//               collect, restore_state (stages that carry state); stand_still (shards)
+// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
 // It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
@@ -14,13 +14,15 @@
 //   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
 //   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
 //   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
+//   leftovers         who has which blocks when nodes are lost
+//   skipped_steps     steps that were left out
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
 // training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
 // for the slowest here, and the tester evaluates beside training.
 //
 // A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
-// silent. The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
+// silent. `leftovers` (from the host, with the nodes that are lost) is a handover at once, of what is left (leftovers.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
 #include <algorithm>
@@ -41,10 +43,12 @@
 #include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
+#include "runtime/pipeline/leftovers.hpp"
 #include "runtime/pipeline/mode_facts.hpp"
 #include "runtime/pipeline/portion_dealer.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
 #include "runtime/pipeline/rest_notices.hpp"
+#include "runtime/pipeline/skipped_steps.hpp"
 #include "runtime/pipeline/staleness_count.hpp"
 #include "runtime/pipeline/step_ledger.hpp"
 #include "runtime/role.hpp"
@@ -64,6 +68,7 @@ struct coordinator_config {
   std::uint64_t eval_every = 0;    // steps; 0: only at the end
   std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
   checkpoint_interval checkpoints;
+  std::uint64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
@@ -77,6 +82,7 @@ struct coordinator_config {
   std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
 };
 
+// size: a member for each value that it routes to; what they know is theirs
 class coordinator final : public role {
  public:
   explicit coordinator(coordinator_config c);
@@ -91,6 +97,7 @@ class coordinator final : public role {
   void take_report(const envelope& e, effects& out);
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
+  void take_findings(const header& h, const findings& f, effects& out);
   void deal_again(effects& out);
   void give_up_done_portions();
   void take_portion_done(std::uint32_t worker, const header& h, effects& out);
@@ -110,6 +117,8 @@ class coordinator final : public role {
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
+  void take_leftovers_command(const command& c, effects& out);
+  void refuse_leftovers(const std::string& why, effects& out) const;
   void take_setting(const command& c, effects& out);
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.most_granted(), completed()); }
@@ -138,6 +147,9 @@ class coordinator final : public role {
   void write(effects& out);
   handover handover_now(const collection& c) const;  // less its tensors
   void hand_over(collection c, effects& out);
+  bool stands_still(const envelope& e, effects& out);
+  void take_inventory(const envelope& e, effects& out);
+  void leftovers_collected(effects& out);
   void restore_blocks(effects& out);
   void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
@@ -155,8 +167,15 @@ class coordinator final : public role {
   boundary boundary_;
   rest_notices notices_;
   staleness_count staleness_;
+  skipped_steps skipped_;
   block_collector collector_;
-  std::optional<collection> written_;   // the last one, kept until it has been evaluated
+  std::optional<collection> written_;  // the last one, kept until it has been evaluated
+  struct what_is_left {
+    leftovers all;
+    std::set<std::string> lost;
+    std::uint64_t step = 0;
+  };
+  std::optional<what_is_left> left_;    // nodes are lost: nothing else is done any more
   std::optional<block_cutter> cutter_;  // of a job that had another plan before this one
   std::vector<set_value> settings_;
 };

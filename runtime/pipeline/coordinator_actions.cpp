@@ -1,4 +1,5 @@
 // What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect, hand over, end), as messages and events.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/pipeline/coordinator.hpp"
@@ -155,6 +156,56 @@ void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
+}
+
+// --- nodes are lost
+
+// True: nothing else is done any more.
+bool coordinator::stands_still(const envelope& e, effects& out) {
+  const auto* c = std::get_if<command>(&e.body);
+  if (c && c->name == "leftovers") take_leftovers_command(*c, out);
+  if (!left_) return c && c->name == "leftovers";
+  if (std::holds_alternative<inventory>(e.body)) take_inventory(e, out);
+  if (std::holds_alternative<state>(e.body)) take_state(e, out);
+  if (const auto* f = std::get_if<finished>(&e.body); f && f->token == collector_.request()) leftovers_collected(out);
+  if (const auto* s = std::get_if<command>(&e.body); s && s->name == "set") take_setting(*s, out);
+  return true;
+}
+
+void coordinator::take_inventory(const envelope& e, effects& out) {
+  if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) return;
+  const auto& plan = *config_.plan;
+  const auto left = boundary_.mode().left;
+  const auto lives = [&](std::uint32_t w) { return !left_->lost.contains(plan.nodes[plan[plan.workers[w]].node].name); };
+  // Who is lost may have been far behind: the others do not wait for it, and make nothing again that it has not made.
+  auto step = completed();
+  if (left == leftover::newest) step = std::max(step, std::min(ledger_.least_done(lives), ledger_.most_done()));
+  const auto what = left_->all.find(left, step);
+  if (const auto* why = std::get_if<std::string>(&what)) return refuse_leftovers(*why, out);
+  const auto& found = std::get<leftovers::found>(what);
+  left_->step = left == leftover::newest ? step : found.version;
+  collector_.begin(false);
+  for (auto r : found.from) {
+    auto h = to(r);
+    h.version = found.version;
+    out.send({h, collect{collector_.request(), true}});
+  }
+}
+
+void coordinator::leftovers_collected(effects& out) {
+  if (!collector_.under_way() || collector_.missing() > 0) return;
+  auto c = collector_.joined();
+  if (!c.not_finite.empty()) return refuse_leftovers("'" + c.not_finite + "' is not finite", out);
+  auto h = std::make_shared<handover>(handover_now(c));
+  const auto& past = evaluation_.settled();
+  h->step = left_->step;
+  h->evaluated = past.evaluated;
+  h->rounds = past.rounds;
+  h->accuracy = past.accuracy;
+  const auto before = config_.before ? config_.before->told : 0;  // this plan may not have come so far
+  h->told = boundary_.mode().left == leftover::versions ? std::max(completed(), before) : 0;
+  h->keep = boundary_.keeping();
+  out.store({"handover", h->step, c.all(), std::move(h)});
 }
 
 // The blocks of this plan, cut from the parameters as the last one left them.

@@ -50,6 +50,25 @@ void coordinator::take_handover_command(const command& c, effects& out) {
   boundary_.want_handover(hold());
 }
 
+// From the host: nodes are lost, and the next plan has been made without them.
+void coordinator::take_leftovers_command(const command& c, effects& out) {
+  std::set<std::string> lost;
+  for (const auto& [key, node] : c.options) lost.insert(node);
+  auto why = why_nothing_is_left(*config_.plan, *config_.graph, boundary_.mode().left, lost);
+  if (!started_) why = "it has not begun";
+  if (boundary_.changing()) why = "the mode was changing";
+  if (boundary_.finishing() || written_) why = "it was at its end";
+  if (!why.empty()) return refuse_leftovers(why, out);
+  if (!left_) left_.emplace(what_is_left{leftovers(config_.plan), {}, 0});
+  left_->lost = lost;
+  left_->all.begin(lost);
+  for (auto r : left_->all.asked()) out.send({to(r), stand_still{left_->all.request()}});
+}
+
+void coordinator::refuse_leftovers(const std::string& why, effects& out) const {
+  out.event({"refused", completed(), {{"handover", 1}}, why});
+}
+
 void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options,
                                     effects& out) {
   std::string why;
@@ -88,6 +107,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       if (who.kind == role_kind::worker && boundary_.adopted(h.src, r.era, config_.plan->workers.size())) switched(out);
       return;
     case ready::what_of::joined: return take_joined(h, who, out);
+    case ready::what_of::copied: return;
     case ready::what_of::portion:
       if (who.kind == role_kind::worker) take_portion_done(who.worker, h, out);
       return;

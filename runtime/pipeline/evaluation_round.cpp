@@ -20,6 +20,7 @@ verdict verdict_of(const model_graph& g, const scalars& means) {
 }
 
 void evaluation_round::begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports) {
+  before_ = past_;
   ++past_.rounds;
   past_.evaluated = step;
   judging_ = of;

@@ -32,6 +32,8 @@ class evaluation_round {
   };
   explicit evaluation_round(history h) : past_(h) {}
   const history& past() const { return past_; }
+  // Without the round under way: who goes on from here makes it.
+  const history& settled() const { return under_way() ? before_ : past_; }
 
   // --- the round under way
   // At `step`, by the tester or by all workers; `of`: the step whose settled weights it judges; none: they change while it lasts.
@@ -62,7 +64,7 @@ class evaluation_round {
   void skip_to(std::uint64_t step);
 
  private:
-  history past_;
+  history past_, before_;
   std::optional<report_sheet> sheet_;
   bool by_tester_ = false;
   std::optional<std::uint64_t> judged_, judging_;

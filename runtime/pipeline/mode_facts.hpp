@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/graph/leftover.hpp"
+
 namespace troupe {
 
 struct mode_facts {
@@ -14,6 +16,7 @@ struct mode_facts {
   bool lockstep = true;
   std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
   bool rests = false;         // its workers are told of boundaries
+  leftover left = leftover::nothing;
 
   std::string text() const {  // "ssp staleness=3"
     std::string t = name;

@@ -65,6 +65,13 @@ std::vector<step_ledger::complete_step> step_ledger::take_complete() {
   return list;
 }
 
+std::uint64_t step_ledger::least_done(const std::function<bool(std::uint32_t)>& of) const {
+  std::uint64_t least = ~0ull;
+  for (std::uint32_t w = 0; w < rows_.size(); ++w)
+    if (of(w)) least = std::min(least, rows_[w].done);
+  return least;
+}
+
 bool step_ledger::meet(std::uint32_t worker, std::uint32_t incarnation) {
   return incarnation > 0 && incarnation == std::exchange(lives_[worker], incarnation);
 }

@@ -39,6 +39,7 @@ class step_ledger {
   // All packets of this worker are, in steps below it.
   std::uint64_t done(std::uint32_t worker) const { return rows_[worker].done; }
   std::uint64_t most_done() const;
+  std::uint64_t least_done(const std::function<bool(std::uint32_t worker)>& of) const;  // of some; ~0: of nobody
   std::uint64_t mean_done() const;
 
   // --- reports

@@ -122,6 +122,7 @@ std::optional<record_error> write_checkpoint(const std::string& file, const chec
   if (!place.wrong.empty()) return record_error{file, {}, place.wrong};
   const auto fresh = place.path + ".new";
   if (auto e = write_safetensors(fresh, c.named, metadata_of(c))) return e;
+  forget_cached(fresh);
   auto written = load_checkpoint(fresh);
   if (auto* e = std::get_if<record_error>(&written)) {
     remove_quietly(fresh);
@@ -142,6 +143,7 @@ std::optional<record_error> save_checkpoint(const std::string& folder, const che
   const auto before = list(folder);
   const auto path = folder + "/" + file_name(before.empty() ? 1 : before.front().sequence + 1, c.step);
   if (auto e = write_safetensors(path, c.named, metadata_of(c))) return e;
+  forget_cached(path);
   auto written = load_checkpoint(path);
   if (auto* e = std::get_if<record_error>(&written)) {
     remove_quietly(path);

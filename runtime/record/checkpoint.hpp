@@ -3,7 +3,7 @@
 // job was taken back to an earlier step.
 //
 // Invariants: a file under such a name was complete when it got it (temp file, fsync, rename, fsync of the folder); it is read back
-// and verified before an older one goes; the last two, or as many as the job says, are kept. A failed save leaves the older ones as they were.
+// and verified, past the page cache (file_io.hpp), before an older one goes; the last two, or as many as the job says, are kept. A failed save leaves the older ones as they were.
 // A checkpoint is a handover on disk, with what its job must have in common with the one that goes on: handover_record.hpp.
 // States of an update rule are tensors named "<parameter>@<state>", e.g. "conv1.weight@momentum".
 #pragma once

@@ -107,4 +107,9 @@ std::string write_file_atomically(const std::string& path, const std::vector<fil
   return sync_folder_of(place.path);
 }
 
+void forget_cached(const std::string& path) {
+  descriptor d(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (d.get() >= 0) (void)::posix_fadvise(d.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
 }  // namespace troupe

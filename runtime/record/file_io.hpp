@@ -27,6 +27,10 @@ std::variant<file_bytes, std::string> read_file(const std::string& path);
 // is replaced; where PATH is a symbolic link to one, that one (runtime/data/file_place.hpp).
 std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts);
 
+// Lets go of what the system holds of a synced file in memory, so that who reads it next reads what is on the disk. A wish: a file system in
+// memory has nothing else, one over a network may have its server's memory between.
+void forget_cached(const std::string& path);
+
 constexpr const char* temporary_suffix = ".tmp";
 
 }  // namespace troupe

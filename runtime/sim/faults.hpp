@@ -36,13 +36,31 @@ class faults {
     duration restart_after;  // negative: never
     role_id role = no_role;  // alone; none: the node
   };
-  // All crashes of the run, by time, for a cluster of so many nodes. Drawn once.
+  // All crashes of the run that have a time, by time, for a cluster of so many nodes. Drawn once.
   std::vector<crash> crashes(std::uint32_t nodes);
+  // Those that crash at a rate, each unit by itself: which fault, and its nodes. Never node 0, unless it is named.
+  struct unit {
+    std::size_t fault = 0;
+    std::vector<std::uint32_t> nodes;
+  };
+  std::vector<unit> units(std::uint32_t nodes) const;
+  // From the time when it was last there.
+  duration next_crash(const unit& u);
+
+  // The clock of a node reads now * rate + ahead.
+  struct clock {
+    duration ahead{};
+    double rate = 1;
+  };
+  clock clock_of(std::uint32_t node) const;
+  // Factor on the time of a checkpoint.
+  double slowness_of_disk(std::uint32_t node, time_point now, fault_counts& counts) const;
 
  private:
   static bool has(const fault& f, std::uint32_t node);
   static bool now_is_in(const fault& f, time_point now) { return now >= f.from && now < f.until; }
   duration drawn(const fault& f);
+  void add_drawn(const fault& f, std::uint32_t nodes, std::vector<crash>& list);
 
   fault_model model_;
   random random_;

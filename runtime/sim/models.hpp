@@ -50,7 +50,17 @@ struct compute_model {
   std::vector<std::pair<std::uint32_t, double>> slow;  // node -> factor on the time of its tasks
 };
 
-enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partition, slow, crash };
+// Of a node: how long a checkpoint takes to be on disk. Training does not wait for it.
+struct disk_model {
+  double bytes_per_second = 0;  // 0: size costs nothing
+  duration latency{};
+};
+
+enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partition, slow, crash, slow_disk, skew };
+
+// When crashes come: `times` of them at times drawn from the window; or, for each node (or group) by itself, one after the other at a rate,
+// counted from the time at which it was last there; or at the moments of a list.
+enum class crash_times : std::uint8_t { times, exponential, weibull, moments };
 
 // One line of a faults file. Which members count depends on `kind`:
 //   delay      each message, with `probability`, takes [least, most] longer; order is kept
@@ -60,7 +70,9 @@ enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partitio
 //   partition  between `from` and `until` nothing passes between `nodes` and all others
 //   slow       between `from` and `until` tasks of `nodes` take `factor` times as long
 //   crash      at a time drawn from [from, until] one of `nodes` (empty: any but node 0) loses everything; it is back after
-//              `restart_after`, or never (negative). `times`: that many, one after the other
+//              `restart_after`, or never (negative). `times`: that many, one after the other. With `groups` all nodes of one go at once
+//   slow_disk  between `from` and `until` checkpoints of `nodes` take `factor` times as long to be on disk
+//   skew       the clocks of `nodes` are `least` ahead of the others', and go `factor` times as fast
 // What happens on the wire is hidden from roles by a channel (channel.hpp), as TCP hides it in production.
 struct fault {
   fault_kind kind = fault_kind::delay;
@@ -73,6 +85,16 @@ struct fault {
   bool above = false;
   duration restart_after{-1};
   std::uint32_t times = 1;
+  crash_times when = crash_times::times;
+  double mean = 0, shape = 1;  // seconds from one to the next; weibull: its shape (below 1: they come in bunches)
+  struct moment {
+    duration at{};
+    std::uint32_t node = 0;
+    duration down{-1};
+  };
+  std::vector<moment> moments;
+  std::uint32_t rack = 0;                          // groups are so many nodes that follow each other; 0: none
+  std::vector<std::vector<std::uint32_t>> groups;  // or these
 };
 
 struct fault_model {
@@ -85,6 +107,7 @@ struct fault_model {
 struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
   std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;
+  std::uint64_t stored = 0, left_out = 0, slow_stores = 0;  // checkpoints on disk; those not written, as two others waited
   std::uint64_t lost_in_crash = 0;  // messages, timers and tasks of a node that crashed, and what was sent to it while down
   std::uint64_t lost_updates = 0;   // additions to shared parameters (of a chunk) that a concurrent one overwrote
   std::uint64_t stale = 0;          // messages of an incarnation that is gone

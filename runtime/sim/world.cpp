@@ -69,6 +69,7 @@ void world::begin() {
   begun_ = true;
   const auto resend = faults_.unreliable() ? std::optional(config_.faults.resend) : std::nullopt;
   lanes_ = lane_table(config_.network, static_cast<std::uint32_t>(nodes_.size()), resend);
+  for (std::uint32_t n = 0; n < nodes_.size() && faults_.any(); ++n) nodes_[n].clock = faults_.clock_of(n);
   plan_crashes();
 }
 
@@ -82,7 +83,7 @@ bool world::run(std::uint64_t limit, const std::function<bool()>& stop) {
 
 bool world::step() {
   if (!begun_) begin();
-  if (queue_.empty()) return false;
+  if (queue_.size() <= lying_in_wait_) return false;
   const auto [at, s] = queue_.pop();
   now_ = at;
   ++report_.events;
@@ -139,7 +140,7 @@ void world::deliver(record& r) {
   buffers_.wanted.clear();
   const auto self = r.e.h.dst;
   inside_ = true;
-  h->value->on(r.e, now_, buffers_.wanted);
+  h->value->on(r.e, read_clock(h->node), buffers_.wanted);
   r.e.body = finished{};  // what it brought is the role's alone, as in the shell
   take_effects(self);
   inside_ = false;
@@ -163,12 +164,18 @@ void world::take_effects(role_id self) {
     std::visit(overloaded{
                    [&](send_effect& s) { send(self, std::move(s.e)); },
                    [&](run_effect& r) { run_task(self, r); },
-                   [&](timer_effect& t) { schedule_local(now_ + t.after, self, timer_fired{t.timer}, h.timers.set(t.timer)); },
+                   [&](timer_effect& t) {
+                     const auto rate = nodes_[h.node].clock.rate;
+                     const auto after =
+                         rate == 1 ? t.after : duration(static_cast<std::int64_t>(static_cast<double>(t.after.count()) / rate));
+                     schedule_local(now_ + after, self, timer_fired{t.timer}, h.timers.set(t.timer));
+                   },
                    [&](cancel_effect& c) { h.timers.cancel(c.timer); },
                    [&](event_effect& ev) {
                      if (on_event) on_event(ev);
                    },
                    [&](store_effect& s) {
+                     if (s.what == "checkpoint") write_checkpoint(h.node, s);
                      if (on_store) on_store(s);
                    },
                    [&](shared_effect& x) { begin_shared(self, x); },

@@ -46,6 +46,7 @@ struct world_config {
   std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere = {};
   // Where nodes have several devices: by number in their lists, alike for all nodes; `dev` is one of them. Empty: `dev` alone.
   std::vector<device*> devices = {};
+  disk_model disk = {};  // of every node
 };
 
 class world {
@@ -89,6 +90,8 @@ class world {
 
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
+  // A checkpoint is on disk, that was begun then; one that is left out, as two others waited, is not heard of.
+  std::function<void(std::uint64_t step, time_point begun)> on_stored;
   std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
   // A task that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
   std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
@@ -117,6 +120,9 @@ class world {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
     bool up = true;
     std::unique_ptr<param_store> shared;  // made by the first who needs it
+    faults::clock clock;
+    time_point disk_free{};  // from when it can write the next checkpoint
+    std::uint32_t writing = 0;
   };
   enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
   struct record {
@@ -169,6 +175,9 @@ class world {
   void begin_life(role_id id);
   bool of_past_life(const envelope& e) const;
   void detect(std::uint32_t node, std::uint32_t life);
+  void plan_next_crash(const faults::unit& u);
+  time_point read_clock(std::uint32_t node) const;
+  void write_checkpoint(std::uint32_t node, const store_effect& s);
 
   slot fill(record*& r, kind what, std::uint32_t from, std::uint32_t to);
   hosted* at_home(role_id id) {
@@ -188,6 +197,7 @@ class world {
   std::vector<std::function<void()>> calls_;
   tasks_elsewhere tasks_;
   event_queue<record> queue_;
+  std::size_t lying_in_wait_ = 0;  // of them, crashes at a rate: when nothing else is left, nothing will happen
   buffers buffers_;
 };
 

@@ -32,6 +32,54 @@ void world::plan_crashes() {
           if (nodes_[node].life == life) restart(node);
         });
     });
+  for (const auto& u : faults_.units(static_cast<std::uint32_t>(nodes_.size()))) plan_next_crash(u);
+}
+
+void world::plan_next_crash(const faults::unit& u) {
+  const auto& f = faults_.model().list[u.fault];
+  auto when = std::max(now_, time_point(f.from)) + faults_.next_crash(u);
+  if (when >= f.until) return;
+  ++lying_in_wait_;
+  at(when, [this, u, back = f.restart_after] {
+    --lying_in_wait_;
+    for (auto n : u.nodes) crash(n);
+    if (back < duration{}) return;
+    at(now_ + back, [this, u] {
+      for (auto n : u.nodes) restart(n);
+      plan_next_crash(u);
+    });
+  });
+}
+
+time_point world::read_clock(std::uint32_t node) const {
+  const auto& c = nodes_[node].clock;
+  if (c.rate == 1) return now_ + c.ahead;
+  return duration(static_cast<std::int64_t>(static_cast<double>(now_.count()) * c.rate)) + c.ahead;
+}
+
+// As the control plane does it: one after the other, and of those that would wait for two others nothing is written.
+void world::write_checkpoint(std::uint32_t node, const store_effect& s) {
+  auto& n = nodes_[node];
+  if (n.writing >= 2) return void(++report_.counts.left_out);
+  double bytes = 0;
+  for (const auto& [name, t] : s.named) bytes += static_cast<double>(t.bytes());
+  auto takes = seconds_of(config_.disk.latency);
+  if (config_.disk.bytes_per_second > 0) takes += bytes / config_.disk.bytes_per_second;
+  takes *= faults_.slowness_of_disk(node, now_, report_.counts);
+  if (takes == 0) {
+    ++report_.counts.stored;
+    if (on_stored) on_stored(s.step, now_);
+    return;
+  }
+  const auto begun = std::max(n.disk_free, now_);
+  n.disk_free = begun + duration(static_cast<std::int64_t>(1e9 * takes));
+  ++n.writing;
+  at(n.disk_free, [this, node, step = s.step, from = now_, life = n.life] {
+    if (nodes_[node].life != life) return;
+    --nodes_[node].writing;
+    ++report_.counts.stored;
+    if (on_stored) on_stored(step, from);
+  });
 }
 
 void world::crash(std::uint32_t node) {
@@ -49,6 +97,8 @@ void world::crash(std::uint32_t node) {
     store.reset();
   }
   lanes_.crash(node, report_.counts);
+  nodes_[node].writing = 0;
+  nodes_[node].disk_free = {};
   at(now_ + config_.faults.detect, [this, node, life = nodes_[node].life] { detect(node, life); });
 }
 

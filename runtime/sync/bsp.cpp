@@ -33,6 +33,7 @@ sync_mode bsp_mode() {
           .clips_by_norm = true,
           .places = true,
           .delays = true,
+          .left = leftover::versions,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },
           .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
           .make_shard = [](half_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};

@@ -6,14 +6,15 @@
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "runtime/reduce/norm.hpp"
+#include "runtime/sync/guarded.hpp"
 #include "runtime/sync/norm_parts.hpp"
 
 namespace troupe {
 namespace {
 
-class clipped_shard final : public clocked_shard {
+class clipped_shard final : public guarded_shard {
  public:
-  clipped_shard(half_config c, clock_policy p) : clocked_shard(std::move(c), p) {
+  clipped_shard(half_config c, clock_policy p) : guarded_shard(std::move(c), p) {
     for (const auto& b : config_.plan->blocks)
       if (counts(b)) ++expected_;
     for (const auto& l : config_.graph->layers)
@@ -41,8 +42,8 @@ class clipped_shard final : public clocked_shard {
     return p.spec.trainable && l.in_train && l.wants_backward;
   }
 
-  void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
-    if (!counts(*b.plan)) return clocked_shard::update_block(b, std::move(due), std::move(sum), packets, step, out);
+  void take_sound(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) override {
+    if (!counts(*b.plan)) return guarded_shard::take_sound(b, std::move(due), std::move(sum), packets, step, out);
     rounds_[step].waiting.push_back({&b, sum, packets});
     auto found = std::make_shared<std::vector<square_sum>>();
     auto cost = cost_of(due);
@@ -73,7 +74,8 @@ class clipped_shard final : public clocked_shard {
 
   void on_other(const envelope& e, effects& out) override {
     const auto* s = std::get_if<squares>(&e.body);
-    if (!s || s->block >= config_.plan->blocks.size() || e.h.step < next_ || !counts(config_.plan->blocks[s->block]) ||
+    if (!s) return guarded_shard::on_other(e, out);
+    if (s->block >= config_.plan->blocks.size() || e.h.step < next_ || !counts(config_.plan->blocks[s->block]) ||
         e.h.src != config_.plan->shard_of(config_.plan->blocks[s->block], group()))
       return void(++dropped_);
     std::vector<square_sum> parts;
@@ -126,7 +128,7 @@ class clipped_shard final : public clocked_shard {
 
 std::unique_ptr<role> make_clocked_shard(half_config c, clock_policy p) {
   if (c.clip_norm > 0) return std::make_unique<clipped_shard>(std::move(c), p);
-  return std::make_unique<clocked_shard>(std::move(c), p);
+  return std::make_unique<guarded_shard>(std::move(c), p);
 }
 
 }  // namespace troupe

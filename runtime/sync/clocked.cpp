@@ -53,6 +53,7 @@ clocked_worker::clocked_worker(half_config c, clock_policy p)
       policy_(p),
       cache_(config_.plan->blocks.size()),
       own_(layers_.size()),
+      looking_(layers_.size(), 0),
       assembling_(layers_.size(), false) {
   if (!policy_.portions) return;
   const auto packets = config_.plan->packets;
@@ -63,7 +64,7 @@ clocked_worker::clocked_worker(half_config c, clock_policy p)
 
 void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   push_sum(layer, step, node, *sum, out);
-  if (policy_.staleness > 0) own_[layer].push_back({step, node, sum});
+  if (policy_.staleness > 0) keep_own(layer, {step, node, sum}, out);
   if (policy_.portions) count_portion(step, node, out);
 }
 
@@ -175,7 +176,7 @@ void clocked_worker::take_later(std::uint32_t layer) {
 
 void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
-  if (assembling_[layer] || l.blocks.empty()) return;
+  if (assembling_[layer] || looking_[layer] > 0 || l.blocks.empty()) return;
   if (delayed(layer)) return hand_next(layer, out);
   if (exact()) take_later(layer);
   std::uint64_t least = ~0ull, most = 0;
@@ -259,6 +260,8 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
 
 clocked_shard::clocked_shard(half_config c, clock_policy p) : shard_half(std::move(c), gives::weights), policy_(p) {
   clocks_.resize(config_.plan->blocks.size());
+  // So far may blocks be from each other. More than a few versions are not worth their memory: such a job goes back to what was kept.
+  blocks_.remember(std::min<std::uint64_t>(policy_.staleness, 7) + 1);
   for (auto& b : blocks_.list()) {
     auto& clock = clocks_[b.plan->id];
     clock.groups.resize(config_.plan->groups.size());

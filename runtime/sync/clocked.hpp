@@ -51,6 +51,7 @@ class clocked_worker : public worker_half {
   };
 
   std::uint64_t least_version(std::uint64_t step) const { return step > policy_.staleness ? step - policy_.staleness : 0; }
+  void keep_own(std::uint32_t layer, own_sum own, effects& out);
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
   // The layer's stage must be handed every version of the weights, one after the other, and not only the newest (a delay, or a
@@ -67,6 +68,7 @@ class clocked_worker : public worker_half {
   clock_policy policy_;
   std::vector<cached> cache_;              // by block
   std::vector<std::vector<own_sum>> own_;  // by layer
+  std::vector<std::uint32_t> looking_;     // by layer: sums of our own that are being looked at, before they are laid over anything
   std::vector<bool> assembling_;           // by layer
   // Portions, restarted: what we do again of this step needs its weights in all layers, although some have newer ones already. Until
   // all do, no layer goes on.
@@ -93,6 +95,8 @@ class clocked_shard : public shard_half {
   std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
     return clocks_[b.plan->id].groups[config_.plan->group_index(worker)].applied;
   }
+  // Whose clock is, or was last, applied to block `b`.
+  std::uint32_t applying(const shard_block& b) const { return clocks_[b.plan->id].applying; }
   // Called when nothing changes block `b` at the moment and its value may be replaced (group_sync).
   virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }
   // Applies the next clock of a group, if one is complete.

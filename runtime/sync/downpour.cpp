@@ -19,7 +19,7 @@
 //   * one worker with n_push = n_fetch = 1 is plain training with the job's rule, bit for bit.
 #include "ops/option_specs.hpp"
 #include "runtime/sync/centre.hpp"
-#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/guarded.hpp"
 #include "runtime/sync/local.hpp"
 #include "runtime/sync/stock.hpp"
 
@@ -41,6 +41,7 @@ class downpour_worker final : public local_worker {
 
   // Summed in the task of the step; the list is planned here so that it can be sent in order.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
+    if (!sum) return local_worker::on_sum(layer, step, node, sum, out);  // left out
     additions due;
     auto& unsent = unsent_[layer];
     unsent = unsent ? plan_addition(unsent, std::make_shared<tensors>(*sum), due) : sum;
@@ -105,6 +106,7 @@ sync_mode downpour_mode() {
       .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
                 integer_option("n_fetch", 1, "steps between two fetches", 1)},
       .by_groups = true,
+      .left = leftover::newest,
       .no_statistics = [](const options& o, const job_plan&) -> std::string {
         if (o.integer("n_push") == 1) return {};
         return "of accumulated packets the shards cannot tell how often to fold them: n_push must be 1";
@@ -123,7 +125,7 @@ sync_mode downpour_mode() {
         return std::make_unique<downpour_worker>(std::move(c));
       },
       .make_shard = [](half_config c) -> std::unique_ptr<role> {
-        if (several(c)) return std::make_unique<clocked_shard>(std::move(c), clock_policy{});
+        if (several(c)) return std::make_unique<guarded_shard>(std::move(c), clock_policy{});
         return std::make_unique<downpour_shard>(std::move(c));
       }};
 }

@@ -125,6 +125,7 @@ class elastic_shard final : public centre_shard {
     b.updating = true;
     b.next = std::make_shared<block_update>();
     b.next->value = tensor::declare({b.plan->count}, config_.type);
+    b.next->updates = b.updates;  // the centre moves; the states of the rule are the workers'
     const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
     tasks_.run(
         [was = b.value, next = b.next, moved = std::move(moved)](task_context& c) {
@@ -132,14 +133,7 @@ class elastic_shard final : public centre_shard {
           c.dev.copy(was, next->value);
           for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);
         },
-        {0, bytes, "centre"},
-        [this, &b](effects& more) {
-          const auto updates = b.updates;
-          blocks_.updated(b);
-          b.updates = updates;  // the centre moves; the states of the rule are the workers'
-          done(b, more);
-        },
-        out);
+        {0, bytes, "centre"}, [this, &b](effects& more) { commit(b, more); }, out);
   }
 
   void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
@@ -159,6 +153,7 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
                     choice_option("variant", {"async", "sync"},
                                   "async: each worker when it gets there; sync: all with the same centre")},
           .takes_when = true,
+          .left = leftover::newest,
           .check =
               [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
                 const auto e = elastic_policy_of(o, p);

@@ -15,16 +15,16 @@
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
-#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/guarded.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
 namespace {
 
-class group_shard final : public clocked_shard {
+class group_shard final : public guarded_shard {
  public:
   explicit group_shard(half_config c)
-      : clocked_shard(std::move(c), {}),
+      : guarded_shard(std::move(c), {}),
         every_(static_cast<std::uint64_t>(config_.mode.integer("sync_freq"))),
         blocks_state_(config_.plan->blocks.size()) {}
 
@@ -74,7 +74,8 @@ class group_shard final : public clocked_shard {
 
   void on_other(const envelope& e, effects& out) override {
     const auto* w = std::get_if<weights>(&e.body);
-    auto* b = w ? blocks_.find(w->block) : nullptr;
+    if (!w) return guarded_shard::on_other(e, out);
+    auto* b = blocks_.find(w->block);
     if (!b || !holds(w->value, b->plan->count, config_.type)) return void(++dropped_);
     auto& s = blocks_state_[w->block];
     if (!s.waiting || e.h.step != s.number || s.answer) return void(++dropped_);

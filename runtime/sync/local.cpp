@@ -5,6 +5,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/reduce/fold.hpp"
+#include "runtime/sync/looking.hpp"
 
 namespace troupe {
 
@@ -159,6 +160,9 @@ void local_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node, co
 }
 
 void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
+  if (!sum) return on_stepped(layer, step, out);  // left out
+  const bool looks = config_.max_skipped == 0;    // else it has been looked at
+  const auto bad = std::make_shared<std::vector<std::uint32_t>>();
   auto next = std::make_shared<std::vector<replica>>();
   std::vector<replica> was;
   std::vector<rule_step> ins;
@@ -175,7 +179,9 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
   busy_[layer] = true;
   tasks_.run(
       [graph = config_.graph, rule = stepping(), params = layer_at(layer).params, was = std::move(was), ins = std::move(ins), sum,
-       packets = packets_here(), next](task_context& c) {
+       packets = packets_here(), next, looks, bad](task_context& c) {
+        if (looks) look_at_sum(c.dev, params, *sum, bad);
+        if (!bad->empty()) return;
         for (std::size_t i = 0; i < params.size(); ++i) {
           if (!(*sum)[i]) continue;
           const auto& r = was[i];
@@ -191,7 +197,8 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
         }
       },
       cost,
-      [this, layer, step, next](effects& more) {
+      [this, layer, step, next, bad](effects& more) {
+        if (!bad->empty()) return tell_not_finite(layer, step, *bad, more);  // the job ends
         const auto& params = layer_at(layer).params;
         for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]] = std::move((*next)[i]);
         release(layer, more);

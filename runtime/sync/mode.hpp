@@ -19,6 +19,7 @@
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
 #include "runtime/graph/graph.hpp"
+#include "runtime/graph/leftover.hpp"
 #include "runtime/graph/plan.hpp"
 #include "runtime/role.hpp"
 #include "runtime/sync/condition.hpp"
@@ -47,6 +48,8 @@ struct half_config {
   double clip_value = 0;  // see rule_step
   double clip_norm = 0;   // 0: none; for the modes that clip by norm (ops/clip.hpp)
   std::vector<std::pair<std::uint64_t, double>> lr_changes, decay_changes;  // (from step, value): what a person has set
+  std::int64_t max_skipped =
+      0;  // steps in a row that may be left out; 0: a gradient that is not finite is looked for, and none is left out
   std::shared_ptr<sync_condition> when;  // worker half: this worker's own; null: the mode's habit
   options mode;
   dtype type = dtype::f32;
@@ -54,6 +57,7 @@ struct half_config {
   std::uint64_t first_step = 0;
   std::uint32_t incarnation = 0;  // > 0: this node has been restarted
   bool keeps = false;             // roles may be restarted one by one: keep what they will ask for
+  bool outlives = false;          // shard: the job outlives nodes, so what it may go on from is kept
   bool continued = false;         // shard: begin when the coordinator has sent every block (restore_state), with these
   // Shard: what its blocks begin with, by block id: what the coordinator has sent, or another mode left. Null: the fillers.
   std::shared_ptr<const std::map<std::uint32_t, block_content>> inherited;
@@ -79,6 +83,8 @@ struct sync_mode {
   bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)
   // Its workers do something when they have made all steps for now: they are told (grant) at which boundary the steps end.
   bool rests = false;
+  // What its shards have when nodes are lost.
+  leftover left = leftover::nothing;
   // Why layers that keep running statistics (batch_norm) cannot be trained this way; empty, or no function: they can.
   std::function<std::string(const options&, const job_plan&)> no_statistics = {};
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).

@@ -11,7 +11,7 @@ namespace {
 bool of_an_era(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
          std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||
-         std::holds_alternative<squares>(m);
+         std::holds_alternative<squares>(m) || std::holds_alternative<findings>(m);
 }
 
 }  // namespace
@@ -41,10 +41,16 @@ void mode_host::take_block(const header& h, const restore_state& s, time_point n
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
+// What it is to begin with is still on its way: there is nothing to go on from.
+void mode_host::answer_nothing(const header& h, const stand_still& q, effects& out) const {
+  out.send({header_between(config_.job, config_.self, h.src), inventory{q.request, {}, {}}});
+}
+
 void mode_host::make() { half_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
   if (!half_) {
+    if (const auto* q = std::get_if<stand_still>(&e.body)) return answer_nothing(e.h, *q, out);
     const auto* s = std::get_if<restore_state>(&e.body);
     return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
   }

@@ -35,6 +35,7 @@ class mode_host final : public role {
  private:
   void make();
   bool same_mode(const sync_mode* next, const options& o) const;
+  void answer_nothing(const header& h, const stand_still& q, effects& out) const;
   void take_block(const header& h, const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
   void begin_era(const header& h, time_point now, effects& out);

@@ -36,6 +36,7 @@ sync_mode sandblaster_mode() {
           .lockstep = true,
           .portions = true,
           .clips_by_norm = true,
+          .left = leftover::versions,
           .check =
               [](const options& o, const job_spec&, const job_plan& p) {
                 one_group(p, "sandblaster");

@@ -1,11 +1,38 @@
 #include "runtime/sync/shard_block.hpp"
 
+#include <algorithm>
+
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "ops/finite.hpp"
 #include "runtime/graph/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
+namespace {
+
+// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look and the update.
+constexpr std::int64_t piece = 1 << 15;
+
+// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes from memory once. False: it is not finite, and
+// what has been made is of no use. The pieces have the bits of the whole (ops/rule.hpp).
+bool update_looking(device& dev, const rule& r, const rule_step& in, const tensor& value, const tensor& gradient, tensor& to,
+                    const tensors& states, tensors& states_to) {
+  const auto all = gradient.reshaped({gradient.count()});
+  for (std::int64_t begin = 0; begin < all.count(); begin += piece) {
+    const shape part{std::min(piece, all.count() - begin)};
+    const auto g = all.slice(begin, part);
+    if (!all_finite(g)) return false;
+    auto w = to.slice(begin, part);
+    tensors was, next;
+    for (const auto& s : states) was.push_back(s.slice(begin, part));
+    for (const auto& s : states_to) next.push_back(s.slice(begin, part));
+    r.update(dev, in, value.slice(begin, part), g, w, was, next);
+  }
+  return true;
+}
+
+}  // namespace
 
 header header_between(std::uint32_t job, role_id from, role_id to) {
   header h;
@@ -72,7 +99,7 @@ task_work shard_blocks::fill() {
       wishes.back().given = config_.inherited->at(b.plan->id);
       b.updates = wishes.back().given.updates;
     }
-    filling_->push_back({b.value, b.rule});
+    filling_->push_back({b.value, b.rule, b.updates});
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
           made = filling_](task_context& c) {
@@ -118,20 +145,25 @@ void shard_blocks::filled() {
 }
 
 std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                                     std::uint64_t step) {
+                                                     std::uint64_t step, bool looks) {
   auto in = rule_step_at(config_, b.plan->param, step);
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
   b.updating = true;
   b.next = std::make_shared<block_update>();
   b.next->value = tensor::declare({b.plan->count}, config_.type);
+  b.next->updates = b.updates + 1;
   auto cost = cost_of(due);
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
   return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
-           due = std::move(due), sum = std::move(sum), in, packets](task_context& c) mutable {
+           due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0,
+           apart = config_.outlives](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
+            const bool at_once = looks && !spares && spec.trainable && &c.dev.host() == &c.dev && value.count() > piece;
+            if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
+            if (next->not_finite) return;
             if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
             // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
             auto& gradient = (*sum)[0];
@@ -139,11 +171,16 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
               next->value = gradient.reshaped(next->value.dims());
             else
               next->value.back(c.dev);
-            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them.
+            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them, or they may be wanted as they were:
+            // when nodes are lost; and a device with queues says later what it has found.
+            const bool later = looks && spares && &c.dev.host() != &c.dev;
             next->rule = states;
             for (auto& s : next->rule)
-              if (s.frozen() || s.space() != c.dev.space()) s = tensor::allocate(c.dev, s.dims(), s.type());
-            rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+              if (apart || s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
+            if (at_once)
+              next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
+            else
+              rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
             gradient.let_go();  // the task itself may live on for a while
             value.let_go();
             states.clear();
@@ -156,13 +193,56 @@ void shard_blocks::updated(shard_block& b) {
     b.earlier[b.version] = b.value;
     if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
   }
-  if (config_.plan->nodes.size() > 1) b.previous = std::move(b.value);
+  if (config_.plan->nodes.size() > 1) {
+    b.past.push_front({b.version, b.updates, std::move(b.value), config_.outlives ? b.rule : tensors{}});
+    if (b.past.size() > remembered_) b.past.resize(remembered_);
+  }
   b.value = std::move(b.next->value);
   if (!b.next->rule.empty()) b.rule = std::move(b.next->rule);
+  b.updates = b.next->updates;
   b.next.reset();
   b.updating = false;
   ++b.version;
-  ++b.updates;
+}
+
+void shard_blocks::send_copy(const shard_block& b, role_id to, effects& out) const {
+  auto h = header_between(config_.job, config_.self, to);
+  h.version = b.version + (b.next ? 1 : 0);
+  h.step = b.next ? b.next->updates : b.updates;
+  const auto oldest = b.version < remembered_ ? 0 : b.version - (remembered_ - 1);
+  out.send({h, state{0, b.plan->id, b.next ? b.next->value : b.value, b.next ? b.next->rule : b.rule, oldest}});
+}
+
+inventory shard_blocks::at_hand(std::uint64_t request) const {
+  inventory all{request, {}, {}};
+  for (const auto& b : blocks_) {
+    if (!b.filled) continue;
+    const bool whole = config_.outlives && !b.past.empty();
+    all.least.emplace_back(b.plan->id, whole ? b.past.back().version : b.version);
+    all.newest.emplace_back(b.plan->id, b.version);
+  }
+  return all;
+}
+
+void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const {
+  for (const auto& b : blocks_) {
+    past_block is{b.version, b.updates, b.value, b.rule};
+    for (const auto& p : b.past)
+      if (p.version == version) is = p;
+    if (is.version != version && version != any_version) continue;
+    auto h = header_between(config_.job, config_.self, asker);
+    h.version = is.version;
+    h.step = is.updates;
+    out.send({h, state{c.request, b.plan->id, std::move(is.value), std::move(is.rule)}});
+  }
+}
+
+void shard_blocks::leave_out(shard_block& b) {
+  b.updating = true;
+  if (!b.next) b.next = std::make_shared<block_update>();
+  b.next->value = b.value;
+  b.next->rule.clear();
+  b.next->updates = b.updates;
 }
 
 void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,7 +26,16 @@ void apply_setting(half_config& c, const set_value& s);
 // What a task makes of a block. Until it has finished the block is as it was, but for rule states that nobody has been sent: in place.
 struct block_update {
   tensor value;
-  tensors rule;  // empty: as they were
+  tensors rule;               // empty: as they were
+  std::uint64_t updates = 0;  // that the states have seen then
+  bool not_finite = false;    // the gradient was: nothing of this counts
+};
+
+// A block as it was before its last updates.
+struct past_block {
+  std::uint64_t version = 0, updates = 0;
+  tensor value;
+  tensors rule;  // only where the job outlives nodes
 };
 
 struct shard_block {
@@ -35,7 +45,9 @@ struct shard_block {
   tensor value;                               // immutable once sent; an update makes a new one
   tensors rule;                               // state tensors of the update rule
   std::shared_ptr<struct block_update> next;  // being made by the task that runs
-  tensor previous;  // the value one version ago, where a worker on another node may be restarted and ask for it
+  // The newest first. Where there are other nodes: a worker there may be restarted and ask for the value one version ago, or a node be lost
+  // and the job go on from an earlier version.
+  std::deque<past_block> past;
   std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
   bool filled = false;                      // its first values are here
   bool updating = false;
@@ -54,10 +66,22 @@ class shard_blocks {
   task_work fill();
   void filled();
   // A task: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
-  // (running statistics: reduce/fold.hpp). To be followed by updated().
+  // (running statistics: reduce/fold.hpp). `looks`: at the sum first, which is not applied where it is not finite (block_update::not_finite). To be
+  // followed by updated().
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
-                                         std::uint64_t step);
+                                         std::uint64_t step, bool looks);
   void updated(shard_block& b);
+  // To a replica: the block as it is, or as its next update leaves it.
+  void send_copy(const shard_block& b, role_id to, effects& out) const;
+  // From now on so many versions before the newest stay, where there are other nodes. 1 without this.
+  void remember(std::size_t versions) { remembered_ = versions; }
+  // What is here (stand_still), for who asks for one version of all: nothing of blocks that are not filled. And that version; of a block that
+  // has no such version, nothing.
+  inventory at_hand(std::uint64_t request) const;
+  void send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const;
+  // The step is left out: the next update is another version of the same weights, and the states of the rule are as they were. To be followed by
+  // updated().
+  void leave_out(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
@@ -75,6 +99,7 @@ class shard_blocks {
   std::vector<shard_block> blocks_;
   std::vector<std::uint32_t> at_;  // by block id: position + 1
   std::vector<wanted> collects_;
+  std::size_t remembered_ = 1;
   std::shared_ptr<std::vector<block_update>> filling_;  // by position in blocks_
 };
 

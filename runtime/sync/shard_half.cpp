@@ -12,6 +12,8 @@ namespace troupe {
 shard_half::shard_half(half_config c, gives g) : config_(std::move(c)), blocks_(config_), gives_(g) {
   for (const auto& w : config_.plan->groups)
     if (w.server_group == group()) members_ += w.count;
+  const auto copies = config_.plan->copies_of(config_.self);
+  if (!copies.empty()) copies_.first = copies.front();
   members_ += config_.plan->workers.size() - config_.plan->ranges.size();  // of placed layers: there is one server group then
 }
 
@@ -27,7 +29,20 @@ std::map<std::uint32_t, block_content> shard_half::contents() const {
   return all;
 }
 
+// True: nodes of the job are lost, and nothing is done any more but to say and send what is here.
+bool shard_half::stands_still(const envelope& e, effects& out) {
+  if (const auto* s = std::get_if<stand_still>(&e.body)) {
+    still_ = true;
+    out.send({to(e.h.src), blocks_.at_hand(s->request)});
+  }
+  if (!still_) return false;
+  if (const auto* c = std::get_if<collect>(&e.body)) blocks_.send_version(*c, e.h.src, e.h.version, out);
+  if (std::holds_alternative<halt>(e.body)) out.stop();
+  return true;
+}
+
 void shard_half::on(const envelope& e, time_point, effects& out) {
+  if (stands_still(e, out)) return;
   const bool filled = blocks_.list().empty() || blocks_.list().front().filled;
   if (!filled &&
       (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) || std::holds_alternative<ready>(e.body)))
@@ -40,7 +55,10 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
                          blocks_.filled();
-                         for (auto& b : blocks_.list()) b.filled = true;
+                         for (auto& b : blocks_.list()) {
+                           b.filled = true;
+                           if (copies_.first != no_role) blocks_.send_copy(b, copies_.first, more);
+                         }
                          on_filled(more);
                          const auto& p = *config_.plan;
                          const auto first_to = [&](role_id r, const shard_block& b) {
@@ -118,13 +136,13 @@ void shard_half::answer_join(const header& h, shard_block& block, effects& out) 
     }
     return give(h.src, *b, version, flag_join, wanted, answers, out);
   }
-  const bool both = b->previous && gives_ == gives::weights && version > config_.first_step;
+  const bool both = !b->past.empty() && gives_ == gives::weights && version > config_.first_step;
   if (both) {  // a sibling block may still be one version behind
     auto back = to(h.src);
     back.version = version - 1;
     back.flags = flag_join;
     back.packets = 2;
-    out.send({back, weights{b->plan->id, b->previous, wanted}});
+    out.send({back, weights{b->plan->id, b->past.front().value, wanted}});
   }
   give(h.src, *b, version, flag_join, wanted, both ? 2 : 1, out);
 }
@@ -138,23 +156,53 @@ void shard_half::on_fetch(const header& h, const fetch&, shard_block& b, effects
 
 void shard_half::run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step,
                             effects& out) {
-  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step);
+  auto [work, cost] = blocks_.update(b, std::move(due), std::move(sum), packets, clip, step, !looked_at());
   tasks_.run(
       std::move(work), cost,
-      [this, &b](effects& more) {
-        blocks_.updated(b);
-        on_updated(b, more);
+      [this, &b, step](effects& more) {
+        if (b.next->not_finite) {
+          tell_not_finite(0, {b.plan->id}, step, more);
+          if (config_.max_skipped == 0) return;  // the job ends, and nobody has been sent this version
+          blocks_.leave_out(b);
+        }
+        commit(b, more);
       },
       out);
 }
 
-void shard_half::take_ready(const header& h, const ready& r, effects&) {
+void shard_half::tell_not_finite(std::uint32_t of_group, std::vector<std::uint32_t> blocks, std::uint64_t step,
+                                 effects& out) const {
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, findings{of_group, std::move(blocks)}});
+}
+
+void shard_half::commit(shard_block& b, effects& out) {
+  if (copies_.first != no_role) {
+    ++copies_.committing;
+    return blocks_.send_copy(b, copies_.first, out);
+  }
+  blocks_.updated(b);
+  on_updated(b, out);
+}
+
+// header.packet is the block.
+void shard_half::copied(const header& h, effects& out) {
+  auto* b = blocks_.find(h.packet);
+  if (h.src != copies_.first || !b || !b->next || h.version != b->version + 1) return;  // of its first values, too
+  --copies_.committing;
+  blocks_.updated(*b);
+  on_updated(*b, out);
+}
+
+void shard_half::take_ready(const header& h, const ready& r, effects& out) {
+  if (r.what == ready::what_of::copied) return copied(h, out);
   if (r.what != ready::what_of::settled || worker_of(h.src) >= workers()) return void(++dropped_);
   const auto round = static_cast<std::uint64_t>(h.id);
-  if (round < settling_) return void(++dropped_);
-  if (round > settling_ || settled_.empty()) {  // the first word of a round
-    settling_ = round;
-    boundary_ = h.step;
+  if (round < round_.number) return void(++dropped_);
+  if (round > round_.number || settled_.empty()) {  // the first word of a round
+    round_.number = round;
+    round_.boundary = h.step;
     settled_.clear();
     told_ = false;
   }
@@ -163,13 +211,13 @@ void shard_half::take_ready(const header& h, const ready& r, effects&) {
 
 void shard_half::check_settled(effects& out) {
   if (settled_.empty() || settled_.size() < members_) return;
-  if (!std::exchange(told_, true)) on_all_settled(boundary_, out);
-  if (!quiet(boundary_)) return;
+  if (!std::exchange(told_, true)) on_all_settled(round_.boundary, out);
+  if (copies_.committing > 0 || !quiet(round_.boundary)) return;
   settled_.clear();
   contributed_.clear();
   auto h = to(config_.coordinator);
-  h.id = msg_id{settling_++};  // later words of this round are old
-  h.step = boundary_;
+  h.id = msg_id{round_.number++};  // later words of this round are old
+  h.step = round_.boundary;
   out.send({h, ready{ready::what_of::settled}});
 }
 
@@ -183,7 +231,7 @@ void shard_half::take_contribution(const header& h, const state& s, effects& out
     return void(++dropped_);
   if (on_copy(h, s, out)) return;
   auto& round = contributed_at_[{s.block, worker}];
-  if (static_cast<std::uint64_t>(h.id) < std::max(settling_, round)) return void(++dropped_);
+  if (static_cast<std::uint64_t>(h.id) < std::max(round_.number, round)) return void(++dropped_);
   round = static_cast<std::uint64_t>(h.id);
   contributed_[s.block][worker] = {mass, s};
 }

@@ -67,9 +67,14 @@ class shard_half : public role {
   // `answers`: to a restarted worker, how many it gets about this block.
   void give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t clock, std::uint32_t answers,
             effects& out) const;
-  // Runs the rule on block `b` with `clip` times the mean over the packets of the sum; on_updated() follows.
+  // Runs the rule on block `b` with `clip` times the mean over the packets of the sum; on_updated() follows. A sum that is not finite is told and
+  // not applied: where steps may be left out this one is, else the job ends.
   void run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step, effects& out);
+  virtual bool looked_at() const { return false; }  // sums have been found finite before they come to run_update()
+  void tell_not_finite(std::uint32_t group, std::vector<std::uint32_t> blocks, std::uint64_t step, effects& out) const;
   virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }
+  // What the task has made of the block is done, and the block's: on_updated() follows, at once or when all replicas have it too.
+  void commit(shard_block& b, effects& out);
   // The worker a role belongs to, when it is one's worker half or reducer; else the number of workers.
   std::uint32_t worker_of(role_id r) const;
   std::uint32_t workers() const { return static_cast<std::uint32_t>(config_.plan->workers.size()); }
@@ -81,20 +86,28 @@ class shard_half : public role {
   std::uint64_t dropped_ = 0;
 
  private:
+  bool stands_still(const envelope& e, effects& out);
+  void copied(const header& h, effects& out);
   void take_fetch(const header& h, const fetch& f, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void check_settled(effects& out);
   void take_contribution(const header& h, const state& s, effects& out);
 
   gives gives_;
-  bool started_ = false;
+  struct {
+    role_id first = no_role;       // of our replicas
+    std::uint64_t committing = 0;  // blocks that they have not all got yet
+  } copies_;
+  bool started_ = false, still_ = false;
   std::set<role_id> settled_;
   bool told_ = false;  // on_all_settled has been called
   contributions contributed_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> contributed_at_;  // by block, worker: round of the latest
-  std::uint64_t settling_ = 0, boundary_ = 0;  // which round (header.id), and the step it is about
-  std::size_t members_ = 0;                    // workers of the groups we serve
-  std::vector<envelope> early_;                // what came before the blocks were filled
+  struct {
+    std::uint64_t number = 0, boundary = 0;  // header.id, and the step it is about
+  } round_;
+  std::size_t members_ = 0;      // workers of the groups we serve
+  std::vector<envelope> early_;  // what came before the blocks were filled
 };
 
 }  // namespace troupe

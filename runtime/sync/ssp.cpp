@@ -16,7 +16,7 @@
 //   * s = 0 is bsp, bit for bit; s = "inf" never waits;
 //   * clocks are applied in order, each once: the weights of version v are those of ssp's own history, whatever the order of arrival.
 #include "ops/option_specs.hpp"
-#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/guarded.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -33,6 +33,7 @@ sync_mode ssp_mode() {
           "Stale synchronous: a worker may be ahead of the slowest by `staleness` clocks; it waits only when its weights would be "
           "older than that. 0 is bsp. Ho et al. 2013.",
       .specs = {count_or_inf_option("staleness", 1, "clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
+      .left = leftover::versions,
       .check =
           [](const options&, const job_spec&, const job_plan& p) {
             one_group(p, "ssp");
@@ -46,7 +47,7 @@ sync_mode ssp_mode() {
       .make_shard =
           [](half_config c) {
             const auto p = ssp_policy(c.mode);
-            return std::make_unique<clocked_shard>(std::move(c), p);
+            return std::make_unique<guarded_shard>(std::move(c), p);
           }};
 }
 

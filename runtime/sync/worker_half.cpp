@@ -143,7 +143,7 @@ void worker_half::take_gradient(const header& h, const gradient& g, effects& out
   if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
     if (!out_of_turn(l)) l.done = h.step + 1;
-    on_sum(g.layer, h.step, cover_[0], value, out);
+    pass_sum(g.layer, h.step, cover_[0], value, out);
     return step_left(g.layer, h.step, out);
   }
   auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
@@ -187,7 +187,7 @@ void worker_half::weigh(const header& h, const gradient& g, effects& out) {
 void worker_half::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
   if (step < l.done || l.ahead.count(step)) return void(++dropped_);  // given up meanwhile
-  on_sum(layer, step, node, sum, out);
+  pass_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);

@@ -53,7 +53,8 @@ class worker_half : public role {
     std::map<std::uint64_t, tensors> past;  // half_config::keeps: what the stage was handed, for when it is restarted
   };
 
-  // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run.
+  // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run. No sum: it was not
+  // finite, and a worker that steps by itself and may leave steps out (half_config::max_skipped) goes on without this one.
   virtual void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) = 0;
   // All packets of the layer's step have come and left.
   virtual void on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) { (void)layer, (void)step, (void)out; }
@@ -74,6 +75,8 @@ class worker_half : public role {
   void count_read(std::uint32_t layer, std::uint64_t clocks_behind);
   // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards (or the reducer beside us).
   void push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out);
+  // Of the sum of a layer, which parameters of it are not finite.
+  void tell_not_finite(std::uint32_t layer, std::uint64_t step, const std::vector<std::uint32_t>& params, effects& out) const;
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
   role_id shard_of(std::uint32_t block) const;
   const graph_layer& layer_at(std::uint32_t l) const { return config_.graph->layers[l]; }
@@ -112,6 +115,7 @@ class worker_half : public role {
   void take_gradient(const header& h, const gradient& g, effects& out);
   void weigh(const header& h, const gradient& g, effects& out);
   void step_left(std::uint32_t layer, std::uint64_t step, effects& out);
+  void pass_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void take_start(const header& h, effects& out);
   void begin_join(effects& out);

@@ -188,6 +188,21 @@ TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
   EXPECT_NE(last(o)["message"].get<std::string>().find("not finite"), std::string::npos) << o.out;
 }
 
+TEST_F(train_command, steps_that_are_not_finite_are_left_out_and_one_too_many_in_a_row_is_the_end) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"train", job, "--json", "--set", "train.dynamics.lr=1e25", "--set", "train.max_skipped=3"});
+  EXPECT_EQ(o.code, 1);
+  const auto alerts = of_kind(objects(o.out), "alert");
+  ASSERT_EQ(alerts.size(), 3u) << o.out;
+  for (std::size_t i = 0; i < alerts.size(); ++i) {
+    EXPECT_EQ(alerts[i]["skipped"], i + 1) << alerts[i];
+    EXPECT_NE(alerts[i]["message"].get<std::string>().find("the gradient of layer 'ip"), std::string::npos) << alerts[i];
+  }
+  EXPECT_NE(last(o)["message"].get<std::string>().find(": 4 such steps in a row, [train] max_skipped is 3"), std::string::npos)
+      << o.out;
+  EXPECT_EQ(of_kind(objects(o.out), "step").back()["skipped"], 3) << o.out;
+}
+
 // Training that went wrong ends like any other, with exit code 0 and weights: then at least it is said.
 TEST_F(train_command, a_loss_that_did_not_fall_is_told_before_the_last_word) {
   const auto job = write("job.toml", tiny_job());

@@ -68,10 +68,73 @@ TEST_F(head_losses, a_job_whose_node_is_not_there_or_goes_before_it_has_begun_be
   }
 }
 
-TEST_F(head_losses, a_role_that_fails_ends_the_job_and_is_no_loss) {
+TEST_F(head_losses, roles_begin_anew_when_one_fails_and_the_job_ends_when_it_fails_again) {
   begin({"n1", "n2", "n3"});
-  h_->on("n2", trouble{id_, "n2", "role worker1/conv1: label 9 of 4 classes"}, now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 3u) << "it would fail again";
+  step(57);
+  const trouble failed{id_, "n2", "role worker1/conv1: label 9 of 4 classes"};
+  h_->on("n2", failed, now_, out_);
+  ASSERT_TRUE(asked());
+  EXPECT_TRUE(lost_nodes().empty()) << "all nodes are there";
+  EXPECT_TRUE(asked()->back->live);
+  found({"n1", "n2", "n3"}, 50);
+  ready({"n1", "n2", "n3"});
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "recovered: node n2: role worker1/conv1: label 9 of 4 classes; began anew on all nodes");
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  h_->on("n2", failed, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 3u) << "the reason is still there";
+}
+
+TEST_F(head_losses, what_a_shard_had_is_gone_with_it) {
+  begin({"n1", "n2"});
+  h_->on_event({id_, {"error", 3, {}, "role shard0: out of memory"}, {}}, now_, out_);
+  ASSERT_TRUE(asked());
+  EXPECT_FALSE(asked()->back->live);
+}
+
+TEST_F(head_losses, a_job_that_survives_nothing_ends_with_the_first_role_that_fails) {
+  begin({"n1", "n2"}, 0);
+  h_->on_event({id_, {"error", 3, {}, "role worker0: no such file"}, {}}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+}
+
+// The next plan goes on from what the others have, when all are ready for it.
+TEST_F(head_losses, living_nodes_say_what_they_have_before_they_swap) {
+  begin({"n1", "n2", "n3"});
+  step(57);
+  dies("n3");
+  found_live({"n1", "n2"});
+  ready({"n1", "n2"});
+  ASSERT_EQ(told_job(), (std::vector<std::string>{"leftovers"}));
+  EXPECT_EQ(sent<swap>().size(), 0u);
+  h_->on_handover(id_, 56, now_, out_);
+  ASSERT_EQ(sent<swap>().size(), 2u);
+  EXPECT_EQ(sent<swap>()[0].second.step, 56u);
+  swap_all({"n1", "n2"});
+  EXPECT_EQ(sent<said>().back().second.values.at(1), (std::pair<std::string, double>{"steps_again", 1}));
+}
+
+TEST_F(head_losses, where_they_have_not_all_or_do_not_say_so_the_job_goes_back) {
+  for (const bool silent : {false, true}) {
+    out_.clear();
+    begin({"n1", "n2", "n3"});
+    step(57);
+    dies("n3");
+    found_live({"n1", "n2"});
+    ready({"n1", "n2"});
+    const auto first = asked()->leg;
+    if (silent)
+      h_->on_tick(now_ += 11s, out_);
+    else
+      h_->on_event({id_, {"refused", 57, {{"handover", 1}}, "shard0 has forgotten version 55"}, {}}, now_, out_);
+    EXPECT_GT(asked()->leg, first);
+    EXPECT_FALSE(asked()->back->live);
+    found({"n1", "n2"}, 40);
+    ready({"n1", "n2"});
+    EXPECT_EQ(sent<swap>().size(), 2u);
+    swap_all({"n1", "n2"});
+    EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
+  }
 }
 
 TEST_F(head_losses, a_node_that_shuts_down_is_drained_and_taken_again_when_it_is_back) {
@@ -100,6 +163,18 @@ TEST_F(head_losses, a_node_that_cannot_be_drained_stops_the_job_with_a_checkpoin
   h_->on_plan_found({id_, "node 'n2' is the last with the role \"server\": it cannot be drained", {}, {}, {}, asked()->leg, 0},
                     now_, out_);
   EXPECT_EQ(told_job(), (std::vector<std::string>{"stop"}));
+  h_->on_event({id_, {"done", 9, {}, "stopped"}, {}}, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "preempted: n2 shuts down, and nobody can take its part");
+}
+
+TEST_F(head_losses, what_a_person_has_stopped_is_stopped_whoever_shuts_down) {
+  begin({"n1", "n2"});
+  h_->tell(0, {"stop", {}, 0, {}}, now_, out_);
+  h_->drain(now_, out_);
+  h_->on_event({id_, {"done", 9, {}, "stopped"}, {}}, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
+  EXPECT_EQ(last_said(), "done: stopped");
 }
 
 TEST_F(head_losses, words_of_people_reach_the_plan_that_goes_on) {

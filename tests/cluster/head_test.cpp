@@ -231,18 +231,22 @@ TEST_F(control_head, a_slow_client_misses_steps_and_nothing_else) {
   EXPECT_EQ(told()[0].kind, "eval");
 }
 
-TEST_F(control_head, draining_stops_what_runs_and_refuses_the_rest) {
+TEST_F(control_head, draining_stops_what_runs_and_leaves_the_rest_for_its_next_life) {
   join_all();
   const auto id = run_one({"n1"});
   submit_one({"n1"});
   out_.clear();
   h_->drain(now_, out_);
   EXPECT_EQ(ordered<tell_job>(), 1u);
-  EXPECT_EQ(told().at(0).kind, "error") << "the one that waited";
+  EXPECT_TRUE(told().empty()) << "the one that waited goes on waiting";
   EXPECT_FALSE(h_->drained());
+  h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
   end_all(id, {"n1"});
   EXPECT_TRUE(h_->drained());
+  EXPECT_EQ(told().back().kind, "preempted");
+  EXPECT_EQ(told().back().text, "n1 shuts down: the job goes on when it is back");
+  EXPECT_EQ(ordered<journal_line>(), 0u) << "for its next life both jobs are there";
   out_.clear();
   h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
   EXPECT_EQ(sent<submitted>().at(0).second.job, 0u);
@@ -296,6 +300,28 @@ TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_con
   EXPECT_FALSE(m.idle());
   m.on_gone(9, 0, now, out);
   EXPECT_TRUE(m.idle());
+}
+
+// n3's machine was off for a moment: what was left of the connection with its former life ends after the plan with its next life has come.
+TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_dial_of_its_next_life) {
+  member m("n2", "n1");
+  member_orders out;
+  const instant now{};
+  m.on_data_up("n1", 1, out);
+  m.on_data_up("n3", 4, out);
+  m.on(prepare{9, {}, "h", {{"n1", "x:1", 2}, {"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  m.on_made(9, {}, out);
+  out.clear();
+  m.on_data_down("n1", "replaced", out);
+  EXPECT_TRUE(out.empty()) << "n1 dials us";
+  m.on_data_down("n3", "closed", out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(std::get<connect_data>(out[0]).peer, "n3") << "the dial before did nothing while the connection stood";
+  out.clear();
+  m.on_data_up("n1", 2, out);
+  m.on_data_down("n3", "connect_deadline", out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(std::get<prepared>(std::get<to_peer>(out[0]).what).error, "no data connection to n3: connect_deadline");
 }
 
 TEST(control_member, a_mesh_that_does_not_come_up_is_named_after_ten_seconds) {

@@ -58,6 +58,12 @@ class head_losses : public testing::Test {
     for (const auto& n : lost_nodes()) words.without.insert(n);
     h_->on_plan_found({id_, {}, words, plan(std::move(nodes)), "bsp", asked()->leg, from}, now_, out_);
   }
+  // The keeper says that the others have all that the job needs.
+  void found_live(std::vector<std::string> nodes) {
+    auto words = asked()->so_far;
+    for (const auto& n : lost_nodes()) words.without.insert(n);
+    h_->on_plan_found({id_, {}, words, plan(std::move(nodes)), "bsp", asked()->leg, 0, true}, now_, out_);
+  }
   void ready(const std::vector<std::string>& nodes) {
     for (const auto& n : nodes) h_->on(n, revised{id_, leg(), {}}, now_, out_);
   }

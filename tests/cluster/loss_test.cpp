@@ -104,6 +104,7 @@ TEST_F(cluster_loss, the_coordinator_killed_and_restarted_finds_its_members_agai
 
 TEST_F(cluster_loss, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
   start_all();
+  wait_for_daemon_ = 1s;
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   const auto begun = clock::now();
@@ -112,9 +113,12 @@ TEST_F(cluster_loss, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
   EXPECT_EQ(daemon("n1").wait(25s), 0);
   EXPECT_LT(since(begun), 25s);
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.kind, "done");
-  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(r.events.back().event.kind, "preempted");
+  EXPECT_EQ(r.outcome.how, cluster_outcome::end::preempted);
+  EXPECT_EQ(r.outcome.exit_code(), 1);
   EXPECT_EQ(r.count("checkpoint"), 1u);
+  EXPECT_EQ(r.text("file"), checkpoint_files(checkpoint_folder()).at(0));
+  EXPECT_NE(first_message(r).find(r.text("file")), std::string::npos) << first_message(r);
   const auto found = load_newest_checkpoint(checkpoint_folder());
   ASSERT_TRUE(found.newest) << checkpoint_folder();
   EXPECT_EQ(found.newest->step, r.events.back().event.step);
@@ -138,11 +142,12 @@ TEST_F(cluster_loss, what_sigterm_left_is_continued_to_the_bits_of_an_unbroken_r
   };
   auto set = workers(3, 2);
   set.insert(set.end(), {"train.finish.steps=4000", "eval.every=0"});
+  wait_for_daemon_ = 1s;
   auto b = begin(tiny_job(), set);
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   daemon("n1").signal(SIGTERM);
   const auto r = b->join();
-  ASSERT_EQ(r.events.back().event.text, "stopped");
+  ASSERT_EQ(r.events.back().event.kind, "preempted");
   EXPECT_EQ(daemon("n1").wait(25s), 0);
   const auto file = checkpoint_files(checkpoint_folder()).at(0);
   EXPECT_EQ(hash({"--resume", file}), hash({}));
@@ -155,7 +160,7 @@ TEST_F(cluster_loss, sigterm_of_a_member_that_a_job_cannot_do_without_stops_it_w
   daemon("n2").signal(SIGTERM);
   EXPECT_EQ(daemon("n2").wait(25s), 0);
   const auto r = b->join();
-  EXPECT_EQ(r.outcome.exit_code(), 0) << first_message(r);
+  EXPECT_EQ(r.outcome.how, cluster_outcome::end::preempted) << first_message(r);
   EXPECT_EQ(r.count("checkpoint"), 1u);
   EXPECT_TRUE(load_newest_checkpoint(checkpoint_folder()).newest);
 }

@@ -14,7 +14,7 @@ std::vector<message> samples() {
           submit{{"f", std::string("a\0b", 3), {"x=1", "y=2"}}, true, 7, {given_file::checkpoint, "c", 1ull << 33}},
           submitted{7, 8, {"m1", "m2"}},
           prepare{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}, {"n2", "b", 3}}, true, 40},
-          prepared{1, "e"},
+          prepared{1, "e", "n3"},
           trouble{1, "n3", "m"},
           end_job{4},
           ended{4, 1ull << 40},
@@ -32,7 +32,7 @@ std::vector<message> samples() {
                  {"n3"},
                  "ssp",
                  {{"staleness", "3"}}},
-          revised{1, 2, "e"},
+          revised{1, 2, "e", "n3"},
           swap{1, 2, 3},
           swapped{1, 2, 3, "e"},
           forget{1, 2}};

@@ -278,7 +278,9 @@ cluster_test::run_result cluster_test::run_all(const cluster_submission& s) {
 }
 
 std::unique_ptr<cluster_test::background> cluster_test::begin(const std::string& text, const std::vector<std::string>& set) {
-  return std::make_unique<background>(submission_of(coordinator(), text, set));
+  auto s = submission_of(coordinator(), text, set);
+  s.wait_for_daemon = wait_for_daemon_;
+  return std::make_unique<background>(std::move(s));
 }
 
 std::unique_ptr<cluster_test::background> cluster_test::begin_with(cluster_submission::beginning from, const std::string& file,

@@ -104,6 +104,7 @@ class cluster_test : public testing::Test {
   }
   static repl_reply ask_at(const cluster_address& where, const std::string& line, bool json = false);
 
+  std::chrono::milliseconds wait_for_daemon_{30000};  // of jobs that are followed
   std::filesystem::path folder_;
   std::vector<std::string> names_;
   std::map<std::string, std::uint16_t> ports_;

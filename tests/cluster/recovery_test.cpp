@@ -60,6 +60,120 @@ TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_w
   std::printf("kill -9: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
 }
 
+// One shard, on n1: what a lost worker had of the weights others have too.
+TEST_F(cluster_recovery, a_lost_worker_costs_the_step_that_was_under_way) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 1), {"train.finish.steps=6000", "eval.every=500"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), set);
+  ASSERT_TRUE(b->wait_event("step", 20s, 250));
+  kill_hard("n3");
+  ASSERT_TRUE(b->wait_event("recovered", 10s));
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+  EXPECT_EQ(r.count("eval"), unbroken.count("eval"));
+  EXPECT_EQ(r.count("checkpoint"), 0u) << "nothing was kept, and nothing had to be";
+  const auto* e = first(r, "recovered");
+  ASSERT_TRUE(e);
+  EXPECT_LE(value(*e, "steps_again"), 1) << "in lockstep";
+  EXPECT_GE(e->event.step, 249u);
+  std::printf("kill -9 of a worker: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
+}
+
+// Promise 5: every node has a shard, and another one has its copy.
+TEST_F(cluster_recovery, a_lost_shard_is_with_its_replica_and_nothing_is_made_again) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 4), {"train.finish.steps=3000", "eval.every=0", "topology.replicas=2"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  EXPECT_EQ(unbroken.text("weights_sha256"), run(tiny_job(), with(set, {"topology.replicas=1"})).text("weights_sha256"));
+  const auto* rounds = std::getenv("TROUPE_KILL_ROUNDS");
+  for (int round = 0; round < (rounds ? std::atoi(rounds) : 1); ++round) {
+    SCOPED_TRACE(round);
+    auto b = begin(tiny_job(), set);
+    std::uint64_t step = 100;
+    for (const std::string node : {"n2", "n4", "n3"}) {
+      ASSERT_TRUE(b->wait_event("step", 20s, step += 400));
+      kill_hard(node);
+      start(node);
+      ASSERT_TRUE(joined(node));
+    }
+    const auto r = b->join();
+    expect_done(r);
+    EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+    EXPECT_GE(r.count("recovered"), 2u);
+    for (const auto& e : r.events)
+      if (e.event.kind == "recovered") {
+        EXPECT_LE(value(e, "steps_again"), 1);
+        EXPECT_GT(e.event.step, 100u);
+        EXPECT_LT(value(e, "ms"), 5000);
+      }
+  }
+}
+
+TEST_F(cluster_recovery, every_node_is_restarted_one_after_the_other_and_the_job_goes_on) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 2), {"train.finish.steps=9000", "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), set);
+  std::uint64_t step = 0;
+  for (const std::string node : {"n1", "n2", "n3", "n4"}) {
+    ASSERT_TRUE(b->wait_event("step", 60s, step += 300)) << node;
+    daemon(node).signal(SIGTERM);
+    EXPECT_EQ(daemon(node).wait(25s), 0) << daemon(node).log();
+    daemons_.erase(node);
+    start(node);
+    if (node != "n1") {
+      ASSERT_TRUE(joined(node));
+    }
+  }
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.count("preempted"), 1u) << "when the coordinator's daemon went";
+  EXPECT_EQ(r.count("recovered"), 0u);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
+// 2, 4, 1 and 3 workers during one job.
+TEST_F(cluster_recovery, workers_come_and_go_with_their_nodes) {
+  make_cluster(4);
+  start_all();
+  const auto set = with(workers(4, 1), {"train.finish.steps=9000", "eval.every=0", "job.min_nodes=1"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), set);
+  std::uint64_t step = 0;
+  const auto go_on = [&] { return b->wait_event("step", 60s, step += 250); };
+  const auto leave = [&](const std::string& node) {
+    daemon(node).signal(SIGTERM);
+    EXPECT_EQ(daemon(node).wait(25s), 0);
+    daemons_.erase(node);
+  };
+  const auto come = [&](const std::string& node) {
+    start(node);
+    ASSERT_TRUE(joined(node));
+  };
+  ASSERT_TRUE(go_on());
+  leave("n3"), leave("n4");
+  ASSERT_TRUE(go_on());
+  come("n3"), come("n4");
+  ASSERT_TRUE(go_on());
+  leave("n2"), leave("n3"), leave("n4");
+  ASSERT_TRUE(go_on());
+  come("n2"), come("n4");
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.count("recovered"), 0u);
+  EXPECT_GE(r.count("moved"), 8u);
+  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+}
+
 TEST_F(cluster_recovery, before_the_first_checkpoint_it_begins_again) {
   make_cluster(3);
   start_all();

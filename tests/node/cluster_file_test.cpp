@@ -117,6 +117,21 @@ TEST(cluster_file, data_is_read_in_folders_beside_the_file_or_where_data_sets_ar
             "conf/c.toml:8:1: node 'n1': bad folder '': \".\" is the folder of this file");
 }
 
+TEST(cluster_file, checkpoints_go_into_folders_that_it_names_and_into_none_otherwise) {
+  const auto folders = [](const std::string& text) {
+    auto r = parse_cluster(text, "conf/c.toml");
+    std::vector<std::vector<std::string>> list;
+    if (const auto* c = std::get_if<cluster_spec>(&r))
+      for (const auto& n : c->nodes) list.push_back(n.checkpoints);
+    return list;
+  };
+  using lists = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(folders(with(0, "")), (lists{{}, {}}));
+  EXPECT_EQ(folders(with(2, "name = \"lab\"\ncheckpoints = [\"kept\", \"/srv/x\"]")), (lists(2, {"conf/kept", "/srv/x"})));
+  EXPECT_EQ(first_error(with(7, "address = \"127.0.0.1:7701\"\ncheckpoints = [\"\"]")),
+            "conf/c.toml:8:1: node 'n1': bad folder '': \".\" is the folder of this file");
+}
+
 TEST(cluster_file, nothing_at_all) {
   auto r = parse_cluster("", "c.toml");
   EXPECT_EQ(std::get<diagnostics>(r).size(), 2u);

@@ -76,12 +76,15 @@ TEST(job_file, the_shortest_job) {
 
 TEST(job_file, checkpoints_by_steps_or_by_time) {
   auto lines = sound_lines();
-  lines[33] = "[checkpoint]\nevery = 500\nkeep = 5\n[eval]";
+  lines[33] = "[checkpoint]\nevery = 500\nkeep = 5\ndir = \"/shared/kept\"\nresume = \"auto\"\nmatch = \"names\"\n[eval]";
   lines[2] = "max_failures = 2";
   auto j = spec_of(text_of(lines));
   EXPECT_EQ(j.checkpoint.every_steps, 500);
   EXPECT_EQ(j.checkpoint.every_seconds, 0);
   EXPECT_EQ(j.checkpoint.keep, 5);
+  EXPECT_EQ(j.checkpoint.dir, "/shared/kept");
+  EXPECT_EQ(j.checkpoint.resume, "auto");
+  EXPECT_EQ(j.checkpoint.match, "names");
   EXPECT_EQ(j.max_failures, 2);
   lines[33] = "[checkpoint]\nevery = \"5 min\"\n[eval]";
   lines[2] = "";
@@ -89,6 +92,9 @@ TEST(job_file, checkpoints_by_steps_or_by_time) {
   EXPECT_EQ(j.checkpoint.every_steps, 0);
   EXPECT_EQ(j.checkpoint.every_seconds, 300);
   EXPECT_EQ(j.checkpoint.keep, 2);
+  EXPECT_EQ(j.checkpoint.dir, "");
+  EXPECT_EQ(j.checkpoint.resume, "never");
+  EXPECT_EQ(j.checkpoint.match, "all");
   EXPECT_FALSE(j.max_failures) << "any number";
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/job/job.hpp"
+#include "runtime/node/config/fault_trace.hpp"
 #include "runtime/node/config/job_file.hpp"
 
 namespace troupe {
@@ -149,6 +150,24 @@ const row rows[] = {
     {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nuntil = \"1s\"\n", "4:1", "'until' is before 'from'"},
     {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nnodes = [2]\nroles = [\"host0\"]\n", "5:1", "nodes or roles, not both"},
     {"[[fault]]\nkind = \"drop\"\nprobability = 0.1\nroles = [\"host0\"]\n", "4:1", "roles"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"pareto\", mean = \"1h\" }\n", "4:11",
+     "unknown kind 'pareto'"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"exponential\" }\n", "4:1", "it needs a mean"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { mean = \"0s\" }\n", "4:11", "'mean' must be more than nothing"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"weibull\", mean = \"1h\" }\n", "4:1", "it needs a shape"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\ntimes = 2\nevery = { mean = \"1h\" }\n", "5:1",
+     "one of 'times', 'every' and 'trace'"},
+    {"[[fault]]\nkind = \"crash\"\nevery = { mean = \"1h\" }\n", "1:1", "it needs an end, 'until'"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nrack = 0\n", "4:1", "'rack' must be between 1 and"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [[2], [0]]\n", "4:17", "a list of lists of node numbers"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [2]\n", "4:11", "a list of lists of node numbers"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nnodes = [2]\nrack = 4\n", "5:1", "nodes or roles, or groups, not both"},
+    {"[[fault]]\nkind = \"crash\"\ntrace = \"no_such_file.txt\"\n", "3:1", "no_such_file.txt"},
+    {"[[fault]]\nkind = \"slow_disk\"\nnodes = [1]\n", "1:1", "it needs a factor on the time of checkpoints"},
+    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\n", "1:1", "it needs a rate, 'ahead', or both"},
+    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 3\n", "4:1", "'rate' must be between 0.5 and 2"},
+    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 1.1\nfrom = \"1s\"\n", "5:1", "there is no 'from'"},
+    {"[disk]\nbandwidth = 3\nsize = 4\n", "3:1", "unknown key 'size'"},
     {"[fault]\nkind = \"drop\"\n", "1:2", "'fault' must be a list of tables: [[fault]]"},
     {"resend = \"0s\"\n", "1:1", "'resend' must be more than nothing"},
     {"detekt = \"1s\"\n", "1:1", "unknown key 'detekt'; did you mean 'detect'?"},
@@ -168,6 +187,68 @@ TEST(sim_file, every_mistake_names_its_place) {
     EXPECT_EQ(bad->front().at.to_string(), std::string("sim.toml:") + r.at) << bad->front().message;
     EXPECT_THAT(bad->front().message, HasSubstr(r.message));
   }
+}
+
+TEST(sim_file, rates_groups_clocks_and_disks) {
+  const auto s = good(R"(
+[disk]
+bandwidth = "1GB/s"
+latency = "2ms"
+[[fault]]
+kind = "crash"
+every = { kind = "weibull", mean = "500h", shape = 0.7 }
+rack = 16
+until = "30d"
+restart_after = "10min"
+[[fault]]
+kind = "crash"
+from = "1s"
+groups = [[2, 3], [4]]
+[[fault]]
+kind = "skew"
+nodes = [2]
+ahead = "3ms"
+rate = 1.001
+[[fault]]
+kind = "slow_disk"
+nodes = [1]
+factor = 10
+)");
+  ASSERT_TRUE(s.disk);
+  EXPECT_EQ(s.disk->bytes_per_second, 1e9);
+  EXPECT_EQ(s.disk->latency, std::chrono::milliseconds(2));
+  ASSERT_EQ(s.faults.list.size(), 4u);
+  const auto& w = s.faults.list[0];
+  EXPECT_EQ(w.when, sim::crash_times::weibull);
+  EXPECT_EQ(w.mean, 500 * 3600);
+  EXPECT_EQ(w.shape, 0.7);
+  EXPECT_EQ(w.rack, 16u);
+  EXPECT_EQ(s.faults.list[1].groups, (std::vector<std::vector<std::uint32_t>>{{1, 2}, {3}}));
+  EXPECT_EQ(s.faults.list[2].least, std::chrono::milliseconds(3));
+  EXPECT_EQ(s.faults.list[2].factor, 1.001);
+  EXPECT_EQ(s.faults.list[3].kind, sim::fault_kind::slow_disk);
+  EXPECT_EQ(check_nodes(s, 3).size(), 1u);
+}
+
+TEST(sim_file, a_trace_of_crashes) {
+  const auto read = [](const std::string& text) { return parse_fault_trace(text, "trace.txt"); };
+  const auto r = read("# when, who, for how long\n\n3.5h 17 20min\n1s 2   # for ever\n");
+  const auto* all = std::get_if<std::vector<traced_crash>>(&r);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ((*all)[0].what.at, std::chrono::minutes(210));
+  EXPECT_EQ((*all)[0].what.node, 16u);
+  EXPECT_EQ((*all)[0].what.down, std::chrono::minutes(20));
+  EXPECT_EQ((*all)[0].at.line, 3);
+  EXPECT_LT((*all)[1].what.down.count(), 0);
+  for (const char* bad : {"1s\n", "1s 0\n", "1 2\n", "1s 2 3\n", "1s 2 3s 4\n", "1s 70000\n", "-1s 2\n", "1s x\n"}) {
+    const auto no = read("2s 3\n" + std::string(bad));
+    const auto* d = std::get_if<diagnostics>(&no);
+    ASSERT_TRUE(d) << bad;
+    EXPECT_EQ(d->front().to_string(), "trace.txt:2:1: a line is \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
+  }
+  const auto none = read("# nothing\n");
+  EXPECT_TRUE(std::holds_alternative<diagnostics>(none));
 }
 
 std::vector<std::string> files_in(const std::string& folder) {

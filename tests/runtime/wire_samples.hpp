@@ -116,8 +116,20 @@ inline fetch sample() {
   return {5, true};
 }
 template <>
+inline stand_still sample() {
+  return {7};
+}
+template <>
+inline inventory sample() {
+  return {7, {{0, 41}, {3, 42}}, {{0, 42}, {3, 43}}};
+}
+template <>
 inline squares sample() {
   return {3, {{1ull << 32 | 2, 0x3ff0000000000000u}, {0, ~0ull}}};
+}
+template <>
+inline findings sample() {
+  return {2, {7, 0, 1u << 31}};
 }
 template <>
 inline settle sample() {

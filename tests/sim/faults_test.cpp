@@ -203,5 +203,169 @@ TEST(faults, the_same_seed_gives_the_same_trace_with_all_of_them) {
   EXPECT_NE(trace(1), trace(2));
 }
 
+// --- crashes at a rate, of groups, from a list
+
+fault rate_of(crash_times when, double mean, double shape = 1) {
+  fault f;
+  f.kind = fault_kind::crash;
+  f.when = when;
+  f.mean = mean;
+  f.shape = shape;
+  return f;
+}
+
+TEST(faults, crashes_at_a_rate_have_its_mean_and_its_shape) {
+  for (const double shape : {0.7, 1.0, 3.0}) {
+    faults d({{rate_of(shape == 1 ? crash_times::exponential : crash_times::weibull, 3600, shape)}}, 5);
+    const auto units = d.units(3);
+    ASSERT_EQ(units.size(), 2u) << "each node by itself, and never the coordinator's";
+    EXPECT_EQ(units[0].nodes, std::vector<std::uint32_t>{1});
+    double sum = 0, squares = 0;
+    constexpr int n = 20000;
+    for (int i = 0; i < n; ++i) {
+      const auto s = seconds_of(d.next_crash(units[0]));
+      sum += s, squares += s * s;
+    }
+    EXPECT_NEAR(sum / n, 3600, 100) << shape;
+    const double g1 = std::tgamma(1 + 1 / shape), g2 = std::tgamma(1 + 2 / shape);
+    const double deviation = 3600 / g1 * std::sqrt(g2 - g1 * g1);
+    EXPECT_NEAR(std::sqrt(squares / n - sum / n * sum / n), deviation, 0.05 * deviation) << shape;
+  }
+}
+
+TEST(faults, nodes_crash_at_a_rate_again_and_again_until_the_end_of_their_time) {
+  fault_model m;
+  m.list = {rate_of(crash_times::exponential, 0.002)};
+  m.list[0].restart_after = milliseconds(1);
+  m.list[0].until = milliseconds(100);
+  cluster c(4, jittery_star(), 3, m);
+  for (int i = 0; i < 100; ++i) c.talk_at(i * 1'000'000, 1, 2);
+  c.run();
+  const auto n = c.world().counts();
+  EXPECT_GT(n.crashed, 50u);
+  EXPECT_LT(n.crashed, 250u) << "a third of 100 ms down, three nodes, 2 ms each";
+  EXPECT_EQ(n.crashed, n.restarted);
+  EXPECT_EQ(c.starts(0), 0u);
+  EXPECT_GE(c.world().now(), milliseconds(99));
+}
+
+TEST(faults, a_rack_goes_at_once) {
+  for (const bool racks : {true, false}) {
+    fault_model m;
+    m.list = {rate_of(crash_times::exponential, 0.004)};
+    m.list[0].restart_after = milliseconds(1);
+    m.list[0].until = milliseconds(50);
+    if (racks)
+      m.list[0].rack = 2;
+    else
+      m.list[0].groups = {{2, 3}, {1}};
+    EXPECT_EQ(faults(m, 1).units(4).size(), 2u);
+    cluster c(4, jittery_star(), 3, m);
+    for (int i = 0; i < 50; ++i) c.talk_at(i * 1'000'000, 1, 0);
+    c.run();
+    EXPECT_GT(c.starts(2), 0u);
+    EXPECT_EQ(c.starts(2), c.starts(3));
+    EXPECT_NE(c.starts(1), c.starts(2));
+    EXPECT_EQ(c.starts(0), 0u) << "the coordinator's stays, though its rack goes";
+  }
+}
+
+TEST(faults, crashes_of_a_list_come_when_it_says) {
+  fault_model m;
+  m.list = {rate_of(crash_times::moments, 0)};
+  m.list[0].restart_after = milliseconds(5);
+  m.list[0].moments = {
+      {milliseconds(3), 2, duration{-1}}, {milliseconds(1), 1, milliseconds(1)}, {milliseconds(1), 9, duration{-1}}};
+  const auto all = faults(m, 1).crashes(3);
+  ASSERT_EQ(all.size(), 2u) << "there is no tenth node";
+  EXPECT_EQ(all[0].node, 1u);
+  EXPECT_EQ(all[0].at, milliseconds(1));
+  EXPECT_EQ(all[0].restart_after, milliseconds(1));
+  EXPECT_EQ(all[1].restart_after, milliseconds(5));
+  cluster c(3, jittery_star(), 3, m);
+  c.talk_at(20'000'000, 1, 2);
+  c.run();
+  EXPECT_EQ(c.world().counts().crashed, 2u);
+  EXPECT_EQ(c.incarnation(1), 1u);
+  EXPECT_EQ(c.incarnation(2), 1u);
+}
+
+// A role that sets a timer, and writes down what its clock says.
+class watchful final : public role {
+ public:
+  void on(const envelope& e, time_point now, effects& out) override {
+    read.push_back(now);
+    if (std::holds_alternative<start>(e.body)) out.set_timer(1, milliseconds(100));
+  }
+  std::vector<time_point> read;
+};
+
+TEST(faults, a_clock_that_is_ahead_and_fast_says_so_and_its_timers_are_early) {
+  fault_model m;
+  fault f;
+  f.kind = fault_kind::skew;
+  f.nodes = {1};
+  f.least = milliseconds(7);
+  f.factor = 1.25;
+  m.list = {f};
+  sim::world w(world_config{1, {}, {}, nullptr, m, {}});
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    w.add(role_id{i}, i, std::make_unique<watchful>());
+    envelope e;
+    e.h.dst = role_id{i};
+    e.body = start{};
+    w.inject(e);
+  }
+  EXPECT_TRUE(w.run(100));
+  const auto& right = static_cast<watchful*>(w.find(role_id{0}))->read;
+  const auto& wrong = static_cast<watchful*>(w.find(role_id{1}))->read;
+  EXPECT_EQ(right, (std::vector<time_point>{milliseconds(0), milliseconds(100)}));
+  EXPECT_EQ(wrong, (std::vector<time_point>{milliseconds(7), milliseconds(107)})) << "80 ms later, by the others' clock";
+}
+
+TEST(faults, a_slow_disk_has_checkpoints_left_out) {
+  class keeper final : public role {
+   public:
+    void on(const envelope& e, time_point, effects& out) override {
+      store_effect s{"checkpoint", e.h.step, {}, {}};
+      s.named.emplace_back("w", tensor::declare({1000}, dtype::f32));
+      out.store(std::move(s));
+    }
+  };
+  const auto run = [](double factor, fault_counts& counts) {
+    fault_model m;
+    fault f;
+    f.kind = fault_kind::slow_disk;
+    f.nodes = {0};
+    f.factor = factor;
+    if (factor != 1) m.list = {f};
+    world_config c{1, {}, {}, nullptr, m, {}};
+    c.disk = {4e6, milliseconds(1)};  // 2 ms for these
+    sim::world w(c);
+    w.add(role_id{0}, 0, std::make_unique<keeper>());
+    std::vector<std::int64_t> took;
+    w.on_stored = [&](std::uint64_t, time_point begun) { took.push_back((w.now() - begun).count() / 1000); };
+    for (int i = 0; i < 10; ++i)
+      w.at(milliseconds(5 * i), [&w, i] {
+        envelope e;
+        e.h.dst = role_id{0};
+        e.h.step = static_cast<std::uint64_t>(i);
+        e.body = start{};
+        w.inject(e);
+      });
+    EXPECT_TRUE(w.run(1000));
+    counts = w.counts();
+    return took;
+  };
+  fault_counts n;
+  EXPECT_EQ(run(1, n), std::vector<std::int64_t>(10, 2000));
+  EXPECT_EQ(n.left_out, 0u);
+  const auto slow = run(6, n);
+  EXPECT_EQ(slow.front(), 12000);
+  EXPECT_GT(n.left_out, 3u);
+  EXPECT_EQ(n.stored + n.left_out, 10u);
+  EXPECT_EQ(n.slow_stores, n.stored);
+}
+
 }  // namespace
 }  // namespace troupe::sim

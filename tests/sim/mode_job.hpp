@@ -244,6 +244,8 @@ struct mode_shape {
   bool apart = false;                     // every shard on a node of its own
   std::int64_t max_block = 0;             // bytes; 0: as a job that says nothing
   std::int64_t test = 0, eval_every = 0;  // examples; steps
+  std::int64_t max_skipped = 0;
+  double clip_norm = 0;
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
 };
 
@@ -278,6 +280,8 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   if (s.reducer == "tree") j.train.reducer_values.values["arity"] = std::int64_t{s.arity};
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);
   j.train.finish.who = s.who;
+  j.train.max_skipped = s.max_skipped;
+  j.train.clip.norm = s.clip_norm;
   j.eval.every = s.eval_every;
   j.pipeline.packets = s.all_packets();
   j.pipeline.sub_solvers = s.sub_solvers;

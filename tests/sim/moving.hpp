@@ -1,4 +1,4 @@
-// A job that people re-place while it runs, in the simulator: each plan has a world of its own, and what the coordinator hands over is all
+// A job that people re-place while it runs, and that loses nodes, in the simulator: each plan has a world of its own, and what the coordinator hands over is all
 // that passes from one to the next.
 #pragma once
 
@@ -22,6 +22,7 @@ struct moved_result : run_result {
   std::uint64_t told = 0;                   // words about the mode that have reached a coordinator
   std::vector<std::uint64_t> at;            // the steps of the first
   std::uint64_t first_uneven = 0;           // a step that did not follow the one before; 0: none
+  std::string nothing_left;                 // why the job could not go on without nodes that it lost: it stands still
 };
 
 // The job's life over all its plans. Wishes in the order of their steps; those whose time has passed come as soon as the next plan runs.
@@ -59,9 +60,12 @@ class moving_run {
     go.body = start{};
     w.inject(go);
     look(w, now_->first_step);
-    EXPECT_TRUE(w.run(5'000'000, [this] { return out_.done || handed_; })) << "no end, seed " << seed;
+    const auto over = [this] { return out_.done || handed_ || !out_.nothing_left.empty(); };
+    EXPECT_TRUE(w.run(5'000'000, over)) << "no end, seed " << seed;
+    if (!out_.nothing_left.empty()) return false;
     if (out_.done || handed_) return true;
-    ADD_FAILURE() << "the world fell silent, seed " << seed;
+    auto& coordinator = *w.find(role_id{0});
+    ADD_FAILURE() << "the world fell silent, seed " << seed << ": the coordinator waits for " << coordinator.status().waits_for;
     return false;
   }
 
@@ -78,13 +82,27 @@ class moving_run {
       w.at(w.now() + also_[said_].later, [&w, what = also_[said_].what] { tell(w, what); });
     while (!next_ && wished_ < wishes_.size() && wishes_[wished_].after <= step) {
       const auto why = plan_for(wishes_[wished_].what);
-      if (!why) {
+      if (!why && wishes_[wished_].what.name == "lose") {
+        lose(w, wishes_[wished_]);
+      } else if (!why) {
         tell(w, {"handover", mode_text(*next_), 0, {}});
       } else {
         out_.refused.push_back(*why);
         ++wished_;
       }
     }
+  }
+
+  // The nodes are gone at that moment, and some time later the host says so to the coordinator.
+  void lose(sim::world& w, const wish& what) {
+    auto question = what.what;
+    question.name = "leftovers";
+    w.at(w.now() + what.later, [this, &w, nodes = what.what.options] {
+      for (const auto& [key, name] : nodes)
+        for (std::uint32_t n = 0; n < now_->plan.nodes.size(); ++n)
+          if (now_->plan.nodes[n].name == name) w.crash(n);
+    });
+    w.at(w.now() + what.later + std::chrono::milliseconds(20), [&w, question] { tell(w, question); });
   }
 
   // Makes the next plan, or says why there is none.
@@ -107,7 +125,9 @@ class moving_run {
     out_.done = out_.done || e.kind == "done" || e.kind == "error";
     if (e.kind == "mode") set_mode(words_, e.text);
     if (e.kind == "refused" && e.values.empty()) out_.unheard.push_back(e.text);
-    if (e.kind == "refused" && !e.values.empty()) {  // the handover
+    if (e.kind == "refused" && !e.values.empty() && wishes_[wished_].what.name == "lose") {
+      out_.nothing_left = e.text;
+    } else if (e.kind == "refused" && !e.values.empty()) {  // the handover
       out_.refused.push_back(e.text);
       next_.reset();
       ++wished_;

@@ -15,9 +15,8 @@ std::shared_ptr<prepared_job> job_of_all_kinds() {
   spec.data.sampler = {"served", checked({}, shared_tables()->samplers.find("served")->specs), {}};
   spec.train.reducer = "tree";
   spec.train.reducer_values.values["arity"] = std::int64_t{2};
-  node_spec node;
-  node.name = "n1";
-  auto made = prepare_job(spec, shared_tables(), {node});
+  spec.topology.replicas = 2;
+  auto made = prepare_job(spec, shared_tables(), nodes_named(2));
   if (const auto* bad = std::get_if<diagnostics>(&made)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
     return nullptr;

@@ -11,6 +11,7 @@ namespace {
 
 std::string ready_word(const ready& r, const header& h) {
   switch (r.what) {
+    case ready::what_of::copied: return "copied block " + std::to_string(h.packet);
     case ready::what_of::settled: return " settled";
     case ready::what_of::adopted: return " adopted";
     case ready::what_of::joined: return " joined";

@@ -81,17 +81,18 @@ class cluster_reader {
       }
       t->finish();
     }
-    read_folders(*r, data_);
+    read_folders(*r, "data", data_);
+    read_folders(*r, "checkpoints", checkpoints_);
     r->finish();
   }
 
-  // Where data may lie. No NUL: what is compared later would end there.
-  void read_folders(table_reader& r, std::vector<std::string>& into) {
+  // Where data may lie, and checkpoints go. No NUL: what is compared later would end there.
+  void read_folders(table_reader& r, const char* key, std::vector<std::string>& into) {
     std::vector<std::string> folders;
-    if (!node_keys().read_into(r, "data", folders)) return;
+    if (!node_keys().read_into(r, key, folders)) return;
     for (auto& f : folders) {
       if (f.empty() || f.find('\0') != std::string::npos)
-        return r.error("data", "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
+        return r.error(key, "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
       f = beside(spec_.file, f);
     }
     into = std::move(folders);
@@ -135,7 +136,9 @@ class cluster_reader {
     if (node_keys().read(r, n, "roles")) check_role_names(r, n.roles);
     node_keys().read(r, n, "memory_limit");
     n.data = data_;
-    read_folders(r, n.data);
+    n.checkpoints = checkpoints_;
+    read_folders(r, "data", n.data);
+    read_folders(r, "checkpoints", n.checkpoints);
     r.finish();
   }
 
@@ -181,7 +184,7 @@ class cluster_reader {
   diagnostics errors_;
   table_reader root_;
   cluster_spec spec_;
-  std::vector<std::string> data_ = node_spec{}.data;  // of [cluster]: for every node that does not say its own
+  std::vector<std::string> data_ = node_spec{}.data, checkpoints_;  // of [cluster]: for every node that does not say its own
   std::map<std::string, source_position> names_, addresses_;
 };
 

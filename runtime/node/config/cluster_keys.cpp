@@ -21,7 +21,9 @@ const keys<cluster_spec>& cluster_keys() {
       {text_key<cluster_spec>("name", "stands in every certificate; no blanks, '/' or ':'", &cluster_spec::name).required(),
        other_key<cluster_spec>(key_kind::table, "tls", "where certificates are").required(),
        texts_key<cluster_spec>("data", "folders under which daemons read the data of jobs; \".\" is the folder of this file")
-           .otherwise(written(node_spec{}.data))});
+           .otherwise(written(node_spec{}.data)),
+       texts_key<cluster_spec>("checkpoints", "folders under which jobs may keep checkpoints ([checkpoint] dir); likewise")
+           .otherwise("none")});
   return k;
 }
 
@@ -44,7 +46,9 @@ const keys<node_spec>& node_keys() {
        other_key<node_spec>(key_kind::bytes, "memory_limit", "a plan that would hold more there is refused (docs/memory.md)",
                             &node_spec::memory_limit)
            .otherwise("none"),
-       texts_key<node_spec>("data", "folders under which this daemon reads the data of jobs").otherwise("as [cluster] has it")});
+       texts_key<node_spec>("data", "folders under which this daemon reads the data of jobs").otherwise("as [cluster] has it"),
+       texts_key<node_spec>("checkpoints", "folders under which jobs that it coordinates may keep checkpoints")
+           .otherwise("as [cluster] has it")});
   return k;
 }
 

@@ -101,4 +101,14 @@ std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_ty
   return std::nullopt;
 }
 
+std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std::vector<std::string>& folders) {
+  if (c.dir.empty() || fence(folders).holds({"dir", c.dir, false})) return std::nullopt;
+  const auto i = c.key_at.find("dir");
+  return diagnostic{
+      i == c.key_at.end() ? c.at : i->second,
+      "[checkpoint]: 'dir' leads elsewhere: the coordinator's node keeps checkpoints of jobs only under the folders that its "
+      "cluster file allows (checkpoints: " +
+          (folders.empty() ? "none" : joined(folders)) + ")"};
+}
+
 }  // namespace troupe

@@ -12,6 +12,9 @@
 
 namespace troupe {
 
+// Likewise of the folder that a job's checkpoints go to, which only the coordinator's node writes into (`checkpoints` in the cluster file).
+std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std::vector<std::string>& folders);
+
 // What is wrong when this job's data lies elsewhere, or leads elsewhere by links; none: it may be opened.
 std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders);
 

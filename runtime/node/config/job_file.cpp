@@ -97,7 +97,7 @@ class job_reader {
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name " + in_quotes(job_.name));
     }
-    k.read_each(*r, job_, {"seed", "max_failures"});
+    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares"});
     if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
     k.read_each(*r, job_, {"precision", "convolution"});
     r->finish();
@@ -207,6 +207,7 @@ class job_reader {
       read_finish(*f);
     else if (!r->take("finish"))
       r->error("finish", "it needs finish = { ... }: say when to stop (epochs, steps, target_accuracy, patience, time)");
+    train_keys().read(*r, t, "max_skipped");
     train_keys().read(*r, t, "deterministic");
     r->finish();
   }
@@ -304,7 +305,9 @@ class job_reader {
       r->integer("every", c.every_steps, 1, INT64_MAX);
     else if (every && r->time("every", c.every_seconds) && c.every_seconds < 0.001)
       r->error("every", "'every' must be at least 1ms");
-    checkpoint_keys().read(*r, c, "keep");
+    for (const char* key : {"keep", "dir", "resume", "match"}) checkpoint_keys().read(*r, c, key);
+    if (!c.dir.empty() && (c.dir.front() != '/' || c.dir.find('\0') != std::string::npos))
+      r->error("dir", "'dir' must be a path that begins with '/': it is used where the job's coordinator runs");
     r->finish();
   }
 

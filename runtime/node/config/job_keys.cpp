@@ -37,6 +37,15 @@ const keys<job_spec>& job_keys() {
                            "losses of nodes that a job on a cluster survives; 0: the first ends it (docs/failures.md)",
                            &job_spec::max_failures)
            .otherwise("any number, but not more than 3 within 30 s"),
+       whole_key<job_spec>("min_nodes", 0, 65535,
+                           "a job with fewer nodes ends; with this or max_nodes its number of workers follows that of its nodes "
+                           "(docs/failures.md)",
+                           &job_spec::min_nodes)
+           .otherwise("any number"),
+       whole_key<job_spec>("max_nodes", 0, 65535, "nodes that it uses, for which the topology's numbers of workers are meant",
+                           &job_spec::max_nodes)
+           .otherwise("all but the spares"),
+       whole_key<job_spec>("spares", 0, 65535, "nodes held back, to take the place of lost ones", &job_spec::spares),
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "type of activations (docs/precision.md)", &job_spec::precision),
        word_key<job_spec>("convolution", {"rule", "measured"}, "what `auto` algorithms of convolutions stand for (docs/layers.md)",
                           &job_spec::convolution)});
@@ -97,6 +106,10 @@ const keys<train_spec>& train_keys() {
            .otherwise("{ mode = \"bsp\" }"),
        other_key<train_spec>(key_kind::table, "exchange", "how sums reach the shards").otherwise("{ reducer = \"server\" }"),
        other_key<train_spec>(key_kind::table, "finish", "when the job ends (docs/dynamics.md)").required(),
+       whole_key<train_spec>("max_skipped", 0, int64_most,
+                             "steps in a row that are left out because their gradient is not finite; one more ends the job "
+                             "(docs/failures.md)",
+                             &train_spec::max_skipped),
        flag_key<train_spec>("deterministic", "false: nodes that compute other bits may share the job (docs/determinism.md)",
                             &train_spec::deterministic)});
   return k;
@@ -222,7 +235,17 @@ const keys<checkpoint_spec>& checkpoint_keys() {
       {other_key<checkpoint_spec>(key_kind::steps_or_time, "every", "a checkpoint after so many steps, or after so long")
            .otherwise("when asked, and at a stop"),
        whole_key<checkpoint_spec>("keep", 2, 1000, "of the job's own, on the coordinator's node: so many of the newest stay",
-                                  &checkpoint_spec::keep)});
+                                  &checkpoint_spec::keep),
+       text_key<checkpoint_spec>(
+           "dir", "a folder on the coordinator's node, or one that nodes share: each run of the job has a folder in it",
+           &checkpoint_spec::dir)
+           .otherwise("the coordinator's state; in one process a file beside the job"),
+       word_key<checkpoint_spec>("resume", {"never", "auto"},
+                                 "auto: begin with the newest checkpoint of a job of this name, if there is one",
+                                 &checkpoint_spec::resume),
+       word_key<checkpoint_spec>("match", {"all", "names"},
+                                 "names: of a file of weights, parameters that it has by name and shape are taken, others filled",
+                                 &checkpoint_spec::match)});
   return k;
 }
 
@@ -251,6 +274,9 @@ const keys<topology_spec>& topology_keys() {
                                 &topology_spec::server_groups),
        whole_key<topology_spec>("servers_per_group", 1, many, "shards that each copy is cut over",
                                 &topology_spec::servers_per_group),
+       whole_key<topology_spec>("replicas", 1, 16,
+                                "nodes that have each block of parameters: as many less one may be lost at once (docs/failures.md)",
+                                &topology_spec::replicas),
        flag_key<topology_spec>("colocated", "shards live on nodes of workers", &topology_spec::colocated),
        whole_key<topology_spec>("max_block", 64, std::int64_t{1} << 40,
                                 "bytes of a parameter that one message carries at most: larger ones are cut into blocks",

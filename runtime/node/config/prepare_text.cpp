@@ -33,6 +33,7 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
   if (what.limits) {
     const auto& data = std::get<job_spec>(spec).data;
     if (auto bad = outside_of_folders(data, *all->sources.find(data.source), what.limits->data)) return diagnostics{*bad};
+    if (auto bad = outside_of_folders(std::get<job_spec>(spec).checkpoint, what.limits->checkpoints)) return diagnostics{*bad};
   }
   if (adjust) adjust(std::get<job_spec>(spec), nodes);
   if (nodes.empty()) {

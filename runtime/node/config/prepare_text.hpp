@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-// What a host lets the jobs of others name: its plugins, which its tables have already, and folders to read data in.
+// What a host lets the jobs of others name: its plugins, which its tables have already, and folders to read data and to keep checkpoints in.
 struct job_limits {
-  std::vector<std::string> plugins, data;
+  std::vector<std::string> plugins, data, checkpoints = {};
 };
 
 struct job_text {

@@ -5,6 +5,7 @@
 
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/document.hpp"
+#include "runtime/node/config/fault_trace.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
 
@@ -18,7 +19,8 @@ constexpr double most_seconds = 1e9;
 
 duration in_ns(double seconds) { return duration(static_cast<std::int64_t>(std::llround(seconds * 1e9))); }
 
-const std::vector<std::string> fault_kinds{"delay", "reorder", "duplicate", "drop", "partition", "slow", "crash"};
+const std::vector<std::string> fault_kinds{"delay", "reorder", "duplicate", "drop", "partition",
+                                           "slow",  "crash",   "slow_disk", "skew"};
 
 class sim_reader {
  public:
@@ -28,6 +30,12 @@ class sim_reader {
     if (auto r = root_.table("run", "[run]")) read_run(*r);
     if (auto r = root_.table("network", "[network]")) read_network(*r);
     if (auto r = root_.table("compute", "[compute]")) read_compute(*r);
+    if (auto r = root_.table("disk", "[disk]")) {
+      auto& d = spec_.disk.emplace();
+      rate(*r, "bandwidth", d.bytes_per_second);
+      time(*r, "latency", d.latency);
+      r->finish();
+    }
     time(root_, "detect", spec_.faults.detect);
     time(root_, "resend", spec_.faults.resend);
     if (spec_.faults.resend.count() <= 0) root_.error("resend", "'resend' must be more than nothing");
@@ -227,22 +235,98 @@ class sim_reader {
       if (!named) r.error("nodes", "it needs nodes, those of one side");
       if (!ends) r.error("until", "it needs an end, 'until'");
     }
-    if (f.kind == fault_kind::slow) {
+    if (f.kind == fault_kind::slow || f.kind == fault_kind::slow_disk) {
       if (!named) r.error("nodes", "it needs nodes");
-      if (!r.take("factor")) r.error("factor", "it needs a factor on the time of jobs");
+      if (!r.take("factor"))
+        r.error("factor", "it needs a factor on the time of " + std::string(kind == "slow" ? "jobs" : "checkpoints"));
       r.real("factor", f.factor, 1e-3, 1e6);
     }
-    if (f.kind == fault_kind::crash) {
-      if (!r.take("from")) r.error("from", "it needs 'from', the time of the crash (or the earliest, with 'until')");
-      time(r, "restart_after", f.restart_after);
-      std::vector<std::string> roles;
-      if (r.texts("roles", roles) && named) r.error("roles", "it has nodes or roles, not both");
-      for (std::size_t i = 0; i < roles.size(); ++i)
-        spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
-      std::int64_t times = 1;
-      if (r.integer("times", times, 1, 100000)) f.times = static_cast<std::uint32_t>(times);
-    }
+    if (f.kind == fault_kind::skew) read_skew(r, f, named, ends);
+    if (f.kind == fault_kind::crash) read_crash(r, f, named, ends);
     spec_.faults.list.push_back(std::move(f));
+  }
+
+  void read_skew(table_reader& r, sim::fault& f, bool named, bool ends) {
+    if (!named) r.error("nodes", "it needs nodes");
+    if (ends || f.from != duration{}) r.error(ends ? "until" : "from", "a clock is as it is: there is no 'from' and no 'until'");
+    time(r, "ahead", f.least);
+    if (!r.real("rate", f.factor, 0.5, 2) && f.least == duration{}) r.error("rate", "it needs a rate, 'ahead', or both");
+  }
+
+  void read_crash(table_reader& r, sim::fault& f, bool named, bool ends) {
+    time(r, "restart_after", f.restart_after);
+    std::vector<std::string> roles;
+    if (r.texts("roles", roles) && named) r.error("roles", "it has nodes or roles, not both");
+    for (std::size_t i = 0; i < roles.size(); ++i) spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
+    std::int64_t times = 1;
+    const bool counted = r.integer("times", times, 1, 100000);
+    if (counted) f.times = static_cast<std::uint32_t>(times);
+    read_groups(r, f, named || !roles.empty());
+    const bool rate = read_arrival(r, f);
+    std::string trace;
+    const bool traced = r.text("trace", trace);
+    if (traced) read_trace(r, trace, f);
+    if (rate + traced + counted > 1) r.error(rate ? "every" : "trace", "give one of 'times', 'every' and 'trace'");
+    if (rate && !ends) r.error("until", "it needs an end, 'until'");
+    if (rate && !roles.empty()) r.error("every", "roles crash at 'times', only nodes at a rate");
+    if (!rate && !traced && !r.take("from"))
+      r.error("from", "it needs 'from', the time of the crash (or the earliest, with 'until'), or 'every', or 'trace'");
+  }
+
+  // every = { kind = "weibull", mean = "500h", shape = 0.7 }: of a node or group, from the time at which it was last there.
+  bool read_arrival(table_reader& r, sim::fault& f) {
+    auto e = r.table("every", "'every'");
+    if (!e) return false;
+    std::string kind = "exponential";
+    e->word("kind", kind, {"exponential", "weibull"});
+    f.when = kind == "weibull" ? sim::crash_times::weibull : sim::crash_times::exponential;
+    if (!e->take("mean")) e->error("mean", "it needs a mean, the time from one crash of a node to the next");
+    duration mean{};
+    if (time(*e, "mean", mean) && mean.count() <= 0) e->error("mean", "'mean' must be more than nothing");
+    f.mean = seconds_of(mean);
+    if (f.when == sim::crash_times::weibull) {
+      if (!e->take("shape")) e->error("shape", "it needs a shape: 1 is exponential, below 1 crashes come in bunches");
+      e->real("shape", f.shape, 0.1, 100);
+    }
+    e->finish();
+    return true;
+  }
+
+  void read_groups(table_reader& r, sim::fault& f, bool named) {
+    std::int64_t rack = 0;
+    if (r.integer("rack", rack, 1, most_nodes)) f.rack = static_cast<std::uint32_t>(rack);
+    const auto* v = r.take("groups");
+    const auto wrong = [&](source_position at) {
+      r.error_at(at, "'groups' must be a list of lists of node numbers, counted from 1");
+    };
+    if (v && !v->array()) wrong(v->at);
+    for (std::size_t i = 0; v && v->array() && i < v->array()->size(); ++i) {
+      const auto& one = (*v->array())[i];
+      auto& group = f.groups.emplace_back();
+      for (std::size_t k = 0; one.array() && k < one.array()->size(); ++k) {
+        const auto& e = (*one.array())[k];
+        const auto* n = std::get_if<std::int64_t>(&e.value);
+        if (!n || *n < 1 || *n > most_nodes) return wrong(e.at);
+        group.push_back(static_cast<std::uint32_t>(*n - 1));
+        spec_.nodes_named.emplace_back(group.back(), e.at);
+      }
+      if (group.empty()) return wrong(one.at);
+    }
+    if (f.rack > 0 && v) r.error("groups", "give 'rack' or 'groups', not both");
+    if ((f.rack > 0 || v) && named) r.error(v ? "groups" : "rack", "it has nodes or roles, or groups, not both");
+  }
+
+  void read_trace(table_reader& r, const std::string& name, sim::fault& f) {
+    f.when = sim::crash_times::moments;
+    const auto file = beside(spec_.file, name);
+    auto text = read_text(file);
+    if (const auto* bad = std::get_if<diagnostics>(&text)) return r.error("trace", bad->front().to_string());
+    auto read = parse_fault_trace(std::get<std::string>(text), file);
+    if (auto* bad = std::get_if<diagnostics>(&read)) return errors_.push_back(bad->front());
+    for (auto& c : std::get<std::vector<traced_crash>>(read)) {
+      f.moments.push_back(c.what);
+      spec_.nodes_named.emplace_back(c.what.node, std::move(c.at));
+    }
   }
 
   void read_spread(table_reader& r, sim::fault& f) {

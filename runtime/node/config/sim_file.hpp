@@ -33,6 +33,7 @@ struct sim_spec {
   double examples_per_second = 0;  // [compute]: forward and backward of one example; sets flops_per_second once the model is known
   bool measure = false;            // [compute]: time each layer on this machine first
   sim::fault_model faults;
+  std::optional<sim::disk_model> disk;
   std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // indices from 0, for check_nodes
   struct named_role {
     std::size_t fault;  // index in faults.list

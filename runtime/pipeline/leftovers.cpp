@@ -1,0 +1,93 @@
+#include "runtime/pipeline/leftovers.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+std::vector<role_id> first_group(const job_plan& p) {
+  std::vector<role_id> list;
+  for (auto s : p.shards)
+    if (p[s].group == 0) list.push_back(s);
+  return list;
+}
+
+}  // namespace
+
+std::string why_nothing_is_left(const job_plan& p, const model_graph& g, leftover left, const std::set<std::string>& lost) {
+  if (left == leftover::nothing) return "the workers have what this mode makes";
+  if (p.server_groups > 1) return "there are several copies of the parameters";
+  if (p.rule != weight_rule::drain) return "packets meet weights of several steps";
+  if (g.carries()) return "lanes carry state from step to step";
+  for (auto s : first_group(p)) {
+    auto all = p.copies_of(s);
+    all.push_back(s);
+    const auto gone = [&](role_id r) { return lost.contains(p.nodes[p[r].node].name); };
+    if (std::all_of(all.begin(), all.end(), gone)) return p[s].name + " was on node " + p.nodes[p[s].node].name;
+  }
+  return {};
+}
+
+std::vector<role_id> leftovers::holders(role_id shard) const {
+  std::vector<role_id> list{shard};
+  for (auto r : plan_->copies_of(shard)) list.push_back(r);
+  return list;
+}
+
+void leftovers::begin(const std::set<std::string>& lost) {
+  ++request_;
+  asked_.clear();
+  answers_.clear();
+  for (auto s : first_group(*plan_))
+    for (auto r : holders(s))
+      if (!lost.contains(plan_->nodes[(*plan_)[r].node].name)) asked_.push_back(r);
+}
+
+bool leftovers::take(role_id from, const inventory& what) {
+  if (what.request != request_ || std::find(asked_.begin(), asked_.end(), from) == asked_.end()) return false;
+  if (what.least.size() != what.newest.size() || answers_.contains(from)) return false;
+  auto& mine = answers_[from];
+  for (std::size_t i = 0; i < what.newest.size(); ++i) mine[what.newest[i].first] = {what.least[i].second, what.newest[i].second};
+  return missing() == 0;
+}
+
+// All blocks of the shard?
+bool leftovers::whole(role_id shard, const have& h) const {
+  return std::all_of(plan_->blocks.begin(), plan_->blocks.end(),
+                     [&](const param_block& b) { return b.shard != shard || h.contains(b.id); });
+}
+
+std::variant<leftovers::found, std::string> leftovers::find(leftover left, std::uint64_t completed) const {
+  found f;
+  f.version = completed;
+  const auto shards = first_group(*plan_);
+  // The newest version of a shard's blocks: of who has the newest of the oldest of them.
+  for (auto s : shards) {
+    std::optional<std::uint64_t> best;
+    for (auto r : holders(s)) {
+      const auto at = answers_.find(r);
+      if (at == answers_.end() || !whole(s, at->second)) continue;
+      std::uint64_t oldest = ~0ull;
+      for (const auto& [block, versions] : at->second) oldest = std::min(oldest, versions.newest);
+      if (!best || oldest > *best) {
+        if (best) f.from.pop_back();
+        best = oldest;
+        f.from.push_back(r);
+      }
+    }
+    if (!best) return (*plan_)[s].name + " has not got its parameters yet";
+    f.version = std::min(f.version, *best);
+  }
+  if (left == leftover::newest) {
+    f.version = any_version;
+    return f;
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    for (const auto& [block, versions] : answers_.at(f.from[i]))
+      if (versions.least > f.version)
+        return (*plan_)[f.from[i]].name + " has forgotten version " + std::to_string(f.version) + ": it is at " +
+               std::to_string(versions.newest);
+  return f;
+}
+
+}  // namespace troupe

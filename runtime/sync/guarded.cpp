@@ -1,0 +1,95 @@
+#include "runtime/sync/guarded.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "ops/finite.hpp"
+
+namespace troupe {
+
+guarded_shard::guarded_shard(half_config c, clock_policy p)
+    : clocked_shard(std::move(c), p), next_(config_.plan->groups.size(), config_.first_step) {
+  std::set<role_id> with_blocks;
+  for (const auto& b : config_.plan->blocks) with_blocks.insert(config_.plan->shard_of(b, group()));
+  with_blocks.erase(config_.self);
+  others_.assign(with_blocks.begin(), with_blocks.end());
+}
+
+void guarded_shard::update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step,
+                                 effects& out) {
+  if (config_.max_skipped == 0) return take_sound(b, std::move(due), std::move(sum), packets, step, out);
+  const clock_of at{applying(b), step};
+  auto bad = std::make_shared<bool>(false);
+  auto cost = cost_of(due);
+  cost.kind = "look";
+  cost.bytes += static_cast<double>(b.value.bytes());
+  tasks_.run(
+      [due = std::move(due), sum, bad](task_context& c) {
+        run_additions(due, c.dev);
+        look_for_not_finite(c.dev, (*sum)[0], [bad] { *bad = true; });
+      },
+      cost, [this, at, what = held_sum{&b, sum, packets}, bad](effects& more) { looked(at, what, *bad, more); }, out);
+}
+
+void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
+  auto& r = rounds_[at];
+  if (bad) r.bad.push_back(what.block->plan->id);
+  r.held.push_back(std::move(what));
+  if (r.held.size() < blocks_.list().size()) return;
+  std::sort(r.bad.begin(), r.bad.end());  // tasks end in any order
+  r.skips = r.skips || !r.bad.empty();
+  r.told.insert(config_.self);
+  for (auto s : others_) {
+    auto h = to(s);
+    h.step = at.second;
+    out.send({h, findings{at.first, r.bad}});
+  }
+  if (!r.bad.empty()) tell_not_finite(at.first, r.bad, at.second, out);
+  decide(at, out);
+}
+
+// What is told again, of a clock that is decided or of blocks that are not the teller's, changes nothing. Nobody is two clocks ahead of us: what we have
+// found about the one between it cannot know.
+void guarded_shard::on_other(const envelope& e, effects& out) {
+  const auto* f = std::get_if<findings>(&e.body);
+  if (!f || config_.max_skipped == 0 || f->group >= next_.size() || e.h.step < next_[f->group] || e.h.step > next_[f->group] + 1 ||
+      std::find(others_.begin(), others_.end(), e.h.src) == others_.end())
+    return void(++dropped_);
+  if (config_.plan->groups[f->group].server_group != group()) return void(++dropped_);
+  for (auto id : f->bad)
+    if (id >= config_.plan->blocks.size() || config_.plan->shard_of(config_.plan->blocks[id], group()) != e.h.src)
+      return void(++dropped_);
+  const clock_of at{f->group, e.h.step};
+  auto& r = rounds_[at];
+  if (!r.told.insert(e.h.src).second) return void(++dropped_);
+  r.skips = r.skips || !f->bad.empty();
+  decide(at, out);
+}
+
+void guarded_shard::decide(clock_of at, effects& out) {
+  const auto found = rounds_.find(at);
+  if (found->second.told.size() < others_.size() + 1) return;
+  auto r = std::move(found->second);
+  rounds_.erase(found);
+  next_[at.first] = at.second + 1;
+  std::sort(r.held.begin(), r.held.end(), [](const auto& a, const auto& b) { return a.block->plan->id < b.block->plan->id; });
+  for (auto& h : r.held) {
+    if (!r.skips) {
+      take_sound(*h.block, {}, std::move(h.sum), h.packets, at.second, out);
+      continue;
+    }
+    blocks_.leave_out(*h.block);
+    commit(*h.block, out);
+  }
+}
+
+role_status guarded_shard::status() const {
+  auto s = clocked_shard::status();
+  for (const auto& [at, r] : rounds_)
+    if (r.told.count(config_.self) > 0)
+      s.waits_for = std::to_string(others_.size() + 1 - r.told.size()) + " shards to look at their gradients of step " +
+                    std::to_string(at.second);
+  return s;
+}
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+// `troupe train` and what is kept of its runs: the folder that a job names, the newest checkpoint that it begins with by itself, and files of
+// weights that fit in part.
+#include <signal.h>
+
+#include "runtime/record/checkpoint_home.hpp"
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class keep_command : public command_test {
+ protected:
+  static std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static nlohmann::json last(const outcome& o) {
+    const auto list = objects(o.out);
+    return list.empty() ? nlohmann::json() : list.back();
+  }
+  static std::string hash_of(const outcome& o) { return last(o).value("weights_sha256", "none"); }
+  // Trains until so many steps are told, and is stopped by a signal.
+  outcome stopped(const std::vector<std::string>& words, int steps) {
+    child c(troupe_program(), words, folder_);
+    std::string line;
+    for (int i = 0; i < steps; ++i) EXPECT_TRUE(c.read_line(line)) << "no step " << i;
+    c.send(SIGTERM);
+    return c.wait();
+  }
+};
+
+TEST_F(keep_command, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_it) {
+  const auto dir = path("kept");
+  const std::vector<std::string> words{"train",
+                                       write("job.toml", tiny_job()),
+                                       "--json",
+                                       "--set",
+                                       "eval.every=0",
+                                       "--set",
+                                       "train.finish.steps=6000",
+                                       "--set",
+                                       "checkpoint.dir=\"" + dir + "\"",
+                                       "--set",
+                                       "checkpoint.every=10"};
+  const auto unbroken = hash_of(troupe(words));
+  const auto automatic = with(words, {"--resume", "auto"});
+  // Runs that are each cut short: each goes on where the one before stood.
+  std::filesystem::remove_all(dir);
+  std::uint64_t before = 0;
+  for (int run = 0; run < 3; ++run) {
+    const auto half = stopped(automatic, 60);
+    ASSERT_EQ(half.code, 0) << half.err;
+    const auto steps = last(half)["steps"].get<std::uint64_t>();
+    EXPECT_GT(steps, before);
+    const auto begun = of_kind(objects(half.out), "begins");
+    (void)begun;
+    before = steps;
+  }
+  EXPECT_EQ(runs_of(checkpoint_home(dir, "tiny")).size(), 3u) << "every run has a folder of its own";
+  for (const auto& run : runs_of(checkpoint_home(dir, "tiny")))
+    EXPECT_EQ(checkpoint_files(run).size(), 2u) << "as many stay as it says";
+  const auto whole = troupe(automatic);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto begins = of_kind(objects(whole.out), "begins");
+  ASSERT_EQ(begins.size(), 1u);
+  EXPECT_EQ(begins[0]["step"], before);
+  EXPECT_NE(begins[0]["message"].get<std::string>().find("goes on from " + dir + "/tiny/run-"), std::string::npos) << begins[0];
+  EXPECT_EQ(hash_of(whole), unbroken);
+  // Another job of this name, which does not go on from it: that is said, and nothing begins anew behind anybody's back.
+  const auto other = troupe(with(automatic, {"--set", "job.seed=4"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(last(other)["message"].get<std::string>().find("it was made with seed 3"), std::string::npos) << other.out;
+}
+
+TEST_F(keep_command, without_a_folder_it_is_the_file_beside_the_job) {
+  const std::vector<std::string> words{"train", write("job.toml", tiny_job()), "--json",   "--set", "eval.every=0",
+                                       "--set", "train.finish.steps=6000",     "--resume", "auto"};
+  const auto half = stopped(words, 30);  // there is none: it begins
+  ASSERT_EQ(half.code, 0) << half.err;
+  const auto on = troupe(words);
+  EXPECT_EQ(of_kind(objects(on.out), "begins").at(0)["step"], last(half)["steps"]);
+}
+
+TEST_F(keep_command, a_folder_that_cannot_be_is_found_before_anything_starts) {
+  write("file", "x");
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"train", job, "--json", "--set", "checkpoint.dir=\"" + path("file") + "\""});
+  EXPECT_EQ(o.code, 2);
+  ASSERT_EQ(objects(o.out).size(), 1u) << o.out;
+  EXPECT_NE(last(o)["message"].get<std::string>().find(path("file") + "/tiny: cannot create"), std::string::npos) << o.out;
+  const auto relative = troupe({"train", job, "--json", "--set", "checkpoint.dir=\"kept\""});
+  EXPECT_EQ(relative.code, 2);
+  EXPECT_NE(last(relative)["message"].get<std::string>().find("must be a path that begins with '/'"), std::string::npos);
+}
+
+TEST_F(keep_command, weights_of_a_net_that_is_another_in_part_are_taken_by_name_and_shape) {
+  const auto job = write("job.toml", tiny_job());
+  ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
+  const std::vector<std::string> words{"train", job, "--json", "--weights", path("w.safetensors")};
+  // All fit: what is taken is the whole.
+  EXPECT_EQ(hash_of(troupe(with(words, {"--match", "names"}))), hash_of(troupe(words)));
+  const std::vector<std::string> other{"--set", "layer.ip2.outputs=7", "--set", "data.classes=7"};
+  EXPECT_EQ(troupe(with(words, other)).code, 2) << "unless it is asked for";
+  const auto part = troupe(with(with(words, other), {"--match", "names"}));
+  ASSERT_EQ(part.code, 0) << part.out << part.err;
+  const auto begins = of_kind(objects(part.out), "begins");
+  ASSERT_EQ(begins.size(), 1u) << part.out;
+  const auto text = begins[0]["message"].get<std::string>();
+  EXPECT_NE(text.find(path("w.safetensors") + ": "), std::string::npos) << text;
+  EXPECT_NE(text.find(" parameters are taken; filled: ip2.weight (of shape "), std::string::npos) << text;
+  EXPECT_NE(hash_of(part), hash_of(troupe(with({"train", job, "--json"}, other)))) << "the others are taken";
+  const auto none =
+      troupe(with(with(words, {"--match", "names"}), {"--set", "layer.ip1.outputs=3", "--set", "layer.conv1.outputs=3"}));
+  (void)none;
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,186 @@
+// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with by itself, weights that fit in part, and a disk
+// that is full while a job runs.
+#include <signal.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/checkpoint_home.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+namespace fs = std::filesystem;
+using strings = std::vector<std::string>;
+
+class cluster_keeping : public cluster_test {
+ protected:
+  static strings with(strings a, const strings& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+  static const job_event* first(const run_result& r, const std::string& kind) {
+    for (const auto& e : r.events)
+      if (e.event.kind == kind) return &e;
+    return nullptr;
+  }
+  static std::string hash_of(const run_result& r) { return r.events.empty() ? "none" : r.text("weights_sha256"); }
+  // The cluster file allows these folders.
+  void allow(const std::string& folder) {
+    std::ifstream in(path("cluster.toml"));
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto at = text.find("[cluster.tls]");
+    ASSERT_NE(at, std::string::npos);
+    text.insert(at, "checkpoints = [\"" + folder + "\"]\n");
+    write("cluster.toml", text);
+  }
+  // Trains until a person says stop; the checkpoint that it leaves.
+  std::string stopped(const strings& set, std::uint64_t after) {
+    auto b = begin(tiny_job(), set);
+    EXPECT_TRUE(b->wait_event("step", 20s, after));
+    EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+    const auto r = b->join();
+    std::string file;
+    for (const auto& e : r.events)
+      for (const auto& [key, value] : e.texts)
+        if (e.event.kind == "checkpoint" && key == "file") file = value;
+    EXPECT_NE(file, "") << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    return file;
+  }
+};
+
+TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_it) {
+  make_cluster(2);
+  const auto dir = path("shared");
+  fs::create_directories(dir);
+  allow(dir);
+  start_all();
+  const strings set{"train.finish.steps=2500", "eval.every=0"};
+  const auto unbroken = hash_of(run(tiny_job(), with(workers(2, 1), set)));
+  for (const strings& where : {strings{}, strings{"checkpoint.dir=\"" + dir + "\""}}) {
+    const auto automatic = with(with(set, where), {"checkpoint.resume=auto"});
+    const auto file = stopped(with(workers(2, 1), automatic), 30);  // there is none: it begins
+    if (!where.empty()) EXPECT_EQ(file.rfind(dir + "/tiny/lab-", 0), 0u) << file;
+    const auto read = load_checkpoint(file);
+    ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << std::get<record_error>(read).to_string();
+    const auto step = std::get<checkpoint>(read).step;
+    const auto on = run(tiny_job(), with(workers(1, 2), automatic));
+    ASSERT_EQ(on.outcome.exit_code(), 0);
+    const auto* begins = first(on, "begins");
+    ASSERT_TRUE(begins) << "it did not say what it begins with";
+    EXPECT_EQ(begins->event.step, step);
+    EXPECT_EQ(hash_of(on), unbroken);
+    if (where.empty()) fs::remove_all(fs::path(file).parent_path());
+  }
+  EXPECT_TRUE(!fs::exists(folder_ / "state" / "n1" / "given") || fs::is_empty(folder_ / "state" / "n1" / "given"));
+}
+
+TEST_F(cluster_keeping, folders_that_the_cluster_file_does_not_allow_are_refused) {
+  make_cluster(2);
+  fs::create_directories(path("shared"));
+  allow(path("shared"));
+  start_all();
+  for (const auto& dir : {path("elsewhere"), path("shared/../elsewhere"), std::string("/etc")}) {
+    const auto r = run(tiny_job(), {"checkpoint.dir=\"" + dir + "\""});
+    EXPECT_EQ(r.outcome.exit_code(), 2) << dir;
+    ASSERT_FALSE(r.outcome.messages.empty());
+    EXPECT_NE(r.outcome.messages[0].find("[checkpoint]: 'dir' leads elsewhere"), std::string::npos) << r.outcome.messages[0];
+  }
+  write("shared/tiny", "a file where its folder would be");
+  const auto r = run(tiny_job(), {"checkpoint.dir=\"" + path("shared") + "\""});
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+  ASSERT_FALSE(r.outcome.messages.empty());
+  EXPECT_NE(r.outcome.messages[0].find("[checkpoint]: 'dir': " + path("shared") + "/tiny"), std::string::npos)
+      << r.outcome.messages[0];
+  EXPECT_FALSE(fs::exists(path("elsewhere")));
+}
+
+TEST_F(cluster_keeping, weights_that_fit_in_part_are_taken_alike_here_and_there) {
+  make_cluster(2);
+  start_all();
+  const auto job = write("job.toml", tiny_job());
+  const auto train = [&](const strings& words) {
+    process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train", job, "--json"}, words), folder_);
+    EXPECT_EQ(p.wait(120s), 0) << p.out() << p.log();
+    return p.out();
+  };
+  train({"--out", path("w.safetensors")});
+  const strings part{"--weights", path("w.safetensors"), "--match", "names", "--set", "layer.ip1.outputs=24"};
+  const auto here = train(part), there = train(with(part, {"--cluster", path("cluster.toml")}));
+  const auto last = [](const std::string& out) {
+    const auto text = out.substr(0, out.find_last_not_of('\n') + 1);
+    return nlohmann::json::parse(text.substr(text.rfind('\n') + 1), nullptr, false).value("weights_sha256", "none");
+  };
+  EXPECT_EQ(last(here), last(there));
+  for (const auto& out : {here, there}) {
+    EXPECT_NE(out.find("parameters are taken; filled: ip1.weight (of shape "), std::string::npos) << out.substr(0, 600);
+    EXPECT_NE(out.find("\"event\":\"begins\""), std::string::npos);
+  }
+}
+
+// Promise 11 (docs/promises.md): a disk that is full while a job runs.
+class full_disk : public cluster_keeping {
+ protected:
+  ~full_disk() override {
+    daemons_.clear();
+    if (mounted_) ::umount2(path("state/n1").c_str(), MNT_DETACH);
+  }
+  // Why not; empty: the state of n1 lies on a file system of this size.
+  std::string mount_state(const char* size) {
+    fs::create_directories(path("state/n1"));
+    if (::mount("tmpfs", path("state/n1").c_str(), "tmpfs", 0, size) != 0) return std::strerror(errno);
+    mounted_ = true;
+    return {};
+  }
+  void fill() const {
+    std::ofstream f(path("state/n1/filler"), std::ios::binary);
+    const std::string page(1024, 'x');
+    while (f.write(page.data(), static_cast<std::streamsize>(page.size())).flush()) {
+    }
+  }
+
+ private:
+  bool mounted_ = false;
+};
+
+TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
+  make_cluster(2);
+  if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
+  fs::create_directories(path("second"));
+  ::setenv("TMPDIR", path("second").c_str(), 1);
+  start_all();
+  ::unsetenv("TMPDIR");
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s));
+  fill();
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("alert", 20s));
+  ASSERT_TRUE(b->wait_event("step", 20s, 400)) << "training went on";
+  std::string folder;
+  for (const auto& e : fs::directory_iterator(path("state/n1")))
+    if (e.is_directory() && !checkpoint_files(e.path().string()).empty()) folder = e.path().string();
+  ASSERT_NE(folder, "");
+  ASSERT_TRUE(load_newest_checkpoint(folder).newest) << "the old one is there and sound";
+  const auto old = load_newest_checkpoint(folder).newest->step;
+  fs::remove(path("state/n1/filler"));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s, old + 1)) << "there is room again";
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 0);
+  std::string alerts;
+  for (const auto& e : r.events)
+    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+  EXPECT_NE(alerts.find("No space left on device"), std::string::npos) << alerts;
+  EXPECT_NE(alerts.find("the checkpoint was not saved: "), std::string::npos) << alerts;
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,311 @@
+#include "tests/recovery/daemon.hpp"
+
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::recovery {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto tick_every = 100ms;
+constexpr auto report_every = 250ms;
+constexpr auto redial_every = 1s;
+constexpr auto dial_within = 5s;
+
+std::string coordinator_in(const cluster_spec& c) {
+  for (const auto& n : c.nodes)
+    for (const auto& r : n.roles)
+      if (r == "coordinator") return n.name;
+  return {};
+}
+
+}  // namespace
+
+daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation)
+    : s_(s),
+      watch_(w),
+      node_(std::move(node)),
+      coordinator_(coordinator_in(s.cluster)),
+      state_(std::move(state)),
+      incarnation_(incarnation),
+      roles_(
+          node_, s.when, s.random, s.compute, *s.dev,
+          {[this](const std::string& to, envelope e) { return s_.net.send(plane::data, node_, to, std::move(e)); },
+           [this](std::uint32_t job, std::uint32_t leg, const event_effect& e) {
+             from_roles([this, job, leg, e] {
+               if (!head_) {
+                 if (e.kind == "error") member_.on_role_error(job, e.text, member_out_);
+                 return;
+               }
+               watch_.on_role_event(job, leg, e, legs_[job]);
+               head_->on_event({job, e, {}}, now(), head_out_);
+             });
+           },
+           [this](std::uint32_t job, std::uint32_t, const store_effect& e) { from_roles([this, job, e] { take_store(job, e); }); },
+           [this](const acted& a) { watch_.on_acted(a); }}),
+      member_(node_, coordinator_) {
+  roles_.no_fence = s.no_fence;
+  const bool coordinates = node_ == coordinator_;
+  std::map<std::uint32_t, control::unfinished_job> taken_up;
+  const auto tag = static_cast<std::uint16_t>(incarnation_ % 65521);
+  if (coordinates) {
+    std::string error;
+    book_ = std::make_unique<control::journal>(state_ / "journal", &error);
+    if (!error.empty()) watch_.on_log(node_, error);
+    for (const auto& j : book_->found().jobs)
+      if (control::begins_with(j).kind != control::given_file::nothing) taken_up[std::uint32_t{tag} << 16 | j.number] = j;
+  }
+  control::take_up_given(place(), book_ ? book_->found().jobs : std::vector<control::unfinished_job>());
+  keeper_.emplace(control::keeper::place{place(), roles_, roles_, s_.dev, std::move(taken_up)});
+  checker_.emplace(place(), s_.dev);
+  if (coordinates) {
+    head_.emplace(s_.cluster, node_, tag);
+    head_->restore(book_->found(), now(), head_out_);
+  }
+  s_.net.open(node_, incarnation_, *this);
+  post(0ns, [this] {
+    member_.introduce({"sim", s_.numerics, control::protocol, abi_version, incarnation_});
+    if (!head_) return;
+    line_up_ = true;
+    member_.on_coordinator_up(member_out_);
+  });
+  post(range{1ns, tick_every}.drawn(s_.random), [this] { tick(); });
+}
+
+daemon::~daemon() { *here_ = false; }
+
+// --- what comes in, one thing after the other
+
+void daemon::post(duration after, std::function<void()> what) {
+  s_.when.in(after, [this, here = here_, what = std::move(what)] {
+    if (!*here) return;
+    what();
+    settle();
+  });
+}
+
+// In the order in which roles have said it.
+void daemon::from_roles(std::function<void()> what) {
+  heard_until_ = std::max(heard_until_, s_.when.now() + range{1us, 200us}.drawn(s_.random));
+  post(heard_until_ - s_.when.now(), std::move(what));
+}
+
+void daemon::keep(const range& takes, std::function<answer()> what) {
+  kept_until_ = std::max(kept_until_, s_.when.now()) + takes.drawn(s_.random);
+  post(kept_until_ - s_.when.now(), [this, what = std::move(what)] {
+    auto said = what();
+    if (!said) return;
+    answered_until_ = std::max(answered_until_, s_.when.now() + range{1us, 500us}.drawn(s_.random));
+    post(answered_until_ - s_.when.now(), std::move(said));
+  });
+}
+
+void daemon::on_up(plane p, const std::string& peer, std::uint64_t incarnation) {
+  if (p == plane::data) {
+    member_.on_data_up(peer, incarnation, member_out_);
+  } else if (head_) {
+    head_->on_peer_up(peer, incarnation);
+  } else if (peer == coordinator_) {
+    line_up_ = true;
+    member_.on_coordinator_up(member_out_);
+  }
+  settle();
+}
+
+void daemon::on_down(plane p, const std::string& peer, const std::string& reason) {
+  if (p == plane::data) {
+    member_.on_data_down(peer, reason, member_out_);
+  } else if (head_) {
+    head_->on_peer_down(peer, reason, now(), head_out_);
+  } else if (peer == coordinator_ && std::exchange(line_up_, false)) {
+    member_.on_coordinator_down(reason, member_out_);
+  }
+  settle();
+}
+
+void daemon::on_cargo(plane p, const std::string& peer, cargo c) {
+  if (p == plane::data) {
+    roles_.receive(peer, std::get<envelope>(std::move(c)));
+    return;
+  }
+  const auto m = std::get<control::message>(std::move(c));
+  if (head_)
+    head_->on(peer, m, now(), head_out_);
+  else if (peer == coordinator_)
+    member_.on(m, now(), member_out_);
+  settle();
+  watch_.on_message(node_, peer, m);
+}
+
+void daemon::client_says(const std::string& client, control::message m) {
+  if (head_) head_->on(client, m, now(), head_out_);
+  settle();
+}
+
+void daemon::client_gone(const std::string& client) {
+  if (head_) head_->on_peer_down(client, "gone", now(), head_out_);
+  settle();
+}
+
+std::string daemon::tell(command c) {
+  const auto why = head_ ? head_->tell(0, c, now(), head_out_) : std::string("no coordinator");
+  settle();
+  return why;
+}
+
+void daemon::drain() {
+  if (std::exchange(draining_, true)) return;
+  if (head_)
+    head_->drain(now(), head_out_);
+  else
+    member_.drain(member_out_);
+  settle();
+}
+
+void daemon::take_store(std::uint32_t job, const store_effect& e) {
+  if (!head_) return;
+  if (e.what == "handover") {
+    keep({0ns, 1ms}, [this, job, e] { return keeper_->hand_over(job, e), answer(); });
+    return head_->on_handover(job, e.step, now(), head_out_);
+  }
+  const bool left_out = e.what == "checkpoint" && head_->crowded(job);
+  head_->on_store_begun(job);
+  auto takes = s_.keeper.store;
+  takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
+  takes.most = duration(static_cast<std::int64_t>(static_cast<double>(takes.most.count()) * slow_disk));
+  keep(takes, [this, job, e, left_out]() -> answer {
+    const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: those before it are still being written"}
+                            : keeper_->save(job, e);
+    if (!s.error.empty()) watch_.on_log(node_, "cannot save " + s.what + ": " + s.error);
+    return [this, s] { head_->on_stored(s, now(), head_out_); };
+  });
+}
+
+void daemon::tick() {
+  if (head_) head_->on_tick(now(), head_out_);
+  member_.on_tick(now(), member_out_);
+  const auto t = s_.when.now();
+  if (!head_ && !line_up_ && t - dialled_ >= redial_every) {
+    dialled_ = t;
+    s_.net.dial(plane::control, node_, coordinator_, dial_within);
+  }
+  if (t - reported_ >= report_every) {
+    reported_ = t;
+    report_state();
+  }
+  post(tick_every, [this] { tick(); });
+}
+
+void daemon::report_state() {
+  control::report r;
+  r.roles = roles_.published();
+  if (head_)
+    head_->on(node_, r, now(), head_out_);
+  else if (line_up_)
+    s_.net.send(plane::control, node_, coordinator_, control::message(std::move(r)));
+}
+
+// --- what goes out
+
+void daemon::settle() {
+  if (settling_) return;
+  settling_ = true;
+  while (!head_out_.empty() || !member_out_.empty()) {
+    for (const auto& x : std::exchange(head_out_, {})) {
+      watch_.on_order(x);
+      std::visit([this](const auto& o) { perform(o); }, x);
+    }
+    for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+  }
+  settling_ = false;
+  const bool idle = head_ ? head_->drained() && member_.idle() : member_.idle();
+  if (draining_ && idle && !std::exchange(drained_, true)) watch_.on_drained(node_);
+}
+
+void daemon::perform(const control::to_peer& x) {
+  if (const auto* b = std::get_if<control::swap>(&x.what); b && head_) swapping_[b->job] = b->leg;
+  if (x.peer == node_) {
+    const bool for_member = std::holds_alternative<control::joined>(x.what) || std::holds_alternative<control::prepare>(x.what) ||
+                            std::holds_alternative<control::end_job>(x.what) || std::holds_alternative<control::revise>(x.what) ||
+                            std::holds_alternative<control::swap>(x.what) || std::holds_alternative<control::forget>(x.what);
+    if (for_member)
+      member_.on(x.what, now(), member_out_);
+    else if (head_)
+      head_->on(x.peer, x.what, now(), head_out_);
+    return;
+  }
+  if (head_ && !std::any_of(s_.cluster.nodes.begin(), s_.cluster.nodes.end(), [&](const auto& n) { return n.name == x.peer; }))
+    return watch_.on_client_message(x.peer, x.what);
+  s_.net.send(plane::control, node_, x.peer, x.what);
+}
+
+void daemon::perform(const control::check_text& x) {
+  checked_until_ = std::max(checked_until_, s_.when.now()) + s_.keeper.plan.drawn(s_.random);
+  post(checked_until_ - s_.when.now(), [this, x] { head_->on_checked(x.job, checker_->check(x), now(), head_out_); });
+}
+
+void daemon::perform(const control::keep_piece& x) {
+  keep(s_.keeper.roles, [this, x]() -> answer {
+    return [this, x, error = keeper_->keep(x)] { head_->on_piece_kept(x.job, error, now(), head_out_); };
+  });
+}
+
+void daemon::perform(const control::drop_given& x) {
+  keep({0ns, 1ms}, [this, x] { return keeper_->drop(x.job), answer(); });
+}
+
+void daemon::perform(const control::check_move& x) {
+  keep(s_.keeper.plan,
+       [this, x]() -> answer { return [this, f = keeper_->amend(x)] { head_->on_plan_found(f, now(), head_out_); }; });
+}
+
+void daemon::perform(const control::begin_job& x) {
+  legs_[x.job] = swapping_[x.job];
+  envelope e;
+  e.h.job = x.job;
+  e.h.dst = role_id{0};
+  e.body = start{};
+  roles_.deliver(std::move(e));
+}
+
+void daemon::perform(const control::journal_line& x) {
+  if (const auto error = book_->append(x.line); !error.empty()) watch_.on_log(node_, error);
+}
+
+void daemon::perform(const control::connect_data& x) { s_.net.dial(plane::data, node_, x.peer, dial_within); }
+
+void daemon::perform(const control::make_roles& x) {
+  keep(s_.keeper.roles, [this, x]() -> answer {
+    return [this, job = x.what.job, error = keeper_->make(x.what)] { member_.on_made(job, error, member_out_); };
+  });
+}
+
+void daemon::perform(const control::end_roles& x) {
+  keep({10us, 5ms}, [this, x]() -> answer {
+    keeper_->end(x.job);
+    return [this, x] { member_.on_gone(x.job, 0, now(), member_out_); };
+  });
+}
+
+void daemon::perform(const control::make_plan_order& x) {
+  keep(s_.keeper.plan, [this, x]() -> answer {
+    return [this, job = x.what.what.job, leg = x.what.leg, error = keeper_->revise(x.what)] {
+      member_.on_revised(job, leg, error, member_out_);
+    };
+  });
+}
+
+void daemon::perform(const control::swap_roles& x) {
+  keep(s_.keeper.roles, [this, x]() -> answer {
+    return [this, job = x.what.job, leg = x.what.leg, error = keeper_->swap(x.what)] {
+      member_.on_swapped(job, leg, error, member_out_);
+    };
+  });
+}
+
+void daemon::perform(const control::forget_plan& x) {
+  keep({0ns, 1ms}, [this, x] { return keeper_->forget(x.job, x.leg), answer(); });
+}
+
+}  // namespace troupe::recovery

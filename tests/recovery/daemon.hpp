@@ -1,0 +1,122 @@
+// A daemon in a simulation: the control plane's own state machines (head, member), keeper, checker and journal, put together as
+// actors/control/actors.cpp puts them, and roles on a role_host. What blocks takes virtual time, one thing after the other, as in the keeper's
+// actor; files lie in a folder of the machine's, which outlives the daemon.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "actors/control/checker.hpp"
+#include "actors/control/head.hpp"
+#include "actors/control/keeper.hpp"
+#include "actors/control/member.hpp"
+#include "tests/recovery/role_host.hpp"
+
+namespace troupe::recovery {
+
+struct keeper_times {
+  range plan{std::chrono::milliseconds(1), std::chrono::milliseconds(20)};
+  range roles{std::chrono::milliseconds(1), std::chrono::milliseconds(10)};
+  range store{std::chrono::milliseconds(1), std::chrono::milliseconds(40)};
+};
+
+// What all daemons of a simulation have in common.
+struct surroundings {
+  agenda& when;
+  sim::random& random;
+  wires& net;
+  compute_times compute;
+  keeper_times keeper;
+  const cluster_spec& cluster;
+  std::shared_ptr<const tables> all;
+  std::shared_ptr<device> dev;
+  std::string numerics;
+  bool no_fence = false;
+};
+
+// What happens in a daemon, for whoever watches. All are called after the fact.
+struct watcher {
+  virtual ~watcher() = default;
+  virtual void on_acted(const acted& a) = 0;
+  virtual void on_message(const std::string& node, const std::string& from, const control::message& m) = 0;
+  virtual void on_order(const control::order& o) = 0;  // of the head
+  virtual void on_role_event(std::uint32_t job, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) = 0;
+  virtual void on_client_message(const std::string& client, const control::message& m) = 0;
+  virtual void on_drained(const std::string& node) = 0;
+  virtual void on_log(const std::string& node, const std::string& line) = 0;
+};
+
+// size: what a daemon is put together of, as control_actor and what it shares with keeper and checker
+class daemon final : public ears {
+ public:
+  daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation);
+  ~daemon() override;
+  daemon(const daemon&) = delete;
+  daemon& operator=(const daemon&) = delete;
+
+  const std::string& node() const { return node_; }
+  bool coordinates() const { return head_.has_value(); }
+  bool idle() const { return member_.idle() && roles_.idle(); }
+  role_host& roles() { return roles_; }
+  double slow_disk = 1;
+  // A frozen process (SIGSTOP) is not simulated: nothing is heard of it, as of a machine that is cut off.
+  void client_says(const std::string& client, control::message m);
+  void client_gone(const std::string& client);
+  std::string tell(command c);
+  void drain();
+
+  void on_up(plane p, const std::string& peer, std::uint64_t incarnation) override;
+  void on_down(plane p, const std::string& peer, const std::string& reason) override;
+  void on_cargo(plane p, const std::string& peer, cargo c) override;
+
+ private:
+  using instant = control::instant;
+  instant now() const { return instant{} + std::chrono::hours(1) + s_.when.now(); }
+  control::job_place place() const { return {s_.cluster, node_, s_.numerics, s_.all, state_}; }
+  void post(duration after, std::function<void()> what);
+  void from_roles(std::function<void()> what);
+  // Done by the keeper, when its turn has come; what that returns is heard here some time later.
+  using answer = std::function<void()>;
+  void keep(const range& takes, std::function<answer()> what);
+  void tick();
+  void settle();
+  void report_state();
+  void take_store(std::uint32_t job, const store_effect& e);
+
+  void perform(const control::to_peer& x);
+  void perform(const control::check_text& x);
+  void perform(const control::keep_piece& x);
+  void perform(const control::drop_given& x);
+  void perform(const control::check_move& x);
+  void perform(const control::begin_job& x);
+  void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
+  void perform(const control::heard&) {}
+  void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
+  void perform(const control::journal_line& x);
+  void perform(const control::connect_data& x);
+  void perform(const control::make_roles& x);
+  void perform(const control::end_roles& x);
+  void perform(const control::make_plan_order& x);
+  void perform(const control::swap_roles& x);
+  void perform(const control::forget_plan& x);
+
+  surroundings& s_;
+  watcher& watch_;
+  const std::string node_, coordinator_;
+  const std::filesystem::path state_;
+  const std::uint64_t incarnation_;
+  const std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
+  role_host roles_;
+  std::unique_ptr<control::journal> book_;
+  std::optional<control::keeper> keeper_;
+  std::optional<control::checker> checker_;
+  std::optional<control::head> head_;
+  control::member member_;
+  control::orders head_out_;
+  control::member_orders member_out_;
+  bool draining_ = false, drained_ = false, line_up_ = false, settling_ = false;
+  time_point kept_until_{}, answered_until_{}, checked_until_{}, heard_until_{}, reported_{}, dialled_{};
+  std::map<std::uint32_t, std::uint32_t> legs_, swapping_;  // by job: of the plan that has begun; of the one that is to
+};
+
+}  // namespace troupe::recovery

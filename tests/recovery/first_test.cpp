@@ -1,0 +1,44 @@
+// The smallest of all: a job on three daemons, and one of them dies.
+#include "tests/recovery/laws.hpp"
+
+namespace troupe::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+
+fleet_config of(const std::string& mode, std::uint64_t seed = 1) {
+  fleet_config c;
+  c.seed = seed;
+  c.job = text_of(mode_named(mode), {});
+  c.logs = std::getenv("TROUPE_TRACE") != nullptr;
+  return c;
+}
+
+TEST(recovery_fleet, an_undisturbed_job_of_every_mode_is_done_and_the_same_seed_is_the_same_run) {
+  for (const auto& m : modes()) {
+    const auto a = run_fleet(of(m.name)), b = run_fleet(of(m.name));
+    EXPECT_TRUE(a.wrong.empty()) << m.name << ": " << a.wrong;
+    EXPECT_EQ(a.kind, "done") << m.name << " " << a.text;
+    EXPECT_EQ(a.recovered, 0u);
+    EXPECT_EQ(a.sha, b.sha) << m.name;
+    EXPECT_EQ(a.events, b.events) << m.name;
+    EXPECT_EQ(a.took, b.took) << m.name;
+    std::printf("%s: %llu points, %llu events, %.3f s\n", m.name.c_str(), static_cast<unsigned long long>(a.points),
+                static_cast<unsigned long long>(a.events), seconds_of(a.took));
+  }
+}
+
+TEST(recovery_fleet, one_node_dies_in_bsp_and_the_weights_are_those_of_the_unbroken_run) {
+  const auto calm = run_fleet(of("bsp"));
+  ASSERT_EQ(calm.wrong, "");
+  for (const char* who : {"n2", "n3"})
+    for (std::uint64_t at = 30; at < calm.points; at += 97) {
+      const auto got = run_fleet(of("bsp"), [&](fleet& f) { f.after_point(at, [&f, who](const std::string&) { f.kill(who); }); });
+      ASSERT_TRUE(got.wrong.empty()) << who << " at " << at << ": " << got.wrong;
+      ASSERT_EQ(got.kind, "done") << got.text;
+      ASSERT_EQ(got.sha, calm.sha) << who << " at " << at;
+    }
+}
+
+}  // namespace
+}  // namespace troupe::recovery

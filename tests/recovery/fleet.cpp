@@ -1,0 +1,291 @@
+#include "tests/recovery/fleet.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+#include "actors/control/admission.hpp"
+#include "ops/device_rows.hpp"
+#include "runtime/record/safetensors.hpp"
+
+namespace troupe::recovery {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* client = "client.1";
+constexpr auto rest = 90s;  // after the end of the job
+constexpr std::size_t most_logged = 4000;
+
+std::filesystem::path new_folder() {
+  static std::atomic<std::uint64_t> made{0};
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code ec;
+  const auto base = std::filesystem::is_directory(memory, ec) ? memory : std::filesystem::temp_directory_path();
+  return base / ("troupe-fleet-" + std::to_string(::getpid()) + "-" + std::to_string(++made));
+}
+
+cluster_spec cluster_of(const fleet_config& c) {
+  cluster_spec s;
+  s.name = "fleet";
+  for (std::uint32_t i = 0; i < c.nodes; ++i) {
+    node_spec n;
+    n.name = "n" + std::to_string(i + 1);
+    n.address = "127.0.0.1:1";
+    n.roles = {"worker", "server", "tester"};
+    if (i == 0)
+      n.roles = c.coordinator_works ? std::vector<std::string>{"coordinator", "data", "worker", "server", "tester"}
+                                    : std::vector<std::string>{"coordinator", "data"};
+    s.nodes.push_back(n);
+  }
+  return s;
+}
+
+std::shared_ptr<device> shared_cpu() {
+  static const std::shared_ptr<device> d = make_cpu_device();
+  return d;
+}
+
+}  // namespace
+
+fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
+    : config_(std::move(c)),
+      random_(config_.seed * 2654435761u + 97),
+      cluster_(cluster_of(config_)),
+      net_(agenda_, random_, config_.net),
+      around_{agenda_,         random_,        net_,
+              config_.compute, config_.keeper, cluster_,
+              std::move(all),  shared_cpu(),   numerics_of({shared_cpu()}),
+              config_.no_fence},
+      folder_(new_folder()) {
+  for (const auto& n : cluster_.nodes) {
+    names_.push_back(n.name);
+    machines_[n.name].state = folder_ / n.name;
+    std::filesystem::create_directories(folder_ / n.name);
+    agenda_.in(range{1ms, 300ms}.drawn(random_), [this, name = n.name] { start(name); });
+  }
+  agenda_.in(1500ms, [this] { client_asks(); });
+}
+
+fleet::~fleet() {
+  machines_.clear();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+// --- machines
+
+daemon* fleet::at(const std::string& node) { return machines_.at(node).daemon.get(); }
+
+void fleet::start(const std::string& node) {
+  auto& m = machines_.at(node);
+  if (m.daemon) return;
+  m.leaves = false;
+  m.daemon = std::make_unique<recovery::daemon>(around_, *this, node, m.state, ++m.lives);
+  on_log(node, "started");
+  if (node == coordinator() && asked_ > 0) agenda_.in(range{10ms, 800ms}.drawn(random_), [this] { client_asks(); });
+}
+
+void fleet::stop(const std::string& node, bool silently) {
+  auto& m = machines_.at(node);
+  if (!m.daemon) return;
+  on_log(node, silently ? "lost" : "gone");
+  net_.close(node, silently);
+  m.daemon.reset();
+  if (node == coordinator()) ++connection_, going_back_ = owed_ = false;
+}
+
+void fleet::kill(const std::string& node) { stop(node, false); }
+void fleet::lose(const std::string& node) { stop(node, true); }
+
+void fleet::drain(const std::string& node) {
+  auto& m = machines_.at(node);
+  if (!m.daemon) return;
+  on_log(node, "is told to go");
+  m.leaves = true;
+  m.daemon->drain();
+}
+
+void fleet::on_drained(const std::string& node) {
+  now_.push_back([this, node, life = machines_.at(node).lives] {
+    if (machines_.at(node).lives == life) kill(node);
+  });
+}
+
+void fleet::cut(plane p, const std::string& from, const std::string& to, bool yes) {
+  on_log(from, std::string(yes ? "cut" : "mended") + (p == plane::data ? " data" : " control") + " to " + to);
+  if (yes)
+    net_.cut(p, from, to);
+  else
+    net_.mend(p, from, to);
+}
+
+void fleet::tell(command c) {
+  auto* d = at(coordinator());
+  const auto why = d ? d->tell(c) : std::string("not there");
+  on_log("client", c.name + " " + c.key + (why.empty() ? "" : ": " + why));
+}
+
+// --- the client
+
+void fleet::client_asks() {
+  auto* d = at(coordinator());
+  if (!d) return;
+  if (ended_) return;
+  ++asked_;
+  if (number_ == 0)
+    d->client_says(client, control::submit{{"job.toml", config_.job, {}}, true, asked_, {}});
+  else
+    d->client_says(client, control::follow{number_});
+}
+
+void fleet::on_client_message(const std::string&, const control::message& m) {
+  heard_until_ = std::max(heard_until_, agenda_.now() + range{10us, 1ms}.drawn(random_));
+  agenda_.at(heard_until_, [this, m, connection = connection_] {
+    if (connection == connection_) client_hears(m);
+  });
+}
+
+void fleet::client_hears(const control::message& m) {
+  if (const auto* s = std::get_if<control::submitted>(&m)) {
+    if (s->job != 0) {
+      job_ = s->job;
+      if (number_ == 0) submitted_at_ = agenda_.now(), counting_ = true;
+      number_ = control::number_of(s->job);
+      return;
+    }
+    on_log("client", "refused: " + (s->messages.empty() ? "" : s->messages.front()));
+    forgotten_ = number_ != 0;
+    if (number_ == 0) violated("the job was refused: " + (s->messages.empty() ? "" : s->messages.front()));
+    ended_ = true;
+    return;
+  }
+  const auto* e = std::get_if<control::said>(&m);
+  if (!e || e->job != job_) return;
+  const bool last = e->kind == "done" || e->kind == "error";
+  if (ended_) return violated("'" + e->kind + "' after the last event: " + e->text);
+  if (e->kind != "step") on_log("client", e->kind + " " + std::to_string(e->step) + " " + e->text);
+  events_.push_back({e->kind, e->text, e->step, e->values, e->texts, agenda_.now()});
+  if (!last) return;
+  ended_ = true;
+}
+
+// --- what is seen
+
+void fleet::violated(const std::string& what) {
+  violations_.push_back("at " + std::to_string(seconds_of(agenda_.now())) + " s: " + what);
+  on_log("law", what);
+}
+
+void fleet::point(const std::string& who) {
+  if (!counting_ || ended_) return;
+  ++points_;
+  for (auto [at, end] = hooks_.equal_range(points_); at != end; ++at) now_.push_back([what = at->second, who] { what(who); });
+}
+
+void fleet::on_acted(const acted& a) {
+  if (a.old) return void(++old_);
+  // Messages of this plan alone: of a later one nobody may speak yet, of an earlier one nobody is heard.
+  if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.leg)
+    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.leg) + " hears '" + name_of(a.what.body) +
+             "' of plan " + std::to_string(a.what.h.incarnation));
+  point(a.node);
+}
+
+void fleet::on_message(const std::string& node, const std::string&, const control::message& m) {
+  if (!std::holds_alternative<control::report>(m)) point(node);
+}
+
+void fleet::on_order(const control::order& o) {
+  const auto silent = [this](const char* when) {
+    if (std::exchange(owed_, false)) violated(std::string("no `recovered` for a loss, ") + when);
+  };
+  if (const auto* c = std::get_if<control::check_move>(&o); c && c->back) going_back_ = true;
+  if (std::holds_alternative<control::begin_job>(o)) {
+    silent("and another plan begins");
+    owed_ = std::exchange(going_back_, false);
+  }
+  if (const auto* h = std::get_if<control::heard>(&o)) {
+    if (h->what.event.kind == "recovered") owed_ = false;
+    if (h->what.event.kind == "done" || h->what.event.kind == "error") silent("and the job is over");
+  }
+}
+
+void fleet::on_role_event(std::uint32_t, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) {
+  if (e.kind == "done") going_back_ = owed_ = false;  // it has come to its end before the next plan began
+  if (leg != leg_now)
+    violated("'" + e.kind + "' of plan " + std::to_string(leg) + " is heard while plan " + std::to_string(leg_now) + " runs");
+}
+
+void fleet::on_log(const std::string& node, const std::string& line) {
+  const auto text = std::to_string(seconds_of(agenda_.now())) + " " + node + ": " + line;
+  if (config_.logs) std::printf("%s\n", text.c_str());
+  if (log_.size() < most_logged) log_.push_back(text);
+}
+
+std::size_t fleet::count(const std::string& kind) const {
+  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const auto& e) { return e.kind == kind; }));
+}
+
+const fleet::told* fleet::last() const {
+  return events_.empty() || (events_.back().kind != "done" && events_.back().kind != "error") ? nullptr : &events_.back();
+}
+
+std::string fleet::text(const std::string& key) const {
+  if (const auto* e = last())
+    for (const auto& [k, v] : e->texts)
+      if (k == key) return v;
+  return {};
+}
+
+std::vector<double> fleet::weights() const {
+  std::vector<double> all;
+  std::error_code ec;
+  std::filesystem::path newest;
+  for (const auto& e : std::filesystem::directory_iterator(folder_ / coordinator(), ec)) {
+    const auto file = e.path() / "weights.safetensors";
+    if (!std::filesystem::exists(file, ec)) continue;
+    if (newest.empty() || std::filesystem::last_write_time(file, ec) > std::filesystem::last_write_time(newest, ec)) newest = file;
+  }
+  const auto read = read_safetensors(newest.string());
+  const auto* content = std::get_if<safetensors_content>(&read);
+  if (!content) return all;
+  for (const auto& [name, t] : content->named)
+    if (t.type() == dtype::f64) all.insert(all.end(), t.data<double>(), t.data<double>() + t.count());
+  return all;
+}
+
+std::string fleet::waits() const {
+  std::string all;
+  for (const auto& [name, m] : machines_)
+    if (m.daemon)
+      for (const auto& r : m.daemon->roles().published())
+        if (!r.waits_for.empty())
+          all += name + ": " + r.name + " (step " + std::to_string(r.step) + ") waits for " + r.waits_for + "; ";
+  return all;
+}
+
+// --- running
+
+bool fleet::run(duration most) {
+  const auto step = [this] {
+    if (!agenda_.step()) return false;
+    while (!now_.empty())
+      for (auto& what : std::exchange(now_, {})) what();
+    return true;
+  };
+  while (!ended_)
+    if (agenda_.now() > most || !step()) return false;
+  const auto until = agenda_.now() + rest;
+  while (agenda_.now() < until && step()) {
+  }
+  for (const auto& [name, m] : machines_)
+    if (m.daemon && !m.daemon->idle())
+      violated(name + " still has roles of the job after " + std::to_string(rest.count()) + " s: " + waits());
+  return true;
+}
+
+}  // namespace troupe::recovery

@@ -1,0 +1,124 @@
+// Some machines with a daemon each, the wires between them, a client that has submitted one job, and what befalls them all. Deterministic: one
+// seed, one run, in virtual time.
+//
+// The laws that hold whatever happens are looked at here; what has been found is in `violations`:
+//   * a role hears nothing of another plan of its job, and the head nothing from a plan before the one that has begun
+//   * a job has one last event, and says nothing after it
+//   * a loss that a job outlives is told by `recovered`
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/recovery/daemon.hpp"
+
+namespace troupe::recovery {
+
+struct fleet_config {
+  std::uint64_t seed = 1;
+  std::uint32_t nodes = 3;
+  bool coordinator_works = true;  // it has workers and shards, too
+  std::string job;                // a job file's text
+  wire_times net;
+  compute_times compute;
+  keeper_times keeper;
+  bool logs = false;      // to stdout
+  bool no_fence = false;  // a planted mistake: roles hear messages of a plan before
+};
+
+// size: the cluster, its client and what the laws have seen, which belong to one run
+class fleet final : public watcher {
+ public:
+  explicit fleet(fleet_config c, std::shared_ptr<const tables> all);
+  ~fleet() override;
+
+  // --- what befalls it
+  void kill(const std::string& node);  // the daemon alone: its connections close
+  void lose(const std::string& node);  // the machine: nothing is heard of it
+  void start(const std::string& node);
+  void drain(const std::string& node);  // SIGTERM; its daemon goes when it may
+  void cut(plane p, const std::string& from, const std::string& to, bool yes);
+  void tell(command c);
+  daemon* at(const std::string& node);
+  bool alive(const std::string& node) const { return machines_.at(node).daemon != nullptr; }
+  const std::string& coordinator() const { return names_.front(); }
+  const std::vector<std::string>& names() const { return names_; }
+  agenda& when() { return agenda_; }
+  sim::random& random() { return random_; }
+  // Calls `what` right after what happens then: when a role or a daemon has heard its message number `point` since the job was taken. `who`: the
+  // daemon that has.
+  void after_point(std::uint64_t point, std::function<void(const std::string& who)> what) {
+    hooks_.emplace(point, std::move(what));
+  }
+  std::uint64_t points() const { return points_; }
+
+  // --- running
+  // Until the client knows how the job has ended, and then some: daemons have time to come to rest. False: that took longer than `most`.
+  bool run(duration most);
+  bool ended() const { return ended_; }
+
+  struct told {
+    std::string kind, text;
+    std::uint64_t step = 0;
+    std::vector<std::pair<std::string, double>> values;
+    std::vector<std::pair<std::string, std::string>> texts;
+    time_point when{};
+  };
+  const std::vector<told>& events() const { return events_; }
+  std::size_t count(const std::string& kind) const;
+  const told* last() const;                        // done or error
+  std::string text(const std::string& key) const;  // of the last
+  bool forgotten() const { return forgotten_; }    // the client was told that there is no such job any more
+  const std::vector<std::string>& violations() const { return violations_; }
+  const std::vector<std::string>& log() const { return log_; }
+  std::uint64_t old_messages() const { return old_; }  // of a plan before, that a role did not hear
+  time_point submitted_at() const { return submitted_at_; }
+  std::vector<double> weights() const;  // that the job has left in the coordinator's folder
+  std::string waits() const;            // who waits for what
+
+ private:
+  struct machine {
+    std::unique_ptr<recovery::daemon> daemon;
+    std::filesystem::path state;
+    std::uint64_t lives = 0;
+    bool leaves = false;
+  };
+  void on_acted(const acted& a) override;
+  void on_message(const std::string& node, const std::string& from, const control::message& m) override;
+  void on_order(const control::order& o) override;
+  void on_role_event(std::uint32_t job, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) override;
+  void on_client_message(const std::string& client, const control::message& m) override;
+  void on_drained(const std::string& node) override;
+  void on_log(const std::string& node, const std::string& line) override;
+  void stop(const std::string& node, bool silently);
+  void point(const std::string& who);
+  void client_hears(const control::message& m);
+  void client_asks();
+  void violated(const std::string& what);
+
+  fleet_config config_;
+  agenda agenda_;
+  sim::random random_;
+  cluster_spec cluster_;
+  wires net_;
+  surroundings around_;
+  std::vector<std::string> names_;
+  std::map<std::string, machine> machines_;
+  std::filesystem::path folder_;
+  std::multimap<std::uint64_t, std::function<void(const std::string&)>> hooks_;
+  std::vector<std::function<void()>> now_;  // to be done between two events
+  std::uint64_t points_ = 0, old_ = 0, asked_ = 0;
+  // the client
+  std::uint32_t job_ = 0;  // as the daemon of now calls it
+  std::uint32_t number_ = 0;
+  time_point submitted_at_{}, heard_until_{};
+  std::uint64_t connection_ = 0;
+  bool ended_ = false, forgotten_ = false, counting_ = false;
+  std::vector<told> events_;
+  std::vector<std::string> violations_, log_;
+  bool going_back_ = false, owed_ = false;  // the job has lost somebody; it goes on, and has not said so
+};
+
+}  // namespace troupe::recovery

@@ -1,0 +1,54 @@
+// What must hold of a job in a fleet, whatever has befallen it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tests/recovery/jobs.hpp"
+
+namespace troupe::recovery {
+
+constexpr auto longest = std::chrono::hours(1);  // of virtual time: a job of these takes seconds
+
+struct outcome {
+  std::string wrong;  // empty: every law held
+  std::string kind, text, sha;
+  std::size_t recovered = 0, moved = 0;
+  std::uint64_t points = 0, old = 0, events = 0;
+  time_point took{};
+  bool forgotten = false;
+  std::vector<double> weights;
+};
+
+inline std::string tail_of(const std::vector<std::string>& log, std::size_t most) {
+  std::string text;
+  for (std::size_t i = log.size() > most ? log.size() - most : 0; i < log.size(); ++i) text += "\n  " + log[i];
+  return text;
+}
+
+// Runs it to its end. `prepare` plans what befalls it.
+inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)>& prepare = {}) {
+  fleet f(c, testing::shared_mode_tables());
+  if (prepare) prepare(f);
+  const bool ended = f.run(longest);
+  outcome o;
+  if (!ended) o.wrong = "it has not ended: " + f.waits();
+  if (!f.violations().empty()) o.wrong = f.violations().front();
+  const auto* last = f.last();
+  if (ended && !last && !f.forgotten()) o.wrong = "no last event";
+  if (last) o.kind = last->kind, o.text = last->text;
+  if (last && last->kind == "error" && last->text.empty()) o.wrong = "an error without a word";
+  o.sha = f.text("weights_sha256");
+  if (last && last->kind == "done") o.weights = f.weights();
+  o.recovered = f.count("recovered");
+  o.moved = f.count("moved");
+  o.points = f.points();
+  o.old = f.old_messages();
+  o.events = f.when().done();
+  o.took = last ? last->when - f.submitted_at() : f.when().now();
+  o.forgotten = f.forgotten();
+  if (last && last->kind == "done" && last->text != "stopped" && o.sha.empty()) o.wrong = "done, without weights";
+  if (!o.wrong.empty()) o.wrong += "\n" + c.job + tail_of(f.log(), 60);
+  return o;
+}
+
+}  // namespace troupe::recovery

@@ -1,0 +1,113 @@
+// The roles of one simulated daemon: what node_host and router are to a real one, with the same rules about who is heard.
+//
+//   * a message from another node is for a job that is open here, from a role that lives where it came from
+//   * one of an incarnation before the plan's is dropped; roles see incarnations counted from the plan's
+//   * an exception ends the role, with an event `error` that names it
+//
+// Tasks run at once, and are over after what they take.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/control/messages.hpp"
+#include "actors/shell/job_host.hpp"
+#include "actors/shell/param_store.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/role.hpp"
+#include "runtime/sim/role_timers.hpp"
+#include "tests/recovery/wires.hpp"
+
+namespace troupe::recovery {
+
+struct compute_times {
+  range local{duration{1'000}, duration{50'000}};              // between roles of one node
+  range task{duration{20'000}, std::chrono::milliseconds(1)};  // of a role
+};
+
+// Something that a role has done, for whoever watches.
+struct acted {
+  const std::string& node;
+  std::uint32_t job = 0, leg = 0;
+  const role_plan& who;
+  const envelope& what;
+  bool old = false;  // of another plan; not heard
+};
+
+class role_host final : public job_host, public job_routes {
+ public:
+  struct outside {
+    std::function<bool(const std::string& node, envelope e)> send;  // false: its node is not connected
+    std::function<void(std::uint32_t job, std::uint32_t leg, const event_effect&)> on_event;
+    std::function<void(std::uint32_t job, std::uint32_t leg, const store_effect&)> on_store;
+    std::function<void(const acted&)> on_acted;  // after its effects have taken place
+  };
+  role_host(std::string node, agenda& a, sim::random& r, compute_times t, device& dev, outside o)
+      : node_(std::move(node)),
+        agenda_(a),
+        random_(r),
+        times_(t),
+        dev_(dev),
+        outside_(std::move(o)),
+        here_(std::make_shared<bool>(true)) {}
+
+  void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
+  void close(std::uint32_t job) override { routes_.erase(job); }
+  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) override;
+  void end(std::uint32_t job) override { jobs_.erase(job); }
+
+  void receive(const std::string& peer, envelope e);
+  void deliver(envelope e);
+  void command(std::uint32_t job, troupe::command c);
+  std::vector<control::role_row> published() const;
+  bool idle() const { return jobs_.empty() && routes_.empty(); }
+  std::uint64_t old() const { return old_; }
+  double slow = 1;  // factor on what tasks take
+  bool no_fence = false;
+
+ private:
+  struct seat {
+    std::unique_ptr<role> value;
+    sim::role_timers timers;
+    time_point last_task{};
+    std::uint64_t messages = 0;
+    bool failed = false, stopped = false;
+  };
+  struct hosted {
+    std::shared_ptr<const prepared_job> job;
+    std::uint32_t id = 0, me = 0, leg = 0;
+    std::uint64_t serial = 0;
+    time_point began{};
+    std::map<role_id, seat> seats;
+    std::vector<std::uint32_t> floors;
+    std::map<std::pair<role_id, role_id>, time_point> last;
+    param_store parameters;
+  };
+  struct table {
+    std::vector<std::string> nodes;
+    std::vector<std::uint32_t> node_of;
+  };
+  hosted* find(std::uint32_t job, std::uint64_t serial);
+  void hear(hosted& h, envelope e);
+  void react(hosted& h, role_id self, envelope e);
+  void perform(hosted& h, role_id self);
+  void send(hosted& h, role_id self, envelope e);
+  void later(hosted& h, role_id self, duration after, message body, std::uint64_t number);
+  void fail(hosted& h, role_id self, std::uint64_t step, const std::string& what);
+
+  const std::string node_;
+  agenda& agenda_;
+  sim::random& random_;
+  const compute_times times_;
+  device& dev_;
+  const outside outside_;
+  const std::shared_ptr<bool> here_;  // what waits for a host that is gone is void
+  std::map<std::uint32_t, std::unique_ptr<hosted>> jobs_;
+  std::map<std::uint32_t, table> routes_;
+  std::uint64_t serials_ = 0, old_ = 0, unheard_ = 0;
+  effects wanted_;
+};
+
+}  // namespace troupe::recovery

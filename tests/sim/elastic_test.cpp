@@ -1,0 +1,107 @@
+// How many nodes a job uses and how many workers it has there, and that its weights do not tell.
+#include "runtime/job/elastic.hpp"
+
+#include "tests/sim/moving.hpp"
+
+namespace troupe::testing {
+namespace {
+
+std::shared_ptr<prepared_job> prepared_on(const job_spec& s, std::uint32_t nodes) {
+  auto made = prepare_job(s, shared_tables(), nodes_named(nodes));
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    ADD_FAILURE() << bad->front().to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+std::set<std::string> used(const prepared_job& j) {
+  std::set<std::string> names;
+  for (const auto& r : j.plan.roles)
+    if (r.kind != role_kind::coordinator) names.insert(j.plan.nodes[r.node].name);
+  return names;
+}
+
+std::shared_ptr<prepared_job> without(const std::shared_ptr<prepared_job>& j, const std::set<std::string>& nodes) {
+  amendments a;
+  a.without = nodes;
+  auto made = prepare_again(j, a);
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    ADD_FAILURE() << bad->front().to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+job_spec spec_of(std::uint32_t workers) { return small_spec({.packets = 4, .workers = workers, .shards = 1, .steps = 60}); }
+
+TEST(elastic, workers_follow_the_nodes_and_come_back_with_them) {
+  auto s = spec_of(4);
+  s.min_nodes = 1;
+  const auto j = prepared_on(s, 4);
+  ASSERT_TRUE(j);
+  EXPECT_EQ(j->plan.loaders.size(), 4u);
+  const auto three = without(j, {"n2"});
+  EXPECT_EQ(three->plan.loaders.size(), 3u);
+  const auto one = without(j, {"n2", "n3", "n4"});
+  EXPECT_EQ(one->plan.loaders.size(), 1u);
+  EXPECT_EQ(without(j, {"n4"})->plan.loaders.size(), 3u) << "of what the file says, and not of what was left";
+  EXPECT_EQ(prepared_on(spec_of(4), 2)->plan.loaders.size(), 4u) << "who says nothing about nodes has the workers of the file";
+}
+
+TEST(elastic, no_more_than_max_nodes_are_used) {
+  auto s = spec_of(2);
+  s.max_nodes = 2;
+  const auto j = prepared_on(s, 4);
+  EXPECT_EQ(used(*j), (std::set<std::string>{"n1", "n2"}));
+  EXPECT_EQ(used(*without(j, {"n2"})), (std::set<std::string>{"n1", "n3"})) << "another takes its place";
+  EXPECT_EQ(without(j, {"n2", "n3", "n4"})->plan.loaders.size(), 1u);
+}
+
+TEST(elastic, a_spare_takes_the_place_of_a_lost_node) {
+  auto s = spec_of(4);
+  s.spares = 1;
+  const auto j = prepared_on(s, 4);
+  EXPECT_EQ(used(*j), (std::set<std::string>{"n1", "n2", "n3"}));
+  EXPECT_EQ(j->plan.loaders.size(), 4u);
+  const auto next = without(j, {"n3"});
+  EXPECT_EQ(used(*next), (std::set<std::string>{"n1", "n2", "n4"}));
+  EXPECT_EQ(next->plan.loaders.size(), 4u);
+}
+
+TEST(elastic, fewer_than_min_nodes_are_too_few) {
+  auto s = spec_of(2);
+  s.min_nodes = 3;
+  const auto few = prepare_job(s, shared_tables(), nodes_named(2));
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(few));
+  EXPECT_EQ(std::get<diagnostics>(few).front().message, "min_nodes is 3, and there are 2 nodes");
+  const auto j = prepared_on(s, 3);
+  amendments a;
+  a.without = {"n3"};
+  EXPECT_TRUE(std::holds_alternative<diagnostics>(prepare_again(j, a)));
+}
+
+TEST(elastic, weights_do_not_tell_how_many_workers_there_were) {
+  auto s = spec_of(4);
+  s.min_nodes = 1;
+  sim::world_config c;
+  c.dev = cpu().get();
+  const auto still = run_in_world(prepared_on(s, 4), c);
+  const auto got = run_moved(prepared_on(s, 4),
+                             {{2, {"drain", "n3", 0, {}}},
+                              {4, {"drain", "n4", 0, {}}},
+                              {7, {"add-node", "n3", 0, {}}},
+                              {8, {"add-node", "n4", 0, {}}},
+                              {11, {"drain", "n2", 0, {}}},
+                              {12, {"drain", "n3", 0, {}}},
+                              {13, {"drain", "n4", 0, {}}},
+                              {16, {"add-node", "n2", 0, {}}},
+                              {17, {"add-node", "n4", 0, {}}}},
+                             c);
+  EXPECT_EQ(got.refused, std::vector<std::string>{});
+  EXPECT_EQ(got.moved.size(), 9u);
+  EXPECT_TRUE(got.bytes() == still.bytes());
+}
+
+}  // namespace
+}  // namespace troupe::testing
