@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "actors/control/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
@@ -66,7 +67,11 @@ class client_roles {
   void up(const std::string& peer, certificate_role role) {
     if (net::is_operator(peer)) roles_[peer] = role;
   }
-  void down(const std::string& peer) { roles_.erase(peer); }
+  void down(const std::string& peer) {
+    roles_.erase(peer);
+    refused_.erase(peer);
+  }
+  bool refuse(const std::string& peer) { return refused_.insert(peer).second; }  // true: for the first time
   certificate_role of(const std::string& peer) const {
     const auto at = roles_.find(peer);
     return at == roles_.end() ? certificate_role::node : at->second;
@@ -74,24 +79,25 @@ class client_roles {
 
  private:
   std::map<std::string, certificate_role, std::less<>> roles_;
+  std::set<std::string> refused_;  // at the exchange
 };
 
 namespace {
 
-void hear_exchange(shared& s, const std::string& peer, certificate_role role, net::frame&& f) {
-  const person who{net::operator_of(peer), role};
+void hear_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+  const person who{net::operator_of(peer), roles.of(peer)};
   const auto why = why_not(who, right::exchange, "enter a room of the exchange");
   if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   const auto m = exchange::from_frame(f);
-  if (!m || !std::holds_alternative<exchange::open_session>(*m)) return s.control_net->disconnect(peer);
+  if (!m || !std::holds_alternative<exchange::open_session>(*m) || !roles.refuse(peer)) return s.control_net->disconnect(peer);
   s.log(peer + ": " + why);
   s.control_net->send(peer,
                       exchange::to_frame(exchange::answer{0, exchange::code::bad_argument, why, 0, 0}));  // opening has no number
 }
 
-void hear_control(shared& s, const client_roles& roles, const std::string& peer, net::frame&& f) {
+void hear_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
   const auto role = roles.of(peer);
-  if (exchange::is_exchange_type(f.type) && net::is_operator(peer)) return hear_exchange(s, peer, role, std::move(f));
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer)) return hear_exchange(s, roles, peer, std::move(f));
   auto m = from_frame(f);
   if (!m) {
     s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");

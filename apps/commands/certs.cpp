@@ -144,11 +144,14 @@ void add_options(CLI::App& c, certs_arguments& a) {
       ->check(CLI::IsMember(std::vector<std::string>{"list", "renew", "revoke", "add-node", "add-client"}));
   c.add_option("NAME", a.name, "Of a node, or of a client (client: the one that init-cluster makes)")->option_text(" ");
   file_option(c, "--cluster", a.cluster, "Cluster file")->required();
-  c.add_option("--role", a.role, "add-client: what it may: " + client_roles_text());
+  c.add_option("--role", a.role, "add-client: what it may: " + client_roles_text())->option_text("ROLE");
   c.add_option("--host", a.hosts, "add-node: address or name that it is reached at (default: the cluster file's)")
+      ->option_text("HOST")
       ->allow_extra_args(false);
   c.add_flag("--revoke", a.revoke, "renew: the certificates before are worth nothing from now on");
-  c.add_option("--days", a.days, "How long a new certificate is good (default: 3650)")->check(CLI::Range(1, 36500));
+  c.add_option("--days", a.days, "How long a new certificate is good (default: 3650)")
+      ->option_text("N")
+      ->check(CLI::Range(1, 36500));
   json_option(c);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """run.py TROUPE_BIN JOB PLUGIN: starts three daemons with certificates of their own, which load PLUGIN, trains JOB on them by its own reducer and by
 reducer "server", and checks that both end with the weights of the embedded job."""
+import hashlib
 import json
 import os
 import socket
@@ -22,7 +23,9 @@ def free_ports(count):
 
 
 def cluster_text(plugin):
-    text = f'plugins = ["{plugin}"]\n[cluster]\nname = "reducers"\n[cluster.tls]\ndir = "certs"\n'
+    with open(plugin, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()  # daemons load these bytes and no others
+    text = f'plugins = ["{plugin}#sha256={digest}"]\n[cluster]\nname = "reducers"\n[cluster.tls]\ndir = "certs"\n'
     for i, port in enumerate(free_ports(NODES)):
         roles = ["worker", "server"] + (["coordinator", "data"] if i == 0 else [])
         text += f'[[node]]\nname = "n{i + 1}"\naddress = "127.0.0.1:{port}"\nroles = {json.dumps(roles)}\n'

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "runtime/checksum/crc32c.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 
 namespace troupe::control {
@@ -17,6 +18,7 @@ unfinished_job queued(std::uint32_t number) {
   j.number = number;
   j.what = {"job.toml", "[job]\nname = \"tiny\"\n# ü \"quoted\" \\", {"train.finish.steps=5", "a=\"b\""}};
   j.given = {given_file::checkpoint, "mine.safetensors", 1234};
+  j.owner = "alice";
   return j;
 }
 
@@ -51,6 +53,7 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_EQ(two.what.overrides, queued(2).what.overrides);
   EXPECT_EQ(two.given.kind, given_file::checkpoint);
   EXPECT_EQ(two.given.bytes, 1234u);
+  EXPECT_EQ(two.owner, "alice");
   EXPECT_EQ(two.kept, "/state/job-2/a");
   EXPECT_EQ(two.begun, 2u) << "since the last checkpoint";
   ASSERT_EQ(two.settings.size(), 2u);
@@ -60,6 +63,17 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_TRUE(two.paused);
   EXPECT_EQ(c.jobs[1].number, 3u);
   EXPECT_EQ(c.jobs[1].begun, 0u);
+}
+
+// One client was all clients then.
+TEST(journal, a_line_from_before_there_were_owners_is_the_job_of_the_client_without_a_name) {
+  const std::string text =
+      R"({"file":"f","given":"","given_bytes":0,"given_kind":0,"is":"queued","job":4,"overrides":[],"text":"t"})";
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", crc32c(0, text.data(), text.size()));
+  const auto c = read_journal(digits + (" " + text + "\n"));
+  ASSERT_EQ(c.jobs.size(), 1u);
+  EXPECT_EQ(c.jobs[0].owner, "client");
 }
 
 TEST(journal, torn_at_any_byte_it_says_what_the_whole_lines_say) {

@@ -171,10 +171,8 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
     for (const auto& v : values) line += (line.empty() ? "\"" : ", \"") + v + "\"";
     return line.empty() ? line : std::string(name) + " = [" + line + "]\n";
   };
-  auto plugins = plugins_;
-  for (auto& p : plugins)
-    if (split_plugin(p).sha256.empty()) p += "#sha256=" + plugin_sha256((folder_ / p).string());
-  auto text = key("plugins", plugins) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
+  for (auto& p : plugins_) p += "#sha256=" + plugin_sha256((folder_ / p).string());
+  auto text = key("plugins", plugins_) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
   std::vector<certificate_subject> subjects;
   for (const auto& n : nodes) {
     names_.push_back(n.name);

@@ -88,6 +88,8 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
       {"bad name", 6, "name = \"n 1\"", "6:1", "bad name 'n 1'"},
       {"bad limit", 14, "memory_limit = \"2 Gigs\"", "14:1", "'memory_limit' must be a size"},
       {"plugin", 1, "plugins = [\"libx.so\"]\n[cluster]", "1:12", "there is no plugin 'libx.so' (looked for 'conf/libx.so')"},
+      {"digest", 1, "plugins = [\"libx.so#sha256=12\"]\n[cluster]", "1:12",
+       "plugin 'libx.so#sha256=12': a sha256 has 64 digits of 0-9a-f, as `sha256sum FILE` says it"},
       {"syntax", 6, "name = n1", "6:", "Error while parsing"},
   };
   for (const auto& r : rows) {
