@@ -2,6 +2,7 @@
 // of delivery, with messages that come twice, with workers far apart, and after restarts. This is how the loaders of an
 // asynchronous mode live.
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <cstring>
 #include <deque>
@@ -66,7 +67,7 @@ class counted final : public source {
     ++reads[s == split::train ? 0 : 1];
     of_->read(s, i, data, label);
   }
-  mutable std::uint64_t reads[2] = {0, 0};
+  mutable std::atomic<std::uint64_t> reads[2] = {0, 0};  // tasks read, on threads of their own in tests/threaded
 
  private:
   std::shared_ptr<const source> of_;
