@@ -2,8 +2,8 @@
 // of delivery, with messages that come twice, with workers far apart, and after restarts. This is how the loaders of an
 // asynchronous mode live.
 #include <gtest/gtest.h>
-#include <atomic>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
