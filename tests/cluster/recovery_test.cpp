@@ -157,7 +157,7 @@ TEST_F(cluster_recovery, workers_come_and_go_with_their_nodes) {
   };
   const auto come = [&](const std::string& node) {
     start(node);
-    ASSERT_TRUE(joined(node));
+    ASSERT_TRUE(daemon("n1").wait_log("added " + node, 20s));
   };
   ASSERT_TRUE(go_on());
   leave("n3"), leave("n4");
