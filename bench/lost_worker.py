@@ -167,7 +167,7 @@ def main():
         took = [r[0] for r in list_]
         text += (f"| {who} | {middle[who][0]:.2f} | {min(took):.2f} | {max(took):.2f} | {middle[who][1]:.0f} | "
                  f"{1000 * middle[who][2]:.1f} |\n")
-    text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps and go on from it.\n"
+    text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps; torch goes on from it, Troupe from what its shard has.\n"
              "torch's launcher notices the death by polling, ends all other workers and starts all of them anew: interpreter, imports, process\n"
              "group. Troupe's other daemons stay as they are; their roles begin again in a plan without the dead one.\n")
     print(text)
