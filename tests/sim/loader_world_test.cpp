@@ -149,9 +149,9 @@ class loaders_of {
   void expect_examples(const tensor& got, split from, const std::vector<std::int64_t>& which) {
     auto data = tensor::allocate(dev_->host(), {static_cast<std::int64_t>(which.size()), 1, 8, 8}, dtype::f32);
     auto label = tensor::allocate(dev_->host(), {static_cast<std::int64_t>(which.size())}, dtype::i32);
-    const auto before = *reads;
+    const std::uint64_t before[2] = {reads->reads[0], reads->reads[1]};
     reads->read(from, which, data, label);
-    reads->reads[0] = before.reads[0], reads->reads[1] = before.reads[1];
+    reads->reads[0] = before[0], reads->reads[1] = before[1];
     const auto& want = got.type() == dtype::i32 ? label : data;
     ASSERT_EQ(got.bytes(), want.bytes());
     ASSERT_EQ(std::memcmp(got.raw(), want.raw(), want.bytes()), 0) << scene_.kind << " seed " << scene_.seed;
