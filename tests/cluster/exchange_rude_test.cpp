@@ -1,63 +1,23 @@
 // Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing of what they ask for. The daemon
 // lets them go, and serves the others. And a daemon that is not one of this machine.
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 
 #include "runtime/exchange/arithmetic.hpp"
 #include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/exchange/troupe_exchange.h"
-#include "runtime/node/net/operator_options.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/cluster/rude_operator.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
 
 using namespace exchange;
 
-// A connection with an operator's certificate, and every frame it ever got, unread.
-class rude_client {
+class rude_client : public rude_operator {
  public:
-  rude_client(const std::string& tls, std::uint16_t port) {
-    auto o = net::operator_options(tls);
-    if (!o) throw std::runtime_error(o.error().message);
-    o->window = 1 << 20;  // what the daemon may have on its way to us: the rest has to wait there
-    net::callbacks c;
-    c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };
-    c.on_peer_down = [this](const std::string&, const net::error& why) { change([&] { down_ = why.code; }); };
-    c.on_frame = [this](const std::string&, net::frame&& f) { change([&] { frames_.push_back(std::move(f)); }); };
-    auto made = net::make_tcp_transport(std::move(*o), std::move(c));
-    if (!made) throw std::runtime_error(made.error().message);
-    net_ = std::move(*made);
-    net_->connect("", {"127.0.0.1", port}, 10s);
-    wait([&] { return !daemon_.empty(); });
-  }
-  bool send(const exchange::message& m) { return send(to_frame(m)); }
-  bool send(net::outgoing_frame&& f) { return net_->send(daemon_, std::move(f)); }
-  bool let_go() {
-    return wait([&] { return !down_.empty(); });
-  }
-  bool has_frames(std::size_t n) {
-    return wait([&] { return frames_.size() >= n; });
-  }
-
- private:
-  template <class F>
-  void change(F f) {
-    const std::lock_guard guard(lock_);
-    f();
-    changed_.notify_all();
-  }
-  template <class F>
-  bool wait(F until) {
-    std::unique_lock guard(lock_);
-    return changed_.wait_for(guard, 20s, until);
-  }
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::string daemon_, down_;
-  std::vector<net::frame> frames_;
-  std::unique_ptr<net::transport> net_;  // last: it goes first
+  using rude_operator::rude_operator;
+  bool send(const exchange::message& m) { return send_frame(to_frame(m)); }
+  bool send(net::outgoing_frame&& f) { return send_frame(std::move(f)); }
 };
 
 class cluster_exchange_rude : public cluster_test {

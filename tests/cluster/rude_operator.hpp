@@ -42,6 +42,9 @@ class rude_operator {
   bool first_frame(F is) {
     return wait([&] { return std::any_of(frames_.begin(), frames_.end(), is); });
   }
+  bool has_frames(std::size_t n) {
+    return wait([&] { return frames_.size() >= n; });
+  }
   bool let_go() {
     return wait([&] { return !down_.empty(); });
   }
