@@ -121,6 +121,7 @@ class control_actor final : public compat::base_actor {
   void perform(const check_text& x) { s_.check.post(checker_note{x}); }
   void perform(const keep_piece& x) { s_.keep.post(keeper_note{x}); }
   void perform(const drop_given& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const drop_beginning& x) { s_.keep.post(keeper_note{x}); }
   void perform(const make_roles& x);
   void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
   void perform(const check_move& x) { s_.keep.post(keeper_note{x}); }

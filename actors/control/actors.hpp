@@ -200,7 +200,8 @@ struct probe {};
 
 // --- to the keeper
 struct keeper_note {
-  std::variant<keep_piece, drop_given, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan, store_in, probe>
+  std::variant<keep_piece, drop_given, drop_beginning, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
+               store_in, probe>
       what;
 };
 

@@ -79,6 +79,9 @@ struct keep_piece {
 struct drop_given {
   std::uint32_t job = 0;
 };
+struct drop_beginning {  // a plan has made its first step: nobody goes back to what it began with
+  std::uint32_t job = 0;
+};
 // What a job that goes back takes with it of the time after the checkpoint.
 struct going_back {
   std::vector<set_value> settings;  // all that people have set
@@ -129,8 +132,8 @@ struct journal_line {
 struct heard {  // an event of a job, as those who follow it are told
   job_event what;
 };
-using order =
-    std::variant<to_peer, check_text, keep_piece, drop_given, check_move, begin_job, tell_job, heard, log_line, journal_line>;
+using order = std::variant<to_peer, check_text, keep_piece, drop_given, drop_beginning, check_move, begin_job, tell_job, heard,
+                           log_line, journal_line>;
 using orders = std::vector<order>;
 
 class head {
@@ -213,6 +216,7 @@ class head {
     std::string submitter;  // until it is answered
     std::uint64_t ask = 0;
     bool submitter_follows = false, paused = false, stopping = false, restored = false;
+    bool begins = false;                       // its plan is not its first, and has made no step yet
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::set<std::string> told;                // clients that have had the history
     std::uint32_t stores = 0;

@@ -153,6 +153,7 @@ void head::swap_done(job& j, instant now, orders& out) {
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;
+  j.begins = true;
   if (n.broken) return begin_loss(j, n.lost, false, std::move(n.held), now, out);
   out.emplace_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);

@@ -70,6 +70,11 @@ void keeper::end(std::uint32_t job) {
   if (original_ && original_->id == job) original_.reset();
   if (next_ && next_->id == job) next_.reset();
   handed_.reset();
+  began_.reset();
+}
+
+void keeper::drop_beginning_of(std::uint32_t job) {
+  if (job_ && job_->id == job) began_.reset();
 }
 
 // --- another plan of a job that runs
@@ -155,9 +160,11 @@ std::string keeper::swap(const control::swap& what) {
   at_.host.end(what.job);
   if (!next_ || next_->id != what.job || next_leg_ != what.leg) return "has not made the plan that is to follow";
   auto h = std::exchange(handed_, std::nullopt);
-  if (h && h->leg == what.leg)
+  began_.reset();
+  if (h && h->leg == what.leg) {
+    began_ = h->what;
     continue_at(*next_, what.step, h->what.with, std::move(h->what.named));
-  else
+  } else
     continue_at(*next_, what.step);
   return spawn(std::exchange(next_, nullptr), what.leg);
 }

@@ -40,6 +40,7 @@ class keeper {
   std::string revise(const control::revise& what);  // an error, or the plan is made
   std::string swap(const control::swap& what);      // an error, or the roles of that plan are spawned
   void forget(std::uint32_t job, std::uint32_t leg);
+  void drop_beginning_of(std::uint32_t job);
   void hand_over(std::uint32_t job, const store_effect& what);  // from the plan that ends
   void end(std::uint32_t job);
   stored save(std::uint32_t job, const store_effect& what);
@@ -75,6 +76,9 @@ class keeper {
     store_effect what;
   };
   std::optional<handed> handed_;
+  // What the plan that runs began with, until it has made a step: before that its shards have not all got it, and a loss would cost all steps since
+  // the last checkpoint.
+  std::optional<store_effect> began_;
   std::map<std::uint32_t, upload> uploads_;  // by job: files to begin with, until it begins
 };
 

@@ -53,6 +53,7 @@ class keeper_actor final : public compat::base_actor {
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
   void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
+  void take(const drop_beginning& x) { keep_.drop_beginning_of(x.job); }
   void take(const forget_plan& x) { keep_.forget(x.job, x.leg); }
   void take(const probe&) { answer(probe_back{watched::keeper}); }
   void take(const store_in& x) {

@@ -16,8 +16,14 @@ void take_along(handover& h, const going_back& since) {
   }
 }
 
-// The newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
+// What the plan that runs began with, where it has made no step; the newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
 std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
+  if (began_) {
+    auto h = *began_->with;
+    h.step = began_->step;
+    h.named = began_->named;
+    return h;
+  }
   auto found = load_newest_checkpoint(checkpoint_folder(at_.jobs, j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);

@@ -93,10 +93,11 @@ struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
 };
 
-// Coordinator -> whoever has blocks, when nodes are lost (pipeline/leftovers.hpp): change nothing any more, and say what you have; `collect` then
-// asks for it at header.version. And the answer: by block, the oldest version that is here with all its states, and the newest.
+// Coordinator -> whoever has blocks, when nodes are lost (pipeline/leftovers.hpp): change nothing any more, and say what you have, which
+// these workers have a part in where they have weights of their own; `collect` then asks for it at header.version. And the answer: by block, the oldest version that is here with all its states, and the newest.
 struct stand_still {
   std::uint64_t request = 0;
+  std::vector<std::uint32_t> living = {};  // workers
 };
 struct inventory {
   std::uint64_t request = 0;

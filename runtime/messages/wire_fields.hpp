@@ -120,8 +120,8 @@ void fields(auto& a, is<findings> auto& m) {
   a(group, bad);
 }
 void fields(auto& a, is<stand_still> auto& m) {
-  auto& [request] = m;
-  a(request);
+  auto& [request, living] = m;
+  a(request, living);
 }
 void fields(auto& a, is<inventory> auto& m) {
   auto& [request, least, newest] = m;

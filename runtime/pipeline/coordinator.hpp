@@ -119,6 +119,7 @@ class coordinator final : public role {
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
   void take_leftovers_command(const command& c, effects& out);
   void refuse_leftovers(const std::string& why, effects& out) const;
+  bool lives(std::uint32_t worker) const;
   void take_setting(const command& c, effects& out);
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.most_granted(), completed()); }

@@ -154,6 +154,7 @@ handover coordinator::handover_now(const collection& c) const {
 
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
+  if (config_.before) h->told = config_.before->told;  // a plan before had come further
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }
@@ -174,12 +175,11 @@ bool coordinator::stands_still(const envelope& e, effects& out) {
 
 void coordinator::take_inventory(const envelope& e, effects& out) {
   if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) return;
-  const auto& plan = *config_.plan;
   const auto left = boundary_.mode().left;
-  const auto lives = [&](std::uint32_t w) { return !left_->lost.contains(plan.nodes[plan[plan.workers[w]].node].name); };
   // Who is lost may have been far behind: the others do not wait for it, and make nothing again that it has not made.
   auto step = completed();
-  if (left == leftover::newest) step = std::max(step, std::min(ledger_.least_done(lives), ledger_.most_done()));
+  if (left == leftover::newest)
+    step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));
   const auto what = left_->all.find(left, step);
   if (const auto* why = std::get_if<std::string>(&what)) return refuse_leftovers(*why, out);
   const auto& found = std::get<leftovers::found>(what);

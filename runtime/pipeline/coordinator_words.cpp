@@ -62,7 +62,16 @@ void coordinator::take_leftovers_command(const command& c, effects& out) {
   if (!left_) left_.emplace(what_is_left{leftovers(config_.plan), {}, 0});
   left_->lost = lost;
   left_->all.begin(lost);
-  for (auto r : left_->all.asked()) out.send({to(r), stand_still{left_->all.request()}});
+  stand_still what{left_->all.request()};
+  for (std::uint32_t w = 0; w < config_.plan->workers.size(); ++w)
+    if (lives(w)) what.living.push_back(w);
+  for (auto r : left_->all.asked()) out.send({to(r), what});
+}
+
+// A worker, after the loss.
+bool coordinator::lives(std::uint32_t worker) const {
+  const auto& plan = *config_.plan;
+  return !left_->lost.contains(plan.nodes[plan[plan.workers[worker]].node].name);
 }
 
 void coordinator::refuse_leftovers(const std::string& why, effects& out) const {

@@ -5,27 +5,41 @@
 namespace troupe {
 namespace {
 
-std::vector<role_id> first_group(const job_plan& p) {
+std::vector<role_id> group_of(const job_plan& p, std::uint32_t group) {
   std::vector<role_id> list;
   for (auto s : p.shards)
-    if (p[s].group == 0) list.push_back(s);
+    if (p[s].group == group) list.push_back(s);
   return list;
+}
+
+// One of the group all copies of whose blocks are lost; no_role: there is none.
+role_id lost_of(const job_plan& p, std::uint32_t group, const std::set<std::string>& lost) {
+  const auto gone = [&](role_id r) { return lost.contains(p.nodes[p[r].node].name); };
+  for (auto s : group_of(p, group)) {
+    auto all = p.copies_of(s);
+    all.push_back(s);
+    if (std::all_of(all.begin(), all.end(), gone)) return s;
+  }
+  return no_role;
+}
+
+// The first that is whole; as many as there are groups: none.
+std::uint32_t whole_group(const job_plan& p, const std::set<std::string>& lost) {
+  std::uint32_t g = 0;
+  while (g < p.server_groups && lost_of(p, g, lost) != no_role) ++g;
+  return g;
 }
 
 }  // namespace
 
 std::string why_nothing_is_left(const job_plan& p, const model_graph& g, leftover left, const std::set<std::string>& lost) {
-  if (left == leftover::nothing) return "the workers have what this mode makes";
-  if (p.server_groups > 1) return "there are several copies of the parameters";
+  if (left == leftover::nothing) return "the mode does not say what is left of it";
+  if (p.server_groups > 1 && left == leftover::versions) return "there are several copies of the parameters";
   if (p.rule != weight_rule::drain) return "packets meet weights of several steps";
   if (g.carries()) return "lanes carry state from step to step";
-  for (auto s : first_group(p)) {
-    auto all = p.copies_of(s);
-    all.push_back(s);
-    const auto gone = [&](role_id r) { return lost.contains(p.nodes[p[r].node].name); };
-    if (std::all_of(all.begin(), all.end(), gone)) return p[s].name + " was on node " + p.nodes[p[s].node].name;
-  }
-  return {};
+  if (whole_group(p, lost) < p.server_groups) return {};
+  const auto& s = p[lost_of(p, 0, lost)];
+  return s.name + " was on node " + p.nodes[s.node].name;
 }
 
 std::vector<role_id> leftovers::holders(role_id shard) const {
@@ -38,7 +52,8 @@ void leftovers::begin(const std::set<std::string>& lost) {
   ++request_;
   asked_.clear();
   answers_.clear();
-  for (auto s : first_group(*plan_))
+  shards_ = group_of(*plan_, whole_group(*plan_, lost));
+  for (auto s : shards_)
     for (auto r : holders(s))
       if (!lost.contains(plan_->nodes[(*plan_)[r].node].name)) asked_.push_back(r);
 }
@@ -60,9 +75,8 @@ bool leftovers::whole(role_id shard, const have& h) const {
 std::variant<leftovers::found, std::string> leftovers::find(leftover left, std::uint64_t completed) const {
   found f;
   f.version = completed;
-  const auto shards = first_group(*plan_);
   // The newest version of a shard's blocks: of who has the newest of the oldest of them.
-  for (auto s : shards) {
+  for (auto s : shards_) {
     std::optional<std::uint64_t> best;
     for (auto r : holders(s)) {
       const auto at = answers_.find(r);
@@ -82,7 +96,7 @@ std::variant<leftovers::found, std::string> leftovers::find(leftover left, std::
     f.version = any_version;
     return f;
   }
-  for (std::size_t i = 0; i < shards.size(); ++i)
+  for (std::size_t i = 0; i < shards_.size(); ++i)
     for (const auto& [block, versions] : answers_.at(f.from[i]))
       if (versions.least > f.version)
         return (*plan_)[f.from[i]].name + " has forgotten version " + std::to_string(f.version) + ": it is at " +

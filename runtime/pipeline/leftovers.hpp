@@ -4,7 +4,8 @@
 // In modes whose weights have versions (leftover::versions) the blocks of a job are at most a few versions apart: a block at version v has the
 // gradients of all workers for step v - 1, the lost ones' too, and those were computed with weights that all blocks had given. Shards
 // remember that many versions (shard_blocks::remember), so the oldest of the newest is one that all of them have. It is the state of an
-// undisturbed run at that step, bit for bit. In the others (leftover::newest) every block goes on as it is.
+// undisturbed run at that step, bit for bit. In the others (leftover::newest) every block goes on as it is. Of several server groups the first goes
+// on all of whose shards live: that is the one that the others synchronise with, or else one of these, without what it had not heard of yet.
 //
 // Knows blocks, versions and who has them; never what is in them, or what becomes of them.
 // Invariants: an answer to another question, or of somebody who was not asked, is dropped. Errors: in words, why it cannot be.
@@ -44,7 +45,7 @@ class leftovers {
 
   struct found {
     std::uint64_t version = 0;  // of all blocks; any_version: each its newest
-    std::vector<role_id> from;  // for each shard of the first server group: itself, or who has a copy of its blocks
+    std::vector<role_id> from;  // for each shard of the server group that goes on: itself, or who has a copy of its blocks
   };
   // At `completed` or before: the losses of later steps are not all known.
   std::variant<found, std::string> find(leftover left, std::uint64_t completed) const;
@@ -59,6 +60,7 @@ class leftovers {
 
   std::shared_ptr<const job_plan> plan_;
   std::uint64_t request_ = 0;
+  std::vector<role_id> shards_;  // of the server group that goes on
   std::vector<role_id> asked_;
   std::map<role_id, have> answers_;
 };

@@ -27,7 +27,9 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "ops/device.hpp"
@@ -70,6 +72,7 @@ class gossip_worker final : public local_worker {
         mass_(layers_.size(), 1.0 / workers()),
         arrived_(layers_.size()),
         waiting_(layers_.size(), 0),
+        owed_(layers_.size()),
         peers_(config_.plan->workers.size()) {
     for (auto& p : peers_) p.last.resize(layers_.size());
   }
@@ -318,9 +321,17 @@ class gossip_worker final : public local_worker {
       if (!layers_[l].blocks.empty()) contribute_layer(l, no_role, settling_, out);
   }
 
+  // Of a layer that a task changes when it has: the states of the rule may be changed in place.
   void contribute_to(const header& asked, effects& out) {
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
-      if (layers_[l].begun) contribute_layer(l, asked.src, static_cast<std::uint64_t>(asked.id), out);
+      if (layers_[l].begun && busy_[l])
+        owed_[l].push_back(asked);
+      else if (layers_[l].begun)
+        contribute_layer(l, asked.src, static_cast<std::uint64_t>(asked.id), out);
+  }
+
+  void on_free(std::uint32_t layer, effects& out) override {
+    for (const auto& h : std::exchange(owed_[layer], {})) contribute_layer(layer, h.src, static_cast<std::uint64_t>(h.id), out);
   }
 
   // Our copy of a layer to its shards (or those blocks of it that `asker` has), with its mass.
@@ -344,6 +355,7 @@ class gossip_worker final : public local_worker {
   std::vector<std::deque<arrival>> arrived_;  // by layer
   std::vector<std::uint64_t> waiting_;        // by layer: steps done when it wanted to send, 0: it does not
   std::vector<header> asked_;                 // for copies, before we had any
+  std::vector<std::vector<header>> owed_;     // by layer: who has asked while a task changed it
   std::uint64_t said_ = 0;                    // the round of settling in which we have said all
   std::uint64_t settled_at_ = ~0ull;          // and its boundary
   std::vector<peer> peers_;                   // by worker
@@ -374,10 +386,19 @@ class gossip_shard final : public shard_half {
   // Asks the workers, and answers with the mean of what they have at this moment.
   void before_collect(effects& out) override {
     if (blocks_.hold_collects) return;
+    std::vector<std::uint32_t> all(workers());
+    std::iota(all.begin(), all.end(), 0u);
+    ask_for_copies(
+        all, [this](effects& more) { blocks_.answer_collects(more); }, out);
+  }
+
+  void ask_for_copies(const std::vector<std::uint32_t>& from, std::function<void(effects&)> then, effects& out) {
     blocks_.hold_collects = true;
     ++round_;
     copies_.clear();
-    for (auto w : config_.plan->workers) ask(w, out);
+    asked_ = from.size();
+    then_ = std::move(then);
+    for (auto w : from) ask(config_.plan->workers[w], out);
   }
 
   bool on_copy(const header& h, const state& s, effects& out) override {
@@ -385,19 +406,36 @@ class gossip_shard final : public shard_half {
     if (!blocks_.hold_collects || static_cast<std::uint64_t>(h.id) != round_) return true;
     copies_[s.block][worker_of(h.src)] = {std::bit_cast<double>(h.version), s};
     for (const auto& b : blocks_.list())
-      if (copies_[b.plan->id].size() < workers()) return true;
+      if (copies_[b.plan->id].size() < asked_) return true;
     fold(copies_, true, true, out);
     tasks_.run([](task_context&) {}, {0, 0, "mean"},
-               [this](effects& more) {
+               [this, round = round_](effects& more) {
+                 if (round != round_) return;  // asked again meanwhile
                  blocks_.hold_collects = false;
-                 blocks_.answer_collects(more);
+                 then_(more);
                },
                out);
     copies_.clear();
     return true;
   }
 
+  // What the living workers have is the job: the mean of their copies, as they are at this moment.
+  void on_stand_still(const stand_still& s, effects& out) override {
+    std::vector<std::uint32_t> from;
+    for (auto w : std::set(s.living.begin(), s.living.end()))
+      if (w < workers()) from.push_back(w);
+    if (blocks_.list().empty() || from.empty()) return say_whats_here(out);
+    ask_for_copies(
+        from, [this](effects& more) { say_whats_here(more); }, out);
+  }
+  void on_still(const envelope& e, effects& out) override {
+    if (const auto* c = std::get_if<state>(&e.body)) return take_contribution(e.h, *c, out);
+    if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) ++dropped_;
+  }
+
   std::uint64_t round_ = 0;
+  std::size_t asked_ = 0;  // workers, in this round
+  std::function<void(effects&)> then_;
   contributions copies_;
 };
 
@@ -412,7 +450,12 @@ sync_mode gossip_mode() {
           .takes_when = true,
           .sends_layers = true,
           .rests = true,
-          .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "gossip"); },
+          .left = leftover::newest,
+          .check =
+              [](const options&, const job_spec&, const job_plan& p) {
+                one_centre(p, "gossip");
+                no_replicas(p, "gossip");
+              },
           .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
           .make_shard = [](half_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};
 }

@@ -176,6 +176,7 @@ sync_mode group_sync_mode() {
           "every sync_freq updates. SINGA (Wang et al. 2015).",
       .specs = {integer_option("sync_freq", 10, "updates between two exchanges of server groups", 1)},
       .by_groups = true,
+      .left = leftover::newest,
       .no_statistics = [](const options&, const job_plan& p) -> std::string {
         if (p.groups.size() == 1) return {};
         return "groups add what each has changed, and so would fold the same old statistics away several times";

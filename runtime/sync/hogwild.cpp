@@ -174,6 +174,14 @@ class hogwild_shard final : public shard_half {
         out);
   }
 
+  // What is in the array is the job. Who adds to it meanwhile adds, element by element.
+  void on_stand_still(const stand_still&, effects& out) override {
+    read_all([this](effects& more) { say_whats_here(more); }, out);
+  }
+  void on_still(const envelope& e, effects& out) override {
+    if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) ++dropped_;
+  }
+
   // --- between server groups
 
   void on_other(const envelope& e, effects& out) override {
@@ -306,6 +314,7 @@ sync_mode hogwild_mode() {
               "steps. Niu et al. 2011.",
           .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
           .by_groups = true,
+          .left = leftover::newest,
           .no_statistics = [](const options&, const job_plan& p) -> std::string {
             if (p.workers.size() == 1) return {};
             return "workers add what each has changed, and so would fold the same old statistics away several times";
@@ -313,6 +322,7 @@ sync_mode hogwild_mode() {
           .check =
               [](const options&, const job_spec&, const job_plan& p) {
                 no_tree(p, "hogwild");
+                no_replicas(p, "hogwild");
                 one_node_a_group(p);
               },
           .make_worker = [](half_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },

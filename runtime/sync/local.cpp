@@ -148,6 +148,7 @@ void local_worker::go_on(std::uint32_t layer, std::uint64_t version, effects& ou
 
 void local_worker::release(std::uint32_t layer, effects& out) {
   busy_[layer] = false;
+  on_free(layer, out);
   if (auto next = std::exchange(deferred_[layer], std::nullopt)) return take_step(layer, next->first, next->second, out);
   on_idle(layer, out);
 }

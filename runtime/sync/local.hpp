@@ -33,8 +33,9 @@ class local_worker : public worker_half {
   virtual void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) { (void)due, go_on(layer, done, out); }
   // The layer's exchange is over: drift is counted from the weights it has now.
   void exchanged(std::uint32_t layer);
-  // A task that changed the layer's copy is over: a step that waited for it begins, else on_idle().
+  // A task that changed the layer's copy is over: on_free(), then a step that waited for it begins, else on_idle().
   void release(std::uint32_t layer, effects& out);
+  virtual void on_free(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   // When settling: our copies (and the states of our rule) to the shards, with what they count.
   void contribute(double mass, effects& out);

@@ -32,14 +32,22 @@ std::map<std::uint32_t, block_content> shard_half::contents() const {
 // True: nodes of the job are lost, and nothing is done any more but to say and send what is here.
 bool shard_half::stands_still(const envelope& e, effects& out) {
   if (const auto* s = std::get_if<stand_still>(&e.body)) {
-    still_ = true;
-    out.send({to(e.h.src), blocks_.at_hand(s->request)});
+    still_ = {e.h.src, s->request};
+    const bool filled = std::all_of(blocks_.list().begin(), blocks_.list().end(), [](const auto& b) { return b.filled; });
+    filled ? on_stand_still(*s, out) : say_whats_here(out);
+    return true;
   }
   if (!still_) return false;
-  if (const auto* c = std::get_if<collect>(&e.body)) blocks_.send_version(*c, e.h.src, e.h.version, out);
-  if (std::holds_alternative<halt>(e.body)) out.stop();
+  if (const auto* c = std::get_if<collect>(&e.body))
+    blocks_.send_version(*c, e.h.src, e.h.version, out);
+  else if (std::holds_alternative<halt>(e.body))
+    out.stop();
+  else
+    on_still(e, out);
   return true;
 }
+
+void shard_half::say_whats_here(effects& out) const { out.send({to(still_->first), blocks_.at_hand(still_->second)}); }
 
 void shard_half::on(const envelope& e, time_point, effects& out) {
   if (stands_still(e, out)) return;

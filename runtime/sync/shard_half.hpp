@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "runtime/sync/shard_block.hpp"
@@ -46,6 +47,7 @@ class shard_half : public role {
       std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;  // by block, worker: (mass, copy)
   void fold_contributions(bool mean_states, bool mean_values, effects& out) { fold(contributed_, mean_states, mean_values, out); }
   void fold(const contributions& from, bool mean_states, bool mean_values, effects& out);
+  void take_contribution(const header& h, const state& s, effects& out);
   // A copy that is not a contribution; false: it is one.
   virtual bool on_copy(const header& h, const state& s, effects& out) {
     (void)h, (void)s, (void)out;
@@ -62,6 +64,15 @@ class shard_half : public role {
   virtual std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const { return (void)worker, b.version; }
   // Collections read b.value: a mode whose weights are elsewhere fetches them first and calls answer_collects() when they are here.
   virtual void before_collect(effects& out) { blocks_.answer_collects(out); }
+
+  // Nodes are lost, and from here on nothing comes in but what on_still() takes. Where the mode's weights are not the blocks they are brought here
+  // first; then say_whats_here(). By default at once.
+  virtual void on_stand_still(const stand_still& s, effects& out) {
+    (void)s;
+    say_whats_here(out);
+  }
+  virtual void on_still(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  void say_whats_here(effects& out) const;
 
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
   // `answers`: to a restarted worker, how many it gets about this block.
@@ -91,14 +102,14 @@ class shard_half : public role {
   void take_fetch(const header& h, const fetch& f, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void check_settled(effects& out);
-  void take_contribution(const header& h, const state& s, effects& out);
 
   gives gives_;
   struct {
     role_id first = no_role;       // of our replicas
     std::uint64_t committing = 0;  // blocks that they have not all got yet
   } copies_;
-  bool started_ = false, still_ = false;
+  bool started_ = false;
+  std::optional<std::pair<role_id, std::uint64_t>> still_;  // who has asked what is here, and the number of the question
   std::set<role_id> settled_;
   bool told_ = false;  // on_all_settled has been called
   contributions contributed_;

@@ -11,5 +11,7 @@ void one_group(const job_plan& p, const char* mode);
 void one_centre(const job_plan& p, const char* mode);
 // Refuses reducers between workers and shards for this mode: they carry one gradient a step to one place, and know of no eras.
 void no_tree(const job_plan& p, const char* mode);
+// Refuses replicas of shards for this mode: what they copy is not what the mode's weights are.
+void no_replicas(const job_plan& p, const char* mode);
 
 }  // namespace troupe

@@ -61,4 +61,11 @@ void no_tree(const job_plan& p, const char* mode) {
     throw option_error("exchange.reducer", std::string(mode) + " does not go through reducers: reducer = \"server\"");
 }
 
+void no_replicas(const job_plan& p, const char* mode) {
+  if (!p.replicas.empty())
+    throw option_error(
+        "topology.replicas",
+        std::string("in ") + mode + " the weights are with the workers, and a shard has nothing to keep twice: replicas must be 1");
+}
+
 }  // namespace troupe

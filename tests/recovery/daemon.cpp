@@ -255,6 +255,10 @@ void daemon::perform(const control::drop_given& x) {
   keep({0ns, 1ms}, [this, x] { return keeper_->drop(x.job), answer(); });
 }
 
+void daemon::perform(const control::drop_beginning& x) {
+  keep({0ns, 1ms}, [this, x] { return keeper_->drop_beginning_of(x.job), answer(); });
+}
+
 void daemon::perform(const control::check_move& x) {
   keep(s_.keeper.plan,
        [this, x]() -> answer { return [this, f = keeper_->amend(x)] { head_->on_plan_found(f, now(), head_out_); }; });

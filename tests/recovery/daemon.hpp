@@ -87,6 +87,7 @@ class daemon final : public ears {
   void perform(const control::check_text& x);
   void perform(const control::keep_piece& x);
   void perform(const control::drop_given& x);
+  void perform(const control::drop_beginning& x);
   void perform(const control::check_move& x);
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }

@@ -40,5 +40,34 @@ TEST(recovery_fleet, one_node_dies_in_bsp_and_the_weights_are_those_of_the_unbro
     }
 }
 
+// A second node dies, one with the only copy of some parameters, before the plan that went on without the first has made a step: nothing has been
+// kept on disk, and still not all is made again, for whoever made that plan has what it begins with.
+TEST(recovery_fleet, a_loss_before_the_next_plan_has_made_a_step_costs_no_more_than_the_one_before) {
+  auto c = of("bsp");
+  c.nodes = 4;
+  small_text t;
+  t.workers = 4, t.shards = 2, t.steps = 24, t.checkpoint = "";
+  c.job = text_of(mode_named("bsp"), t);
+  const auto calm = run_fleet(c);
+  ASSERT_EQ(calm.wrong, "");
+  const auto first = calm.points / 2;
+  std::size_t kept = 0, both = 0;
+  for (std::uint64_t later = 1; later < 400; ++later) {
+    const auto got = run_fleet(c, [&](fleet& f) {
+      f.after_point(first, [&f](const std::string&) { f.kill("n4"); });
+      f.after_point(first + later, [&f](const std::string&) { f.kill("n2"); });
+    });
+    ASSERT_TRUE(got.wrong.empty()) << later << ": " << got.wrong;
+    ASSERT_EQ(got.kind, "done") << got.text;
+    ASSERT_EQ(got.sha, calm.sha) << later;
+    const auto& at = got.recovered_at;
+    if (at.size() < 2) continue;
+    ++both;
+    if (at[0] > 0 && at[1] >= at[0]) ++kept;
+  }
+  std::printf("%zu runs with two deaths, in %zu the second cost no step\n", both, kept);
+  EXPECT_GT(kept, 0u);
+}
+
 }  // namespace
 }  // namespace troupe::recovery

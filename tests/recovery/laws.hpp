@@ -13,6 +13,7 @@ struct outcome {
   std::string wrong;  // empty: every law held
   std::string kind, text, sha;
   std::size_t recovered = 0, moved = 0;
+  std::vector<std::uint64_t> recovered_at;  // steps that it went on from
   std::uint64_t points = 0, old = 0, events = 0;
   time_point took{};
   bool forgotten = false;
@@ -40,6 +41,8 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   o.sha = f.text("weights_sha256");
   if (last && last->kind == "done") o.weights = f.weights();
   o.recovered = f.count("recovered");
+  for (const auto& e : f.events())
+    if (e.kind == "recovered") o.recovered_at.push_back(e.step);
   o.moved = f.count("moved");
   o.points = f.points();
   o.old = f.old_messages();

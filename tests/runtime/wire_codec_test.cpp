@@ -54,7 +54,7 @@ std::string text_of(const message& m) {
                         [&](const adopt& b) { p(b.mode), p(b.options); },
                         [&](const observe&) {},
                         [&](const observation& b) { p(b.histograms); },
-                        [&](const stand_still& b) { p(b.request); },
+                        [&](const stand_still& b) { p(b.request), p(b.living); },
                         [&](const inventory& b) { p(b.request), p(b.least), p(b.newest); },
                         [&](const start&) {},
                         [&](const grant& b) { p(b.until); },

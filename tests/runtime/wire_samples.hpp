@@ -117,7 +117,7 @@ inline fetch sample() {
 }
 template <>
 inline stand_still sample() {
-  return {7};
+  return {7, {0, 2, 5}};
 }
 template <>
 inline inventory sample() {

@@ -81,6 +81,9 @@ class gossiper {
     return list;
   }
 
+  void hold() { half_.hold(); }
+  std::vector<envelope> let_go() { return half_.let_go(); }
+
   std::vector<parcel> shares(const std::vector<envelope>& sent) const {
     std::vector<parcel> list;
     for (const auto& [h, u] : only<user>(sent)) {
@@ -181,6 +184,16 @@ TEST(gossip_worker, tells_a_shard_its_blocks_and_the_mass_that_they_count) {
   EXPECT_EQ(g.copies(g.begin(), 0, 7), g.all_of(0, 0.25)) << "as soon as there is";
   g.step(0);
   EXPECT_EQ(g.copies(g.ask(0, 8), 0, 8), g.all_of(0, 0.125)) << "half of it is under way";
+}
+
+// A step may change the states of the rule in place: a copy of them that leaves meanwhile would change on its way.
+TEST(gossip_worker, gives_a_copy_when_no_step_changes_it) {
+  gossiper g(1);
+  g.begin();
+  g.hold();
+  g.step(0);
+  EXPECT_THAT(g.copies(g.ask(0, 7), 0, 7), IsEmpty());
+  EXPECT_EQ(g.copies(g.let_go(), 0, 7), g.all_of(0, 0.25)) << "between the step and the share";
 }
 
 TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_who_trains) {

@@ -1,5 +1,6 @@
 // The law of what is left: whichever nodes a job loses, and whenever, it goes on from what the living shards and replicas have, and its weights are
 // those of the job that lost nobody.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -24,6 +25,7 @@ class drawn_losses {
     shape_of_job s;
     const char* rules[] = {"sgd", "momentum", "adam", "rmsprop"};
     s.workers = static_cast<std::uint32_t>(draw(1, 3)), s.shards = static_cast<std::uint32_t>(draw(1, 3));
+    if (mode.starts_with("group_sync") || mode.starts_with("hogwild")) s.packets = 6;
     s.steps = 30, s.rule = rules[draw(0, 3)], s.eval_every = draw(0, 1) == 0 ? 0 : 7;
     j.spec = small_spec(s);
     amendments a;
@@ -32,6 +34,14 @@ class drawn_losses {
     j.spec.topology.replicas = draw(1, 3);
     if (draw(0, 3) == 0 && mode != "sandblaster" && mode == "bsp") j.spec.train.clip.norm = 0.5;
     const auto count = draw(3, 5);
+    const bool apart = a.mode == "group_sync" || a.mode == "hogwild";
+    if (apart) {
+      auto& t = j.spec.topology;
+      t.worker_groups = t.server_groups = static_cast<std::int64_t>(s.workers);
+      t.workers_per_group = a.mode == "hogwild" ? 1 : draw(1, 2);
+      if (a.mode == "hogwild") t.servers_per_group = 1;
+    }
+    if (apart || a.mode == "gossip") j.spec.topology.replicas = 1;
     for (std::int64_t i = 0; i < count; ++i) {
       node_spec n;
       n.name = "n" + std::to_string(i + 1);
@@ -93,6 +103,10 @@ class laws_leftovers : public ::testing::Test {
     }
     EXPECT_TRUE(got.done && !got.events.empty() && got.events.back().kind == "done")
         << (got.events.empty() ? "" : got.events.back().text);
+    const auto steps = losses(got);
+    const auto again =
+        std::adjacent_find(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first >= b.first; });
+    EXPECT_TRUE(again == steps.end()) << "step " << again->first << " is told of twice";
     if (exact) {
       const auto still = run_in_world(prepared_losing(j), world_of(seed));
       EXPECT_TRUE(got.bytes() == still.bytes()) << "other weights";
@@ -138,6 +152,12 @@ TEST_F(laws_leftovers, ssp_goes_on) {
 TEST_F(laws_leftovers, jobs_out_of_lockstep_go_on) {
   check_many("downpour", false, 60);
   check_many("easgd tau=3 alpha=0.3", false, 60);
+}
+// Where the weights are with the workers, or in arrays of the nodes, or with several server groups.
+TEST_F(laws_leftovers, jobs_without_one_centre_go_on) {
+  check_many("gossip every=2", false, 60);
+  check_many("group_sync sync_freq=3", false, 60);
+  check_many("hogwild sync_freq=3", false, 60);
 }
 
 }  // namespace

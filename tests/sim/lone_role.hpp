@@ -31,6 +31,10 @@ class lone_role {
       role_->on(next, {}, out);
       for (auto& x : out.list()) {
         if (auto* r = std::get_if<run_effect>(&x)) {
+          if (holds_) {
+            held_.push_back(std::move(*r));
+            continue;
+          }
           task_context c{*dev_};
           r->work(c);
           todo.push_back({{}, finished{r->token}});
@@ -42,6 +46,19 @@ class lone_role {
           todo.push_back({{}, finished{a->token}});
         }
       }
+    }
+    return sent;
+  }
+
+  // Tasks take their time: they run at let_go(), in order, with what follows from them.
+  void hold() { holds_ = true; }
+  std::vector<envelope> let_go() {
+    holds_ = false;
+    std::vector<envelope> sent;
+    for (auto& r : std::exchange(held_, {})) {
+      task_context c{*dev_};
+      r.work(c);
+      append(sent, say({}, finished{r.token}));
     }
     return sent;
   }
@@ -114,6 +131,8 @@ class lone_role {
   std::shared_ptr<prepared_job> job_;
   role_id self_;
   std::unique_ptr<role> role_;
+  bool holds_ = false;
+  std::vector<run_effect> held_;
 };
 
 // Of the messages that carry a T: header and body.

@@ -212,9 +212,7 @@ class mass_checker final : public checker {
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "update") == 0)
         stepped[{s.self, steps_[s.self]++}] = mass_of(s.self, 0, j);
       if (const auto* u = sent<user>(e); u && u->type == 1) watch_share(s, *u, j);
-    }
-    // What they say they have, when they settle or are asked.
-    for (const auto& e : s.out) {
+      // What they say they have at that moment, when they settle or are asked.
       header h;
       const auto* st = sent<state>(e, &h);
       if (!st) continue;
