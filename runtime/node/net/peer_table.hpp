@@ -19,7 +19,7 @@ class peer_table {
   link current(std::string_view peer) const;  // null: none is up
   bool knows_later(const hello& h) const;     // an incarnation of this peer after the one that greets
 
-  std::size_t sessions() const;               // of operators, that are up
+  std::size_t sessions() const;  // of operators, that are up
 
   // `c` is up from here on, whichever was before.
   std::shared_ptr<peer_counters> put_up(const link& c);
