@@ -152,14 +152,16 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
     if (found_.damaged) say("its last lines are damaged, and are left out");
   }
   const auto text = written_again(found_);
-  if (const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}}); !bad.empty()) say(bad);
+  const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
+  if (!bad.empty()) say(bad);
+  if (!bad.empty() && found_.damaged) return;  // what follows a damaged line is not read
   fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) {
     say(why_not("cannot be opened"));
     return;
   }
-  size_ = static_cast<std::int64_t>(text.size());
-  ::fchmod(fd_, 0600);  // the texts of jobs are nobody else's
+  size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of what is there still
+  ::fchmod(fd_, 0600);                // the texts of jobs are nobody else's
 }
 
 journal::~journal() {
