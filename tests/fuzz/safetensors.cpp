@@ -8,7 +8,7 @@
 namespace troupe::fuzz {
 namespace {
 
-void read_tensors(input in) {
+void read_safetensors_bytes(input in) {
   const auto owner = std::make_shared<const std::string>(text(in));
   for (const auto check : {integrity::when_present, integrity::required}) {
     const auto r = parse_safetensors(owner, owner->data(), owner->size(), check);
@@ -23,7 +23,7 @@ void read_tensors(input in) {
   }
 }
 
-std::vector<std::string> sound_tensors() {
+std::vector<std::string> sound_safetensors() {
   const auto foreign = [](const std::string& header, std::size_t data) {
     std::string s(8, '\0');
     for (std::size_t i = 0; i < 8; ++i) s[i] = static_cast<char>(header.size() >> (8 * i));
@@ -40,7 +40,7 @@ std::vector<std::string> sound_tensors() {
       foreign(R"({"__metadata__":{"a":"\u00e9"},"w":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}})", 2)};
 }
 
-const entry tensors_entry({"safetensors", read_tensors, sound_tensors});
+const entry safetensors_entry({"safetensors", read_safetensors_bytes, sound_safetensors});
 
 }  // namespace
 }  // namespace troupe::fuzz
