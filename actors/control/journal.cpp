@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
@@ -41,12 +42,20 @@ std::optional<json> object_of(const std::string& line) {
   return o.is_object() ? std::optional(std::move(o)) : std::nullopt;
 }
 
+// A whole number that this type has; what else a sound line may say there is none of ours.
+template <class T>
+T whole(const json& o) {
+  if (!o.is_number_unsigned() || o.get<std::uint64_t>() > std::numeric_limits<T>::max())
+    throw json::other_error::create(501, "no such number", nullptr);
+  return static_cast<T>(o.get<std::uint64_t>());
+}
+
 class reading {
  public:
   // False: it is none of our lines.
   bool take(const json& o) try {
     const auto is = o.at("is").get<std::string>();
-    const auto number = o.at("job").get<std::uint32_t>();
+    const auto number = whole<std::uint32_t>(o.at("job"));
     out_.last_number = std::max(out_.last_number, number);
     if (is == "number") return true;
     if (is == "queued") return queued(number, o), true;
@@ -58,7 +67,7 @@ class reading {
     if (is == "set") {
       at->paused = o.at("paused");
       at->settings.clear();
-      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), s.at(2)});
+      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), whole<std::uint64_t>(s.at(2))});
     }
     return true;
   } catch (const json::exception&) {
@@ -74,9 +83,9 @@ class reading {
     unfinished_job j;
     j.number = number;
     j.what = {o.at("file"), o.at("text"), o.at("overrides")};
-    j.given.kind = o.at("given_kind");
+    j.given.kind = whole<std::uint8_t>(o.at("given_kind"));
     j.given.file = o.at("given");
-    j.given.bytes = o.at("given_bytes");
+    j.given.bytes = whole<std::uint64_t>(o.at("given_bytes"));
     j.owner = o.value("owner", std::string(client_name));  // lines from before there were owners: all clients were one
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));

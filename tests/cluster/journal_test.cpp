@@ -182,6 +182,19 @@ TEST(journal, a_damaged_one_that_cannot_be_written_anew_takes_no_more_lines) {
   EXPECT_NE(j.append(journal_over(2)), "");
 }
 
+// With a sound checksum: of another program, or of a later version of this one.
+TEST(journal, numbers_that_are_none_end_what_is_read) {
+  for (const char* job : {"1.9e70", "-1", "4294967296", "2.5", "\"1\"", "true"}) {
+    const auto text = std::string(R"({"is":"over","job":)") + job + "}";
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "%08x", crc32c(0, text.data(), text.size()));
+    const auto c = read_journal(all(some_lines()) + digits + " " + text + "\n");
+    EXPECT_TRUE(c.damaged) << job;
+    EXPECT_EQ(c.last_number, 3u) << job;
+    EXPECT_EQ(c.jobs.size(), 2u) << job;
+  }
+}
+
 TEST(journal, a_folder_that_cannot_be_written_is_said_and_jobs_are_taken_all_the_same) {
   std::string error;
   journal j("/proc/none/journal", &error);
