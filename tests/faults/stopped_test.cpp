@@ -15,7 +15,9 @@ class cluster_stopped : public stopping_test {
 
 TEST_F(cluster_stopped, a_member_of_a_job_in_lockstep) { stop_a_member({}, 10s); }
 TEST_F(cluster_stopped, a_member_of_a_job_that_does_not_wait) {
-  stop_a_member({"train.sync={mode=\"downpour\"}", "train.dynamics.lr=0.001"}, 10s);
+  stop_a_member(
+      {"train.sync={mode=\"downpour\"}", "train.dynamics.lr=0.001", "topology.worker_groups=4", "topology.workers_per_group=1"},
+      10s);
 }
 TEST_F(cluster_stopped, a_client_that_follows) { stop_a_client(TROUPE_BIN_DIR, 10s); }
 
