@@ -8,7 +8,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,13 +22,14 @@
 #include "actors/control/notify.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/state_folder.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
+#include "runtime/node/net/listener.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/pki/authority.hpp"
 #include "runtime/node/pki/certificates.hpp"
-#include "runtime/record/file_io.hpp"
 
 namespace troupe {
 namespace {
@@ -227,39 +227,8 @@ int serve(control_plane& plane, const wakeups& wake, own_certificates& own, even
   return wake.whole() ? 0 : 1;
 }
 
-// Grows with every start of this node, so that whoever knew an earlier life of it can tell, even after the clock was set back.
-std::uint64_t next_incarnation(const fs::path& state) {
-  const auto now = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-  const auto file = (state / "incarnation").string();
-  std::uint64_t last = 0;
-  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is a day ahead (tcp_options), and clocks may
-  // differ by an hour.
-  constexpr std::uint64_t believed_ahead = 23 * 60 * 60 * 1000;
-  if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
-  const auto mine = std::max(now, last + 1);
-  std::error_code ec;
-  fs::create_directories(state, ec);
-  const auto text = std::to_string(mine) + "\n";
-  if (const auto error = write_file_atomically(file, {{text.data(), text.size()}}); !error.empty())
-    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), error.c_str());
-  return mine;
-}
-
-// Weights, checkpoints and the texts of jobs are nobody else's: whatever this process writes is its user's alone, and what an earlier one has
-// written lies behind a folder that others do not enter.
-fs::path closed_state(const daemon_options& o) {
-  ::umask(077);
-  auto state = o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state;
-  std::error_code ec;
-  fs::create_directories(state, ec);
-  fs::permissions(state, fs::perms::others_all, fs::perm_options::remove, ec);
-  if (ec) std::fprintf(stderr, "trouped: %s stays as open as it is: %s\n", state.c_str(), ec.message().c_str());
-  return state;
-}
-
-net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const event_log& log,
-                                                         wakeups& wake, service_manager& manager) {
+net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const state_folder& state,
+                                                         const event_log& log, wakeups& wake, service_manager& manager) {
   // Jobs come from others, and may use what these bring: so what is loaded is what somebody has looked at.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
@@ -271,13 +240,22 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.cluster = c;
   p.node = o.node;
   p.all = std::move(all);
-  p.state = closed_state(o);
-  p.incarnation = next_incarnation(p.state);
+  p.state = state.path();
+  p.incarnation = state.next_incarnation();
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
   p.on_alive = [&manager] { manager.alive(); };
   p.on_drained = [&wake](bool whole) { wake.drained(whole); };
   return control_plane::open(std::move(p));
+}
+
+// What a person sees first who starts a daemon twice. Empty: it is not.
+std::string port_taken(const std::string& address) {
+  const auto where = net::parse_address(address);
+  if (!where) return {};
+  boost::asio::io_context io;
+  const auto bound = net::listener::bind(io, *where);
+  return bound ? std::string() : bound.error().message + "; ";
 }
 
 }  // namespace
@@ -294,10 +272,12 @@ int run_daemon(const daemon_options& o) {
   if (!me) return wrong(error);
   if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
   if (o.check) return 0;
+  auto state = state_folder::open(o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state);
+  if (!state) return wrong(port_taken(me->address) + state.error().message);
   wakeups wake;
   event_log log(o.node);
   service_manager manager;
-  auto plane = open_plane(o, cluster, log, wake, manager);
+  auto plane = open_plane(o, cluster, *state, log, wake, manager);
   if (!plane) return wrong(plane.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));

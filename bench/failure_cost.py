@@ -6,6 +6,7 @@ usage: bench/failure_cost.py [--bin build/release/bin] [--rounds 5] [--job confi
   none       job.max_failures = 0: the first loss ends the job, and shards remember nothing for it
   ready      as it is by default: shards remember a version, with the states of the rule
   kept       the same, and a checkpoint once a minute's worth of steps at the pace of `none`
+  often      the same, and a checkpoint every 20 steps: the difference, over the checkpoints, is how long training stands for one
   replicas   ready, with topology.replicas = 2: every update goes to the other node before it is handed out
 
 Seconds a step over the whole job; medians, and each to `none` of its own round.
@@ -20,6 +21,9 @@ import tempfile
 
 from compare import ROOT, machine
 from lost_worker import free_ports
+
+
+OFTEN = 20
 
 
 def run(binaries, job, steps, words):
@@ -62,7 +66,7 @@ def main():
     pace = run(a.bin, a.job, a.steps, a.set + ["job.max_failures=0"])
     every = max(1, round(60 / pace))
     kinds = {"none": ["job.max_failures=0"], "ready": [], "kept": [f"checkpoint.every={min(every, a.steps)}"],
-             "replicas": ["topology.replicas=2"]}
+             "often": [f"checkpoint.every={OFTEN}"], "replicas": ["topology.replicas=2"]}
     times = {k: [] for k in kinds}
     for _ in range(a.rounds):
         for kind, words in kinds.items():
@@ -74,6 +78,9 @@ def main():
     for kind, list_ in times.items():
         ratios = [x / n for x, n in zip(list_, times["none"])]
         text.append(f"| {kind} | {statistics.median(list_) * 1000:.2f} | {statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} |")
+    stands = [(x - r) * OFTEN * 1000 for x, r in zip(times["often"], times["ready"])]
+    text += ["", f"For a checkpoint training stands {statistics.median(stands):.1f} ms (median; least {min(stands):.1f}, most {max(stands):.1f}), "
+             "what it takes from the processor while the file is written counted in."]
     text = "\n".join(text) + "\n"
     print(text)
     if a.out:

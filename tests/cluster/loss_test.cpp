@@ -1,6 +1,8 @@
 // Daemons that are not there, die, come back, or are told to go: named errors within 10 s, and the others work on.
 #include <signal.h>
 
+#include <fstream>
+
 #include "runtime/record/checkpoint.hpp"
 #include "tests/cluster/processes.hpp"
 
@@ -14,6 +16,10 @@ class cluster_loss : public cluster_test {
   static std::vector<std::string> losing_nobody(std::vector<std::string> set) {
     set.emplace_back("job.max_failures=0");
     return set;
+  }
+  static std::string file_text(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   // The only checkpoint folder of a node's state.
   std::string checkpoint_folder() const {
@@ -230,6 +236,7 @@ TEST_F(cluster_loss, what_keeps_a_daemon_from_starting_is_said_at_once) {
   start("n1");
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n1"}, said), 2);
   EXPECT_NE(said.find("127.0.0.1:" + std::to_string(control_port("n1")) + " is taken"), std::string::npos) << said;
+  EXPECT_NE(said.find("process " + std::to_string(daemon("n1").pid())), std::string::npos) << said;
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n11"}, said), 2);
   EXPECT_NE(said.find("did you mean 'n1'"), std::string::npos) << said;
   EXPECT_EQ(try_start({"--cluster", "none.toml", "--node", "n1"}, said), 2);
@@ -240,6 +247,28 @@ TEST_F(cluster_loss, what_keeps_a_daemon_from_starting_is_said_at_once) {
   std::filesystem::rename(folder_ / "certs", folder_ / "hidden");
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n3", "--check"}, said), 2);
   EXPECT_NE(said.find("init-cluster"), std::string::npos) << said;
+}
+
+// Not even one that is stopped, and would go on with its jobs when it wakes, shares its journal with a second daemon of the node.
+TEST_F(cluster_loss, one_daemon_at_a_time_has_a_state_folder) {
+  start("n1");
+  const auto what = [&] {
+    return file_text(folder_ / "state" / "n1" / "incarnation") + file_text(folder_ / "state" / "n1" / "journal");
+  };
+  daemon("n1").signal(SIGSTOP);
+  const auto before = what();
+  // Another address: the port says nothing about it.
+  write("elsewhere.toml",
+        "[cluster]\nname = \"test\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\naddress = \"127.0.0.1:" +
+            std::to_string(free_port()) + "\"\nroles = [\"coordinator\", \"worker\", \"server\", \"data\"]\n");
+  process second({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", "elsewhere.toml", "--node", "n1"}, folder_);
+  EXPECT_EQ(second.wait(5s), 2) << second.log();
+  EXPECT_NE(second.log().find("is another daemon's, process " + std::to_string(daemon("n1").pid())), std::string::npos)
+      << second.log();
+  EXPECT_EQ(what(), before);
+  daemon("n1").signal(SIGCONT);
+  kill_hard("n1");
+  start("n1");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "runtime/record/checkpoint.hpp"
-#include "tests/cluster/modes.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {
@@ -344,25 +343,6 @@ TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an
     const auto done = b->join();
     expect_done(done);
     EXPECT_EQ(done.text("weights_sha256"), unbroken.text("weights_sha256"));
-  }
-}
-
-TEST_F(cluster_recovery, a_job_of_every_mode_goes_on_to_its_end) {
-  make_cluster(4);
-  start_all();
-  for (const auto& [mode, set] : modes_for_four_nodes()) {
-    SCOPED_TRACE(mode);
-    auto b = begin(config_text("lenet_modes.toml"), with(set, {"train.finish.steps=60", "eval.every=0", "checkpoint.every=10"}));
-    const bool begun = b->wait_event("checkpoint", 60s);
-    EXPECT_TRUE(begun);
-    if (!begun) return b->detach();
-    kill_hard("n4");
-    const auto r = b->join();
-    expect_done(r);
-    EXPECT_TRUE(first(r, "recovered")) << "with several server groups nothing is moved";
-    EXPECT_EQ(r.value("steps"), 60);
-    start("n4");
-    ASSERT_TRUE(joined("n4"));
   }
 }
 

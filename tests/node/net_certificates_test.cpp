@@ -126,5 +126,38 @@ TEST_F(net_certificates, whoever_is_up_has_proved_its_role) {
   EXPECT_EQ(proved.size(), 3u);
 }
 
+TEST_F(net_certificates, clients_have_so_many_sessions_and_the_last_are_admins) {
+  ASSERT_TRUE(add_operator_certificate(dir_, "alice", certificate_role::watch));
+  node a("a", [&](tcp_options& o) {
+    o.operators = true, o.max_operators = 16;
+    o.ca = dir_ / "ca.pem", o.certificate = dir_ / "a.pem", o.key = dir_ / "a.key";
+  });
+  a.listen();
+  const auto session = [&](const std::string& name, const std::filesystem::path& folder) {
+    auto n = std::make_unique<node>(name, [&](tcp_options& t) {
+      t.ca = dir_ / "ca.pem", t.certificate = folder / "client.pem", t.key = folder / "client.key";
+    });
+    n->net->connect("a", {"127.0.0.1", a.port}, 300ms);
+    return n;
+  };
+  std::vector<std::unique_ptr<node>> up;
+  for (int i = 0; i < 15; ++i) {
+    up.push_back(session("client.alice." + std::to_string(i), dir_ / "client.alice"));
+    ASSERT_TRUE(up.back()->wait_up("a")) << i;
+  }
+  const auto no = session("client.alice.one_more", dir_ / "client.alice");
+  ASSERT_TRUE(no->wait_down("a", 5s));
+  EXPECT_NE(no->downs["a"][0].message.find("sessions of clients"), std::string::npos) << no->downs["a"][0].message;
+  up.push_back(session("client.x", dir_));
+  ASSERT_TRUE(up.back()->wait_up("a")) << "an admin";
+  EXPECT_TRUE(session("client.y", dir_)->wait_down("a", 5s));
+  up.front()->net->close();
+  ASSERT_TRUE(a.wait_down("client.alice.0", 5s));
+  EXPECT_TRUE(session("client.z", dir_)->wait_up("a")) << "one has gone";
+  auto b = start("b");
+  b->net->connect("a", {"127.0.0.1", a.port}, 10s);
+  EXPECT_TRUE(b->wait_up("a")) << "nodes are no clients";
+}
+
 }  // namespace
 }  // namespace troupe::net

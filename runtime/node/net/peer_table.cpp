@@ -1,5 +1,6 @@
 #include "runtime/node/net/peer_table.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::net {
@@ -14,6 +15,12 @@ bool peer_table::knows_later(const hello& h) const {
   const std::lock_guard lock(mutex_);
   const auto known = peers_.find(h.node);
   return known != peers_.end() && h.incarnation < known->second.incarnation;
+}
+
+std::size_t peer_table::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return p.second.up && is_operator(p.first); }));
 }
 
 std::shared_ptr<peer_counters> peer_table::put_up(const link& c) {

@@ -19,6 +19,8 @@ class peer_table {
   link current(std::string_view peer) const;  // null: none is up
   bool knows_later(const hello& h) const;     // an incarnation of this peer after the one that greets
 
+  std::size_t sessions() const;               // of operators, that are up
+
   // `c` is up from here on, whichever was before.
   std::shared_ptr<peer_counters> put_up(const link& c);
   // `c` is closed. Was it the one that was up? One that never was, and came from outside, counts as refused.

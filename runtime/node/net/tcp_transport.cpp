@@ -218,6 +218,10 @@ std::optional<error> tcp_transport::objection(const link& c, const hello& h) con
   if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's own name, " + h.node};
   if (c->revoked_by(*setting_.tls)) return error{"certificate_revoked", "[net] the certificate of " + h.node + " has been revoked"};
   if (is_operator(h.node) && !options_.operators) return error{"wrong_node", "[net] operators do not speak on the data plane"};
+  const auto most = options_.max_operators - (c->role() == certificate_role::admin ? 0 : options_.max_operators / 16);
+  if (!c->dialed() && is_operator(h.node) && peers_.sessions() >= most)
+    return error{"too_many_clients",
+                 "[net] " + options_.node + " has " + std::to_string(most) + " sessions of clients, and takes no more"};
   if (!c->dialed() && !h.wanted.empty() && h.wanted != options_.node)
     return error{"wrong_node", "[net] " + h.node + " dialled " + h.wanted + ", this is " + options_.node};
   if (c->dialed() && !c->wanted().empty() && c->wanted() != h.node)

@@ -45,7 +45,9 @@ struct tcp_options {
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds linger{250};  // for close() to let queued frames out
   bool operators = false;                 // are clients' sessions let in? Never on the data plane
-  std::size_t max_pending = 256;          // unauthenticated inbound connections; one more closes the oldest
+  // Such sessions at a time; the last sixteenth of them is admins' alone, so that no other client keeps those out ("too_many_clients").
+  std::size_t max_operators = 1024;
+  std::size_t max_pending = 256;  // unauthenticated inbound connections; one more closes the oldest
 };
 
 // Errors: those of check_certificate() (certificates.hpp), "name_mismatch", "bad_option".

@@ -1,0 +1,75 @@
+#include "actors/state_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "runtime/record/file_io.hpp"
+
+namespace troupe {
+namespace fs = std::filesystem;
+
+// Two daemons with one journal would each end what the other has written, and a stopped one that wakes would go on with jobs that are another's.
+// The system lets go of the lock when the process ends, however it ends; the file stays.
+net::expected<state_folder> state_folder::open(const fs::path& where) {
+  ::umask(077);
+  std::error_code ec;
+  fs::create_directories(where, ec);
+  fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
+  if (ec) std::fprintf(stderr, "trouped: %s stays as open as it is: %s\n", where.c_str(), ec.message().c_str());
+  const auto file = (where / "lock").string();
+  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  // A full or read-only disk keeps nobody from training.
+  if (lock < 0) {
+    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), std::strerror(errno));
+    return state_folder(where, -1);
+  }
+  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    const int why = errno;
+    char pid[24] = {};
+    [[maybe_unused]] const auto n = ::pread(lock, pid, sizeof pid - 1, 0);
+    ::close(lock);
+    if (why == EWOULDBLOCK)
+      return net::error{"state_in_use", "the state folder " + where.string() + " is another daemon's, process " +
+                                            std::string(pid, std::strcspn(pid, "\n")) + ": one at a time"};
+    std::fprintf(stderr, "trouped: %s cannot be locked: %s\n", file.c_str(), std::strerror(why));
+    return state_folder(where, -1);
+  }
+  const auto mine = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, mine.data(), mine.size(), 0) < 0)
+    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), std::strerror(errno));
+  return state_folder(where, lock);
+}
+
+state_folder::state_folder(state_folder&& from) noexcept : path_(std::move(from.path_)), lock_(std::exchange(from.lock_, -1)) {}
+
+state_folder::~state_folder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::uint64_t state_folder::next_incarnation() const {
+  const auto now = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  const auto file = (path_ / "incarnation").string();
+  std::uint64_t last = 0;
+  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is a day ahead (tcp_options), and clocks may
+  // differ by an hour.
+  constexpr std::uint64_t believed_ahead = 23 * 60 * 60 * 1000;
+  if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
+  const auto mine = std::max(now, last + 1);
+  const auto text = std::to_string(mine) + "\n";
+  if (const auto error = write_file_atomically(file, {{text.data(), text.size()}}); !error.empty())
+    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), error.c_str());
+  return mine;
+}
+
+}  // namespace troupe

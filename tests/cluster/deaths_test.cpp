@@ -1,0 +1,134 @@
+// Deaths in number: the coordinator's daemon again and again, any node in every mode. TROUPE_KILL_ROUNDS asks for more of them than CI has time for.
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "tests/cluster/modes.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+int rounds(int otherwise) {
+  const auto* asked = std::getenv("TROUPE_KILL_ROUNDS");
+  return asked ? std::atoi(asked) : otherwise;
+}
+
+class cluster_deaths : public cluster_test {
+ protected:
+  static std::vector<std::string> with(std::vector<std::string> set, const std::vector<std::string>& more) {
+    set.insert(set.end(), more.begin(), more.end());
+    return set;
+  }
+  static void expect_done(const run_result& r) {
+    ASSERT_FALSE(r.events.empty());
+    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_EQ(r.outcome.exit_code(), 0);
+  }
+  bool has_roles(const std::string& node) { return ask(node, "roles", true).text.find("\"job\"") != std::string::npos; }
+};
+
+// Promise 6. Each death comes after a checkpoint of the life before, at any step: three without one between them would give the job up.
+TEST_F(cluster_deaths, the_coordinator_again_and_again_and_each_time_training_goes_on_within_ten_seconds) {
+  make_cluster(4);
+  start_all();
+  const int deaths = rounds(2);
+  const auto set = with(workers(4, 2), {"train.finish.steps=" + std::to_string(1000 * (deaths + 1)), "eval.every=0"});
+  const auto unbroken = run(tiny_job(), set);
+  expect_done(unbroken);
+  auto b = begin(tiny_job(), with(set, {"checkpoint.every=50"}));
+  std::mt19937_64 r(7);
+  std::uint64_t step = 0;
+  auto worst = 0ms;
+  for (int death = 0; death < deaths; ++death) {
+    SCOPED_TRACE(death);
+    step += 200 + r() % 700;
+    ASSERT_TRUE(b->wait_event("step", 60s, step));
+    kill_hard("n1");
+    const auto begun = clock::now();
+    start("n1");
+    ASSERT_TRUE(daemon("n1").wait_log("job 2 (tiny) runs", 10s)) << daemon("n1").log();
+    worst = std::max(worst, since(begun));
+  }
+  const auto done = b->join();
+  expect_done(done);
+  EXPECT_EQ(done.text("weights_sha256"), unbroken.text("weights_sha256"));
+  std::printf("kill -9 of the coordinator, %d times: training again after %d ms at most\n", deaths,
+              static_cast<int>(worst.count()));
+}
+
+// A coordinator that nobody starts again: the others have ended their parts, hold nothing, and go when they are told to.
+TEST_F(cluster_deaths, without_its_coordinator_no_member_holds_anything_of_a_job) {
+  make_cluster(3);
+  start_all();
+  const auto before = daemon("n2").descriptors();
+  auto b = begin(tiny_job(), endless(workers(3, 2)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 50));
+  ASSERT_TRUE(has_roles("n2"));
+  kill_hard("n1");
+  b->detach();
+  const auto lost = clock::now();
+  for (const std::string node : {"n2", "n3"}) {
+    ASSERT_TRUE(daemon(node).wait_log("the coordinator's daemon n1 is lost", 10s)) << daemon(node).log();
+    while (has_roles(node) && since(lost) < 60s) {
+    }
+    EXPECT_FALSE(has_roles(node)) << ask(node, "roles").text;
+    std::printf("%s holds no role %d ms after the death of its coordinator\n", node.c_str(), static_cast<int>(since(lost).count()));
+    EXPECT_LE(daemon(node).descriptors(), before + 2) << "no connection of the job, no file";
+    daemon(node).signal(SIGTERM);
+    EXPECT_EQ(daemon(node).wait(10s), 0) << daemon(node).log();
+  }
+}
+
+// Whatever the mode: the job makes all of its steps, tells each loss and each step once since what it went back to, and ends at weights that are numbers.
+// In lockstep they are those of a run that nobody disturbed.
+TEST_F(cluster_deaths, at_random_moments_in_every_mode) {
+  make_cluster(4);
+  start_all();
+  const std::set<std::string> lockstep{"bsp", "sandblaster"};
+  for (const auto& [mode, of_mode] : modes_for_four_nodes()) {
+    SCOPED_TRACE(mode);
+    const auto set = with(of_mode, {"train.finish.steps=60", "eval.every=0", "data.batch=16", "checkpoint.every=10"});
+    const auto hash = lockstep.contains(mode) ? run(config_text("lenet_modes.toml"), set).text("weights_sha256") : "";
+    double worst = 0, again = 0;
+    for (int round = 0; round < rounds(1); ++round) {
+      SCOPED_TRACE(round);
+      std::mt19937_64 r(static_cast<std::uint64_t>(round));
+      auto b = begin(config_text("lenet_modes.toml"), set);
+      const bool begun = b->wait_event("step", 60s, 1 + r() % 50);
+      EXPECT_TRUE(begun);
+      if (!begun) return b->detach();
+      const auto node = "n" + std::to_string(2 + r() % 3);
+      kill_hard(node);
+      const auto done = b->join();
+      expect_done(done);
+      EXPECT_EQ(done.value("steps"), 60);
+      if (!hash.empty()) {
+        EXPECT_EQ(done.text("weights_sha256"), hash);
+      }
+      std::uint64_t told = 0;
+      for (const auto& e : done.events) {
+        if (e.event.kind == "recovered") {
+          told = std::min(told, e.event.step);
+          for (const auto& [name, v] : e.event.values) (name == "ms" ? worst : again) = std::max(name == "ms" ? worst : again, v);
+        }
+        if (e.event.kind != "step") continue;
+        for (const auto& [name, v] : e.event.values) EXPECT_TRUE(std::isfinite(v)) << name;
+        EXPECT_GT(e.event.step, told) << "told twice";
+        told = e.event.step;
+      }
+      start(node);
+      ASSERT_TRUE(joined(node));
+    }
+    std::printf("%s: kill -9, %d times: recovered in %.0f ms at most, %.0f steps again at most\n", mode.c_str(), rounds(1), worst,
+                again);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
