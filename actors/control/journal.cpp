@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
@@ -41,12 +42,20 @@ std::optional<json> object_of(const std::string& line) {
   return o.is_object() ? std::optional(std::move(o)) : std::nullopt;
 }
 
+// A whole number that this type has; what else a sound line may say there is none of ours.
+template <class T>
+T whole(const json& o) {
+  if (!o.is_number_unsigned() || o.get<std::uint64_t>() > std::numeric_limits<T>::max())
+    throw json::other_error::create(501, "no such number", nullptr);
+  return static_cast<T>(o.get<std::uint64_t>());
+}
+
 class reading {
  public:
   // False: it is none of our lines.
   bool take(const json& o) try {
     const auto is = o.at("is").get<std::string>();
-    const auto number = o.at("job").get<std::uint32_t>();
+    const auto number = whole<std::uint32_t>(o.at("job"));
     out_.last_number = std::max(out_.last_number, number);
     if (is == "number") return true;
     if (is == "queued") return queued(number, o), true;
@@ -58,7 +67,7 @@ class reading {
     if (is == "set") {
       at->paused = o.at("paused");
       at->settings.clear();
-      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), s.at(2)});
+      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), whole<std::uint64_t>(s.at(2))});
     }
     return true;
   } catch (const json::exception&) {
@@ -74,9 +83,9 @@ class reading {
     unfinished_job j;
     j.number = number;
     j.what = {o.at("file"), o.at("text"), o.at("overrides")};
-    j.given.kind = o.at("given_kind");
+    j.given.kind = whole<std::uint8_t>(o.at("given_kind"));
     j.given.file = o.at("given");
-    j.given.bytes = o.at("given_bytes");
+    j.given.bytes = whole<std::uint64_t>(o.at("given_bytes"));
     j.owner = o.value("owner", std::string(client_name));  // lines from before there were owners: all clients were one
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
@@ -152,14 +161,16 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
     if (found_.damaged) say("its last lines are damaged, and are left out");
   }
   const auto text = written_again(found_);
-  if (const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}}); !bad.empty()) say(bad);
+  const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
+  if (!bad.empty()) say(bad);
+  if (!bad.empty() && found_.damaged) return;  // what follows a damaged line is not read
   fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) {
     say(why_not("cannot be opened"));
     return;
   }
-  size_ = static_cast<std::int64_t>(text.size());
-  ::fchmod(fd_, 0600);  // the texts of jobs are nobody else's
+  size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of what is there still
+  ::fchmod(fd_, 0600);                // the texts of jobs are nobody else's
 }
 
 journal::~journal() {

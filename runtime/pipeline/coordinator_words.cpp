@@ -4,6 +4,11 @@
 #include "runtime/pipeline/coordinator.hpp"
 
 namespace troupe {
+namespace {
+
+constexpr std::uint64_t most_ahead = 1024;  // steps beyond what was ever granted, that a worker may join at
+
+}  // namespace
 
 // --- a person, and the host
 
@@ -143,8 +148,9 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
 
 // `again`: its word has come twice; what it was dealt since is not lost.
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
-  if (config_.keeps) return ask_again(worker, out);  // nothing else is lost with it
-  if (worker >= ledger_.workers()) return;           // the half of a placed layer: no loader, no packets of its own
+  if (config_.keeps) return ask_again(worker, out);         // nothing else is lost with it
+  if (worker >= ledger_.workers()) return;                  // the half of a placed layer: no loader, no packets of its own
+  if (step > hold() && step - hold() > most_ahead) return;  // nobody has been so far: each step below would be opened
   const auto loader = config_.plan->loaders[worker];
   notices_.forget(worker);
   ledger_.give_up_before(worker, step);

@@ -13,7 +13,10 @@ packet_agenda::packet_agenda(std::shared_ptr<const job_plan> plan, role_id loade
   if (!tester_) range_ = plan_->ranges[me.worker];
 }
 
-void packet_agenda::grant_until(std::uint64_t step) { granted_ = std::max(granted_, step); }
+// A tester trains nothing, whatever it is granted.
+void packet_agenda::grant_until(std::uint64_t step) {
+  if (!tester_) granted_ = std::max(granted_, step);
+}
 
 void packet_agenda::deal(const portion& p) {
   if (!dynamic_ || p.step < portion_step_) return;

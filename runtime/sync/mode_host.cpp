@@ -1,6 +1,7 @@
 #include "runtime/sync/mode_host.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include "runtime/sync/shard_half.hpp"
 
@@ -114,9 +115,14 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   const auto* next = modes_.find(a.mode);
   const auto ahead = static_cast<std::uint8_t>(era - era_);
   if (!next || ahead == 0 || ahead >= 128) return void(++late_);
+  options given;
+  try {
+    given = options_from_text(a.options, next->specs);
+  } catch (const std::exception&) {
+    return void(++late_);  // no coordinator's: it has checked them
+  }
   if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
-  auto given = options_from_text(a.options, next->specs);
   const bool stays = config_.keeps && !joining_ && same_mode(next, given);
   if (!joining_) config_.incarnation = 0;
   config_.mode = std::move(given);

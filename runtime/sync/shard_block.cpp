@@ -226,6 +226,7 @@ inventory shard_blocks::at_hand(std::uint64_t request) const {
 
 void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const {
   for (const auto& b : blocks_) {
+    if (!b.filled) continue;
     past_block is{b.version, b.updates, b.value, b.rule};
     for (const auto& p : b.past)
       if (p.version == version) is = p;

@@ -40,7 +40,7 @@ NEVER = {
 }
 
 # The rooms of actors/: each may know those on lower floors. Two on one floor do not know each other.
-FLOORS = {"actors/shell/": 0, "actors/view/": 1, "actors/control/": 2, "actors/embedded.": 2, "actors/repl/": 3, "actors/daemon.": 4}
+FLOORS = {"actors/shell/": 0, "actors/view/": 1, "actors/control/": 2, "actors/embedded.": 2, "actors/state_folder.": 2, "actors/repl/": 3, "actors/daemon.": 4}
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")

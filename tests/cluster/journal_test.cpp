@@ -2,12 +2,15 @@
 #include "actors/control/journal.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fstream>
 #include <random>
 
 #include "runtime/checksum/crc32c.hpp"
+#include "runtime/record/file_io.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 
 namespace troupe::control {
@@ -136,6 +139,60 @@ TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
   ASSERT_EQ(j.found().jobs.size(), 1u);
   EXPECT_EQ(j.found().jobs[0].number, 3u);
   EXPECT_EQ(j.found().last_number, 3u) << "numbers are not given out twice";
+}
+
+// The disk is full when the daemon begins, and still full when it has something to say.
+TEST(journal, what_cannot_be_written_anew_or_appended_leaves_what_is_there) {
+  test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.file("journal"));
+  {
+    journal j(file);
+    for (const auto& l : some_lines()) ASSERT_EQ(j.append(l), "");
+  }
+  const auto bytes = std::filesystem::file_size(file);
+  std::filesystem::create_directory(file.string() + temporary_suffix);  // what it would be written anew by cannot be
+  std::string error;
+  journal j(file, &error);
+  EXPECT_FALSE(error.empty());
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{bytes + 5, old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  const auto refused = j.append(journal_over(3));
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  EXPECT_NE(refused.find("cannot be written"), std::string::npos) << refused;
+  EXPECT_EQ(std::filesystem::file_size(file), bytes) << "lines that were there have been cut off";
+  EXPECT_EQ(j.append(journal_over(3)), "") << "there is room again";
+  const auto c = read_journal(all(some_lines()) + journal_over(3));
+  journal again(file);
+  ASSERT_EQ(again.found().jobs.size(), c.jobs.size());
+  EXPECT_EQ(again.found().jobs[0].number, 2u);
+}
+
+// Behind a torn line nothing would be read.
+TEST(journal, a_damaged_one_that_cannot_be_written_anew_takes_no_more_lines) {
+  test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.file("journal"));
+  { std::ofstream(file) << all(some_lines()) << "0000"; }
+  std::filesystem::create_directory(file.string() + temporary_suffix);
+  std::string error;
+  journal j(file, &error);
+  EXPECT_NE(error.find("damaged"), std::string::npos) << error;
+  EXPECT_NE(j.append(journal_over(2)), "");
+}
+
+// With a sound checksum: of another program, or of a later version of this one.
+TEST(journal, numbers_that_are_none_end_what_is_read) {
+  for (const char* job : {"1.9e70", "-1", "4294967296", "2.5", "\"1\"", "true"}) {
+    const auto text = std::string(R"({"is":"over","job":)") + job + "}";
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "%08x", crc32c(0, text.data(), text.size()));
+    const auto c = read_journal(all(some_lines()) + digits + " " + text + "\n");
+    EXPECT_TRUE(c.damaged) << job;
+    EXPECT_EQ(c.last_number, 3u) << job;
+    EXPECT_EQ(c.jobs.size(), 2u) << job;
+  }
 }
 
 TEST(journal, a_folder_that_cannot_be_written_is_said_and_jobs_are_taken_all_the_same) {

@@ -1,10 +1,6 @@
-// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with by itself, weights that fit in part, and a disk
-// that is full while a job runs.
+// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with by itself, and weights that fit in part.
 #include <signal.h>
-#include <sys/mount.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -123,65 +119,6 @@ TEST_F(cluster_keeping, weights_that_fit_in_part_are_taken_alike_here_and_there)
     EXPECT_NE(out.find("parameters are taken; filled: ip1.weight (of shape "), std::string::npos) << out.substr(0, 600);
     EXPECT_NE(out.find("\"event\":\"begins\""), std::string::npos);
   }
-}
-
-// Promise 11 (docs/promises.md): a disk that is full while a job runs.
-class full_disk : public cluster_keeping {
- protected:
-  ~full_disk() override {
-    daemons_.clear();
-    if (mounted_) ::umount2(path("state/n1").c_str(), MNT_DETACH);
-  }
-  // Why not; empty: the state of n1 lies on a file system of this size.
-  std::string mount_state(const char* size) {
-    fs::create_directories(path("state/n1"));
-    if (::mount("tmpfs", path("state/n1").c_str(), "tmpfs", 0, size) != 0) return std::strerror(errno);
-    mounted_ = true;
-    return {};
-  }
-  void fill() const {
-    std::ofstream f(path("state/n1/filler"), std::ios::binary);
-    const std::string page(1024, 'x');
-    while (f.write(page.data(), static_cast<std::streamsize>(page.size())).flush()) {
-    }
-  }
-
- private:
-  bool mounted_ = false;
-};
-
-TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
-  make_cluster(2);
-  if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
-  fs::create_directories(path("second"));
-  ::setenv("TMPDIR", path("second").c_str(), 1);
-  start_all();
-  ::unsetenv("TMPDIR");
-  auto b = begin(tiny_job(), endless(workers(2, 1)));
-  ASSERT_TRUE(b->wait_event("step", 20s, 5));
-  daemon("n1").signal(SIGHUP);
-  ASSERT_TRUE(b->wait_event("checkpoint", 20s));
-  fill();
-  daemon("n1").signal(SIGHUP);
-  ASSERT_TRUE(b->wait_event("alert", 20s));
-  ASSERT_TRUE(b->wait_event("step", 20s, 400)) << "training went on";
-  std::string folder;
-  for (const auto& e : fs::directory_iterator(path("state/n1")))
-    if (e.is_directory() && !checkpoint_files(e.path().string()).empty()) folder = e.path().string();
-  ASSERT_NE(folder, "");
-  ASSERT_TRUE(load_newest_checkpoint(folder).newest) << "the old one is there and sound";
-  const auto old = load_newest_checkpoint(folder).newest->step;
-  fs::remove(path("state/n1/filler"));
-  daemon("n1").signal(SIGHUP);
-  ASSERT_TRUE(b->wait_event("checkpoint", 20s, old + 1)) << "there is room again";
-  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
-  const auto r = b->join();
-  EXPECT_EQ(r.outcome.exit_code(), 0);
-  std::string alerts;
-  for (const auto& e : r.events)
-    if (e.event.kind == "alert") alerts += e.event.text + "\n";
-  EXPECT_NE(alerts.find("No space left on device"), std::string::npos) << alerts;
-  EXPECT_NE(alerts.find("the checkpoint was not saved: "), std::string::npos) << alerts;
 }
 
 }  // namespace

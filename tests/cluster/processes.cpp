@@ -1,3 +1,4 @@
+// size: one process, clusters of them and the jobs that they run: what every test of daemons begins with
 #include "tests/cluster/processes.hpp"
 
 #include <arpa/inet.h>
@@ -162,7 +163,9 @@ void cluster_test::make_cluster(int nodes) {
 void cluster_test::make_cluster_like(const std::string& file) {
   const auto read = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + file);
   ASSERT_TRUE(std::holds_alternative<cluster_spec>(read)) << file;
-  make_cluster_of(std::get<cluster_spec>(read).nodes);
+  auto nodes = std::get<cluster_spec>(read).nodes;
+  for (auto& n : nodes) n.address.clear();
+  make_cluster_of(nodes);
 }
 
 void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
@@ -177,8 +180,9 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
   for (const auto& n : nodes) {
     names_.push_back(n.name);
     ports_[n.name] = free_port();
-    subjects.push_back({n.name, {"127.0.0.1"}});
-    text += "[[node]]\nname = \"" + n.name + "\"\naddress = \"127.0.0.1:" + std::to_string(ports_[n.name]) + "\"\nroles = [";
+    const auto host = n.address.empty() ? "127.0.0.1" : n.address;
+    subjects.push_back({n.name, {host}});
+    text += "[[node]]\nname = \"" + n.name + "\"\naddress = \"" + host + ":" + std::to_string(ports_[n.name]) + "\"\nroles = [";
     for (std::size_t i = 0; i < n.roles.size(); ++i) text += (i == 0 ? "\"" : ", \"") + n.roles[i] + "\"";
     text += "]\n";
   }
@@ -211,7 +215,12 @@ void cluster_test::kill_hard(const std::string& node) {
 }
 
 cluster_address cluster_test::address_of(const std::string& node) const {
-  return {"lab", (folder_ / "certs").string(), "127.0.0.1:" + std::to_string(ports_.at(node)), node};
+  const auto read = read_cluster_file(path("cluster.toml"));
+  std::string host = "127.0.0.1";
+  if (const auto* c = std::get_if<cluster_spec>(&read))
+    for (const auto& n : c->nodes)
+      if (n.name == node) host = n.address.substr(0, n.address.rfind(':'));
+  return {"lab", (folder_ / "certs").string(), host + ":" + std::to_string(ports_.at(node)), node};
 }
 cluster_address cluster_test::coordinator() const { return address_of(names_.front()); }
 

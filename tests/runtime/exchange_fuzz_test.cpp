@@ -2,30 +2,13 @@
 #include <set>
 
 #include "runtime/data/random.hpp"
-#include "runtime/exchange/wire.hpp"
 #include "tests/runtime/exchange_desk.hpp"
+#include "tests/runtime/exchange_samples.hpp"
 #include "tests/runtime/record_temp_dir.hpp"
 
 namespace troupe::exchange::testing {
 namespace {
 
-std::vector<message> samples() {
-  static const std::vector<std::byte> some(24, std::byte{7});
-  return {open_session{protocol, "run", 1, 2, law::easgd, 0.5},
-          declare{3, "lstm.weight", element::f64, 1000},
-          begin{4, verb::all_reduce, 2, 1},
-          piece{5, 64, {nullptr, some.data(), some.size()}},
-          take_lock{6, "data"},
-          free_lock{7, "data"},
-          cancel{8},
-          leave{},
-          answer{9, code::peer_lost, "rank 1 is lost", 3, 4000},
-          share{10, "weights", element::f64, 1000},
-          shared_at{11, 5, contents::full, 4321, 17, 0x0123456789abcdef, "b5c1e0ad-6d5b-4a57-9c5e-000000000000"},
-          filled{5, contents::empty}};
-}
-
-std::string joined(const encoded& e) { return e.head + std::string(reinterpret_cast<const char*>(e.tail.data), e.tail.size); }
 // The input lives as long as the message: a piece refers to it.
 std::optional<message> decode_text(std::uint16_t type, const std::string& s) {
   const auto copy = std::make_shared<const std::string>(s);
@@ -33,7 +16,7 @@ std::optional<message> decode_text(std::uint16_t type, const std::string& s) {
 }
 
 TEST(exchange_wire, every_message_comes_back) {
-  for (const auto& m : samples()) {
+  for (const auto& m : message_samples()) {
     const auto e = encode(m);
     const auto back = decode_text(e.type, joined(e));
     ASSERT_TRUE(back) << m.index();
@@ -42,7 +25,7 @@ TEST(exchange_wire, every_message_comes_back) {
     EXPECT_FALSE(decode_text(e.type, joined(e).substr(0, e.head.size() - std::min<std::size_t>(1, e.head.size()))) &&
                  !e.head.empty());
   }
-  const auto o = std::get<open_session>(*decode_text(first_type, joined(encode(samples()[0]))));
+  const auto o = std::get<open_session>(*decode_text(first_type, joined(encode(message_samples()[0]))));
   EXPECT_EQ(o.session, "run");
   EXPECT_EQ(o.alpha, 0.5);
   EXPECT_EQ(o.size, 2u);
@@ -63,7 +46,7 @@ TEST(exchange_wire, a_claimed_length_is_not_believed) {
 
 TEST(exchange_wire, mutated_messages_are_answered) {
   std::vector<encoded> seeds;
-  for (const auto& m : samples()) seeds.push_back(encode(m));
+  for (const auto& m : message_samples()) seeds.push_back(encode(m));
   counter_rng rng(16);
   const auto inputs = test::fuzz_inputs(1000000);
   std::uint64_t accepted = 0;

@@ -374,7 +374,7 @@ diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes) {
 diagnostics find_roles(sim_spec& s, const job_plan& p) {
   diagnostics list;
   for (const auto& [fault, name, at] : s.roles_named) {
-    const auto role = std::find_if(p.roles.begin(), p.roles.end(), [&](const role_plan& r) { return r.name == name; });
+    const auto role = std::find_if(p.roles.begin(), p.roles.end(), [&, &n = name](const role_plan& r) { return r.name == n; });
     if (role == p.roles.end()) {
       list.push_back({at, "there is no role '" + name + "' (`troupe plan` lists them)"});
       continue;

@@ -38,7 +38,9 @@ struct tcp_options {
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
   std::shared_ptr<arena> memory;  // where payloads that come are put, while it has some; none: the heap
   std::chrono::milliseconds heartbeat{500};
-  std::chrono::milliseconds silence{2000};   // without any byte: the peer is down
+  // Without any byte for so long, and a heartbeat more at the most, the peer is down. Long enough for packets that have been lost for three
+  // seconds to be sent again, and a death within five (promises 2 and 3).
+  std::chrono::milliseconds silence{4000};
   std::chrono::milliseconds stalled{10000};  // it sends, and takes no byte of what is written to it: the peer is down
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds linger{250};  // for close() to let queued frames out

@@ -1,0 +1,41 @@
+// A filled control message of every kind, in the order of the variant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/control/messages.hpp"
+
+namespace troupe::control {
+
+inline std::vector<message> message_samples() {
+  return {join{"127.0.0.1:1", "openblas", 1, 2, 3},
+          joined{"no"},
+          submit{{"f", std::string("a\0b", 3), {"x=1", "y=2"}}, true, 7, {given_file::checkpoint, "c", 1ull << 33}},
+          submitted{7, 8, {"m1", "m2"}},
+          prepare{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}, {"n2", "b", 3}}, true, 40},
+          prepared{1, "e", "n3"},
+          trouble{1, "n3", "m"},
+          end_job{4},
+          ended{4, 1ull << 40},
+          leaving{false},
+          report{1, 2, {{1, 2, "r", "w", 3, 4, 5, 6, 7, 8, 0.5, 0.25}}},
+          said{1, "done", "finished", 9, {{"loss", -0.5}}, {{"sha", "x"}}},
+          follow{3},
+          fetch{3, 4},
+          piece{3, 4, 5, std::string(1000, '\xfe'), {}},
+          ask{1, true, true, "line", "text", "alice", 2},
+          answer{1, 2, "text", "next"},
+          revise{{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}}, false, 0},
+                 3,
+                 {{"fc6", {"n1", "n2"}, true}},
+                 {"n3"},
+                 "ssp",
+                 {{"staleness", "3"}}},
+          revised{1, 2, "e", "n3"},
+          swap{1, 2, 3},
+          swapped{1, 2, 3, "e"},
+          forget{1, 2}};
+}
+
+}  // namespace troupe::control

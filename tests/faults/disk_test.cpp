@@ -1,0 +1,195 @@
+// Disks under running daemons: full, and such that fail. Where a file system cannot be mounted or nobody may be traced, these are skipped by name.
+#include <signal.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class disk_test : public cluster_test {
+ protected:
+  // A daemon that is begun by another program.
+  void start_by(std::vector<std::string> words, const std::string& node) {
+    words.insert(words.end(), {std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node});
+    daemons_[node] = std::make_unique<process>(words, folder_);
+    ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
+  }
+};
+
+// Promise 11 (docs/promises.md): a disk that is full while a job runs.
+class full_disk : public disk_test {
+ protected:
+  ~full_disk() override {
+    daemons_.clear();
+    if (mounted_) ::umount2(path("state/n1").c_str(), MNT_DETACH);
+  }
+  // Why not; empty: the state of n1 lies on a file system of this size.
+  std::string mount_state(const char* size) {
+    fs::create_directories(path("state/n1"));
+    if (::mount("tmpfs", path("state/n1").c_str(), "tmpfs", 0, size) != 0) return std::strerror(errno);
+    mounted_ = true;
+    return {};
+  }
+  // To its end; its weights have no room where they should be, and are somewhere else.
+  static void expect_trained(const run_result& r) {
+    EXPECT_EQ(r.value("steps"), 40);
+    ASSERT_FALSE(r.outcome.messages.empty());
+    EXPECT_NE(r.outcome.messages.front().find("No space left on device; it is in "), std::string::npos)
+        << r.outcome.messages.front();
+    EXPECT_EQ(r.outcome.exit_code(), 1);
+  }
+  void fill() const {
+    std::ofstream f(path("state/n1/filler"), std::ios::binary);
+    const std::string page(1024, 'x');
+    while (f.write(page.data(), static_cast<std::streamsize>(page.size())).flush()) {
+    }
+  }
+
+ private:
+  bool mounted_ = false;
+};
+
+TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
+  make_cluster(2);
+  if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
+  fs::create_directories(path("second"));
+  ::setenv("TMPDIR", path("second").c_str(), 1);
+  start_all();
+  ::unsetenv("TMPDIR");
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s));
+  fill();
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("alert", 20s));
+  ASSERT_TRUE(b->wait_event("step", 20s, 400)) << "training went on";
+  std::string folder;
+  for (const auto& e : fs::directory_iterator(path("state/n1")))
+    if (e.is_directory() && !checkpoint_files(e.path().string()).empty()) folder = e.path().string();
+  ASSERT_NE(folder, "");
+  ASSERT_TRUE(load_newest_checkpoint(folder).newest) << "the old one is there and sound";
+  const auto old = load_newest_checkpoint(folder).newest->step;
+  fs::remove(path("state/n1/filler"));
+  daemon("n1").signal(SIGHUP);
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s, old + 1)) << "there is room again";
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  EXPECT_EQ(r.outcome.exit_code(), 0);
+  std::string alerts;
+  for (const auto& e : r.events)
+    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+  EXPECT_NE(alerts.find("No space left on device"), std::string::npos) << alerts;
+  EXPECT_NE(alerts.find("the checkpoint was not saved: "), std::string::npos) << alerts;
+}
+
+TEST_F(full_disk, what_the_journal_has_no_room_for_is_said_and_the_job_runs_all_the_same) {
+  make_cluster(2);
+  if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
+  start_all();
+  ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+  fill();
+  expect_trained(run(tiny_job() + std::string(9000, '#'), workers(2, 1)));  // more than what is left of the journal's last page
+  EXPECT_TRUE(daemon("n1").wait_log("journal: cannot be written: No space left on device", 5s));
+  fs::remove(path("state/n1/filler"));
+  // What it has written since is as sound as ever.
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  kill_hard("n1");
+  start("n1");
+  ASSERT_TRUE(daemon("n1").wait_log("(tiny) runs", 30s)) << "it knows of the job";
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  EXPECT_EQ(b->join().outcome.exit_code(), 0);
+}
+
+TEST_F(full_disk, a_daemon_that_begins_on_one_says_so_and_works) {
+  make_cluster(2);
+  if (const auto why = mount_state("size=64k"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
+  fill();
+  start_all();
+  EXPECT_TRUE(daemon("n1").wait_log("No space left on device", 5s));
+  EXPECT_TRUE(daemon("n1").wait_log("journal", 5s));
+  expect_trained(run(tiny_job(), workers(2, 1)));
+}
+
+// Whatever reads the log has no room: its lines are lost, and nothing else.
+TEST_F(full_disk, a_log_that_cannot_be_written_harms_nobody) {
+  make_cluster(2);
+  start("n1");
+  start_by({"/bin/sh", "-c", "exec \"$@\" 2>/dev/full", "sh"}, "n2");
+  ASSERT_TRUE(daemon("n1").wait_log("node n2 has joined", 10s));
+  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0);
+  daemon("n2").signal(SIGTERM);
+  EXPECT_EQ(daemon("n2").wait(25s), 0);
+}
+
+// Promise 11 with the kernel's own errors, by strace: files of the daemon that makes checkpoints cannot be written.
+class failing_disk : public disk_test {
+ protected:
+  // Why not; empty: n1 is started by strace, which lets these system calls fail. Of files alone: `only` is a path.
+  std::string inject(const std::string& what, const std::string& only) {
+    const std::string strace = "/usr/bin/strace";
+    if (!fs::exists(strace)) return "there is no strace";
+    process probe({strace, "-f", "-o", "/dev/null", "-e", "trace=fsync", "/bin/true"}, folder_);
+    if (probe.wait() != 0) return "nobody may be traced here: " + probe.log();
+    // -D: the daemon is the test's own child, and strace is beside it.
+    before_ = {strace, "-D", "-f", "-o", "/dev/null", "-e", "inject=" + what};
+    if (!only.empty()) before_.insert(before_.end(), {"-P", only});
+    return {};
+  }
+  std::vector<std::string> before_;
+};
+
+TEST_F(failing_disk, that_writes_nothing_trains_on_and_the_journal_says_so) {
+  make_cluster(2);
+  if (const auto why = inject("write:error=EIO", path("state/n1/journal")); !why.empty()) GTEST_SKIP() << why;
+  start_by(before_, "n1");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  const auto r = run(tiny_job(), workers(2, 1));
+  EXPECT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  EXPECT_TRUE(daemon("n1").wait_log("journal: cannot be written: Input/output error", 5s));
+}
+
+TEST_F(failing_disk, that_does_not_sync_keeps_the_old_checkpoint_and_trains_on) {
+  make_cluster(2);
+  // Of the first ones, the checkpoint's own among them, nothing is known; then none succeeds.
+  if (const auto why = inject("fsync:error=EIO:when=12+", {}); !why.empty()) GTEST_SKIP() << why;
+  start_by(before_, "n1");
+  start("n2");
+  ASSERT_TRUE(joined("n2"));
+  fs::create_directories(path("second"));
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 5));
+  std::size_t kept = 0;
+  for (std::uint64_t step = 5; !b->wait_event("alert", 1ms); step += 20) {
+    ASSERT_LT(kept, 20u) << "no sync has failed";
+    daemon("n1").signal(SIGHUP);
+    ASSERT_TRUE(b->wait_event("step", 20s, step));
+    ++kept;
+  }
+  ASSERT_TRUE(b->wait_event("step", 20s, 600)) << "training went on";
+  bool old = false;
+  for (const auto& e : fs::directory_iterator(path("state/n1")))
+    if (e.is_directory() && load_newest_checkpoint(e.path().string()).newest) old = true;
+  EXPECT_TRUE(old) << "the old one is there and sound";
+  const auto stopped = ask("n1", "stop");
+  EXPECT_NE(stopped.how, repl_reply::kind::ok);
+  EXPECT_NE(stopped.text.find("Input/output error"), std::string::npos) << stopped.text;
+  const auto r = b->join();
+  std::string alerts;
+  for (const auto& e : r.events)
+    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+  EXPECT_NE(alerts.find("cannot sync: Input/output error"), std::string::npos) << alerts;
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

@@ -1,0 +1,156 @@
+// Promise 16 (docs/promises.md): mutated frames at every port of a daemon that is up, from strangers, from clients and from a node with a sound
+// certificate. It goes on, holds no more memory and no more descriptors. TROUPE_LIVE_FRAMES=1000000 sends so many.
+#include <cstdlib>
+
+#include "tests/cluster/message_samples.hpp"
+#include "tests/cluster/processes.hpp"
+#include "tests/faults/memory_of.hpp"
+#include "tests/mutated.hpp"
+#include "tests/node/net_support.hpp"
+#include "tests/runtime/exchange_samples.hpp"
+#include "tests/runtime/wire_samples.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+using net::testing::raw_client;
+using bytes = net::testing::bytes;
+
+bytes as_bytes(const std::string& s) {
+  bytes b(s.size());
+  std::memcpy(b.data(), s.data(), s.size());
+  return b;
+}
+
+class cluster_frames : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(2);  // n2 is played by the test
+    start("n1");
+    for (const auto& m : control::message_samples()) control_.push_back(control::encode(m));
+    for (const auto& m : exchange::testing::message_samples()) exchange_.push_back(exchange::testing::joined(exchange::encode(m)));
+    for (const auto& e : wire_samples::travelling_samples()) data_.push_back(as_text(wire_samples::joined(encode(e))));
+    net::hello h;
+    h.incarnation = 1, h.window = 1 << 20, h.max_frame = 1 << 30;
+    h.cluster = "lab", h.node = "n2", h.wanted = "n1";
+    const auto greeting = net::encode_hello(h);
+    hellos_.push_back(as_text(greeting));
+  }
+  template <class Bytes>
+  static std::string as_text(const Bytes& b) {
+    return {reinterpret_cast<const char*>(b.data()), b.size()};
+  }
+
+  std::uint64_t below(std::uint64_t n) { return random_.draw_below(n); }
+
+  // Whoever has no certificate: the first bytes of anything.
+  std::uint64_t stranger(std::uint16_t port) {
+    static const std::vector<std::string> firsts{
+        std::string("\x16\x03\x01\x00\xc4\x01\x00\x00\xc0\x03\x03", 11) + std::string(185, '\x5a'),
+        std::string("PT\x01\x00\x00\xff", 6) + std::string(26, '\0'), "GET / HTTP/1.1\r\n\r\n"};
+    raw_client c(port);
+    c.send_plain(test::mutated(firsts, random_, 4096));
+    return 1;
+  }
+
+  // A session with a sound certificate that begins as it should, or nearly; nothing: it did not come so far.
+  std::unique_ptr<raw_client> session(std::uint16_t port, bool node) {
+    auto c = std::make_unique<raw_client>(port);
+    if (!c->handshake(folder_ / "certs" / (node ? "n2" : "client"))) return nullptr;
+    if (below(16) == 0) {
+      c->write_control(net::control_type::hello, as_bytes(test::mutated(hellos_, random_, 4000)));
+      return nullptr;
+    }
+    const auto hello = [&](net::hello& h) { h.cluster = "lab", h.wanted = "n1", h.incarnation = ++lives_; };
+    if (!c->greet(node ? "n2" : "client.x" + std::to_string(++lives_), hello) || !c->read() || !c->read()) return nullptr;
+    return c;
+  }
+  // One frame whose header or check is wrong: the last of its session.
+  std::uint64_t broken(raw_client& c, const bytes& payload) {
+    bytes out(net::header_bytes);
+    net::frame_header h;
+    h.type = static_cast<std::uint16_t>(1 + below(22));
+    h.length = payload.size();
+    net::seal_header(h, std::array<std::span<const std::byte>, 1>{payload},
+                     std::span<std::byte, net::header_bytes>(out.data(), net::header_bytes));
+    out.insert(out.end(), payload.begin(), payload.end());
+    for (auto n = 1 + below(3); n > 0; --n) out[below(out.size())] = static_cast<std::byte>(random_.next());
+    return c.write(out) ? 1 : 0;
+  }
+  // Up to `most` frames of these; such that the daemon reads on, but for the last.
+  template <class Type, class Sound>
+  std::uint64_t talk(std::uint16_t port, bool node, std::uint64_t most, const std::vector<std::string>& of, Type type,
+                     Sound sound) {
+    const auto c = session(port, node);
+    if (!c) return 1;
+    std::uint64_t sent = 0;
+    for (bool open = true; open && sent < most;) {
+      const auto which = below(of.size());
+      auto b = test::mutated(of, random_, 60000);
+      if (below(2)) b = test::mutated(std::vector<std::string>{of[which]}, random_, 60000);
+      net::frame_header h;
+      h.type = type(which);
+      h.destination = static_cast<std::uint32_t>(random_.next());
+      if (h.type >= net::first_reserved_type || b.empty() || !sound(h.type, b)) continue;
+      open = c->write_frame(h, as_bytes(b));
+      sent += open ? 1 : 0;
+    }
+    return sent + broken(*c, as_bytes(test::mutated(of, random_, 60000)));
+  }
+
+  std::uint64_t round() {
+    const auto control = control_port("n1"), data = data_port("n1");
+    std::uint64_t sent = 0;
+    for (const auto port : {control, data})
+      for (int i = 0; i < 20; ++i) sent += stranger(port);
+    const auto readable = [](std::uint16_t type, const std::string& b) {
+      return control::decode(type, b.data(), b.size()).has_value();
+    };
+    const auto any = [](std::uint16_t, const std::string&) { return true; };
+    const auto index = [&](std::size_t i) { return static_cast<std::uint16_t>(i + 1); };
+    for (const bool node : {false, true}) {
+      sent += talk(control, node, 300, control_, index, readable);
+      sent += talk(control, node, 1, control_, index, any);
+    }
+    const auto heard = [](std::uint16_t type, const std::string& b) {
+      const auto owner = std::make_shared<const std::string>(b);
+      return exchange::decode(type, std::as_bytes(std::span(owner->data(), owner->size())), owner).has_value();
+    };
+    const auto exchanged = [&](std::size_t i) { return static_cast<std::uint16_t>(exchange::first_type + i); };
+    sent += talk(control, false, 20, exchange_, exchanged, heard);
+    sent += talk(control, false, 1, exchange_, exchanged, any);
+    sent += talk(
+        data, true, 1500, data_, [&](std::size_t) { return static_cast<std::uint16_t>(below(50) ? 1 : below(65536)); }, any);
+    daemon("n1").wait_log("\x01", 0ms);
+    return sent;
+  }
+
+  std::vector<std::string> control_, exchange_, data_, hellos_;
+  counter_rng random_{16};
+  std::uint64_t lives_ = 0;
+};
+
+TEST_F(cluster_frames, however_many_mutated_ones_it_stays_as_it_was) {
+  const auto* asked = std::getenv("TROUPE_LIVE_FRAMES");
+  const std::uint64_t most = asked ? std::strtoull(asked, nullptr, 10) : 10'000;
+  std::uint64_t sent = 0, rounds = 0;
+  while (sent < std::max<std::uint64_t>(most / 4, 5'000)) sent += round();  // it takes what it will ever take
+  ASSERT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0);
+  const auto memory = memory_of(daemon("n1"));
+  const auto descriptors = daemon("n1").descriptors();
+  const auto begun = clock::now();
+  for (sent = 0; sent < most; ++rounds) sent += round();
+  const auto took = since(begun), over = millis(10'000);
+  const auto end = clock::now();
+  while (daemon("n1").descriptors() > descriptors && since(end) < over) daemon("n1").wait_log("\x01", 20ms);
+  EXPECT_LE(daemon("n1").descriptors(), descriptors) << "descriptors leak";
+  EXPECT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0) << "still runs jobs";
+  const auto more = memory_of(daemon("n1")) - memory;
+  EXPECT_LE(more, 1.0) << "MiB";
+  std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, descriptors back\n",
+              static_cast<unsigned long long>(sent), std::chrono::duration<double>(took).count(),
+              static_cast<unsigned long long>(rounds * 46), more);
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster

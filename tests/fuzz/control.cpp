@@ -1,0 +1,31 @@
+// Messages of the control plane.
+#include "tests/cluster/message_samples.hpp"
+#include "tests/fuzz/target.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+using namespace control;
+
+void read_control(input in) {
+  reader r(in);
+  const auto type = static_cast<std::uint16_t>(r.number(1));
+  const auto* data = reinterpret_cast<const char*>(r.rest().data());
+  const auto m = decode(type, data, r.rest().size());
+  if (!m) return;
+  must(m->index() + 1 == type, "another message than was said");
+  const auto again = encode(*m);
+  const auto back = decode(type, again.data(), again.size());
+  must(back && encode(*back) == again, "a message is not what it says");
+}
+
+std::vector<std::string> sound_control() {
+  std::vector<std::string> all;
+  for (const auto& m : message_samples()) all.push_back(std::string(1, static_cast<char>(m.index() + 1)) + encode(m));
+  return all;
+}
+
+const entry control_entry({"control", read_control, sound_control});
+
+}  // namespace
+}  // namespace troupe::fuzz

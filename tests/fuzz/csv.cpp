@@ -1,0 +1,37 @@
+// Tables of numbers as text; the first byte says how they are read.
+#include "runtime/data/csv_file.hpp"
+
+#include "tests/fuzz/target.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+void read_csv(input in) {
+  reader r(in);
+  const auto how = r.number(1);
+  csv_format f;
+  f.separator = how & 1 ? ';' : how & 2 ? '\t' : ',';
+  f.header = (how & 4) != 0;
+  if (how & 8) f.ignore = {"name", "2"};
+  f.most_values = how & 16 ? 20 : 1 << 20;
+  const auto read = parse_csv(r.rest(), f);
+  if (const auto* wrong = std::get_if<csv_error>(&read)) return must(!wrong->text.empty(), "refused without a reason");
+  const auto& t = std::get<csv_table>(read);
+  must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.most_values, "not a table");
+}
+
+std::vector<std::string> sound_csv() {
+  return {
+      "\x04"
+      "a,b,name\n1,2.5,x\n-3e4, \"6\" ,7\r\n",
+      std::string(1, '\0') + "1,2\n\n3,4\n",
+      "\x0d"
+      "a;b;name;d\n1;2;x;4\n",
+      "\x02"
+      "1\t2\n"};
+}
+
+const entry csv_entry({"csv", read_csv, sound_csv});
+
+}  // namespace
+}  // namespace troupe::fuzz

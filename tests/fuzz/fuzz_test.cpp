@@ -1,0 +1,40 @@
+// Every target with its sound inputs and mutations of them: without libFuzzer, in any build (promise 20, docs/promises.md).
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/fuzz/target.hpp"
+#include "tests/mutated.hpp"
+#include "tests/runtime/record_temp_dir.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+input input_of(const std::string& s) { return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()}; }
+
+TEST(fuzz, every_target_answers_whatever_it_is_given) {
+  for (const auto& t : targets()) {
+    SCOPED_TRACE(t.name);
+    const auto sound = t.sound();
+    ASSERT_FALSE(sound.empty());
+    t.one({});
+    for (const auto& s : sound) t.one(input_of(s));
+    counter_rng random(20);
+    for (auto n = test::fuzz_inputs(5000); n > 0; --n) {
+      // Of an own allocation, so that a step beyond it is one.
+      const auto b = test::mutated(sound, random);
+      const std::vector<std::uint8_t> exact(b.begin(), b.end());
+      t.one(exact);
+    }
+  }
+}
+
+TEST(fuzz, these_are_all_targets) {
+  std::set<std::string> linked;
+  for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
+  EXPECT_EQ(linked, (std::set<std::string>{"checkpoint", "cluster_file", "control", "csv", "exchange", "frame", "hello", "idx",
+                                           "image", "job_file", "journal", "message", "packed", "safetensors"}));
+}
+
+}  // namespace
+}  // namespace troupe::fuzz

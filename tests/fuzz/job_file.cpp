@@ -1,0 +1,30 @@
+// Job files, with a word of the command line. No plugin is loaded.
+#include "runtime/node/config/job_file.hpp"
+
+#include "runtime/node/node_tables.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+void read_job_file(input in) {
+  static const auto tables = node_tables();
+  static const std::vector<std::string> no_plugins;
+  const auto all = text(in);
+  const auto cut = all.find('\0');
+  std::vector<std::string> words;
+  if (cut != std::string::npos && cut < 100) words.push_back(all.substr(0, cut));
+  const auto r = parse_job(words.empty() ? all : all.substr(cut + 1), "fuzz.toml", tables, words, &no_plugins);
+  if (const auto* wrong = std::get_if<diagnostics>(&r)) must(!wrong->empty(), "refused without a reason");
+}
+
+std::vector<std::string> sound_job_file() {
+  const auto text = job_test::text_of(job_test::sound_lines());
+  return {text, "layer.conv1.outputs=10" + std::string(1, '\0') + text, "train.finish={steps=4}" + std::string(1, '\0') + text};
+}
+
+const entry job_file_entry({"job_file", read_job_file, sound_job_file});
+
+}  // namespace
+}  // namespace troupe::fuzz

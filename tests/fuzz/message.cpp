@@ -1,0 +1,27 @@
+// Messages between roles.
+#include "runtime/messages/fits.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/runtime/wire_samples.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+void read_message(input in) {
+  const std::vector<std::uint8_t> bytes(in.begin(), in.end());
+  envelope e;
+  std::string error;
+  if (!wire_samples::decode_bytes(bytes, e, error)) return must(!error.empty(), "refused without a reason");
+  must(wire_samples::joined(encode(e)) == bytes, "a message is not what it says");
+  (void)has_values(e);
+}
+
+std::vector<std::string> sound_message() {
+  std::vector<std::string> all;
+  for (const auto& e : wire_samples::travelling_samples()) all.push_back(text(wire_samples::joined(encode(e))));
+  return all;
+}
+
+const entry message_entry({"message", read_message, sound_message});
+
+}  // namespace
+}  // namespace troupe::fuzz

@@ -1,0 +1,46 @@
+// safetensors files, with and without our checksums.
+#include <memory>
+
+#include "runtime/record/safetensors.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/runtime/record_temp_dir.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+void read_safetensors_bytes(input in) {
+  const auto owner = std::make_shared<const std::string>(text(in));
+  for (const auto check : {integrity::when_present, integrity::required}) {
+    const auto r = parse_safetensors(owner, owner->data(), owner->size(), check);
+    if (const auto* wrong = std::get_if<record_error>(&r)) {
+      must(!wrong->message.empty(), "refused without a reason");
+      continue;
+    }
+    std::size_t bytes = 0;
+    for (const auto& [name, t] : std::get<safetensors_content>(r).named)
+      bytes += static_cast<std::size_t>(t.count()) * size_of(t.type());
+    must(bytes <= owner->size(), "more than the file has");
+  }
+}
+
+std::vector<std::string> sound_safetensors() {
+  const auto foreign = [](const std::string& header, std::size_t data) {
+    std::string s(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) s[i] = static_cast<char>(header.size() >> (8 * i));
+    return s + header + std::string(data, '\1');
+  };
+  test::temp_dir dir;
+  auto values = std::make_shared<std::vector<float>>(6, 1.5f);
+  const auto t = tensor::adopt(values, values->data(), shape{2, 3}, dtype::f32);
+  write_safetensors(dir.file("w"), {{"conv1.weight", t}, {"conv1.weight@momentum", t}}, {{"format", "pt"}, {"step", "7"}});
+  return {
+      text(test::read_bytes(dir.file("w"))),
+      foreign(R"({"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"a":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
+              11),
+      foreign(R"({"__metadata__":{"a":"\u00e9"},"w":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}})", 2)};
+}
+
+const entry safetensors_entry({"safetensors", read_safetensors_bytes, sound_safetensors});
+
+}  // namespace
+}  // namespace troupe::fuzz

@@ -1,0 +1,102 @@
+// Packets that vanish between daemons for ten seconds and for a minute, one way and both, on either plane; a job of every mode; a link of 20 Mbit/s
+// under tensors of 64 MiB; and somebody who stands still for a minute. The short ones: tests/cluster/cut_test.cpp, stopped_test.cpp.
+#include "tests/faults/cuts.hpp"
+#include "tests/faults/stopping.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+class nightly_cut : public cut_test {
+ protected:
+  nightly_cut() : cut_test(TROUPE_BIN_DIR) {}
+  // n3 of 3 nodes is cut off. Whatever is cut, the job goes on, and its weights are those of an unbroken run.
+  void cut_for(millis time, plane p, direction d) {
+    SCOPED_TRACE(std::string(name_of(p)) + ", " + name_of(d));
+    auto set = workers(3, 1);
+    auto b = begin(tiny_job(), endless(set));
+    ASSERT_TRUE(b->wait_event("step", 20s, 50));
+    cut("n3", {"n1", "n2"}, p, d);
+    b->wait_event("recovered", time);
+    auto without = since(cut_at_);
+    until(time);
+    heal();
+    if (without >= time) {
+      ASSERT_TRUE(b->wait_event("recovered", 30s));
+      without = since(cut_at_);
+    }
+    // On the data plane alone the others wait for a word of the coordinator's about it, and try once more before they do without.
+    EXPECT_LE(without, p == plane::data ? 25s : 10s);
+    ASSERT_TRUE(b->wait_event("step", 60s, steps_now() + 100));
+    std::printf("cut for %d s (%s, %s): gone on after %d ms\n", static_cast<int>(time / 1s), name_of(p), name_of(d),
+                static_cast<int>(without.count()));
+    set.emplace_back("eval.every=0");
+    expect_same_weights(*b, tiny_job(), set);
+    ASSERT_TRUE(joined("n3"));
+  }
+  void cut_every_way(millis time) {
+    make_nodes(3);
+    if (IsSkipped()) return;
+    for (const auto p : {plane::control, plane::data, plane::both})
+      for (const auto d : {direction::away, direction::back, direction::both}) cut_for(time, p, d);
+  }
+};
+
+TEST_F(nightly_cut, ten_seconds_on_either_plane_one_way_and_both) { cut_every_way(10s); }
+TEST_F(nightly_cut, a_minute_on_either_plane_one_way_and_both) { cut_every_way(60s); }
+
+TEST_F(nightly_cut, a_job_of_every_mode_goes_on_without_the_node_and_takes_it_again) {
+  make_nodes(4);
+  if (IsSkipped()) return;
+  for (const auto& [mode, more] : modes_for_four_nodes())
+    for (const auto p : {plane::both, plane::data}) {
+      SCOPED_TRACE(mode + std::string(", ") + name_of(p));
+      auto set = more;
+      set.insert(set.end(), {"train.finish.steps=100000", "eval.every=0", "checkpoint.every=20"});
+      auto b = begin(config_text("lenet_modes.toml"), set);
+      ASSERT_TRUE(b->wait_event("checkpoint", 60s));
+      cut("n4", {"n1", "n2", "n3"}, p, direction::both);
+      EXPECT_TRUE(b->wait_event("recovered", 30s));
+      const auto without = since(cut_at_);
+      until(10s);
+      heal();
+      EXPECT_TRUE(b->wait_event("step", 60s, steps_now() + 20));
+      std::printf("%s, cut for 10 s (%s): gone on after %d ms\n", mode.c_str(), name_of(p), static_cast<int>(without.count()));
+      ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+      EXPECT_EQ(b->join().outcome.exit_code(), 0);
+      ASSERT_TRUE(joined("n4"));
+    }
+}
+
+// A tensor takes half a minute of such a link.
+TEST_F(nightly_cut, a_link_of_20_mbit_under_tensors_of_64_mib_is_a_live_one) {
+  make_nodes(2);
+  if (IsSkipped()) return;
+  net_->set_rate("n2", "20mbit");
+  auto set = workers(2, 1);
+  set.insert(set.end(), {"layer.ip1.outputs=116508", "train.finish.steps=2", "eval.every=0"});
+  const auto begun = clock::now();
+  const auto r = run(tiny_job(), set);
+  EXPECT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  EXPECT_EQ(r.count("recovered") + r.count("moved"), 0u) << "a false death";
+  std::printf("tensors of 64 MiB over 20 Mbit/s: 2 steps in %d s, and nobody was declared dead\n",
+              static_cast<int>(since(begun) / 1s));
+}
+
+class nightly_stopped : public stopping_test {
+ protected:
+  void SetUp() override {
+    make_cluster(4);
+    start_all();
+  }
+};
+
+TEST_F(nightly_stopped, a_member_of_a_job_in_lockstep_for_a_minute) { stop_a_member({}, 60s); }
+TEST_F(nightly_stopped, a_member_of_a_job_that_does_not_wait_for_a_minute) {
+  stop_a_member(
+      {"train.sync={mode=\"downpour\"}", "train.dynamics.lr=0.001", "topology.worker_groups=4", "topology.workers_per_group=1"},
+      60s);
+}
+TEST_F(nightly_stopped, a_client_that_follows_for_a_minute) { stop_a_client(TROUPE_BIN_DIR, 60s); }
+
+}  // namespace
+}  // namespace troupe::testing_cluster
