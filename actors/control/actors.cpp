@@ -393,7 +393,6 @@ void control_actor::find_slow_clients() {
   for (const auto& p : s_.control_net->stats().peers)
     if (p.up && !s_.is_node(p.peer)) head_->slow(p.peer, p.queued_bytes > slow_bytes);
 }
-
 }  // namespace
 
 caf::actor spawn_control(caf::actor_system& system, shared& s) { return system.spawn<control_actor, caf::detached>(s); }
