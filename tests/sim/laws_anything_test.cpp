@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 
+#include "runtime/messages/crossing.hpp"
 #include "runtime/messages/fits.hpp"
 #include "tests/runtime/wire_samples.hpp"
 #include "tests/sim/killing.hpp"
@@ -47,10 +48,14 @@ class anything final : public mistake {
       default: return g_();
     }
   }
+  static std::vector<std::uint8_t> bytes_of(envelope e) {
+    cross(e, *device_of_run(), device_of_run()->host());
+    return wire_samples::joined(encode(e));
+  }
   // False: it would not pass the wire, or the host.
   bool invent(envelope& e, const prepared_job& j) {
     const auto& real = heard_[g_() % heard_.size()];
-    auto b = g_() % 3 == 0 ? samples_[g_() % samples_.size()] : wire_samples::joined(encode(real));
+    auto b = g_() % 3 == 0 ? samples_[g_() % samples_.size()] : bytes_of(real);
     if (b.size() < wire_prefix_bytes) return false;
     std::uint32_t fields = 0;
     std::memcpy(&fields, b.data() + 68, sizeof fields);
