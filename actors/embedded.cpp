@@ -86,7 +86,7 @@ std::string who_waits(const std::vector<role_published>& rows) {
 
 struct embedded_run::impl {
   impl(std::shared_ptr<const prepared_job> job, embedded_options o)
-      : j(std::move(job)), options(std::move(o)), watch(options.stall_after) {}
+      : j(std::move(job)), options(std::move(o)), watch(options.stall_after), tasks(options.tasks) {}
 
   void start();
   void wait();
@@ -99,11 +99,13 @@ struct embedded_run::impl {
   void begin();
   void fail(std::string where, std::string what);
   void look_for_stall();
+  bool look_at_tasks(const std::vector<role_published>& rows);
 
   const std::shared_ptr<const prepared_job> j;  // as it began
   embedded_options options;
   note_queue notes;
   stall_watch watch;
+  task_watch tasks;
   mutable std::mutex lock;  // of `host`, `early` and `moving`
   std::mutex looking;       // held by who looks at `host` without `lock`, and by who makes it and lets it go
   std::shared_ptr<node_host> host;
@@ -116,12 +118,20 @@ struct embedded_run::impl {
   troupe::command wish;
   std::uint32_t leg = 0;
   bool over = false, paused = false, used = false;
+  bool result_was_hung = false;
   embedded_result result;
 };
 
 embedded_run::embedded_run(std::shared_ptr<const prepared_job> j, embedded_options o)
     : impl_(std::make_unique<impl>(std::move(j), std::move(o))) {}
-embedded_run::~embedded_run() = default;
+embedded_run::~embedded_run() {
+  if (!impl_->result_was_hung) return;
+  // What its thread still uses, also while this process exits.
+  static auto& left_behind = *new std::vector<std::unique_ptr<impl>>;
+  static std::mutex lock;
+  std::lock_guard guard(lock);
+  left_behind.push_back(std::move(impl_));
+}
 
 void embedded_run::impl::fail(std::string where, std::string what) {
   if (over) return;
@@ -231,9 +241,24 @@ void embedded_run::impl::hear(const store_effect& s) {
   if (options.on_store) options.on_store(s);
 }
 
+// True: somebody computes.
+bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& rows) {
+  std::vector<watched_task> tasks_that_run;
+  for (const auto& r : rows) tasks_that_run.push_back({{}, r.name, r.task});
+  const auto found = tasks.look(tasks_that_run, std::chrono::steady_clock::now());
+  for (const auto& t : found.overlong) hear(event_effect{"alert", result.step, t.values(), t.text()});
+  if (found.hung && !over) {
+    result.hung = true;
+    hear(event_effect{
+        "error", result.step, {}, "role " + found.hung->what.role + ": " + found.hung->text() + ", and is taken for hung"});
+  }
+  return found.runs;
+}
+
 void embedded_run::impl::look_for_stall() {
   if (paused) return watch.reset();
   const auto rows = host->published();
+  if (look_at_tasks(rows)) return watch.reset();
   if (!watch.stalled(rows)) return;
   const auto seconds = std::to_string(options.stall_after.count());
   event_effect e{"error", result.step, {}, "no role handled a message for " + seconds + " s" + who_waits(rows)};
@@ -268,6 +293,10 @@ embedded_result embedded_run::run() {
     me.fail("embedded", "unknown exception");
   }
   me.notes.close();
+  if (me.result.hung) {
+    me.result_was_hung = true;
+    return std::move(me.result);
+  }
   std::shared_ptr<node_host> last;
   {
     std::scoped_lock guard(me.looking, me.lock);

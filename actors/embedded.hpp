@@ -8,7 +8,9 @@
 // Threads: run() may be called once, by one thread, and calls all callbacks on that thread; the actors run on threads of their own.
 // stop() and command() may be called by any thread at any time, callbacks included.
 // Errors: run() never throws and never hangs. The job ends with an error when a role says "error", and when for `stall_after` no
-// role of the job handled a message (and the job is not paused).
+// role of the job handled a message and no task ran (and the job is not paused). A task that runs for longer than `tasks.watchdog` is named
+// by the event "alert"; one that does not end within `tasks.give_up` ends the job, and run() returns while its thread is still in it:
+// `hung` says so, the host is left behind, and the process should end soon, by _exit.
 #pragma once
 
 #include <chrono>
@@ -19,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/view/task_watch.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
 
@@ -34,11 +37,13 @@ struct embedded_options {
   // "checkpoint" and "weights", before the event that goes with them. A checkpoint that the callback cannot save it reports itself.
   std::function<void(const store_effect&)> on_store;
   std::chrono::seconds stall_after{120};
+  task_limits tasks{};
 };
 
 struct embedded_result {
   bool ok = false;       // false: `error` says why
   bool stopped = false;  // ended early by stop()
+  bool hung = false;     // a task was given up: its thread still runs, and nothing of the job is let go of
   std::string where;     // of the error: the role, or empty
   std::string error;
   std::uint64_t step = 0;                               // last complete one

@@ -1,5 +1,7 @@
 #include "apps/troupe_told_run.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "apps/troupe_signals.hpp"
@@ -36,6 +38,10 @@ int told_run::finish() {
   if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // where nothing was kept
   if (!r.ok) {
     told_.event({"error", r.step, {}, r.error}, {{"where", r.where}});
+    if (r.hung) {  // a thread is still in a task, and everything that it uses has to stay until the process ends
+      std::fflush(nullptr);
+      std::_Exit(exit_failed);
+    }
     return exit_failed;
   }
   if (!weights_file.empty()) {

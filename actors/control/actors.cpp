@@ -367,8 +367,20 @@ void control_actor::report_state() {
   }
   for (const auto& p : s_.host->published()) {
     const auto& t = p.status;
-    r.roles.push_back({p.job, index_of(p.id), p.name, t.waits_for, t.step, t.version, p.messages, t.queued, t.in_flight, t.credit,
-                       p.busy_seconds, p.age_seconds});
+    const auto& k = p.task;
+    r.roles.push_back({p.job,
+                       index_of(p.id),
+                       p.name,
+                       t.waits_for,
+                       t.step,
+                       t.version,
+                       p.messages,
+                       t.queued,
+                       t.in_flight,
+                       t.credit,
+                       p.busy_seconds,
+                       p.age_seconds,
+                       {k.kind, k.serial, k.step, k.packet, k.of_packet, k.seconds}});
   }
   if (head_)
     head_->on(s_.options.node, r, now_, head_out_);

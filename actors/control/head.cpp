@@ -56,7 +56,7 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
     out.push_back(log_line{"refused " + from + ": " + answer.refusal});
     return;
   }
-  at->second = {true, false, m, {}, now};
+  at->second = {true, false, m, {}, now, {}};
   out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
   auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
@@ -90,9 +90,11 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
   if (j->at == phase::ending && j->waiting.erase(peer) > 0) finish(*j, now, out);
 }
 
-void head::take(const std::string& from, const report& m, instant, orders&) {
+void head::take(const std::string& from, const report& m, instant now, orders&) {
   const auto at = members_.find(from);
-  if (at != members_.end()) at->second.last = m;
+  if (at == members_.end()) return;
+  at->second.last = m;
+  at->second.reported = now;
 }
 
 void head::take(const std::string& from, const leaving&, instant now, orders& out) {
@@ -168,6 +170,7 @@ void head::runs(job& j, instant now, orders& out) {
   j.waiting.clear();
   j.progress_at = j.begun = now;
   j.losses = loss_book(j.plan.max_failures);
+  j.tasks = task_watch(task_limits_);
   out.push_back(journal_line{journal_begun(number_of(j.id))});
 }
 

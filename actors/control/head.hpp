@@ -32,6 +32,7 @@
 #include "actors/control/loss_book.hpp"
 #include "actors/control/messages.hpp"
 #include "actors/control/trust.hpp"
+#include "actors/view/task_watch.hpp"
 #include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -141,6 +142,9 @@ class head {
   // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for a new one's.
   head(const cluster_spec& cluster, std::string self, std::uint16_t tag);
 
+  // Before the first job.
+  void watch_tasks(task_limits l) { task_limits_ = l; }
+
   void on(const std::string& from, const message& m, instant now, orders& out);
   void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before what it says
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
@@ -181,7 +185,7 @@ class head {
     bool up = false, leaving = false;
     join said;
     report last;
-    instant since{};
+    instant since{}, reported{};
   };
   // A plan that is to follow the one that runs.
   struct successor {
@@ -240,6 +244,7 @@ class head {
     going_back since;                          // but for `seconds`
     std::optional<std::uint64_t> role_failed;  // at this step, when all roles were begun anew
     instant begun{};
+    task_watch tasks;
   };
 
   void take(const std::string& from, const join& m, instant now, orders& out);
@@ -271,6 +276,7 @@ class head {
   void release_held(job& j, instant now, orders& out);
   void take_event(job& j, job_event e, instant now, orders& out);
   void watch_progress(job& j, instant now, orders& out);
+  bool watch_tasks(job& j, instant now, orders& out);
   // head_given.cpp
   std::string why_not_given(const given_file& g) const;
   void receive(job& j, instant now, orders& out);
@@ -320,6 +326,7 @@ class head {
 
   const cluster_spec& cluster_;
   const std::string self_;
+  task_limits task_limits_;
   job_numbers numbers_;
   std::uint32_t active_ = 0;
   bool draining_ = false;

@@ -9,7 +9,8 @@ namespace troupe::control {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto stall_after = 120s;  // as embedded: no role handled a message for so long
+constexpr auto stall_after = 120s;   // as embedded: no role handled a message for so long
+constexpr auto says_so_within = 5s;  // what a node has said of its tasks counts for so long
 constexpr std::size_t keep_steps = 256;
 constexpr std::size_t keep_events = 2048;
 
@@ -133,12 +134,35 @@ std::uint32_t head::pending_stores() const {
   return n;
 }
 
+// Whoever runs a task is not one of those who wait for nothing, while its node goes on saying so. True: somebody does, or it was too much.
+bool head::watch_tasks(job& j, instant now, orders& out) {
+  std::vector<watched_task> running;
+  for (const auto& [name, m] : members_) {
+    if (!m.up || now - m.reported > says_so_within) continue;
+    for (const auto& r : m.last.roles)
+      if (r.job == j.id && r.task.serial != 0)
+        running.push_back(
+            {name, r.name, {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}});
+  }
+  const auto found = j.tasks.look(running, now);
+  for (const auto& t : found.overlong) {
+    job_event e{j.id, {"alert", j.view.step, t.values(), t.text()}, {{"where", t.what.node}}};
+    if (!t.layer().empty()) e.texts.emplace_back("layer", t.layer());
+    out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + t.text()});
+    say(j, std::move(e), out);
+  }
+  if (found.hung) fail(j, found.hung->what.node, found.hung->text() + ", and is taken for hung", now, out);
+  return found.runs;
+}
+
 void head::watch_progress(job& j, instant now, orders& out) {
+  const bool computes = watch_tasks(j, now, out);
+  if (j.at != phase::running) return;
   std::uint64_t handled = 0;
   for (const auto& [name, m] : members_)
     for (const auto& r : m.last.roles)
       if (r.job == j.id) handled += r.messages;
-  if (handled != j.progress || j.paused) {
+  if (handled != j.progress || j.paused || computes) {
     j.progress = handled;
     j.progress_at = now;
   }
@@ -240,8 +264,10 @@ void head::fill(repl_view& v, instant now) const {
     if (n.name == self_ || !m.up) continue;
     for (const auto& r : m.last.roles) {
       repl_role role{n.name, {}};
-      role.what = {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
-                   r.messages, r.busy,        r.age};
+      role.what = {r.job,      role_id{r.id},
+                   r.name,     {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
+                   r.messages, r.busy,
+                   r.age,      {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}};
       v.roles.push_back(std::move(role));
     }
   }

@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 5;
+constexpr std::uint32_t protocol = 6;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -148,16 +148,28 @@ struct leaving {  // this daemon shuts down: stop what needs it, at a boundary a
 };
 
 // What roles of a node last published, and the data plane's counters.
+struct task_row {  // running_task
+  std::string kind;
+  std::uint64_t serial = 0, step = 0;
+  std::uint32_t packet = 0;
+  bool of_packet = false;
+  double seconds = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.kind, s.serial, s.step, s.packet, s.of_packet, s.seconds);
+  }
+};
 struct role_row {
   std::uint32_t job = 0, id = 0;
   std::string name, waits_for;
   std::uint64_t step = 0, version = 0, messages = 0;
   std::uint32_t queued = 0, in_flight = 0, credit = 0;
   double busy = 0, age = 0;
+  task_row task = {};
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy,
-                    s.age);
+    return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy, s.age,
+                    s.task);
   }
 };
 struct report {

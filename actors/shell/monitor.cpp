@@ -17,7 +17,27 @@ role_published monitor_row::get(clock::time_point now) const {
   std::lock_guard guard(lock_);
   role_published p = last_;
   p.age_seconds = seconds_of(now - at_);
+  const task* first = nullptr;
+  for (const auto& t : tasks_)
+    if (t.kind && (!first || t.serial < first->serial)) first = &t;
+  if (!first) return p;
+  p.task = {first->kind, first->serial, first->packet.has_value(), 0, 0, seconds_of(now - first->since)};
+  if (first->packet) {
+    p.task.step = first->packet->step;
+    p.task.packet = first->packet->packet;
+  }
   return p;
+}
+
+void monitor_row::task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now) {
+  std::lock_guard guard(lock_);
+  if (slot >= tasks_.size()) tasks_.resize(slot + 1);
+  tasks_[slot] = {kind, ++tasks_begun_, packet, now};
+}
+
+void monitor_row::task_over(std::uint32_t slot) {
+  std::lock_guard guard(lock_);
+  if (slot < tasks_.size()) tasks_[slot].kind = nullptr;
 }
 
 bool monitor_row::wants_waking() {

@@ -1,7 +1,8 @@
 // What roles last said about themselves, readable at any time: a table of small locks, because a reader (REPL, page) must never
 // wait for a scheduler thread that computes. A role writes its own row at most every `publish_every`; the monitor's own thread
 // wakes roles whose row is out of date but which get no messages any more.
-// Threads: a row is written by its role, read by anybody; each holds the lock for one copy of a role_status.
+// Which tasks run stands there too, written by whoever runs them: a role whose own actor computes says nothing of itself meanwhile.
+// Threads: a row is written by its role and its sub-solvers, read by anybody; each holds the lock for one copy of a role_status.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,9 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "actors/shell/node_host.hpp"
 
@@ -29,6 +32,10 @@ class monitor_row {
   void put(role_status s, std::uint64_t messages, duration busy, clock::time_point now);
   role_published get(clock::time_point now) const;
 
+  // Whoever runs a task of the role, in one of its slots; tasks of one slot never overlap. `kind` is a literal.
+  void task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now);
+  void task_over(std::uint32_t slot);
+
   // Role: something changed since put(). Monitor: is it time to wake the role? True at most once until the next answered().
   void touched() { dirty_.store(true, std::memory_order_relaxed); }
   bool wants_waking();
@@ -38,6 +45,14 @@ class monitor_row {
   mutable std::mutex lock_;
   role_published last_;
   clock::time_point at_ = clock::now();
+  struct task {
+    const char* kind = nullptr;  // null: none runs
+    std::uint64_t serial = 0;
+    std::optional<header> packet;
+    clock::time_point since{};
+  };
+  std::vector<task> tasks_;  // by slot
+  std::uint64_t tasks_begun_ = 0;
   std::atomic<bool> dirty_{false};
   std::atomic<bool> woken_{false};
 };

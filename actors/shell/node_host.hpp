@@ -23,6 +23,16 @@ namespace troupe {
 
 class device;
 
+// A task of a role that has begun and is not over.
+struct running_task {
+  std::string kind;          // "forward", ...; empty: none runs
+  std::uint64_t serial = 0;  // counts the role's tasks: the same number is the same task
+  bool of_packet = false;    // the next two say which
+  std::uint64_t step = 0;
+  std::uint32_t packet = 0;
+  double seconds = 0;  // so far
+};
+
 struct role_published {
   std::uint32_t job = 0;
   role_id id = no_role;
@@ -31,6 +41,7 @@ struct role_published {
   std::uint64_t messages = 0;  // handled so far
   double busy_seconds = 0;     // spent in tasks
   double age_seconds = 0;      // since the last publication
+  running_task task = {};      // of several the one that began first: known also while the role itself computes
 };
 
 struct host_callbacks {

@@ -13,6 +13,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       job_(std::move(j)),
       seat_(std::move(s)),
       role_(std::move(seat_.value)),
+      naming_(dynamic_cast<const task_naming*>(role_.get())),
       lane_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_lane()) {
   compat::ignore_unknown(*this);
 }
@@ -50,6 +51,7 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   solvers_.stop();
   tasks_.forget();
   out_.clear();
+  naming_ = nullptr;
   role_.reset();
   if (auto j = std::move(job_)) j->left();
   return first;
@@ -59,13 +61,14 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
 
 void sub_solvers::spawn(role_actor& owner, const std::shared_ptr<hosted_job>& j, const seat& s) {
   queues = std::vector<solver_queue>(s.slots);
-  for (auto& q : queues) actors.push_back(owner.spawn<sub_solver>(j, caf::actor{&owner}, q, s.id, s.name));
+  for (auto& q : queues)
+    actors.push_back(owner.spawn<sub_solver>(j, caf::actor{&owner}, q, s.id, s.name, static_cast<std::uint32_t>(actors.size())));
 }
 
-void sub_solvers::run(run_effect&& r, const std::shared_ptr<const role>& owner, hosted_job& j, caf::execution_unit* where) {
-  const auto slot = r.slot % actors.size();
+void sub_solvers::run(task_request&& r, hosted_job& j, caf::execution_unit* where) {
+  const auto slot = r.run.slot % actors.size();
   queues[slot].given(j);
-  compat::post(actors[slot], task_request{std::move(r), owner}, where);
+  compat::post(actors[slot], std::move(r), where);
 }
 
 void sub_solvers::stop() {
@@ -86,6 +89,7 @@ void role_actor::receive(envelope& e) {
 }
 
 void role_actor::answer(const task_answer& a) {
+  if (solvers_.actors.empty()) job_->rows[index_of(seat_.id)]->task_over(0);
   tasks_.over_there();
   tally_.busy += a.end - a.begin;
   if (!a.error.empty()) {
@@ -182,7 +186,8 @@ void role_actor::perform(run_effect& x) {
   if (solvers_.actors.empty()) {
     tasks_.add(std::move(x));
   } else {
-    solvers_.run(std::move(x), role_, *job_, context());
+    const auto packet = packet_of(x);
+    solvers_.run({std::move(x), role_, packet}, *job_, context());
   }
 }
 
@@ -243,7 +248,7 @@ bool role_actor::waits(const run_effect& r) const {
 void role_actor::run_next() {
   run_effect r = tasks_.take();
   if (tally_.changed && tally_.last_task >= publish_every / 2) publish(job_->now());  // nobody hears of us until this task is over
-  const auto ran = run_task(*job_, lane_.get(), seat_.id, seat_.name, r, caf::actor{this});
+  const auto ran = run_task(*job_, {lane_.get(), seat_.id, seat_.name, 0}, r, packet_of(r), caf::actor{this});
   if (!ran) return tasks_.goes_on_there();
   const task_answer& a = *ran;
   tally_.worked(a.end - a.begin);

@@ -4,12 +4,14 @@
 
 namespace troupe {
 
-std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
-                                    const caf::actor& owner) {
-  auto& dev = lane != nullptr ? *lane : j.device_of(id);
+std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
+                                    const std::optional<header>& packet, const caf::actor& owner) {
+  auto& dev = at.lane != nullptr ? *at.lane : j.device_of(at.id);
+  auto& row = *j.rows[index_of(at.id)];
   task_answer answer;
   answer.token = r.token;
   answer.begin = j.now();
+  row.task_begun(at.slot, r.cost.kind, packet, j.began + answer.begin);
   bool over = true;
   try {
     task_context context{dev};
@@ -22,16 +24,25 @@ std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id i
   }
   answer.end = j.now();
   if (j.node.tracing.load(std::memory_order_relaxed)) {
-    j.node.trace({j.id, id, name, r.cost.kind, r.slot, answer.begin, answer.end});
+    j.node.trace({j.id, at.id, at.name, r.cost.kind, r.slot, answer.begin, answer.end});
   }
-  if (over) return answer;
+  if (over) {
+    row.task_over(at.slot);
+    return answer;
+  }
   dev.when_over([owner, answer] { compat::post(owner, answer); });
   return std::nullopt;
 }
 
 sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
-                       std::string name)
-    : compat::base_actor(c), job_(std::move(j)), owner_(std::move(owner)), queue_(queue), id_(id), role_name_(std::move(name)) {
+                       std::string name, std::uint32_t slot)
+    : compat::base_actor(c),
+      job_(std::move(j)),
+      owner_(std::move(owner)),
+      queue_(queue),
+      id_(id),
+      role_name_(std::move(name)),
+      slot_(slot) {
   lane_ = job_->device_of(id_).make_lane();
   compat::ignore_unknown(*this);
 }
@@ -39,6 +50,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
 caf::behavior sub_solver::make_behavior() {
   return {[this](const task_request& r) { busy_ ? later_.push_back(r) : take(r); },
           [this](const task_answer& a) {  // of our lane
+            job_->rows[index_of(id_)]->task_over(slot_);
             compat::post(owner_, a, context());
             busy_ = false;
             while (!busy_ && !later_.empty()) {
@@ -52,7 +64,7 @@ caf::behavior sub_solver::make_behavior() {
 void sub_solver::take(const task_request& r) {
   if (job_->ended.load(std::memory_order_relaxed)) return;
   queue_.begun(*job_);
-  auto a = run_task(*job_, lane_.get(), id_, role_name_, r.run, caf::actor{this});
+  auto a = run_task(*job_, {lane_.get(), id_, role_name_, slot_}, r.run, r.packet, caf::actor{this});
   queue_.finished(*job_);
   busy_ = !a;
   running_ = busy_ ? r.owner : nullptr;

@@ -17,6 +17,7 @@ namespace troupe {
 struct task_request {
   run_effect run;
   std::shared_ptr<const role> owner;
+  std::optional<header> packet;  // that it is for
 };
 
 // Sub-solver -> role actor.
@@ -26,10 +27,18 @@ struct task_answer {
   std::string error;  // of the exception that ended it; empty: done
 };
 
-// Runs `r` now, on this thread, on a seat's lane (null: the role's device serves all); reports it to a trace. Never throws. Nothing: the
-// lane has more to do before the task is over, and says so to `owner` by a task_answer.
-std::optional<task_answer> run_task(const hosted_job& j, device* lane, role_id id, std::string_view name, const run_effect& r,
-                                    const caf::actor& owner);
+// Where a task runs: a slot of a role, on a lane (null: the role's device serves all).
+struct task_place {
+  device* lane = nullptr;
+  role_id id = no_role;
+  std::string_view name;
+  std::uint32_t slot = 0;
+};
+
+// Runs `r` now, on this thread; reports it to the monitor and to a trace. Never throws. Nothing: the lane has more to do before the task is
+// over, and says so to `owner` by a task_answer; who hears that tells the monitor.
+std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
+                                    const std::optional<header>& packet, const caf::actor& owner);
 
 // The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::waiting is right. Any thread.
 class solver_queue {
@@ -50,7 +59,7 @@ class sub_solver final : public compat::base_actor {
  public:
   // `queue` is the owner's.
   sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
-             std::string name);
+             std::string name, std::uint32_t slot);
   caf::behavior make_behavior() override;
   bool cleanup(caf::error&& reason, caf::execution_unit* where) override;
   const char* name() const override { return "sub_solver"; }
@@ -62,6 +71,7 @@ class sub_solver final : public compat::base_actor {
   solver_queue& queue_;
   role_id id_;
   std::string role_name_;
+  std::uint32_t slot_;
   std::shared_ptr<device> lane_;
   // Tasks that came while the lane was not done with the one before (tasks of one slot never overlap).
   std::deque<task_request> later_;

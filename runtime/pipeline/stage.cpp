@@ -85,6 +85,11 @@ void stage::on(const envelope& e, time_point, effects& out) {
   pump(out);
 }
 
+std::optional<header> stage::packet_of_task(std::uint64_t token) const {
+  const auto at = static_cast<std::size_t>(token >> 32);
+  return at < slots_.size() ? std::optional(slots_[at]->h) : std::nullopt;
+}
+
 void stage::take_finished(const finished& f, effects& out) {
   auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
   const auto kind = static_cast<std::uint32_t>(f.token);

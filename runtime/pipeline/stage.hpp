@@ -33,6 +33,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@
 #include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/pipeline/stage_weights.hpp"
 #include "runtime/role.hpp"
+#include "runtime/task_naming.hpp"
 
 namespace troupe {
 
@@ -67,12 +69,13 @@ struct stage_config {
       false;  // a stage whose layers carry state waits for what they begin with (restore_state); else it begins with zeros
 };
 
-class stage : public role {
+class stage : public role, public task_naming {
  public:
   explicit stage(stage_config c);
   ~stage() override;
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
+  std::optional<header> packet_of_task(std::uint64_t token) const override;
   // The most versions of one layer's weights that were here at once, those of packets under way included.
   std::uint32_t most_versions() const { return weights_.most(); }
   // Packets of which something is kept for whoever may be restarted.

@@ -19,7 +19,7 @@ inline std::vector<message> message_samples() {
           end_job{4},
           ended{4, 1ull << 40},
           leaving{false},
-          report{1, 2, {{1, 2, "r", "w", 3, 4, 5, 6, 7, 8, 0.5, 0.25}}},
+          report{1, 2, {{1, 2, "r", "w", 3, 4, 5, 6, 7, 8, 0.5, 0.25, {"forward", 9, 10, 11, true, 61.5}}}},
           said{1, "done", "finished", 9, {{"loss", -0.5}}, {{"sha", "x"}}},
           follow{3},
           fetch{3, 4},

@@ -1,0 +1,49 @@
+#include "actors/view/task_watch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+
+// Roles of a worker are named worker0/conv1; others have no layer.
+std::string overlong_task::layer() const {
+  const auto slash = what.role.find('/');
+  return slash == std::string::npos ? std::string() : what.role.substr(slash + 1);
+}
+
+std::string overlong_task::text() const {
+  const auto& t = what.task;
+  std::string text = "the task '" + t.kind + "' of " + what.role;
+  if (!what.node.empty()) text += " on node " + what.node;
+  if (t.of_packet) text += ", packet " + std::to_string(t.packet) + " of step " + std::to_string(t.step) + ",";
+  return text + " has been running for " + std::to_string(std::llround(seconds)) + " s";
+}
+
+std::vector<std::pair<std::string, double>> overlong_task::values() const {
+  std::vector<std::pair<std::string, double>> v{{"running_s", seconds}};
+  if (what.task.of_packet) v.emplace_back("packet", static_cast<double>(what.task.packet));
+  return v;
+}
+
+task_watch::findings task_watch::look(const std::vector<watched_task>& running, instant now) {
+  const auto passed = last_ ? std::min<std::chrono::duration<double>>(now - *last_, most_a_look) : most_a_look.zero();
+  last_ = now;
+  findings found;
+  std::map<key, seen> next;
+  for (const auto& r : running) {
+    if (r.task.serial == 0) continue;
+    found.runs = true;
+    const auto before = seen_.find({r.node, r.role, r.task.serial});
+    auto& mine = next[{r.node, r.role, r.task.serial}];
+    if (before == seen_.end()) continue;
+    mine = before->second;
+    mine.ran += passed;
+    const overlong_task one{r, mine.ran.count()};
+    if (mine.ran >= limits_.watchdog && !std::exchange(mine.told, true)) found.overlong.push_back(one);
+    if (mine.ran >= limits_.give_up && !found.hung) found.hung = one;
+  }
+  seen_ = std::move(next);
+  return found;
+}
+
+}  // namespace troupe
