@@ -1,6 +1,8 @@
 // The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "actors/control/head.hpp"
 #include "actors/control/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
@@ -147,6 +149,54 @@ TEST_F(control_head, every_wait_has_a_deadline) {
   now_ += 121s;
   h_->on_tick(now_, out_);
   end_all(stuck, {"n1"});
+  EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
+}
+
+role_row role_that_computes(std::uint32_t job, std::uint64_t serial) {
+  role_row r;
+  r.job = job;
+  r.name = "worker0/conv2";
+  r.messages = 5;  // it handles none while it computes
+  r.task = {"forward", serial, 12, 3, true, 0.5};
+  return r;
+}
+
+TEST_F(control_head, a_long_task_is_named_and_no_stall_and_one_that_never_ends_ends_the_job) {
+  join_all();
+  const auto id = run_one({"n1", "n2"});
+  out_.clear();
+  const auto seconds = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      h_->on("n2", report{0, 0, {role_that_computes(id, 7)}}, now_, out_);
+      h_->on_tick(now_, out_);
+      now_ += 1s;
+    }
+  };
+  seconds(60);
+  EXPECT_TRUE(told().empty());
+  seconds(300);
+  ASSERT_EQ(told().size(), 1u) << "once, and 120 s without a message are no stall";
+  EXPECT_EQ(told()[0].kind, "alert");
+  EXPECT_EQ(told()[0].text, "the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 60 s");
+  const auto texts = told()[0].texts;
+  EXPECT_NE(std::find(texts.begin(), texts.end(), std::pair<std::string, std::string>("layer", "conv2")), texts.end());
+  EXPECT_NE(std::find(texts.begin(), texts.end(), std::pair<std::string, std::string>("where", "n2")), texts.end());
+  seconds(1500);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  end_all(id, {"n1", "n2"});
+  EXPECT_EQ(told().back().kind, "error");
+  EXPECT_NE(told().back().text.find("node n2, packet 3 of step 12, has been running for 1800 s, and is taken for hung"),
+            std::string::npos)
+      << told().back().text;
+}
+
+// What a node has said once of a task that runs is no news for ever.
+TEST_F(control_head, a_task_of_a_node_that_says_nothing_any_more_keeps_no_job_alive) {
+  join_all();
+  const auto id = run_one({"n1", "n2"});
+  h_->on("n2", report{0, 0, {role_that_computes(id, 7)}}, now_, out_);
+  for (int i = 0; i < 130; ++i, now_ += 1s) h_->on_tick(now_, out_);
+  end_all(id, {"n1", "n2"});
   EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
 }
 
