@@ -64,9 +64,11 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   } else if (kind == "checkpoint") {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
       if (at->what != "checkpoint") continue;
-      if (at->error.empty())
+      if (at->error.empty()) {
         e.texts.emplace_back("file", j.kept = at->path);
-      else
+        j.kept_step = e.event.step;
+        j.kept_at = now;
+      } else
         e.event = {"alert", e.event.step, {}, std::string(checkpoint_not_saved) + at->error};
       if (j.stopping) j.unsaved = at->error.empty() ? std::string() : e.event.text;
       j.results.erase(at);
@@ -244,47 +246,6 @@ void head::slow(const std::string& client, bool yes) {
 std::string head::weights_of(std::uint32_t job_id) const {
   const auto* j = find(job_id);
   return j ? j->weights : std::string();
-}
-
-// --- views
-
-void head::fill(repl_view& v, instant now) const {
-  for (const auto& n : cluster_.nodes) {
-    const auto& m = members_.at(n.name);
-    repl_node row;
-    row.name = n.name;
-    row.address = n.address;
-    row.data_address = m.said.data_address;
-    row.state = m.up ? (m.leaving ? "leaving" : "up") : (m.since == instant{} ? "absent" : "lost");
-    row.incarnation = m.said.incarnation;
-    row.tcp_in = m.last.tcp_in;
-    row.tcp_out = m.last.tcp_out;
-    row.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
-    v.nodes.push_back(std::move(row));
-    if (n.name == self_ || !m.up) continue;
-    for (const auto& r : m.last.roles) {
-      repl_role role{n.name, {}};
-      role.what = {r.job,      role_id{r.id},
-                   r.name,     {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
-                   r.messages, r.busy,
-                   r.age,      {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}};
-      v.roles.push_back(std::move(role));
-    }
-  }
-  for (const auto& [id, j] : jobs_) {
-    auto row = j.view;
-    switch (j.at) {
-      case phase::checking: row.state = "checking"; break;
-      case phase::receiving: row.state = "receiving"; break;
-      case phase::queued: row.state = "queued"; break;
-      case phase::gathering: row.state = "gathering"; break;
-      case phase::preparing: row.state = "preparing"; break;
-      case phase::running: row.state = j.stopping ? "stopping" : j.paused ? "paused" : "running"; break;
-      case phase::ending: row.state = "ending"; break;
-      case phase::over: break;
-    }
-    v.jobs.push_back(std::move(row));
-  }
 }
 
 }  // namespace troupe::control

@@ -190,6 +190,58 @@ TEST_F(control_head, a_long_task_is_named_and_no_stall_and_one_that_never_ends_e
       << told().back().text;
 }
 
+TEST_F(control_head, what_a_loss_costs_now_is_told_for_every_node) {
+  join_all();
+  out_.clear();
+  h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+  const auto id = std::get<check_text>(out_.at(0)).job;
+  checked c;
+  c.name = "tiny";
+  c.plan_hash = "h";
+  c.nodes = {"n1", "n2"};
+  c.max_failures = std::nullopt;
+  c.costly = {"n2"};
+  h_->on_checked(id, c, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, prepared{id, {}}, now_, out_);
+  const auto seen = [&] {
+    repl_view v;
+    h_->fill(v, now_);
+    return v;
+  };
+  const auto steps = [&](std::uint64_t to) { h_->on_event({id, {"step", to, {{"loss", 1}}, {}}, {}}, now_, out_); };
+  steps(40);
+  EXPECT_EQ(seen().jobs.at(0).at_stake, 40u) << "nothing is kept";
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 50, {}, {}}, {}}, now_, out_);
+  h_->on_stored({id, "checkpoint", "/c/50", "", ""}, now_, out_);
+  steps(57);
+  now_ += 3s;
+  const auto v = seen();
+  EXPECT_EQ(v.jobs.at(0).at_stake, 7u);
+  EXPECT_EQ(v.jobs.at(0).kept, 50u);
+  EXPECT_EQ(v.jobs.at(0).kept_seconds, 3);
+  EXPECT_EQ(v.nodes.at(0).at_stake, 7u) << "the coordinator's";
+  EXPECT_EQ(v.nodes.at(1).at_stake, 7u);
+  EXPECT_FALSE(v.nodes.at(2).at_stake) << "it has no part";
+  EXPECT_EQ(v.nodes.at(1).lives, 1u);
+  h_->on_peer_down("n2", "gone", now_, out_);
+  EXPECT_EQ(seen().nodes.at(1).losses, 1u);
+  EXPECT_EQ(seen().jobs.at(0).losses, 1u);
+  EXPECT_NE(seen().nodes.at(1).note.find("goes on without it"), std::string::npos);
+  h_->on("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 2}, now_, out_);
+  EXPECT_EQ(seen().nodes.at(1).lives, 2u);
+}
+
+TEST_F(control_head, what_others_take_with_them_costs_nothing) {
+  join_all();
+  const auto id = run_one({"n1", "n2"});
+  h_->on_event({id, {"step", 40, {{"loss", 1}}, {}}, {}}, now_, out_);
+  repl_view v;
+  h_->fill(v, now_);
+  EXPECT_EQ(v.nodes.at(1).at_stake, 0u);
+  EXPECT_EQ(v.jobs.at(0).at_stake, 40u) << "that of the coordinator";
+}
+
 // What a node has said once of a task that runs is no news for ever.
 TEST_F(control_head, a_task_of_a_node_that_says_nothing_any_more_keeps_no_job_alive) {
   join_all();
