@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/control/head.hpp"
+#include "actors/control/role_rows.hpp"
 
 #include "runtime/messages/ids.hpp"
 
@@ -142,9 +143,7 @@ bool head::watch_tasks(job& j, instant now, orders& out) {
   for (const auto& [name, m] : members_) {
     if (!m.up || now - m.reported > says_so_within) continue;
     for (const auto& r : m.last.roles)
-      if (r.job == j.id && r.task.serial != 0)
-        running.push_back(
-            {name, r.name, {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}});
+      if (r.job == j.id && r.task.serial != 0) running.push_back({name, r.name, published_in(r).task});
   }
   const auto found = j.tasks.look(running, now);
   for (const auto& t : found.overlong) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/control/head.hpp"
+#include "actors/control/role_rows.hpp"
 
 namespace troupe::control {
 
@@ -68,14 +69,7 @@ void head::fill(repl_view& v, instant now) const {
     v.nodes.push_back(std::move(row));
     const auto& m = members_.at(n.name);
     if (n.name == self_ || !m.up) continue;
-    for (const auto& r : m.last.roles) {
-      repl_role role{n.name, {}};
-      role.what = {r.job,      role_id{r.id},
-                   r.name,     {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
-                   r.messages, r.busy,
-                   r.age,      {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}};
-      v.roles.push_back(std::move(role));
-    }
+    for (const auto& r : m.last.roles) v.roles.push_back({n.name, published_in(r)});
   }
   for (const auto& [id, j] : jobs_) v.jobs.push_back(row_of(j, now));
 }

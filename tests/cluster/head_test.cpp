@@ -1,8 +1,6 @@
 // The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "actors/control/head.hpp"
 #include "actors/control/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
@@ -149,106 +147,6 @@ TEST_F(control_head, every_wait_has_a_deadline) {
   now_ += 121s;
   h_->on_tick(now_, out_);
   end_all(stuck, {"n1"});
-  EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
-}
-
-role_row role_that_computes(std::uint32_t job, std::uint64_t serial) {
-  role_row r;
-  r.job = job;
-  r.name = "worker0/conv2";
-  r.messages = 5;  // it handles none while it computes
-  r.task = {"forward", serial, 12, 3, true, 0.5};
-  return r;
-}
-
-TEST_F(control_head, a_long_task_is_named_and_no_stall_and_one_that_never_ends_ends_the_job) {
-  join_all();
-  const auto id = run_one({"n1", "n2"});
-  out_.clear();
-  const auto seconds = [&](int n) {
-    for (int i = 0; i < n; ++i) {
-      h_->on("n2", report{0, 0, {role_that_computes(id, 7)}}, now_, out_);
-      h_->on_tick(now_, out_);
-      now_ += 1s;
-    }
-  };
-  seconds(60);
-  EXPECT_TRUE(told().empty());
-  seconds(300);
-  ASSERT_EQ(told().size(), 1u) << "once, and 120 s without a message are no stall";
-  EXPECT_EQ(told()[0].kind, "alert");
-  EXPECT_EQ(told()[0].text, "the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 60 s");
-  const auto texts = told()[0].texts;
-  EXPECT_NE(std::find(texts.begin(), texts.end(), std::pair<std::string, std::string>("layer", "conv2")), texts.end());
-  EXPECT_NE(std::find(texts.begin(), texts.end(), std::pair<std::string, std::string>("where", "n2")), texts.end());
-  seconds(1500);
-  EXPECT_EQ(sent<end_job>().size(), 2u);
-  end_all(id, {"n1", "n2"});
-  EXPECT_EQ(told().back().kind, "error");
-  EXPECT_NE(told().back().text.find("node n2, packet 3 of step 12, has been running for 1800 s, and is taken for hung"),
-            std::string::npos)
-      << told().back().text;
-}
-
-TEST_F(control_head, what_a_loss_costs_now_is_told_for_every_node) {
-  join_all();
-  out_.clear();
-  h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
-  const auto id = std::get<check_text>(out_.at(0)).job;
-  checked c;
-  c.name = "tiny";
-  c.plan_hash = "h";
-  c.nodes = {"n1", "n2"};
-  c.max_failures = std::nullopt;
-  c.costly = {"n2"};
-  h_->on_checked(id, c, now_, out_);
-  for (const char* n : {"n1", "n2"}) h_->on(n, prepared{id, {}}, now_, out_);
-  const auto seen = [&] {
-    repl_view v;
-    h_->fill(v, now_);
-    return v;
-  };
-  const auto steps = [&](std::uint64_t to) { h_->on_event({id, {"step", to, {{"loss", 1}}, {}}, {}}, now_, out_); };
-  steps(40);
-  EXPECT_EQ(seen().jobs.at(0).at_stake, 40u) << "nothing is kept";
-  h_->on_store_begun(id);
-  h_->on_event({id, {"checkpoint", 50, {}, {}}, {}}, now_, out_);
-  h_->on_stored({id, "checkpoint", "/c/50", "", ""}, now_, out_);
-  steps(57);
-  now_ += 3s;
-  const auto v = seen();
-  EXPECT_EQ(v.jobs.at(0).at_stake, 7u);
-  EXPECT_EQ(v.jobs.at(0).kept, 50u);
-  EXPECT_EQ(v.jobs.at(0).kept_seconds, 3);
-  EXPECT_EQ(v.nodes.at(0).at_stake, 7u) << "the coordinator's";
-  EXPECT_EQ(v.nodes.at(1).at_stake, 7u);
-  EXPECT_FALSE(v.nodes.at(2).at_stake) << "it has no part";
-  EXPECT_EQ(v.nodes.at(1).lives, 1u);
-  h_->on_peer_down("n2", "gone", now_, out_);
-  EXPECT_EQ(seen().nodes.at(1).losses, 1u);
-  EXPECT_EQ(seen().jobs.at(0).losses, 1u);
-  EXPECT_NE(seen().nodes.at(1).note.find("goes on without it"), std::string::npos);
-  h_->on("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 2}, now_, out_);
-  EXPECT_EQ(seen().nodes.at(1).lives, 2u);
-}
-
-TEST_F(control_head, what_others_take_with_them_costs_nothing) {
-  join_all();
-  const auto id = run_one({"n1", "n2"});
-  h_->on_event({id, {"step", 40, {{"loss", 1}}, {}}, {}}, now_, out_);
-  repl_view v;
-  h_->fill(v, now_);
-  EXPECT_EQ(v.nodes.at(1).at_stake, 0u);
-  EXPECT_EQ(v.jobs.at(0).at_stake, 40u) << "that of the coordinator";
-}
-
-// What a node has said once of a task that runs is no news for ever.
-TEST_F(control_head, a_task_of_a_node_that_says_nothing_any_more_keeps_no_job_alive) {
-  join_all();
-  const auto id = run_one({"n1", "n2"});
-  h_->on("n2", report{0, 0, {role_that_computes(id, 7)}}, now_, out_);
-  for (int i = 0; i < 130; ++i, now_ += 1s) h_->on_tick(now_, out_);
-  end_all(id, {"n1", "n2"});
   EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
 }
 
