@@ -1,7 +1,7 @@
 #include "actors/control/keeper.hpp"
 
 #include "actors/control/job_folders.hpp"
-#include "actors/shell/exception_text.hpp"
+#include "runtime/exception_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
 #include "runtime/record/sha256.hpp"

@@ -93,7 +93,7 @@ void role_actor::answer(const task_answer& a) {
   tasks_.over_there();
   tally_.busy += a.end - a.begin;
   if (!a.error.empty()) {
-    fail(a.error);
+    fail_of_task(a);
   } else if (!failure_) {
     tell_finished(a.token);
   }
@@ -135,6 +135,7 @@ void role_actor::hand_to_role(envelope& e) {
   step_ = e.h.step;
   if (std::holds_alternative<adopt>(e.body)) seat_.gives_way = false;  // the new mode may not wait for its workers
   const time_point now = job_->now();
+  if (job_->log) job_->log->handed(seat_.id, e, now);
   try {
     role_->on(e, now, out_);
     e.body = finished{};
@@ -256,7 +257,7 @@ void role_actor::run_next() {
   if (a.error.empty()) {
     tasks_.ran(a.token);
   } else {
-    fail(a.error);
+    fail_of_task(a);
   }
 }
 
@@ -267,8 +268,15 @@ void role_actor::continue_later() {
 
 // --- failures and the monitor
 
+void role_actor::fail_of_task(const task_answer& a) {
+  if (failure_) return;
+  if (job_->log) job_->log->task_failed(seat_.id, a.token, step_, job_->now());
+  fail(a.error);
+}
+
 void role_actor::fail(const std::string& what) {
   if (failure_) return;
+  if (job_->log) job_->log->failed(seat_.id, what);
   failure_ = "role " + seat_.name + ": " + what;
   out_.clear();
   tasks_.forget();

@@ -92,6 +92,7 @@ class role_actor final : public compat::base_actor {
   std::optional<header> packet_of(const run_effect& r) const { return naming_ ? naming_->packet_of_task(r.token) : std::nullopt; }
 
   void fail(const std::string& what);
+  void fail_of_task(const task_answer& a);
   void note_change(time_point now);
   void publish(time_point now);
 
