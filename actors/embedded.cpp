@@ -285,11 +285,11 @@ void embedded_run::impl::keep_post_mortem() {
   try {
     auto from = *options.post_mortem;
     from.node = running->plan.nodes.front().name;
-    from.words = words;
     from.leg = leg;
-    if (leg > 0)
+    if (leg > 0) {  // with words of its own; what is said to a plan that runs is in its log
+      from.words = words;
       from.begins.kind = plan_beginning::with::handover;
-    else if (options.begins)
+    } else if (options.begins)
       from.begins = options.begins->now();
     const failed_job failed(*host, running, std::move(from));
     if (!result.hung) host->end(j->id);

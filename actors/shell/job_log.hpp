@@ -5,10 +5,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/replay/delivery_log.hpp"
+#include "runtime/role.hpp"
 
 namespace troupe {
 
@@ -35,6 +37,20 @@ class job_log {
     o.failure = what;
   }
 
+  // The role is about to go.
+  void closed(role_id r, role_status s) {
+    auto& o = *roles_[index_of(r)];
+    std::lock_guard guard(o.lock);
+    o.last = std::move(s);
+  }
+  // What it said of itself then; nothing: it is there still.
+  std::optional<role_status> last_of(role_id r) const {
+    if (index_of(r) >= roles_.size() || !roles_[index_of(r)]) return std::nullopt;
+    const auto& o = *roles_[index_of(r)];
+    std::lock_guard guard(o.lock);
+    return o.last;
+  }
+
   std::vector<replay::role_part> parts() const {
     std::vector<replay::role_part> all;
     for (std::uint32_t r = 0; r < roles_.size(); ++r) {
@@ -52,6 +68,7 @@ class job_log {
     mutable std::mutex lock;
     replay::role_log log;
     std::string failure;
+    std::optional<role_status> last;
   };
   void add(role_id r, const replay::delivery& d) {
     auto& o = *roles_[index_of(r)];

@@ -51,6 +51,13 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   solvers_.stop();
   tasks_.forget();
   out_.clear();
+  if (job_ && job_->log && role_ && !failure_) {
+    try {
+      job_->log->closed(seat_.id, role_->status());
+    } catch (...) {
+      // What it published last has to do.
+    }
+  }
   naming_ = nullptr;
   role_.reset();
   if (auto j = std::move(job_)) j->left();

@@ -25,16 +25,20 @@ std::string task_text(const running_task& t) {
 failed_job::failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from)
     : job_(std::move(j)), from_(std::move(from)), log_(host.log_of(job_->id)) {
   for (const auto& r : host.published())
-    if (r.job == job_->id) roles_.push_back({r.name, r.status, r.messages, r.busy_seconds, task_text(r.task)});
+    if (r.job == job_->id) roles_.push_back({r.id, {r.name, r.status, r.messages, r.busy_seconds, task_text(r.task)}});
 }
 
 std::variant<std::string, record_error> failed_job::write(const std::string& where, const std::string& error, std::uint64_t step,
                                                           const repl_events& said) const {
-  post_mortem_facts f{{}, *job_, {}, roles_, 0};
+  post_mortem_facts f{{}, *job_, {}, {}, 0};
+  for (const auto& [id, r] : roles_) {
+    f.roles.push_back(r);
+    if (const auto last = log_ ? log_->last_of(id) : std::nullopt) f.roles.back().status = *last;
+  }
   auto& m = f.mortem;
   m.what = from_.what;
   m.what.file = std::filesystem::absolute(from_.what.file).lexically_normal().string();
-  m.nodes = job_->nodes;
+  m.nodes = from_.nodes.empty() ? job_->nodes : from_.nodes;
   m.job = job_->id;
   m.leg = from_.leg;
   m.words = from_.words;

@@ -20,12 +20,15 @@ struct job_origin {
   amendments words = {};
   std::uint32_t leg = 0;
   std::string node;
+  std::vector<node_spec> nodes = {};  // that the first plan could use; empty: as the plan says
 };
 
 // Its roles, taken while they are there; to be written when they have ended, and their log is whole.
 class failed_job {
  public:
   failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from);
+  // It began with something that is kept.
+  bool replays() const { return log_ && from_.begins.kind != plan_beginning::with::handover; }
   // The folder, or why there is none. `said`: by the job.
   std::variant<std::string, record_error> write(const std::string& where, const std::string& error, std::uint64_t step,
                                                 const repl_events& said) const;
@@ -34,7 +37,7 @@ class failed_job {
   std::shared_ptr<const prepared_job> job_;
   job_origin from_;
   std::shared_ptr<const job_log> log_;  // null: none is kept
-  std::vector<post_mortem_role> roles_;
+  std::vector<std::pair<role_id, post_mortem_role>> roles_;
 };
 
 // A file that a plan begins with. Its hash is taken when the job has failed, and only if it is the same file still.

@@ -23,8 +23,6 @@ struct replay_parts {
   std::shared_ptr<prepared_job> job;
 };
 
-using checked_parts = std::variant<replay_parts, record_error>;
-
 // Everything that would make it another run, by name.
 std::optional<record_error> why_not(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {

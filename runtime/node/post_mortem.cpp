@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using mortem_json = nlohmann::ordered_json;
 
+// A second name of the file that the plan began with, which others may remove.
+constexpr const char* beginning_name = "begins-with.safetensors";
 constexpr const char* file_names[] = {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin"};
 
 std::string dumped(const mortem_json& o, int indent) { return o.dump(indent, ' ', false, mortem_json::error_handler_t::replace); }
@@ -132,7 +134,7 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   return s;
 }
 
-std::optional<record_error> written(const fs::path& file, const std::string& bytes) {
+std::optional<record_error> written_file(const fs::path& file, const std::string& bytes) {
   auto wrong = write_file_atomically(file.string(), {{bytes.data(), bytes.size()}});
   if (!wrong.empty()) return record_error{file.string(), {}, std::move(wrong)};
   std::error_code ec;
@@ -155,6 +157,7 @@ void remove_old(const fs::path& home) {
   std::sort(found.begin(), found.end(), std::greater<>());
   for (std::size_t n = keep_post_mortems; n < found.size(); ++n) {
     for (const auto* name : file_names) fs::remove(found[n] / name, ec);
+    fs::remove(found[n] / beginning_name, ec);
     fs::remove(found[n], ec);
   }
 }
@@ -182,7 +185,9 @@ std::variant<std::string, record_error> write_post_mortem(const fs::path& home, 
   const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f),
                                events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)
-    if (auto bad = written(folder / file_names[i], texts[i])) return std::move(*bad);
+    if (auto bad = written_file(folder / file_names[i], texts[i])) return std::move(*bad);
+  // On another file system it stays where it is.
+  if (!f.mortem.begins.sha256.empty()) fs::create_hard_link(f.mortem.begins.file, folder / beginning_name, ec);
   remove_old(home);
   return folder.string();
 }
@@ -256,6 +261,7 @@ std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder)
   auto part = replay::from_bytes(texts[2]);
   if (auto* bad = std::get_if<std::string>(&part)) return record_error{(folder / names[2]).string(), {}, std::move(*bad)};
   m.messages = std::get<replay::node_part>(std::move(part));
+  if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
   return m;
 }
 

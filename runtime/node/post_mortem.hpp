@@ -5,6 +5,7 @@
 //   plan.json       what the plan was made of: overrides, nodes, changes since; what it began with
 //   events.jsonl    what the job said last
 //   roles.json      what its roles were doing
+//   begins-with.safetensors   where it began with a file: a second name of that file, if it was the same still
 //   messages.bin    in which order they were handed what (runtime/replay): `troupe sim --replay` runs them again
 //
 // Folders are for their owner alone (0700), and the newest few stay. Errors: values that name the file; nothing throws but for lack of memory.

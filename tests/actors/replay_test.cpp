@@ -104,6 +104,11 @@ INSTANTIATE_TEST_SUITE_P(modes, replay_of_mode,
 
 TEST(replay, knows_what_people_said) { same_again(two_workers, {{"set", "train.dynamics.lr", 0.01, {}}, {"eval", {}, 0, {}}}); }
 
+TEST(replay, goes_through_a_change_of_the_mode) {
+  same_again(two_workers, {{"mode", "ssp", 0, {{"staleness", "2"}}}});
+  same_again(also(two_workers, {"train.sync={mode=\"downpour\"}"}), {{"mode", "bsp", 0, {}}});
+}
+
 struct throwing_in_step_3 final : stage {
   using stage::stage;
   void begin_forward(slot& s, effects& out) override {
