@@ -83,6 +83,7 @@ job_origin keeper::origin_of(const prepare& what) const {
     o.begins.kind = plan_beginning::with::handover;
   else
     o.begins = {kind, given->second.path.string(), {}, what.from};
+  o.own_file = true;
   return o;
 }
 

@@ -63,8 +63,6 @@ class keeper_actor final : public compat::base_actor {
   std::unique_ptr<failed_job> failed_now(std::uint32_t job) const {
     auto r = keep_.running_of(job);
     if (!r) return nullptr;
-    if (!r->from.begins.file.empty())
-      r->from.begins = beginning_file(r->from.begins.kind, r->from.begins.file, r->from.begins.step).now();
     return std::make_unique<failed_job>(*s_.host, std::move(r->made), std::move(r->from));
   }
   void leave(const end_job& why, const failed_job& what) const {

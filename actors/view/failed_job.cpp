@@ -43,6 +43,8 @@ std::variant<std::string, record_error> failed_job::write(const std::string& whe
   m.leg = from_.leg;
   m.words = from_.words;
   m.begins = from_.begins;
+  if (!m.begins.file.empty() && m.begins.sha256.empty() && from_.own_file)
+    m.begins = beginning_file(m.begins.kind, m.begins.file, m.begins.step).now();
   m.where = where;
   m.error = error;
   m.step = step;

@@ -17,6 +17,7 @@ struct job_origin {
   std::filesystem::path home;  // where folders of failed jobs go
   job_text what;
   plan_beginning begins = {};
+  bool own_file = false;  // that it begins with: nobody else writes it, so its hash may be taken when the job has failed
   amendments words = {};
   std::uint32_t leg = 0;
   std::string node;
