@@ -99,6 +99,7 @@ struct embedded_run::impl {
   void begin();
   void fail(std::string where, std::string what);
   void look_for_stall();
+  void keep_post_mortem();
   bool look_at_tasks(const std::vector<role_published>& rows);
 
   const std::shared_ptr<const prepared_job> j;  // as it began
@@ -119,6 +120,7 @@ struct embedded_run::impl {
   std::uint32_t leg = 0;
   bool over = false, paused = false, used = false;
   bool result_was_hung = false;
+  repl_events said;
   embedded_result result;
 };
 
@@ -231,6 +233,7 @@ void embedded_run::impl::hear(const event_effect& e) {
     const bool named = e.text.starts_with("role ") && colon != std::string::npos;
     fail(named ? e.text.substr(5, colon - 5) : "coordinator", named ? e.text.substr(colon + 2) : e.text);
   }
+  said.put(j->id, e);
   if (options.on_event) options.on_event(e);
 }
 
@@ -276,6 +279,28 @@ void embedded_run::impl::wait() {
   }
 }
 
+// While the roles are there, and never at the cost of the error itself. Of a job that hangs the log is as it is now.
+void embedded_run::impl::keep_post_mortem() {
+  if (result.ok || !options.post_mortem || !host || !running) return;
+  try {
+    auto from = *options.post_mortem;
+    from.node = running->plan.nodes.front().name;
+    from.leg = leg;
+    if (leg > 0) {  // with words of its own; what is said to a plan that runs is in its log
+      from.words = words;
+      from.begins.kind = plan_beginning::with::handover;
+    } else if (options.begins)
+      from.begins = options.begins->now();
+    const failed_job failed(*host, running, std::move(from));
+    if (!result.hung) host->end(j->id);
+    auto kept = failed.write(result.where, result.error, result.step, said);
+    const auto* bad = std::get_if<record_error>(&kept);
+    result.post_mortem = bad ? "not kept: " + bad->to_string() : std::get<std::string>(kept);
+  } catch (const std::exception& e) {
+    result.post_mortem = std::string("not kept: ") + e.what();
+  }
+}
+
 embedded_result embedded_run::run() {
   auto& me = *impl_;
   if (std::exchange(me.used, true)) {
@@ -293,6 +318,7 @@ embedded_result embedded_run::run() {
     me.fail("embedded", "unknown exception");
   }
   me.notes.close();
+  me.keep_post_mortem();
   if (me.result.hung) {
     me.result_was_hung = true;
     return std::move(me.result);

@@ -17,10 +17,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/view/failed_job.hpp"
 #include "actors/view/task_watch.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
@@ -38,6 +40,9 @@ struct embedded_options {
   std::function<void(const store_effect&)> on_store;
   std::chrono::seconds stall_after{120};
   task_limits tasks{};
+  // Where a failed job leaves a folder (runtime/node/post_mortem.hpp), and what it was made of; none: it leaves nothing.
+  std::optional<job_origin> post_mortem{};
+  std::optional<beginning_file> begins{};  // that it was resumed from, or whose weights it was given
 };
 
 struct embedded_result {
@@ -46,6 +51,7 @@ struct embedded_result {
   bool hung = false;     // a task was given up: its thread still runs, and nothing of the job is let go of
   std::string where;     // of the error: the role, or empty
   std::string error;
+  std::string post_mortem;                              // the folder that says more; or, where it could not be made, why
   std::uint64_t step = 0;                               // last complete one
   std::vector<std::pair<std::string, double>> done;     // values of the event "done"
   std::vector<std::pair<std::string, tensor>> weights;  // final, in layer order

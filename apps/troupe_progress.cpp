@@ -94,6 +94,7 @@ void progress::json(const event_effect& e, const event_texts& texts) const {
   if (e.kind == "error") {
     o["where"] = text_of(texts, "where");
     o["message"] = e.text;
+    if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) o["post_mortem"] = folder;
     return out_.object(o);
   }
   if (e.kind != "done") o["step"] = e.step;
@@ -143,6 +144,7 @@ void progress::show(const event_effect& e, const event_texts& texts) {
     erase();
     const auto where = text_of(texts, "where");
     out_.remark((where.empty() ? "" : where + ": ") + e.text);
+    if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) out_.remark("post-mortem: " + folder);
   } else {
     line("step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text));
   }

@@ -18,11 +18,14 @@ std::string where_of(const record_error& e) { return e.tensor.empty() ? e.file :
 
 }  // namespace
 
-told_run::told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads)
+told_run::told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads,
+                   std::optional<job_origin> from, std::optional<beginning_file> begins)
     : job_(std::move(j)), dev_(std::move(dev)), told_(out, extent_of(*job_)) {
   embedded_options o;
   o.threads = threads;
   o.devices = {dev_};
+  o.post_mortem = std::move(from);
+  o.begins = std::move(begins);
   o.on_event = [this](const event_effect& e) { hear(e); };
   o.on_store = [this](const store_effect& s) { keep(s); };
   run_ = std::make_unique<embedded_run>(job_, std::move(o));
@@ -37,7 +40,9 @@ int told_run::finish() {
   std::error_code in_use;
   if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // where nothing was kept
   if (!r.ok) {
-    told_.event({"error", r.step, {}, r.error}, {{"where", r.where}});
+    event_texts texts{{"where", r.where}};
+    if (!r.post_mortem.empty()) texts.emplace_back("post_mortem", r.post_mortem);
+    told_.event({"error", r.step, {}, r.error}, texts);
     if (r.hung) {  // a thread is still in a task, and everything that it uses has to stay until the process ends
       std::fflush(nullptr);
       std::_Exit(exit_failed);

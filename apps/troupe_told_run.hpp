@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ constexpr const char* no_device = "this machine has no CPU that the kernels know
 // One embedded run that prints what happens, and keeps a word about its files. Ctrl-C stops it.
 class told_run {
  public:
-  told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads);
+  // `from`: of a run that leaves a post-mortem if it fails, and `begins` with a file.
+  told_run(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads,
+           std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {});
 
   std::string checkpoint_file;    // empty: none is written
   std::string checkpoint_folder;  // not empty: they go there instead, and as many of the newest stay as the job says

@@ -1,7 +1,7 @@
 // The checker's actor: detached, one submission after the other. Whatever happens, the head is answered: it has the next one checked then.
 #include "actors/control/actors.hpp"
 #include "actors/control/checker.hpp"
-#include "actors/shell/exception_text.hpp"
+#include "runtime/exception_text.hpp"
 
 namespace troupe::control {
 namespace {

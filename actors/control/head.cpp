@@ -207,11 +207,17 @@ void head::end(job& j, instant now, orders& out) {
   j.at = phase::ending;
   j.deadline = now + end_within;
   j.waiting.clear();
+  end_job word{j.id};
+  if (j.last && j.last->event.kind == "error") {
+    word.error = j.last->event.text;
+    word.step = j.last->event.step;
+    if (!j.last->texts.empty()) word.where = j.last->texts.front().second;
+  }
   if (everywhere)
     for (const auto& n : nodes) {
       if (!members_[n].up) continue;
       j.waiting.insert(n);
-      out.push_back(to_peer{n, end_job{j.id}});
+      out.push_back(to_peer{n, word});
     }
   finish(j, now, out);
 }

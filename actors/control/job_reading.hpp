@@ -14,6 +14,7 @@
 #include "actors/control/head.hpp"
 #include "actors/control/journal.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/plan_hash.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe::control {
@@ -31,8 +32,6 @@ read_outcome read_job(const job_place& at, const job_text& what);
 
 // What the head has to know of a plan.
 checked facts_of(const prepared_job& j);
-// Equal on two nodes when they have made the same plan.
-std::string plan_hash(const job_plan& p);
 
 // Where the file that this job begins with is kept: by its number, which outlives the daemon.
 std::filesystem::path given_path(const job_place& at, std::uint32_t job);

@@ -1,7 +1,7 @@
 #include "actors/control/keeper.hpp"
 
 #include "actors/control/job_folders.hpp"
-#include "actors/shell/exception_text.hpp"
+#include "runtime/exception_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
 #include "runtime/record/sha256.hpp"
@@ -40,6 +40,7 @@ std::string keeper::make(const prepare& what) {
   if (auto bad = too_much(*j); !bad.empty()) return bad;
   if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
   original_ = j;
+  origin_ = origin_of(what);
   return spawn(j, 0);
 }
 
@@ -61,6 +62,36 @@ std::string keeper::spawn(const std::shared_ptr<const prepared_job>& j, std::uin
   }
   job_ = j;
   return {};
+}
+
+job_origin keeper::origin_of(const prepare& what) const {
+  job_origin o;
+  o.home = at_.jobs.state / "post-mortem";
+  o.what = {what.what.text, what.what.file, what.what.overrides};
+  o.node = at_.jobs.self;
+  const auto given = uploads_.find(what.job);
+  if (!what.continued) return o;
+  if (given == uploads_.end()) {  // on another node
+    o.begins.kind = plan_beginning::with::checkpoint;
+    o.begins.step = what.from;
+    return o;
+  }
+  const auto kind =
+      given->second.what.kind == given_file::weights ? plan_beginning::with::weights : plan_beginning::with::checkpoint;
+  // What people had said after the file was written is not in it.
+  if (given->second.since && !given->second.since->settings.empty())
+    o.begins.kind = plan_beginning::with::handover;
+  else
+    o.begins = {kind, given->second.path.string(), {}, what.from};
+  o.own_file = true;
+  return o;
+}
+
+std::optional<keeper::running> keeper::running_of(std::uint32_t job) const {
+  if (!job_ || job_->id != job) return std::nullopt;
+  running r{job_, origin_};
+  if (original_) r.from.nodes = original_->nodes;
+  return r;
 }
 
 void keeper::end(std::uint32_t job) {
@@ -138,6 +169,10 @@ std::string keeper::revise(const control::revise& what) {
     if (const auto* bad = std::get_if<diagnostics>(&again)) return bad->empty() ? "unreadable job" : bad->front().to_string();
     next_ = std::get<std::shared_ptr<prepared_job>>(again);
     next_leg_ = what.leg;
+    next_origin_ = origin_of(what.what);
+    next_origin_.leg = what.leg;
+    next_origin_.words = words_of(what);
+    next_origin_.begins = {plan_beginning::with::handover, {}, {}, 0};
   } catch (...) {
     return current_exception_text();
   }
@@ -166,6 +201,7 @@ std::string keeper::swap(const control::swap& what) {
     continue_at(*next_, what.step, h->what.with, std::move(h->what.named));
   } else
     continue_at(*next_, what.step);
+  origin_ = std::move(next_origin_);
   return spawn(std::exchange(next_, nullptr), what.leg);
 }
 

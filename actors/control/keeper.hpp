@@ -14,6 +14,7 @@
 #include "actors/control/head.hpp"
 #include "actors/control/job_reading.hpp"
 #include "actors/shell/job_host.hpp"
+#include "actors/view/failed_job.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/pipeline/handover.hpp"
@@ -43,6 +44,12 @@ class keeper {
   void drop_beginning_of(std::uint32_t job);
   void hand_over(std::uint32_t job, const store_effect& what);  // from the plan that ends
   void end(std::uint32_t job);
+  // The plan whose roles are here, and where it came from; nothing: there is none of this job.
+  struct running {
+    std::shared_ptr<const prepared_job> made;
+    job_origin from;
+  };
+  std::optional<running> running_of(std::uint32_t job) const;
   stored save(std::uint32_t job, const store_effect& what);
   std::size_t remove_old_folders() const;  // of jobs that are over (job_folders.hpp); how many
 
@@ -60,6 +67,7 @@ class keeper {
   std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);
+  job_origin origin_of(const prepare& what) const;
   std::string too_much(const prepared_job& j) const;
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
@@ -71,6 +79,7 @@ class keeper {
   std::shared_ptr<const prepared_job> original_;  // the same, or one that may be hosted, as it was submitted
   std::shared_ptr<prepared_job> next_;            // the plan to come
   std::uint32_t next_leg_ = 0;
+  job_origin origin_, next_origin_;  // of job_ and next_
   struct handed {
     std::uint32_t leg = 0;  // whose beginning it is
     store_effect what;

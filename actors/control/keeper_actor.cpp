@@ -1,6 +1,7 @@
 // The keeper's actor: a shell around what blocks for the control plane, detached, one order after the other.
 #include "actors/control/actors.hpp"
 #include "actors/control/job_folders.hpp"
+#include "actors/view/failed_job.hpp"
 
 namespace troupe::control {
 namespace {
@@ -41,7 +42,13 @@ class keeper_actor final : public compat::base_actor {
   void take(const drop_given& x) { keep_.drop(x.job); }
   void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
   void take(const end_roles& x) {
+    const auto last = x.why.error.empty() ? nullptr : failed_now(x.job);
     keep_.end(x.job);
+    if (last) {
+      if (before_ && !last->replays()) leave(x.why, *before_);
+      leave(x.why, *last);
+    }
+    before_.reset();
     answer(end_done{x.job});
     remove_old_folders();
   }
@@ -52,7 +59,25 @@ class keeper_actor final : public compat::base_actor {
   }
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.leg, keep_.revise(x.what)}); }
-  void take(const swap_roles& x) { answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)}); }
+  // A role that fails is begun anew once, from what the shards have: that cannot be run again, what was before it can.
+  std::unique_ptr<failed_job> failed_now(std::uint32_t job) const {
+    auto r = keep_.running_of(job);
+    if (!r) return nullptr;
+    return std::make_unique<failed_job>(*s_.host, std::move(r->made), std::move(r->from));
+  }
+  void leave(const end_job& why, const failed_job& what) const {
+    const auto kept = what.write(why.where, why.error, why.step, s_.said);
+    const auto* bad = std::get_if<record_error>(&kept);
+    s_.log("job " + std::to_string(number_of(why.job)) +
+           (bad ? ": no post-mortem: " + bad->to_string() : " has failed; post-mortem: " + std::get<std::string>(kept)));
+  }
+  void remember(std::uint32_t job) {
+    if (auto now = failed_now(job); now && now->replays()) before_ = std::move(now);
+  }
+  void take(const swap_roles& x) {
+    remember(x.what.job);
+    answer(swap_roles_done{x.what.job, x.what.leg, keep_.swap(x.what)});
+  }
   void take(const drop_beginning& x) { keep_.drop_beginning_of(x.job); }
   void take(const forget_plan& x) { keep_.forget(x.job, x.leg); }
   void take(const probe&) { answer(probe_back{watched::keeper}); }
@@ -67,6 +92,7 @@ class keeper_actor final : public compat::base_actor {
 
   shared& s_;
   keeper keep_;
+  std::unique_ptr<failed_job> before_;  // the last plan of the job that can be run again
 };
 
 }  // namespace

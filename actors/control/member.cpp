@@ -17,7 +17,7 @@ void member::on(const message& m, instant now, member_orders& out) {
   } else if (const auto* p = std::get_if<prepare>(&m)) {
     take(*p, now, out);
   } else if (const auto* e = std::get_if<end_job>(&m)) {
-    take_end(e->job, out);
+    take_end(*e, out);
   } else if (const auto* r = std::get_if<revise>(&m)) {
     take(*r, now, out);
   } else if (const auto* s = std::get_if<swap>(&m)) {
@@ -27,9 +27,11 @@ void member::on(const message& m, instant now, member_orders& out) {
   }
 }
 
-void member::take_end(std::uint32_t job, member_orders& out) {
+void member::take_end(const end_job& why, member_orders& out) {
+  const auto job = why.job;
   if (leg_ && leg_->what.job == job && leg_->swapping) {
     leg_->ending = true;  // when its roles are there
+    leg_->why = why;
     return;
   }
   if (leg_ && leg_->what.job == job) drop_leg(out);
@@ -39,6 +41,7 @@ void member::take_end(std::uint32_t job, member_orders& out) {
   }
   if (!job_ || job_->what.job != job) return say(ended{job, 0}, out);
   job_->left_at = 0;
+  job_->why = why;
   end(out);
 }
 
@@ -208,7 +211,7 @@ void member::on_swapped(std::uint32_t job, std::uint32_t leg, const std::string&
 
 void member::end(member_orders& out) {
   if (std::exchange(job_->ending, true)) return;
-  out.push_back(end_roles{job_->what.job});
+  out.push_back(end_roles{job_->what.job, job_->why});
 }
 
 void member::on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out) {

@@ -26,6 +26,7 @@ struct make_roles {  // answered by on_made
 };
 struct end_roles {  // answered by on_gone
   std::uint32_t job = 0;
+  end_job why = {};
 };
 struct make_plan_order {  // answered by on_revised
   revise what;
@@ -71,12 +72,13 @@ class member {
     std::uint32_t leg = 0;      // which plan of the job
     std::uint32_t left_at = 0;  // ending because this plan does not use us
     bool swapping = false;
+    end_job why = {};  // it ends
     bool needs(const std::string& peer) const;
   };
   void take(const prepare& p, instant now, member_orders& out);
   void take(const revise& r, instant now, member_orders& out);
   void take(const swap& s, member_orders& out);
-  void take_end(std::uint32_t job, member_orders& out);
+  void take_end(const end_job& why, member_orders& out);
   void drop_leg(member_orders& out);
   void connect(hosted& h, member_orders& out);
   void dial_again(const hosted& h, const std::string& peer, member_orders& out) const;

@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 6;
+constexpr std::uint32_t protocol = 7;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -126,9 +126,12 @@ struct trouble {
 };
 struct end_job {
   std::uint32_t job = 0;
+  // Of a job that has failed, so that every node may leave a post-mortem; empty: it has not.
+  std::string where = {}, error = {};
+  std::uint64_t step = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job);
+    return std::tie(s.job, s.where, s.error, s.step);
   }
 };
 struct ended {

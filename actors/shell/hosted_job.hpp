@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/shell/caf_compat.hpp"
+#include "actors/shell/job_log.hpp"
 #include "actors/shell/monitor.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/param_store.hpp"
@@ -20,6 +21,7 @@ namespace troupe {
 struct node_shared {
   host_callbacks callbacks;
   std::vector<std::shared_ptr<device>> devices;  // by number in the node's list
+  std::size_t message_log = 0;                   // bytes, for each job
   std::atomic<std::uint64_t> unknown_job{0}, unknown_role{0}, old_incarnation{0}, to_failed{0};
 
   std::atomic<bool> tracing{false};
@@ -51,6 +53,7 @@ class hosted_job {
         rows(node_of.size()),
         floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
     for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
+    if (n.message_log > 0) log = std::make_shared<job_log>(n.message_log, node_of.size());
   }
 
   node_shared& node;
@@ -62,8 +65,9 @@ class hosted_job {
   std::vector<caf::actor> handles;                 // by role; empty: not here
   std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
   std::atomic<bool> ended{false};
-  param_store parameters;       // of Hogwild
-  std::atomic<int> waiting{0};  // sub-solvers that have a task and have not begun it
+  param_store parameters;        // of Hogwild
+  std::shared_ptr<job_log> log;  // outlives the job, for those who look into it; null: none
+  std::atomic<int> waiting{0};   // sub-solvers that have a task and have not begun it
 
   time_point now() const { return clock::now() - began; }
   // Where the tasks of a role that lives here run.

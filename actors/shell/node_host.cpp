@@ -24,6 +24,7 @@ struct system_config : caf::actor_system_config {
 struct node_host::impl {
   explicit impl(host_config& c) : config(c), system(config), monitor([this] { wake_stale(); }) {
     shared.callbacks = std::move(c.callbacks);
+    shared.message_log = c.message_log;
     shared.devices = std::move(c.devices);
     if (shared.devices.empty()) shared.devices.emplace_back(make_cpu_device());
     if (!shared.devices.front()) throw std::runtime_error("node_host: no CPU device");
@@ -79,6 +80,7 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     j->rows[i] = std::make_unique<monitor_row>();
     j->rows[i]->name(job_id, s.id, s.name);
     j->device_at[i] = s.device;
+    if (j->log) j->log->opened(s.id);
     j->admits(s.id, s.incarnation);
     j->joined(s.slots > 1 ? 1 + s.slots : 1);
   }
@@ -139,6 +141,11 @@ std::vector<role_published> node_host::published() const {
     }
   }
   return v;
+}
+
+std::shared_ptr<const job_log> node_host::log_of(std::uint32_t job_id) const {
+  const auto j = impl_->find(job_id);
+  return j ? j->log : nullptr;
 }
 
 host_counts node_host::counts() const {

@@ -22,6 +22,7 @@ class actor_system_config;
 namespace troupe {
 
 class device;
+class job_log;
 
 // A task of a role that has begun and is not over.
 struct running_task {
@@ -60,6 +61,8 @@ struct host_config {
   // Called before the actor system exists: the daemon's control plane loads CAF modules and adds its message types here. Without
   // it the system knows no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
+  // For what each job's roles are handed, so that a failed one can be run again (job_log.hpp); beyond it the first messages go. 0: no log.
+  std::size_t message_log = std::size_t{16} << 20;
 };
 
 // A role value with its place, for callers that make roles themselves (tests, actor-based layers, restarts).
@@ -121,6 +124,8 @@ class node_host final : public job_host {
   void end(std::uint32_t job) override;
   // What roles published last, never older than ~100 ms while they work. Never waits for a role.
   std::vector<role_published> published() const;
+  // What the roles of a job here have been handed: goes on while it runs, and is whole when `end` has returned. Null: no such job, or no log.
+  std::shared_ptr<const job_log> log_of(std::uint32_t job) const;
   host_counts counts() const;
   // Called on actor threads for every task from now on, until replaced by {}.
   void trace(trace_hook hook);

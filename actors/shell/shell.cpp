@@ -50,6 +50,13 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   solvers_.stop();
   tasks_.forget();
   out_.clear();
+  if (job_ && job_->log && role_ && !failure_) {
+    try {
+      job_->log->closed(seat_.id, role_->status());
+    } catch (...) {
+      // What it published last has to do.
+    }
+  }
   role_.reset();
   if (auto j = std::move(job_)) j->left();
   return first;
@@ -91,7 +98,7 @@ void role_actor::answer(const task_answer& a) {
   tasks_.over_there();
   tally_.busy += a.end - a.begin;
   if (!a.error.empty()) {
-    fail(a.error);
+    fail_of_task(a);
   } else if (!failure_) {
     tell_finished(a.token);
   }
@@ -133,6 +140,7 @@ void role_actor::hand_to_role(envelope& e) {
   step_ = e.h.step;
   if (std::holds_alternative<adopt>(e.body)) seat_.gives_way = false;  // the new mode may not wait for its workers
   const time_point now = job_->now();
+  if (job_->log) job_->log->handed(seat_.id, e, now);
   try {
     role_->on(e, now, out_);
     e.body = finished{};
@@ -254,7 +262,7 @@ void role_actor::run_next() {
   if (a.error.empty()) {
     tasks_.ran(a.token);
   } else {
-    fail(a.error);
+    fail_of_task(a);
   }
 }
 
@@ -265,8 +273,15 @@ void role_actor::continue_later() {
 
 // --- failures and the monitor
 
+void role_actor::fail_of_task(const task_answer& a) {
+  if (failure_) return;
+  if (job_->log) job_->log->task_failed(seat_.id, a.token, step_, job_->now());
+  fail(a.error);
+}
+
 void role_actor::fail(const std::string& what) {
   if (failure_) return;
+  if (job_->log) job_->log->failed(seat_.id, what);
   failure_ = "role " + seat_.name + ": " + what;
   out_.clear();
   tasks_.forget();

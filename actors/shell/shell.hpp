@@ -90,6 +90,7 @@ class role_actor final : public compat::base_actor {
   void continue_later();
 
   void fail(const std::string& what);
+  void fail_of_task(const task_answer& a);
   void note_change(time_point now);
   void publish(time_point now);
 

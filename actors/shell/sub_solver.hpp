@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "actors/shell/exception_text.hpp"
 #include "actors/shell/hosted_job.hpp"
+#include "runtime/exception_text.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
+#include "apps/commands/sim_replay.hpp"
 #include "apps/commands/sim_setup.hpp"
 #include "apps/commands/sim_trace.hpp"
 #include "ops/device.hpp"
@@ -274,6 +275,9 @@ class simulation {
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  if (!a.replay.empty())
+    return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "takes its job from the folder: give no other");
+  if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay, with the folder of one that failed)");
   auto made = make_sim(a, dev);
   if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
   return simulation(std::move(std::get<sim_setup>(made)), out).run(a.trace);
@@ -281,6 +285,7 @@ int run_sim(const sim_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, sim_arguments& a) {
   job_options(c, a);
+  c.get_option("JOB")->required(false);
   c.add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
       ->option_text("N")
       ->check(CLI::Range(1u, 65535u));
@@ -299,6 +304,8 @@ void add_options(CLI::App& c, sim_arguments& a) {
   c.add_option("--steps", a.steps, "End after N steps, whatever the job says")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  c.add_option("--replay", a.replay, "Instead of a job: run one that failed again, from what its nodes have left of it (folders)")
+      ->option_text("DIR...");
   file_option(c, "--trace", a.trace, "Write a trace that Perfetto (ui.perfetto.dev) and Chrome open");
 }
 
@@ -311,6 +318,7 @@ cli_command sim_command() {
       "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
       "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
       "  troupe sim configs/jobs/alexnet_fc.toml --cluster configs/clusters/alexnet_fc.toml --maths none --steps 3\n"
+      "  troupe sim --replay post-mortem/20260731-101500-lenet\n"
       "With --nodes one worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.",
       add_options, run_sim);
 }

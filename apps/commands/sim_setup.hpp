@@ -12,12 +12,13 @@
 namespace troupe {
 
 struct sim_arguments : job_arguments {
-  std::string cluster;  // a cluster file: its nodes, and the job as it stands
-  std::string network;  // a file with [network] and [compute]
-  std::string faults;   // a file with [[fault]]
-  std::string trace;    // where to write a trace for Perfetto
-  std::string maths;    // "real" or "none"; empty: as the scenario says, else real
-  unsigned nodes = 0;   // workers, one a node; 0: as the scenario says
+  std::string cluster;                   // a cluster file: its nodes, and the job as it stands
+  std::string network;                   // a file with [network] and [compute]
+  std::string faults;                    // a file with [[fault]]
+  std::vector<std::string> replay = {};  // folders of a failed job, instead of all else
+  std::string trace;                     // where to write a trace for Perfetto
+  std::string maths;                     // "real" or "none"; empty: as the scenario says, else real
+  unsigned nodes = 0;                    // workers, one a node; 0: as the scenario says
   std::int64_t seed = -1, buckets = -1, steps = 0;
 };
 

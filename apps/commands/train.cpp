@@ -10,6 +10,8 @@
 #include "apps/troupe_told_run.hpp"
 #include "ops/device.hpp"
 #include "runtime/graph/wording.hpp"
+#include "runtime/job/convolutions.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
@@ -42,6 +44,26 @@ std::optional<int> make_run_folder(const train_arguments& a, const prepared_job&
   if (auto* bad = std::get_if<record_error>(&made))
     return out.wrong(diagnostics{{position_of(c.key_at, "dir", c.at), "[checkpoint]: 'dir': " + bad->to_string()}});
   folder = std::get<std::string>(std::move(made));
+  return std::nullopt;
+}
+
+// As `troupe sim --replay` has to prepare it again; nothing: none is wanted.
+std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j) {
+  if (a.mortem == "none") return std::nullopt;
+  auto text = read_config_text(a.file);
+  if (!std::holds_alternative<std::string>(text)) return std::nullopt;  // it was there a moment ago
+  job_origin o;
+  o.home = a.mortem.empty() ? std::filesystem::path(checkpoint_path(a, j)).parent_path() / "post-mortem"
+                            : std::filesystem::path(a.mortem);
+  o.what = {std::get<std::string>(std::move(text)), a.file, a.overrides};
+  if (const auto table = conv_table_from(kept_convolutions(convolutions_to_keep(j))))
+    for (auto& chosen : overrides_of(*table)) o.what.overrides.push_back(std::move(chosen));
+  return o;
+}
+
+std::optional<beginning_file> beginning_of(const train_arguments& a, const prepared_job& j) {
+  if (!a.resume.empty()) return beginning_file(plan_beginning::with::checkpoint, a.resume, j.first_step);
+  if (!a.weights.empty()) return beginning_file(plan_beginning::with::weights, a.weights, 0);
   return std::nullopt;
 }
 
@@ -78,7 +100,7 @@ int run_train(const train_arguments& given, const output& out) {
   std::string folder;
   if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
   out.text(job_summary(*j));
-  told_run told(j, out, dev, a.threads);
+  told_run told(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
   told.checkpoint_file = checkpoint_path(a, *j);
   told.checkpoint_folder = folder;
   told.weights_file = a.out;
@@ -97,6 +119,9 @@ void add_options(CLI::App& c, train_arguments& a) {
       "Continue a checkpoint (or the newest of a folder): weights, state of the rule, step;\n\"auto\": the job's newest, if "
       "there is one");
   file_option(c, "--checkpoint", a.checkpoint, "Where checkpoints go (default: <job name>.checkpoint.safetensors)");
+  file_option(
+      c, "--post-mortem", a.mortem,
+      "Where a run that fails leaves a folder that says why (default: post-mortem/ beside the\ncheckpoint); \"none\": nowhere");
   file_option(c, "--cluster", a.cluster, "Submit to the cluster of this file and follow; Ctrl-C detaches");
   threads_option(c, a.threads, "one per core");
 }

@@ -14,6 +14,7 @@ struct train_arguments : job_arguments {
   std::string match;       // of weights: all | names; empty: as the job has it
   std::string resume;      // continue
   std::string checkpoint;  // empty: <job>.checkpoint.safetensors
+  std::string mortem;      // where a failed run leaves a folder; empty: post-mortem/ beside the checkpoint; "none": nowhere
   std::string cluster;     // a cluster file: submit there
   unsigned threads = 0;
 };

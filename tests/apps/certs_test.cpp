@@ -6,6 +6,8 @@
 namespace troupe {
 namespace {
 
+using namespace testing_apps;
+
 class certs_command : public command_test {
  protected:
   void SetUp() override {

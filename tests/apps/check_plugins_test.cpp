@@ -5,6 +5,8 @@
 namespace troupe {
 namespace {
 
+using namespace testing_apps;
+
 class check_plugins : public command_test {
  protected:
   std::string job_with(const std::string& plugin) const {

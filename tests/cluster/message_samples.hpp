@@ -16,7 +16,7 @@ inline std::vector<message> message_samples() {
           prepare{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}, {"n2", "b", 3}}, true, 40},
           prepared{1, "e", "n3"},
           trouble{1, "n3", "m"},
-          end_job{4},
+          end_job{4, "n2", "out of luck", 7},
           ended{4, 1ull << 40},
           leaving{false},
           report{1, 2, {{1, 2, "r", "w", 3, 4, 5, 6, 7, 8, 0.5, 0.25, {"forward", 9, 10, 11, true, 61.5}}}},

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "actors/shell/exception_text.hpp"
 #include "ops/device.hpp"
+#include "runtime/exception_text.hpp"
 
 namespace troupe::recovery {
 

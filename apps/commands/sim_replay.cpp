@@ -1,0 +1,196 @@
+#include "apps/commands/sim_replay.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/troupe_job.hpp"
+#include "ops/device.hpp"
+#include "runtime/graph/wording.hpp"
+#include "runtime/job/plan_hash.hpp"
+#include "runtime/node/node_tables.hpp"
+#include "runtime/node/post_mortem.hpp"
+#include "runtime/record/file_io.hpp"
+#include "runtime/record/sha256.hpp"
+#include "runtime/replay/player.hpp"
+
+namespace troupe {
+namespace {
+
+using replay_json = nlohmann::ordered_json;
+
+struct replay_parts {
+  std::vector<post_mortem> all;  // one a node, of one plan of one job
+  std::shared_ptr<prepared_job> job;
+};
+
+// Everything that would make it another run, by name.
+std::optional<record_error> why_not(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& m = all[i];
+    if (m.messages.job != all[0].messages.job || m.leg != all[0].leg)
+      return record_error{folders[i], {}, "it is of another plan than " + folders[0]};
+    for (std::size_t k = 0; k < i; ++k)
+      if (all[k].messages.node == m.messages.node)
+        return record_error{folders[i], {}, "it is of node " + m.messages.node + ", as " + folders[k] + " is"};
+    if (m.messages.roles.empty()) return record_error{folders[i], {}, "no log of messages was kept"};
+    if (!m.messages.complete())
+      return record_error{folders[i], {}, "its log of messages had no room for the first ones: it can be read, and not run again"};
+    if (m.begins.kind == plan_beginning::with::handover)
+      return record_error{folders[i], {}, "this plan began with state handed over by living nodes, which is not kept"};
+  }
+  return std::nullopt;
+}
+
+// The job with what it began with.
+std::optional<record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
+  const auto& first = all.front().begins;
+  if (first.kind == plan_beginning::with::fillers) return std::nullopt;
+  const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
+  if (named == all.end())
+    return record_error{
+        "--replay", {}, "the file that it began with is named in the folder of the coordinator role's node: give that one too"};
+  const auto& b = named->begins;
+  if (b.sha256.empty()) return record_error{b.file, {}, "the job began with this file, and it had changed when the job failed"};
+  const auto read = read_file(b.file);
+  if (const auto* bad = std::get_if<std::string>(&read)) return record_error{b.file, {}, "the job began with this file: " + *bad};
+  const auto& bytes = std::get<file_bytes>(read);
+  if (sha256_hex(bytes.data.get(), bytes.bytes) != b.sha256)
+    return record_error{b.file, {}, "the job began with this file, and it has changed since"};
+  if (b.kind == plan_beginning::with::checkpoint) return resume_from(j, b.file, numerics, named->what.overrides);
+  auto from = begin_from_weights(j, b.file);
+  if (auto* bad = std::get_if<record_error>(&from)) return std::move(*bad);
+  return std::nullopt;
+}
+
+std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mortem& m) {
+  auto made = prepare_text(m.what, std::make_shared<const tables>(node_tables()), m.nodes);
+  if (m.words == amendments{} || std::holds_alternative<diagnostics>(made)) return made;
+  return prepare_again(std::get<std::shared_ptr<prepared_job>>(made), m.words);
+}
+
+const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r) {
+  for (const auto& m : all)
+    for (const auto& p : m.messages.roles)
+      if (p.id == r) return &p;
+  return nullptr;
+}
+
+class replay_run {
+ public:
+  replay_run(const replay_parts& p, device& dev, const output& out) : p_(p), out_(out), player_(dev, p.job->id) {
+    for (const auto& r : p.job->plan.roles) player_.add(make_role(p.job, r.id), r.name, r.node, part_of(p.all, r.id));
+    player_.on_event = [this](role_id r, const event_effect& e) { hear(r, e); };
+    player_.on_store = [this](const store_effect& s) {
+      if (s.what == "weights") weights_ = weights_sha256(s.named);
+    };
+  }
+
+  int finish() {
+    introduce();
+    const auto end = player_.run();
+    for (const auto& f : end.failures) failed("role " + p_.job->plan[f.who].name + ": " + f.text, f.step);
+    const auto& first = p_.all.front();
+    const bool came = std::any_of(errors_.begin(), errors_.end(), [&](const std::string& e) { return is(e, first) || of_log(e); });
+    replay_json o{{"event", "replayed"},
+                  {"followed", end.departures.empty()},
+                  {"messages", end.delivered},
+                  {"lost", end.lost},
+                  {"step", step_},
+                  {"loss", loss_},
+                  {"came_again", came},
+                  {"departures", end.departures}};
+    if (!weights_.empty()) o["weights_sha256"] = weights_;
+    if (out_.json()) out_.object(o);
+    std::string s = with_commas(end.delivered) + " messages; the last step was " + with_commas(step_) +
+                    (step_ > p_.job->first_step ? ", its loss " + fixed(loss_, 4) : "") + "\n";
+    s += came ? "The error came again.\n" : "The error did not come again: " + first.where + ": " + first.error + "\n";
+    if (end.lost > 0) s += with_commas(end.lost) + " messages were sent that the logs do not have: they were lost on their way\n";
+    out_.text(s);
+    for (const auto& d : end.departures) out_.failed("--replay", "departs from the log at " + d);
+    return end.departures.empty() ? exit_done : exit_failed;
+  }
+
+ private:
+  // A daemon that loses a node, or stops a role that hangs, says so itself: no role does.
+  static bool is(const std::string& told, const post_mortem& m) {
+    return told == m.error || told == "role " + m.where + ": " + m.error || told.ends_with(": " + m.error) ||
+           m.error.ends_with(told);
+  }
+
+  // Of the plan before, where a role that failed was begun anew and failed again: each in its place.
+  bool of_log(const std::string& told) const {
+    for (const auto& m : p_.all)
+      for (const auto& r : m.messages.roles)
+        if (!r.failure.empty() && index_of(r.id) < p_.job->plan.roles.size() &&
+            told == "role " + p_.job->plan[r.id].name + ": " + r.failure)
+          return true;
+    return false;
+  }
+
+  void introduce() {
+    out_.text(job_summary(*p_.job));
+    std::string missing;
+    for (const auto& n : p_.job->plan.nodes) {
+      const bool has = std::any_of(p_.all.begin(), p_.all.end(), [&](const post_mortem& m) { return m.messages.node == n.name; });
+      if (!has) missing += (missing.empty() ? "" : ", ") + n.name;
+    }
+    if (!missing.empty()) out_.remark("no folder of " + missing + " was given: what lives there goes in any order");
+    const auto mode = mode_text(*p_.job);
+    if (mode.starts_with("hogwild"))
+      out_.remark(
+          "hogwild's array is read and added to without a lock, in an order that no log has: numbers may differ from the run's");
+  }
+
+  void hear(role_id who, const event_effect& e) {
+    if (e.kind == "error") return failed(e.text, e.step);
+    if (e.kind == "step") {
+      step_ = e.step;
+      for (const auto& [name, value] : e.values)
+        if (name == "loss") loss_ = value;
+    }
+    if (e.kind != "step" || out_.json()) tell(who, e);
+  }
+
+  void failed(const std::string& text, std::uint64_t step) {
+    errors_.push_back(text);
+    out_.json() ? out_.object({{"event", "error_again"}, {"step", step}, {"message", text}})
+                : out_.text("error at step " + with_commas(step) + ": " + text + "\n");
+  }
+
+  void tell(role_id who, const event_effect& e) const {
+    replay_json o{{"event", e.kind}, {"step", e.step}, {"role", p_.job->plan[who].name}};
+    for (const auto& [name, value] : e.values) o[name] = value;
+    if (out_.json()) return out_.object(o);
+    out_.text(e.kind + " at step " + with_commas(e.step) + (e.text.empty() ? "" : ": " + e.text) + "\n");
+  }
+
+  const replay_parts& p_;
+  const output& out_;
+  replay::player player_;
+  std::uint64_t step_ = 0;
+  double loss_ = 0;
+  std::string weights_;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace
+
+int run_replay(const std::vector<std::string>& folders, const std::shared_ptr<device>& dev, const output& out) {
+  replay_parts p;
+  for (const auto& f : folders) {
+    auto read = read_post_mortem(f);
+    if (const auto* bad = std::get_if<record_error>(&read)) return wrong_file(out, *bad);
+    p.all.push_back(std::get<post_mortem>(std::move(read)));
+  }
+  if (const auto bad = why_not(folders, p.all)) return wrong_file(out, *bad);
+  auto made = prepared_like(p.all.front());
+  if (const auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+  p.job = std::get<std::shared_ptr<prepared_job>>(made);
+  p.job->id = p.all.front().job;
+  if (plan_hash(p.job->plan) != p.all.front().messages.job)
+    return out.wrong(folders.front(), "this build makes another plan of the job, or its data have changed since");
+  if (const auto bad = begin_like(*p.job, p.all, dev->numerics_id())) return wrong_file(out, *bad);
+  return replay_run(p, *dev, out).finish();
+}
+
+}  // namespace troupe

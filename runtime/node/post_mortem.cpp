@@ -1,0 +1,268 @@
+#include "runtime/node/post_mortem.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "runtime/job/plan_hash.hpp"
+#include "runtime/record/file_io.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using mortem_json = nlohmann::ordered_json;
+
+// A second name of the file that the plan began with, which others may remove.
+constexpr const char* beginning_name = "begins-with.safetensors";
+constexpr const char* file_names[] = {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin"};
+
+std::string dumped(const mortem_json& o, int indent) { return o.dump(indent, ' ', false, mortem_json::error_handler_t::replace); }
+
+const char* word_of(plan_beginning::with w) {
+  switch (w) {
+    case plan_beginning::with::weights: return "weights";
+    case plan_beginning::with::checkpoint: return "checkpoint";
+    case plan_beginning::with::handover: return "handover";
+    default: return "fillers";
+  }
+}
+
+mortem_json words_json(const amendments& a) {
+  auto layers = mortem_json::array();
+  for (const auto& l : a.layers) layers.push_back({{"layer", l.layer}, {"place", l.place}, {"whole", l.whole}});
+  auto options = mortem_json::array();
+  for (const auto& [k, v] : a.mode_options) options.push_back({k, v});
+  return {{"layers", layers}, {"without", a.without}, {"mode", a.mode}, {"mode_options", options}};
+}
+
+std::string plan_json(const post_mortem_facts& f) {
+  const auto& m = f.mortem;
+  auto nodes = mortem_json::array();
+  for (const auto& n : m.nodes)
+    nodes.push_back({{"name", n.name}, {"devices", n.devices}, {"roles", n.roles}, {"memory_limit", n.memory_limit}});
+  const mortem_json o{
+      {"format", 1},
+      {"job", m.job},
+      {"name", f.made.spec.name},
+      {"seed", f.made.spec.seed},
+      {"file", m.what.file},
+      {"overrides", m.what.overrides},
+      {"nodes", nodes},
+      {"leg", m.leg},
+      {"words", words_json(m.words)},
+      {"mode", mode_text(f.made)},
+      {"plan_sha256", m.messages.job},
+      {"begins", {{"with", word_of(m.begins.kind)}, {"file", m.begins.file}, {"sha256", m.begins.sha256}, {"step", m.begins.step}}},
+      {"node", m.messages.node},
+      {"where", m.where},
+      {"error", m.error},
+      {"step", m.step},
+  };
+  return dumped(o, 2) + "\n";
+}
+
+std::string events_jsonl(const post_mortem_facts& f) {
+  std::string all;
+  for (const auto& [e, texts] : f.events) {
+    mortem_json o{{"event", e.kind}, {"step", e.step}};
+    for (const auto& [k, v] : e.values) o[k] = v;
+    for (const auto& [k, v] : texts) o[k] = v;
+    if (!e.text.empty()) o["message"] = e.text;
+    all += dumped(o, -1) + "\n";
+  }
+  return all;
+}
+
+std::string roles_json(const post_mortem_facts& f) {
+  auto list = mortem_json::array();
+  for (const auto& r : f.roles)
+    list.push_back({{"role", r.name},
+                    {"step", r.status.step},
+                    {"version", r.status.version},
+                    {"waits_for", r.status.waits_for},
+                    {"task", r.task},
+                    {"queued", r.status.queued},
+                    {"in_flight", r.status.in_flight},
+                    {"credit", r.status.credit},
+                    {"messages", r.messages},
+                    {"busy_seconds", r.busy_seconds}});
+  return dumped(list, 1) + "\n";
+}
+
+std::string when_text(std::int64_t seconds, const char* form) {
+  const auto t = static_cast<std::time_t>(seconds);
+  std::tm utc{};
+  gmtime_r(&t, &utc);
+  char text[40] = "";
+  return {text, std::strftime(text, sizeof text, form, &utc)};
+}
+
+std::string why_no_replay(const post_mortem& m) {
+  if (m.messages.roles.empty()) return "no log of messages was kept";
+  if (!m.messages.complete()) return "the log of messages had no room for the first ones";
+  if (m.begins.kind == plan_beginning::with::handover)
+    return "this plan began with state handed over by living nodes, which is not kept";
+  return {};
+}
+
+std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
+  const auto& m = f.mortem;
+  std::uint64_t messages = 0;
+  for (const auto& r : m.messages.roles) messages += r.handled;
+  std::string s = f.made.spec.name + " failed" + (m.where.empty() ? "" : " at " + m.where) + ": " + m.error + "\n\n";
+  s += "when       " + when_text(f.seconds_since_1970, "%Y-%m-%d %H:%M:%S UTC") + ", after step " + std::to_string(m.step) + "\n";
+  s += "node       " + m.messages.node + "\n";
+  s += "job file   " + m.what.file + "\n";
+  for (const auto& o : m.what.overrides) s += "           --set " + o + "\n";
+  s += "seed       " + std::to_string(f.made.spec.seed) + "\n";
+  s += "mode       " + mode_text(f.made) + "\n";
+  s += "plan       " + m.messages.job + (m.leg > 0 ? ", the " + std::to_string(m.leg) + ". after the first" : "") + "\n";
+  s += "begins     with " + std::string(word_of(m.begins.kind)) + (m.begins.file.empty() ? "" : " " + m.begins.file) + "\n";
+  s += "build      troupe 0.1.0, " __VERSION__ "\n";
+  s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n\n";
+  const auto no = why_no_replay(m);
+  s += no.empty() ? "To run it again: troupe sim --replay " + folder.string() +
+                        (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")
+                  : "It cannot be run again: " + no;
+  s += "\n\nroles that wait, or compute\n";
+  for (const auto& r : f.roles) {
+    if (!r.task.empty()) s += "  " + r.name + ": " + r.task + "\n";
+    if (!r.status.waits_for.empty()) s += "  " + r.name + " waits for " + r.status.waits_for + "\n";
+  }
+  return s;
+}
+
+std::optional<record_error> written_file(const fs::path& file, const std::string& bytes) {
+  auto wrong = write_file_atomically(file.string(), {{bytes.data(), bytes.size()}});
+  if (!wrong.empty()) return record_error{file.string(), {}, std::move(wrong)};
+  std::error_code ec;
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ec);
+  return ec ? std::optional(record_error{file.string(), {}, ec.message()}) : std::nullopt;
+}
+
+bool is_post_mortem(const fs::path& folder) {
+  std::error_code ec;
+  return !fs::is_symlink(folder, ec) && fs::is_regular_file(folder / "plan.json", ec) &&
+         fs::is_regular_file(folder / "messages.bin", ec);
+}
+
+// By their names, which begin with the time. Of a folder only what we have written is removed.
+void remove_old(const fs::path& home) {
+  std::vector<fs::path> found;
+  std::error_code ec;
+  for (fs::directory_iterator i(home, ec), end; !ec && i != end; i.increment(ec))
+    if (is_post_mortem(i->path())) found.push_back(i->path());
+  std::sort(found.begin(), found.end(), std::greater<>());
+  for (std::size_t n = keep_post_mortems; n < found.size(); ++n) {
+    for (const auto* name : file_names) fs::remove(found[n] / name, ec);
+    fs::remove(found[n] / beginning_name, ec);
+    fs::remove(found[n], ec);
+  }
+}
+
+std::string word_for_path(const std::string& name) {
+  std::string s;
+  for (char c : name.substr(0, 64)) s += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
+  return s;
+}
+
+}  // namespace
+
+std::variant<std::string, record_error> write_post_mortem(const fs::path& home, const post_mortem_facts& f) {
+  std::error_code ec;
+  fs::create_directories(home, ec);
+  if (ec) return record_error{home.string(), {}, ec.message()};
+  const auto name = when_text(f.seconds_since_1970, "%Y%m%d-%H%M%S-") + word_for_path(f.made.spec.name);
+  auto folder = home / name;
+  for (int n = 2; !fs::create_directory(folder, ec); ++n) {
+    if (ec || n > 1000) return record_error{folder.string(), {}, ec ? ec.message() : "there are too many of this name"};
+    folder = home / (name + "-" + std::to_string(n));
+  }
+  fs::permissions(folder, fs::perms::owner_all, ec);
+  if (ec) return record_error{folder.string(), {}, ec.message()};
+  const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f),
+                               events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
+  for (std::size_t i = 0; i < std::size(file_names); ++i)
+    if (auto bad = written_file(folder / file_names[i], texts[i])) return std::move(*bad);
+  // On another file system it stays where it is.
+  if (!f.mortem.begins.sha256.empty()) fs::create_hard_link(f.mortem.begins.file, folder / beginning_name, ec);
+  remove_old(home);
+  return folder.string();
+}
+
+// --- reading
+
+namespace {
+
+std::variant<std::string, record_error> text_of(const fs::path& file) {
+  auto read = read_file(file.string());
+  if (auto* bad = std::get_if<std::string>(&read)) return record_error{file.string(), {}, std::move(*bad)};
+  const auto& b = std::get<file_bytes>(read);
+  return std::string(static_cast<const char*>(b.data.get()), b.bytes);
+}
+
+plan_beginning::with beginning_of(const std::string& word) {
+  using with = plan_beginning::with;
+  for (auto w : {with::weights, with::checkpoint, with::handover})
+    if (word == word_of(w)) return w;
+  return with::fillers;
+}
+
+void take_plan(post_mortem& m, const mortem_json& o) {
+  m.job = o.at("job");
+  m.what.file = o.at("file");
+  m.what.overrides = o.at("overrides").get<std::vector<std::string>>();
+  for (const auto& n : o.at("nodes")) {
+    node_spec s;
+    s.name = n.at("name");
+    s.devices = n.at("devices").get<std::vector<std::string>>();
+    s.roles = n.at("roles").get<std::vector<std::string>>();
+    s.memory_limit = n.at("memory_limit");
+    m.nodes.push_back(std::move(s));
+  }
+  m.leg = o.at("leg");
+  const auto& w = o.at("words");
+  for (const auto& l : w.at("layers"))
+    m.words.layers.push_back({l.at("layer"), l.at("place").get<std::vector<std::string>>(), l.at("whole")});
+  m.words.without = w.at("without").get<std::set<std::string>>();
+  m.words.mode = w.at("mode");
+  for (const auto& p : w.at("mode_options")) m.words.mode_options.emplace_back(p.at(0), p.at(1));
+  const auto& b = o.at("begins");
+  m.begins = {beginning_of(b.at("with")), b.at("file"), b.at("sha256"), b.at("step")};
+  m.where = o.at("where");
+  m.error = o.at("error");
+  m.step = o.at("step");
+}
+
+}  // namespace
+
+std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
+  std::error_code ec;
+  if (!fs::is_directory(folder, ec)) return record_error{folder.string(), {}, "there is no such folder"};
+  std::string texts[3];
+  const char* names[] = {"job.toml", "plan.json", "messages.bin"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto text = text_of(folder / names[i]);
+    if (auto* bad = std::get_if<record_error>(&text)) return std::move(*bad);
+    texts[i] = std::get<std::string>(std::move(text));
+  }
+  post_mortem m;
+  m.what.text = std::move(texts[0]);
+  const auto plan = (folder / names[1]).string();
+  try {
+    const auto o = mortem_json::parse(texts[1]);
+    if (o.at("format") != 1) return record_error{plan, {}, "it is of another version of Troupe"};
+    take_plan(m, o);
+  } catch (const mortem_json::exception& e) {
+    return record_error{plan, {}, std::string("it is damaged: ") + e.what()};
+  }
+  auto part = replay::from_bytes(texts[2]);
+  if (auto* bad = std::get_if<std::string>(&part)) return record_error{(folder / names[2]).string(), {}, std::move(*bad)};
+  m.messages = std::get<replay::node_part>(std::move(part));
+  if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
+  return m;
+}
+
+}  // namespace troupe

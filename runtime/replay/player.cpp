@@ -1,0 +1,268 @@
+#include "runtime/replay/player.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "ops/device.hpp"
+#include "runtime/exception_text.hpp"
+#include "runtime/messages/crossing.hpp"
+#include "runtime/messages/wire.hpp"
+
+namespace troupe::replay {
+namespace {
+
+constexpr std::size_t most_departures = 5;
+
+bool is_finished(const delivery& d) { return d.kind == message(finished{}).index() || d.kind == task_failed; }
+// As the codec wants it.
+std::shared_ptr<const void> aligned_copy(const std::string& s) {
+  constexpr std::align_val_t at{wire_alignment};
+  std::shared_ptr<void> p(::operator new(s.size() + 1, at), [](void* x) { ::operator delete(x, at); });
+  std::memcpy(p.get(), s.data(), s.size());
+  return p;
+}
+
+bool is_timer(const delivery& d) { return d.kind == message(timer_fired{}).index(); }
+
+}  // namespace
+
+void player::add(std::unique_ptr<role> value, std::string name, std::uint32_t node, const role_part* log) {
+  hosted h;
+  h.value = std::move(value);
+  h.name = std::move(name);
+  h.node = node;
+  h.log = log;
+  roles_.push_back(std::move(h));
+}
+
+// The next entry of its log, if there is one.
+void player::advance(hosted& h) {
+  h.next.reset();
+  while (h.log) {
+    if (h.reader) h.next = h.reader->next();
+    if (h.next) return void(++h.read);
+    if (h.reader && h.reader->damaged()) {
+      end_.departures.push_back("the log of " + h.name + " is damaged after " + std::to_string(h.read) + " messages");
+      return;
+    }
+    if (h.chunk == h.log->chunks.size()) return;
+    h.reader.emplace(h.log->chunks[h.chunk++]);
+  }
+}
+
+replay_end player::run() {
+  for (auto& h : roles_) advance(h);
+  for (std::uint32_t r = 0; r < roles_.size(); ++r) wake(r);
+  do {
+    while (!awake_.empty()) {
+      const auto r = awake_.front();
+      awake_.pop_front();
+      roles_[r].awake = false;
+      if (hand_next(role_id{r})) wake(r);
+    }
+  } while (fire_any());
+  for (const auto& h : roles_)
+    for (const auto& [from, w] : h.heard) end_.lost += w.passed;
+  look_for_departures();
+  return std::move(end_);
+}
+
+void player::wake(std::uint32_t r) {
+  if (std::exchange(roles_[r].awake, true)) return;
+  awake_.push_back(r);
+}
+
+bool player::hand_next(role_id self) {
+  auto& h = roles_[index_of(self)];
+  if (!h.value || h.failed || h.stopped) return false;
+  return h.log ? h.next && hand_logged(self, h) : hand_any(self, h);
+}
+
+bool player::tell_of_task(role_id self, hosted& h, std::deque<over_task>::iterator at, std::uint64_t step) {
+  const auto task = std::move(*at);
+  h.over.erase(at);
+  if (task.error) return fail(self, step, *task.error), true;
+  envelope e;
+  e.h.job = job_;
+  e.h.dst = self;
+  e.body = finished{task.token};
+  hand(self, std::move(e));
+  return true;
+}
+
+// What its log names, if it is there.
+bool player::hand_logged(role_id self, hosted& h) {
+  const delivery d = *h.next;
+  envelope e;
+  std::deque<over_task>::iterator task = h.over.end();
+  if (is_finished(d)) {
+    task = std::find_if(h.over.begin(), h.over.end(),
+                        [&](const over_task& t) { return t.token == d.what && t.error.has_value() == (d.kind == task_failed); });
+    if (task == h.over.end()) return false;
+  } else if (is_timer(d)) {
+    if (h.timers.erase(d.what) == 0) return false;
+    e.h.dst = self;
+    e.body = timer_fired{d.what};
+  } else if (d.from == no_role) {
+    std::string wrong;
+    const auto bytes = aligned_copy(d.whole);
+    if (!decode(bytes.get(), d.whole.size(), bytes, e, wrong)) return false;
+  } else {
+    auto& [from, passed] = h.heard[index_of(d.from)];
+    const auto at = std::find_if(from.begin(), from.end(), [&](const envelope& x) { return names(d, x); });
+    if (at == from.end()) return false;
+    const auto before = static_cast<std::size_t>(at - from.begin());
+    passed = before < passed ? passed - 1 : before;
+    e = std::move(*at);
+    from.erase(at);
+  }
+  ++end_.delivered;
+  h.now = d.at;
+  advance(h);
+  if (is_finished(d)) return tell_of_task(self, h, task, d.step);
+  hand(self, std::move(e));
+  return true;
+}
+
+// Whatever has come: messages in their order, then tasks.
+bool player::hand_any(role_id self, hosted& h) {
+  if (!h.order.empty()) {
+    auto& from = h.heard[h.order.front()].sent;
+    h.order.pop_front();
+    auto e = std::move(from.front());
+    from.pop_front();
+    hand(self, std::move(e));
+    return true;
+  }
+  return !h.over.empty() && tell_of_task(self, h, h.over.begin(), 0);
+}
+
+// Nothing else is left to happen: the first timer of a role without a log.
+bool player::fire_any() {
+  hosted* first = nullptr;
+  std::uint32_t who = 0;
+  for (std::uint32_t r = 0; r < roles_.size(); ++r) {
+    auto& h = roles_[r];
+    if (h.log || h.timers.empty() || h.failed || h.stopped || !h.value) continue;
+    if (!first || h.timers.begin()->second < first->timers.begin()->second) first = &h, who = r;
+  }
+  const bool done = std::none_of(roles_.begin(), roles_.end(), [](const hosted& h) { return h.next.has_value(); });
+  if (!first || done) return false;
+  envelope e;
+  e.h.dst = role_id{who};
+  e.body = timer_fired{first->timers.begin()->first};
+  first->timers.erase(first->timers.begin());
+  hand(role_id{who}, std::move(e));
+  wake(who);
+  return true;
+}
+
+void player::hand(role_id self, envelope&& e) {
+  auto& h = roles_[index_of(self)];
+  const auto step = e.h.step;
+  e.h.job = job_;
+  wanted_.clear();
+  try {
+    h.value->on(e, h.now, wanted_);
+    e.body = finished{};  // what it brought is the role's alone
+    take_effects(self);
+  } catch (...) {
+    fail(self, step, current_exception_text());
+  }
+}
+
+void player::take_effects(role_id self) {
+  auto& h = roles_[index_of(self)];
+  for (auto& x : wanted_.list())
+    std::visit(overloaded{
+                   [&](send_effect& s) { send(self, std::move(s.e)); },
+                   [&](run_effect& r) { run_task(h, r); },
+                   [&](timer_effect& t) { h.timers[t.timer] = h.now + t.after; },
+                   [&](cancel_effect& c) { h.timers.erase(c.timer); },
+                   [&](event_effect& e) {
+                     if (on_event) on_event(self, e);
+                   },
+                   [&](store_effect& s) {
+                     for (auto& [name, value] : s.named)
+                       if (!value.frozen()) value.freeze();
+                     if (on_store) on_store(s);
+                   },
+                   [&](shared_effect& s) { share(self, s); },
+                   [&](stop_effect&) { h.stopped = true; },
+               },
+               x);
+  wanted_.clear();
+}
+
+void player::send(role_id self, envelope&& e) {
+  e.h.job = job_;
+  if (e.h.src == no_role) e.h.src = self;
+  const auto to = index_of(e.h.dst);
+  if (to >= roles_.size()) return;
+  freeze(e);
+  auto& h = roles_[to];
+  const auto from = index_of(e.h.src);
+  h.heard[from].sent.push_back(std::move(e));
+  if (!h.log) h.order.push_back(from);
+  wake(to);
+}
+
+void player::run_task(hosted& h, run_effect& r) {
+  over_task t{r.token, {}};
+  try {
+    task_context c{dev_};
+    dev_.begin_task();
+    r.work(c);
+    if (!dev_.end_task()) dev_.wait_over();
+  } catch (...) {
+    dev_.end_task();
+    t.error = std::string(r.cost.kind) + ": " + current_exception_text();
+  }
+  h.over.push_back(std::move(t));
+}
+
+void player::share(role_id self, shared_effect& x) {
+  auto& h = roles_[index_of(self)];
+  auto& store = shared_[h.node];
+  if (x.kind != shared_effect::kind_of::read) bring_home(*x.value, dev_);
+  const auto operation = store.begin(static_cast<sim::param_store::kind>(x.kind), x.block, std::move(x.value));
+  while (!store.advance(operation, &dev_.host())) {
+  }
+  h.over.push_back({x.token, {}});
+}
+
+void player::fail(role_id self, std::uint64_t step, std::string text) {
+  auto& h = roles_[index_of(self)];
+  h.failed = true;
+  wanted_.clear();
+  end_.failures.push_back({self, step, std::move(text)});
+}
+
+// What is named by a log and did not come. Roles that wait for one which has not come so far itself are not worth a word beside that one.
+void player::look_for_departures() {
+  const auto say = [&](std::string text) {
+    if (end_.departures.size() < most_departures) end_.departures.push_back(std::move(text));
+  };
+  for (const bool roots : {true, false}) {
+    for (const auto& h : roles_) {
+      if (!h.log) continue;
+      const auto place = h.name + ", after " + std::to_string(h.next ? h.read - 1 : h.read) + " messages: ";
+      if (!h.next) {
+        if (roots && !h.log->failure.empty() && !h.failed)
+          say(place + "it failed here (" + h.log->failure + "), and now it did not");
+        continue;
+      }
+      const auto from = index_of(h.next->from);
+      const bool waits = !h.failed && !is_finished(*h.next) && !is_timer(*h.next) && from < roles_.size() && roles_[from].next;
+      if (waits == roots) continue;
+      const auto source = from < roles_.size() ? " from " + roles_[from].name : std::string();
+      if (h.failed)
+        say(place + "it fails here, and had gone on with " + to_text(*h.next) + source);
+      else if (roots || end_.departures.empty())
+        say(place + "its log names " + to_text(*h.next) + source + ", which nobody sends");
+    }
+  }
+}
+
+}  // namespace troupe::replay

@@ -1,0 +1,92 @@
+// A job that fails on daemons leaves a folder on each of its nodes, and these together are run again to the same error.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/data/packed.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class cluster_post_mortem : public cluster_test {
+ protected:
+  // What node `n` has left, oldest first.
+  std::vector<fs::path> left_by(const std::string& n) const {
+    std::vector<fs::path> all;
+    std::error_code none;
+    for (const auto& f : fs::directory_iterator(fs::path(path("state")) / n / "post-mortem", none)) all.push_back(f.path());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  // `troupe sim --replay`: its exit code and what it said.
+  std::pair<int, std::string> replay(const std::vector<fs::path>& folders) const {
+    std::vector<std::string> words{std::string(TROUPE_BIN_DIR) + "/troupe", "sim", "--json", "--replay"};
+    for (const auto& f : folders) words.push_back(f.string());
+    process p(words, folder_);
+    const int code = p.wait();
+    return {code, p.out() + p.log()};
+  }
+  // The tiny job on packed data whose labels are wrong.
+  std::string damaged_job() const {
+    source_registry all;
+    add_stock_sources(all);
+    const auto* made_up = all.find("synthetic");
+    const options given{{{"shape", std::vector<std::int64_t>{1, 8, 8}},
+                         {"classes", std::int64_t{4}},
+                         {"examples", std::int64_t{480}},
+                         {"test_examples", std::int64_t{48}}}};
+    EXPECT_TRUE(
+        std::holds_alternative<packed_result>(pack(*made_up->open(check_options(given, made_up->specs), 3), path("data.pack"))));
+    std::fstream f(path("data.pack"), std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(4096 + 480 * 64 * 4);
+    for (int i = 0; i < 480; ++i) f.write("\x00\x00\x00\x7f", 4);
+    auto text = tiny_job();
+    const auto from = text.find("source"), end = text.find("batch = 24");
+    return text.replace(from, end - from, "source = \"packed\"\npath = \"" + path("data.pack") + "\"\n");
+  }
+};
+
+TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
+  make_cluster(2);
+  start_all();
+  auto set = workers(2, 2);
+  set.emplace_back("train.dynamics.lr=1e20");
+  ASSERT_EQ(run(tiny_job(), set).outcome.exit_code(), 1);
+  for (const char* n : {"n1", "n2"}) ASSERT_TRUE(daemon(n).wait_log("has failed; post-mortem: ", 10s)) << n;
+  const auto one = left_by("n1"), two = left_by("n2");
+  ASSERT_FALSE(one.empty());
+  ASSERT_FALSE(two.empty());
+  const auto both = replay({one.front(), two.front()});
+  EXPECT_EQ(both.first, 0) << both.second;
+  EXPECT_NE(both.second.find("\"came_again\":true"), std::string::npos) << both.second;
+  // In lockstep the numbers do not depend on what n2's roles heard first.
+  const auto half = replay({one.front()});
+  EXPECT_NE(half.second.find("\"came_again\":true"), std::string::npos) << half.second;
+}
+
+// The role is begun anew once from what the shards have, which is not kept: what was before that is.
+TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) {
+  data_ = {folder_.string()};
+  make_cluster(2);
+  start_all();
+  const auto set = workers(2, 2);
+  ASSERT_EQ(run(damaged_job(), set).outcome.exit_code(), 1);
+  for (const char* n : {"n1", "n2"}) ASSERT_TRUE(daemon(n).wait_log("has failed; post-mortem: ", 10s)) << n;
+  const auto one = left_by("n1"), two = left_by("n2");
+  ASSERT_EQ(one.size(), 2u);
+  ASSERT_EQ(two.size(), 2u);
+  const auto first = replay({one[0], two[0]});
+  EXPECT_EQ(first.first, 0) << first.second;
+  EXPECT_NE(first.second.find("are damaged: "), std::string::npos) << first.second;
+  EXPECT_NE(first.second.find("\"came_again\":true"), std::string::npos) << first.second;
+  const auto last = replay({one[1], two[1]});
+  EXPECT_EQ(last.first, 2);
+  EXPECT_NE(last.second.find("this plan began with state handed over by living nodes, which is not kept"), std::string::npos)
+      << last.second;
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
