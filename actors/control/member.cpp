@@ -178,6 +178,7 @@ void member::look_after_injected(instant now, member_orders& out) {
     if (now >= x.begins && !std::exchange(x.begun, true)) {
       x.ends = now + x.what.lasts;
       out.push_back(suffer{x.what});
+      out.push_back(log_line{std::string("the injected ") + text_of(x.what.what) + " begins"});
     }
   std::erase_if(injected_, [&](const auto& x) {
     const bool over = x.begun && now >= x.ends && x.what.what != fault_kind::kill;

@@ -111,7 +111,7 @@ TEST_F(member_inject, it_is_logged_and_begins_when_that_is_written_and_ends) {
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::drop), 2000, 0, "root", "noon"}, instant{}, out_);
   EXPECT_EQ(all(), "injected by root: drop for 2 s, until noon\n");
   EXPECT_EQ(at(100ms), "");
-  EXPECT_EQ(at(300ms), "[drop for 2 s]\n");
+  EXPECT_EQ(at(300ms), "[drop for 2 s]\nthe injected drop begins\n");
   EXPECT_EQ(at(2200ms), "") << "counted from where it began";
   EXPECT_EQ(at(2300ms), "the injected drop is over\n");
   EXPECT_EQ(at(9000ms), "");
@@ -121,7 +121,8 @@ TEST_F(member_inject, several_at_a_time) {
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::delay), 1000, 50, "root", {}}, instant{}, out_);
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::slow_disk), 3000, 200, "root", {}}, instant{}, out_);
   EXPECT_EQ(all(), "injected by root: delay by 50 ms for 1 s\ninjected by root: slow-disk by 200 ms for 3 s\n");
-  EXPECT_EQ(at(200ms), "[delay by 50 ms for 1 s]\n[slow-disk by 200 ms for 3 s]\n");
+  EXPECT_EQ(at(200ms),
+            "[delay by 50 ms for 1 s]\nthe injected delay begins\n[slow-disk by 200 ms for 3 s]\nthe injected slow-disk begins\n");
   EXPECT_EQ(at(1200ms), "the injected delay is over\n");
   EXPECT_EQ(at(3200ms), "the injected slow-disk is over\n");
 }
