@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -122,6 +123,9 @@ class role {
   virtual ~role() = default;
   virtual void on(const envelope& e, time_point now, effects& out) = 0;
   virtual role_status status() const { return {}; }
+  // Which packet its task of this token is for (step and packet), asked when the host is given the task, so that one that does not end can be named;
+  // nothing: the task is not one packet's.
+  virtual std::optional<header> packet_of_task(std::uint64_t token) const { return (void)token, std::nullopt; }
   virtual role_snapshot snapshot() const { return {}; }
   virtual void restore(const role_snapshot& s) { (void)s; }
 };

@@ -7,6 +7,7 @@
 #include "actors/control/gate.hpp"
 #include "actors/control/pieces.hpp"
 #include "actors/control/pulse.hpp"
+#include "actors/control/role_rows.hpp"
 #include "actors/view/injection.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/ids.hpp"
@@ -343,23 +344,7 @@ void control_actor::report_state() {
     r.tcp_in += p.bytes_in;
     r.tcp_out += p.bytes_out;
   }
-  for (const auto& p : s_.host->published()) {
-    const auto& t = p.status;
-    const auto& k = p.task;
-    r.roles.push_back({p.job,
-                       index_of(p.id),
-                       p.name,
-                       t.waits_for,
-                       t.step,
-                       t.version,
-                       p.messages,
-                       t.queued,
-                       t.in_flight,
-                       t.credit,
-                       p.busy_seconds,
-                       p.age_seconds,
-                       {k.kind, k.serial, k.step, k.packet, k.of_packet, k.seconds}});
-  }
+  for (const auto& p : s_.host->published()) r.roles.push_back(row_of(p));
   if (head_)
     head_->on(s_.options.node, r, now_, head_out_);
   else if (line_.up)

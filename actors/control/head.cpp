@@ -56,7 +56,9 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
     out.push_back(log_line{"refused " + from + ": " + answer.refusal});
     return;
   }
-  at->second = {true, false, m, {}, now, {}};
+  auto& who = at->second;
+  if (who.said.incarnation != m.incarnation || who.lives == 0) ++who.lives;
+  who = {true, false, m, {}, now, {}, who.lives, who.losses};
   out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
   auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
@@ -79,6 +81,7 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
   if (at == members_.end()) return;
   if (std::exchange(at->second.up, false)) {
     at->second.since = now;
+    ++at->second.losses;
     out.push_back(log_line{"node " + peer + " is lost: " + reason});
   }
   auto* j = find(active_);

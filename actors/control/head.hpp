@@ -59,6 +59,8 @@ struct checked {
   bool continued = false;
   std::uint64_t from = 0;
   std::optional<std::uint64_t> max_failures = 0;  // losses that it survives; none: any number
+  std::int64_t replicas = 1;
+  std::set<std::string> costly = {};  // nodes without which the others have not all that the job goes on from
 };
 struct stored {
   std::uint32_t job = 0;
@@ -178,7 +180,7 @@ class head {
 
   void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
   std::string weights_of(std::uint32_t job) const;  // path, or empty
-  void fill(repl_view& v, instant now) const;
+  void fill(repl_view& v, instant now) const;       // head_view.cpp
 
  private:
   enum class phase : std::uint8_t { checking, receiving, queued, gathering, preparing, running, ending, over };
@@ -187,6 +189,7 @@ class head {
     join said;
     report last;
     instant since{}, reported{};
+    std::uint64_t lives = 0, losses = 0;
   };
   // A plan that is to follow the one that runs.
   struct successor {
@@ -225,8 +228,10 @@ class head {
     std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
     std::set<std::string> told;                // clients that have had the history
     std::uint32_t stores = 0;
-    std::string preempted;       // why it is stopped though nobody wants it; empty: somebody does
-    std::string kept;            // its newest checkpoint
+    std::string preempted;  // why it is stopped though nobody wants it; empty: somebody does
+    std::string kept;       // its newest checkpoint
+    std::optional<std::uint64_t> kept_step;
+    instant kept_at{};
     std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
     bool stores_late = false;    // some were not waited for
     std::deque<job_event> held;  // behind a store
@@ -307,6 +312,10 @@ class head {
   void begin_swap(job& j, std::uint64_t step, instant now, orders& out);
   // head_inject.cpp
   std::string inject(const person& who, const command& c, orders& out);
+  // head_view.cpp
+  std::optional<std::uint64_t> at_stake(const job& j, const std::string& node) const;
+  repl_node row_of(const std::string& name, instant now) const;
+  repl_job row_of(const job& j, instant now) const;
   // head_journal.cpp
   void note_set(const job& j, orders& out) const;
   // head_losses.cpp

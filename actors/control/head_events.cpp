@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/control/head.hpp"
+#include "actors/control/role_rows.hpp"
 
 #include "runtime/messages/ids.hpp"
 
@@ -64,9 +65,11 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   } else if (kind == "checkpoint") {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
       if (at->what != "checkpoint") continue;
-      if (at->error.empty())
+      if (at->error.empty()) {
         e.texts.emplace_back("file", j.kept = at->path);
-      else
+        j.kept_step = e.event.step;
+        j.kept_at = now;
+      } else
         e.event = {"alert", e.event.step, {}, std::string(checkpoint_not_saved) + at->error};
       if (j.stopping) j.unsaved = at->error.empty() ? std::string() : e.event.text;
       j.results.erase(at);
@@ -140,9 +143,7 @@ bool head::watch_tasks(job& j, instant now, orders& out) {
   for (const auto& [name, m] : members_) {
     if (!m.up || now - m.reported > says_so_within) continue;
     for (const auto& r : m.last.roles)
-      if (r.job == j.id && r.task.serial != 0)
-        running.push_back(
-            {name, r.name, {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}});
+      if (r.job == j.id && r.task.serial != 0) running.push_back({name, r.name, published_in(r).task});
   }
   const auto found = j.tasks.look(running, now);
   for (const auto& t : found.overlong) {
@@ -245,47 +246,6 @@ void head::slow(const std::string& client, bool yes) {
 std::string head::weights_of(std::uint32_t job_id) const {
   const auto* j = find(job_id);
   return j ? j->weights : std::string();
-}
-
-// --- views
-
-void head::fill(repl_view& v, instant now) const {
-  for (const auto& n : cluster_.nodes) {
-    const auto& m = members_.at(n.name);
-    repl_node row;
-    row.name = n.name;
-    row.address = n.address;
-    row.data_address = m.said.data_address;
-    row.state = m.up ? (m.leaving ? "leaving" : "up") : (m.since == instant{} ? "absent" : "lost");
-    row.incarnation = m.said.incarnation;
-    row.tcp_in = m.last.tcp_in;
-    row.tcp_out = m.last.tcp_out;
-    row.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
-    v.nodes.push_back(std::move(row));
-    if (n.name == self_ || !m.up) continue;
-    for (const auto& r : m.last.roles) {
-      repl_role role{n.name, {}};
-      role.what = {r.job,      role_id{r.id},
-                   r.name,     {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
-                   r.messages, r.busy,
-                   r.age,      {r.task.kind, r.task.serial, r.task.of_packet, r.task.step, r.task.packet, r.task.seconds}};
-      v.roles.push_back(std::move(role));
-    }
-  }
-  for (const auto& [id, j] : jobs_) {
-    auto row = j.view;
-    switch (j.at) {
-      case phase::checking: row.state = "checking"; break;
-      case phase::receiving: row.state = "receiving"; break;
-      case phase::queued: row.state = "queued"; break;
-      case phase::gathering: row.state = "gathering"; break;
-      case phase::preparing: row.state = "preparing"; break;
-      case phase::running: row.state = j.stopping ? "stopping" : j.paused ? "paused" : "running"; break;
-      case phase::ending: row.state = "ending"; break;
-      case phase::over: break;
-    }
-    v.jobs.push_back(std::move(row));
-  }
 }
 
 }  // namespace troupe::control

@@ -7,6 +7,7 @@
 #include "actors/view/about.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/pipeline/leftovers.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 #include "runtime/record/sha256.hpp"
@@ -111,6 +112,10 @@ checked facts_of(const prepared_job& j) {
   std::set<std::uint32_t> used;
   for (const auto& r : j.plan.roles) used.insert(r.node);
   for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
+  c.replicas = j.spec.topology.replicas;
+  const auto* mode = j.all->modes.find(j.spec.train.sync.kind);
+  for (const auto& n : c.nodes)
+    if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty()) c.costly.insert(n);
   return c;
 }
 

@@ -38,6 +38,10 @@ class loss_book {
     instant until{};
     std::string node, by, why;
   };
+  const suspicion* suspected(const std::string& node) const {
+    const auto at = suspects_.find(node);
+    return at == suspects_.end() ? nullptr : &at->second;
+  }
   // Somebody who has been suspected for too long.
   std::optional<suspicion> overdue(instant now) const;
 

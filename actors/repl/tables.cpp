@@ -17,6 +17,13 @@ json_object object_of(const repl_job& j) {
   }
   if (j.accuracy >= 0) o["accuracy"] = j.accuracy;
   if (j.skipped > 0) o["skipped"] = j.skipped;
+  if (j.losses > 0) o["losses"] = j.losses;
+  if (j.replicas > 1) o["replicas"] = j.replicas;
+  if (j.kept) {
+    o["checkpoint_step"] = *j.kept;
+    o["checkpoint_s"] = j.kept_seconds;
+  }
+  if (j.at_stake) o["at_stake"] = *j.at_stake;
   if (!j.message.empty()) o["message"] = j.message;
   if (!j.weights_sha256.empty()) o["weights_sha256"] = j.weights_sha256;
   return o;
@@ -35,8 +42,19 @@ std::string progress(const repl_job& j) {
   if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
   if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
   if (j.skipped > 0) text += ", " + number(j.skipped) + " steps left out";
+  if (j.losses > 0) text += ", " + number(j.losses) + (j.losses == 1 ? " loss" : " losses");
+  if (j.replicas > 1) text += ", " + number(j.replicas) + " replicas";
+  if (j.kept) text += ", checkpoint of step " + number(*j.kept) + " (" + number(j.kept_seconds, "%.0f") + " s ago)";
+  if (j.at_stake) text += ", a loss costs at most " + number(*j.at_stake) + (*j.at_stake == 1 ? " step" : " steps");
   if (!j.message.empty()) text += ": " + j.message;
   return text;
+}
+
+// What a role's task is; empty: none runs.
+std::string computes(const running_task& t) {
+  if (t.serial == 0) return {};
+  return t.kind + (t.of_packet ? " of packet " + number(t.packet) + " of step " + number(t.step) : "") + ", for " +
+         number(t.seconds, "%.1f") + " s";
 }
 
 }  // namespace
@@ -71,19 +89,21 @@ std::string repl_status_text(bool json, const repl_view& v) {
 std::string repl_nodes_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
-    for (const auto& n : v.nodes)
-      list.push_back({{"name", n.name},
-                      {"state", n.state},
-                      {"address", n.address},
-                      {"data_address", n.data_address},
-                      {"seconds", n.seconds},
-                      {"tcp_in", n.tcp_in},
-                      {"tcp_out", n.tcp_out}});
+    for (const auto& n : v.nodes) {
+      json_object o{{"name", n.name},       {"state", n.state},   {"address", n.address}, {"data_address", n.data_address},
+                    {"seconds", n.seconds}, {"tcp_in", n.tcp_in}, {"tcp_out", n.tcp_out}, {"lives", n.lives},
+                    {"losses", n.losses}};
+      if (n.at_stake) o["at_stake"] = *n.at_stake;
+      if (!n.note.empty()) o["note"] = n.note;
+      list.push_back(std::move(o));
+    }
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
-  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out"});
+  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "lives", "losses", "its loss costs", ""});
   for (const auto& n : v.nodes)
-    t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out)});
+    t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
+           number(n.lives), number(n.losses), n.at_stake ? number(*n.at_stake) + (*n.at_stake == 1 ? " step" : " steps") : "",
+           n.note});
   return t.text();
 }
 
@@ -99,7 +119,8 @@ std::string repl_roles_text(bool json, const repl_view& v) {
                       {"messages", r.what.messages},
                       {"busy_s", r.what.busy_seconds},
                       {"age_s", r.what.age_seconds},
-                      {"waits_for", r.what.status.waits_for}});
+                      {"waits_for", r.what.status.waits_for},
+                      {"computes", computes(r.what.task)}});
     return line_of({{"command", "roles"}, {"roles", list}});
   }
   columns t({"node", "role", "step", "version", "messages", "busy s", "waits for"});
@@ -126,13 +147,17 @@ std::string repl_queues_text(bool json, const repl_view& v) {
   return t.text();
 }
 
+// Whom others wait for is here too: one that has been computing for long.
 std::string repl_waits_text(bool json, const repl_view& v) {
   auto list = json_object::array();
   columns t({"node", "role", "waits for"});
   for (const auto& r : v.roles) {
-    if (r.what.status.waits_for.empty()) continue;
-    list.push_back({{"node", r.node}, {"name", r.what.name}, {"waits_for", r.what.status.waits_for}});
-    t.add({r.node, r.what.name, r.what.status.waits_for});
+    const bool long_one = r.what.task.seconds >= 1;
+    if (r.what.status.waits_for.empty() && !long_one) continue;
+    json_object o{{"node", r.node}, {"name", r.what.name}, {"waits_for", r.what.status.waits_for}};
+    if (long_one) o["computes"] = computes(r.what.task);
+    list.push_back(std::move(o));
+    t.add({r.node, r.what.name, long_one ? computes(r.what.task) : r.what.status.waits_for});
   }
   return json ? line_of({{"command", "waits"}, {"waits", list}}) : t.text();
 }

@@ -13,7 +13,6 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       job_(std::move(j)),
       seat_(std::move(s)),
       role_(std::move(seat_.value)),
-      naming_(dynamic_cast<const task_naming*>(role_.get())),
       lane_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_lane()) {
   compat::ignore_unknown(*this);
 }
@@ -51,7 +50,6 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   solvers_.stop();
   tasks_.forget();
   out_.clear();
-  naming_ = nullptr;
   role_.reset();
   if (auto j = std::move(job_)) j->left();
   return first;
@@ -186,7 +184,7 @@ void role_actor::perform(run_effect& x) {
   if (solvers_.actors.empty()) {
     tasks_.add(std::move(x));
   } else {
-    const auto packet = packet_of(x);
+    const auto packet = role_->packet_of_task(x.token);
     solvers_.run({std::move(x), role_, packet}, *job_, context());
   }
 }
@@ -248,7 +246,7 @@ bool role_actor::waits(const run_effect& r) const {
 void role_actor::run_next() {
   run_effect r = tasks_.take();
   if (tally_.changed && tally_.last_task >= publish_every / 2) publish(job_->now());  // nobody hears of us until this task is over
-  const auto ran = run_task(*job_, {lane_.get(), seat_.id, seat_.name, 0}, r, packet_of(r), caf::actor{this});
+  const auto ran = run_task(*job_, {lane_.get(), seat_.id, seat_.name, 0}, r, role_->packet_of_task(r.token), caf::actor{this});
   if (!ran) return tasks_.goes_on_there();
   const task_answer& a = *ran;
   tally_.worked(a.end - a.begin);

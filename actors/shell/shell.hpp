@@ -22,7 +22,6 @@
 #include "actors/shell/sub_solver.hpp"
 #include "actors/shell/timers.hpp"
 #include "runtime/role.hpp"
-#include "runtime/task_naming.hpp"
 
 namespace troupe {
 
@@ -89,7 +88,6 @@ class role_actor final : public compat::base_actor {
   bool waits(const run_effect& r) const;  // gives way to sub-solvers
   void run_next();
   void continue_later();
-  std::optional<header> packet_of(const run_effect& r) const { return naming_ ? naming_->packet_of_task(r.token) : std::nullopt; }
 
   void fail(const std::string& what);
   void note_change(time_point now);
@@ -100,7 +98,6 @@ class role_actor final : public compat::base_actor {
   std::shared_ptr<hosted_job> job_;
   seat seat_;  // without its value, which is role_
   std::shared_ptr<role> role_;
-  const task_naming* naming_;        // the role, if it can say for which packets its tasks are
   std::shared_ptr<device> lane_;     // of the one slot whose tasks run here
   std::shared_ptr<device> leaving_;  // the lane of what crosses to other devices
   sub_solvers solvers_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct repl_node {
   std::uint64_t incarnation = 0;
   std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
   double seconds = 0;                     // in that state
+  std::uint64_t lives = 0, losses = 0;    // its daemons that have joined, and how often one was lost, since the coordinator's began
+  std::optional<std::uint64_t> at_stake =
+      {};                 // steps of the running job that would be made again if it were lost now; none: it has no part
+  std::string note = {};  // who cannot reach it, who goes on without it
 };
 
 struct repl_job {
@@ -40,6 +45,12 @@ struct repl_job {
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
   std::string owner = {};                        // the client that has submitted it; empty: embedded
   std::uint64_t skipped = 0;                     // steps that were left out, their gradient not being finite
+  std::uint64_t losses = 0;                      // that it has survived, since the coordinator's daemon began
+  std::int64_t replicas = 1;                     // nodes that have each block of parameters
+  std::optional<std::uint64_t> kept = {};        // step of its newest checkpoint
+  double kept_seconds = 0;                       // since it was there
+  std::optional<std::uint64_t> at_stake =
+      {};  // steps to be made again after the loss of whichever node costs most; none: it does not run
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 

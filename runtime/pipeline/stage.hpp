@@ -46,7 +46,6 @@
 #include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/pipeline/stage_weights.hpp"
 #include "runtime/role.hpp"
-#include "runtime/task_naming.hpp"
 
 namespace troupe {
 
@@ -69,7 +68,7 @@ struct stage_config {
       false;  // a stage whose layers carry state waits for what they begin with (restore_state); else it begins with zeros
 };
 
-class stage : public role, public task_naming {
+class stage : public role {
  public:
   explicit stage(stage_config c);
   ~stage() override;

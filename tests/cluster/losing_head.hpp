@@ -40,6 +40,7 @@ class head_losses : public testing::Test {
     c.plan_hash = "h";
     c.nodes = std::move(nodes);
     c.max_failures = most_;
+    c.costly = costly_;
     return c;
   }
   const check_move* asked() const {
@@ -98,6 +99,7 @@ class head_losses : public testing::Test {
   std::uint64_t lives_ = 0;
   std::uint32_t id_ = 0;
   std::optional<std::uint64_t> most_;
+  std::set<std::string> costly_;  // nodes without which the others have not all
 };
 
 }  // namespace troupe::control

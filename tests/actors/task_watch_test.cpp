@@ -1,0 +1,147 @@
+// Tasks that run for too long: how they are counted, and what an embedded run says of them.
+#include "actors/view/task_watch.hpp"
+
+#include <thread>
+
+#include "runtime/pipeline/stage.hpp"
+#include "tests/actors/embedded_support.hpp"
+#include "tests/actors/helpers.hpp"
+
+namespace troupe::testing_embedded {
+namespace {
+
+using namespace std::chrono_literals;
+using instant = task_watch::instant;
+
+watched_task forward_of(std::uint64_t serial, std::string node = "n2") {
+  return {std::move(node), "worker1/conv2", {"forward", serial, true, 12, 3, 0.5}};
+}
+
+// Looks every second, from `from` on: at what, how often.
+std::vector<overlong_task> looks(task_watch& w, instant& now, int times, const watched_task& at,
+                                 std::optional<overlong_task>* hung = nullptr) {
+  std::vector<overlong_task> all;
+  for (int i = 0; i < times; ++i, now += 1s) {
+    auto found = w.look({at}, now);
+    EXPECT_TRUE(found.runs);
+    all.insert(all.end(), found.overlong.begin(), found.overlong.end());
+    if (hung && found.hung) *hung = found.hung;
+  }
+  return all;
+}
+
+TEST(task_watch, names_a_task_once_when_it_has_been_running_for_so_long) {
+  task_watch w({10s, 60s});
+  auto now = instant{} + 5s;
+  EXPECT_TRUE(looks(w, now, 10, forward_of(7)).empty());
+  const auto named = looks(w, now, 30, forward_of(7));
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].text(), "the task 'forward' of worker1/conv2 on node n2, packet 3 of step 12, has been running for 10 s");
+  EXPECT_EQ(named[0].layer(), "conv2");
+  EXPECT_EQ(looks(w, now, 12, forward_of(8)).size(), 1u) << "another task is another one";
+}
+
+TEST(task_watch, takes_one_for_hung_that_does_not_end) {
+  task_watch w({10s, 60s});
+  auto now = instant{} + 5s;
+  std::optional<overlong_task> hung;
+  looks(w, now, 60, forward_of(7), &hung);
+  EXPECT_FALSE(hung);
+  looks(w, now, 1, forward_of(7), &hung);
+  ASSERT_TRUE(hung);
+  EXPECT_EQ(hung->what.node, "n2");
+  EXPECT_EQ(hung->seconds, 60);
+}
+
+TEST(task_watch, a_process_that_was_stopped_has_not_seen_a_task_run) {
+  task_watch w({10s, 60s});
+  auto now = instant{} + 5s;
+  looks(w, now, 2, forward_of(7));
+  now += 1h;
+  EXPECT_TRUE(w.look({forward_of(7)}, now).overlong.empty());
+}
+
+TEST(task_watch, tasks_of_one_number_on_two_nodes_are_two) {
+  task_watch w({10s, 60s});
+  auto now = instant{} + 5s;
+  looks(w, now, 9, forward_of(7));
+  looks(w, now, 9, forward_of(7, "n3"));
+  EXPECT_TRUE(looks(w, now, 9, forward_of(7)).empty()) << "n2 was not running it meanwhile";
+}
+
+TEST(task_watch, nobody_who_runs_a_task_nobody_computes) {
+  task_watch w;
+  EXPECT_FALSE(w.look({}, instant{} + 5s).runs);
+  EXPECT_FALSE(w.look({{"n1", "tester", {}}}, instant{} + 6s).runs);
+}
+
+// --- embedded
+
+testing_actors::gate* held_in = nullptr;
+
+// Its task of step 3 waits at a gate.
+struct waiting_stage final : stage {
+  using stage::stage;
+  void begin_forward(slot& s, effects& out) override {
+    effects mine;
+    stage::begin_forward(s, mine);
+    for (auto& e : mine.list()) {
+      if (auto* r = std::get_if<run_effect>(&e); r && s.h.step == 3) {
+        r->work = [inner = std::move(r->work)](task_context& c) {
+          held_in->wait();
+          inner(c);
+        };
+      }
+    }
+    for (auto& e : mine.list()) out.list().push_back(std::move(e));
+  }
+};
+
+std::shared_ptr<prepared_job> job_that_waits(const overrides& set = {}) {
+  const auto j = job_of(lenet_like(), set);
+  auto all = std::make_shared<tables>(stock_tables());
+  all->stages.add("dropout", {[](stage_config c) { return std::make_unique<waiting_stage>(std::move(c)); }, {}});
+  j->all = all;
+  return j;
+}
+
+// Twice as long as a job may be silent: it is named, no stall, and the weights are those of a run that was not held up.
+void is_named_and_goes_on(const overrides& set) {
+  testing_actors::gate open;
+  held_in = &open;
+  embedded_options o;
+  o.stall_after = 2s;
+  o.tasks = {4s, 1h};
+  std::vector<event_effect> alerts;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind != "alert") return;
+    alerts.push_back(e);
+    open.arrive();
+  };
+  const auto j = job_that_waits(set);
+  const auto r = embedded(j, std::move(o));
+  EXPECT_TRUE(r.ok) << r.error;
+  ASSERT_EQ(alerts.size(), 1u);
+  EXPECT_EQ(alerts[0].text.find("the task 'forward' of worker0/drop1, packet "), 0u) << alerts[0].text;
+  EXPECT_NE(alerts[0].text.find(" of step 3, has been running for "), std::string::npos) << alerts[0].text;
+  EXPECT_EQ(r.weights_sha256, plain_hash(j, 20));
+}
+
+TEST(task_watch, of_an_embedded_run_names_layer_and_packet_of_a_long_task_which_is_no_stall) { is_named_and_goes_on({}); }
+TEST(task_watch, of_an_embedded_run_knows_the_tasks_of_sub_solvers) { is_named_and_goes_on({"pipeline.sub_solvers=2"}); }
+
+TEST(task_watch, an_embedded_run_ends_though_a_task_does_not) {
+  static testing_actors::gate open;  // beyond the run, as the task is
+  held_in = &open;
+  embedded_options o;
+  o.tasks = {1s, 3s};
+  const auto r = embedded(job_that_waits(), std::move(o));
+  EXPECT_FALSE(r.ok);
+  EXPECT_TRUE(r.hung);
+  EXPECT_EQ(r.where, "worker0/drop1");
+  EXPECT_NE(r.error.find("is taken for hung"), std::string::npos) << r.error;
+  open.arrive();
+}
+
+}  // namespace
+}  // namespace troupe::testing_embedded
