@@ -227,8 +227,9 @@ int serve(control_plane& plane, const wakeups& wake, own_certificates& own, even
   return wake.whole() ? 0 : 1;
 }
 
-net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const state_folder& state,
-                                                         const event_log& log, wakeups& wake, service_manager& manager) {
+net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const cluster_rules& rules,
+                                                         const state_folder& state, const event_log& log, wakeups& wake,
+                                                         service_manager& manager) {
   // Jobs come from others, and may use what these bring: so what is loaded is what somebody has looked at.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
@@ -242,6 +243,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.all = std::move(all);
   p.state = state.path();
   p.incarnation = state.next_incarnation();
+  p.may_inject = rules.inject;
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
   p.on_alive = [&manager] { manager.alive(); };
@@ -261,7 +263,8 @@ std::string port_taken(const std::string& address) {
 }  // namespace
 
 int run_daemon(const daemon_options& o) {
-  auto read = read_cluster_file(o.cluster_file);
+  cluster_rules rules;
+  auto read = read_cluster_file(o.cluster_file, &rules);
   if (const auto* bad = std::get_if<diagnostics>(&read)) {
     for (const auto& d : *bad) std::fprintf(stderr, "%s\n", d.to_string().c_str());
     return 2;
@@ -277,7 +280,7 @@ int run_daemon(const daemon_options& o) {
   wakeups wake;
   event_log log(o.node);
   service_manager manager;
-  auto plane = open_plane(o, cluster, *state, log, wake, manager);
+  auto plane = open_plane(o, cluster, rules, *state, log, wake, manager);
   if (!plane) return wrong(plane.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));

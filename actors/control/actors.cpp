@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "actors/control/control_parts.hpp"
 #include "actors/control/gate.hpp"
 #include "actors/control/pieces.hpp"
 #include "actors/control/pulse.hpp"
 #include "actors/control/role_rows.hpp"
+#include "actors/view/injection.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/ids.hpp"
 
@@ -16,7 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
-constexpr auto redial_every = 1s;
 constexpr auto dial_within = 5s;
 constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
 
@@ -25,41 +26,6 @@ std::uint64_t bytes_out(const net::transport_stats& s) {
   for (const auto& p : s.peers) n += p.bytes_out;
   return n;
 }
-
-// The way to the coordinator's daemon: dialled again and again while it is down.
-struct coordinator_line {
-  bool listening = false;  // this daemon's own ports are known
-  bool up = false;
-  instant dialled{};
-
-  bool dial_now(instant now) {
-    if (!listening || up || now - dialled < redial_every) return false;
-    dialled = now;
-    return true;
-  }
-};
-
-// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit, those of clients' own have not.
-class repl_submissions {
- public:
-  static bool has(std::uint64_t token) { return (token >> 63) != 0; }
-  std::uint64_t put(submit_in s) {
-    const auto token = (1ull << 63) | ++asked_;
-    waiting_[token] = std::move(s);
-    return token;
-  }
-  std::optional<submit_in> take(std::uint64_t token) {
-    auto found = waiting_.extract(token);
-    return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
-  }
-  void forget(const std::string& peer) {
-    std::erase_if(waiting_, [&](const auto& s) { return s.second.peer == peer; });
-  }
-
- private:
-  std::map<std::uint64_t, submit_in> waiting_;
-  std::uint64_t asked_ = 0;
-};
 
 class control_actor final : public compat::base_actor {
  public:
@@ -131,6 +97,7 @@ class control_actor final : public compat::base_actor {
   void perform(const forget_plan& x) { s_.keep.post(keeper_note{x}); }
   void perform(const connect_data& x);
   void perform(const begin_job& x);
+  void perform(const suffer& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event, x.what.texts); }
   void perform(const log_line& x) { s_.log(x.text); }
@@ -177,8 +144,10 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
     : compat::base_actor(c), s_(s), member_(s.options.node, s.coordinator) {
   compat::ignore_unknown(*this);
   now_ = s.begun;
+  if (s_.options.may_inject) member_.allow_injections();
   if (!s_.coordinates()) return;
   head_.emplace(s_.options.cluster, s_.options.node, tag_of(s_));
+  if (s_.options.may_inject) head_->allow_injections();
   head_->restore(s_.book->found(), now_, head_out_);
 }
 
@@ -259,7 +228,10 @@ void control_actor::take(const submit_in& s) {
 
 void control_actor::take(const tell_in& t) {
   if (!head_) return;
-  const auto error = head_->tell(t.who, t.job, t.what, now_, head_out_);
+  auto what = t.what;
+  if (const auto i = injection_of(what); what.name == "inject" && i)
+    what.options.emplace_back("until", clock_text(std::chrono::system_clock::now() + i->lasts));
+  const auto error = head_->tell(t.who, t.job, what, now_, head_out_);
   if (error.empty()) return;
   s_.log(t.what.name + ": " + error);
   s_.said.put(number_of(t.job), {not_told, 0, {}, error});  // for the REPL, where somebody may wait for the answer
@@ -321,7 +293,8 @@ void control_actor::perform(const to_peer& x) {
   // A message from this node to itself: what the head says to members is for our member, the rest for our head.
   const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
                           std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
-                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what);
+                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what) ||
+                          std::holds_alternative<inject>(x.what);
   if (for_member)
     member_.on(x.what, now_, member_out_);
   else if (head_)
@@ -351,6 +324,11 @@ void control_actor::perform(const begin_job& x) {
   e.h.dst = role_id{0};
   e.body = start{};
   s_.host->deliver(std::move(e));
+}
+
+void control_actor::perform(const suffer& x) {
+  if (const auto error = s_.faults.begin(x.what); !error.empty())
+    s_.log(std::string("the injected ") + text_of(x.what.what) + " does not begin: " + error);
 }
 
 void control_actor::answer_repl(const submitted& m) {

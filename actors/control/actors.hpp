@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "actors/control/head.hpp"
+#include "actors/control/injected.hpp"
 #include "actors/control/keeper.hpp"
 #include "actors/control/liveness.hpp"
 #include "actors/control/member.hpp"
@@ -109,6 +110,7 @@ struct shared {
   std::unique_ptr<journal> book;  // of the coordinator's daemon
   mailbox control, keep, check, repl, exchange;
   thread_clock keeper_clock;
+  injected_faults faults;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {

@@ -146,6 +146,7 @@ class head {
 
   // Before the first job.
   void watch_tasks(task_limits l) { task_limits_ = l; }
+  void allow_injections() { may_inject_ = true; }
 
   void on(const std::string& from, const message& m, instant now, orders& out);
   void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before what it says
@@ -309,6 +310,8 @@ class head {
   bool lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out);
   void watch_successor(job& j, instant now, orders& out);
   void begin_swap(job& j, std::uint64_t step, instant now, orders& out);
+  // head_inject.cpp
+  std::string inject(const person& who, const command& c, orders& out);
   // head_view.cpp
   std::optional<std::uint64_t> at_stake(const job& j, const std::string& node) const;
   repl_node row_of(const std::string& name, instant now) const;
@@ -338,7 +341,7 @@ class head {
   task_limits task_limits_;
   job_numbers numbers_;
   std::uint32_t active_ = 0;
-  bool draining_ = false;
+  bool draining_ = false, may_inject_ = false;
   std::string lost_by_draining_;
   std::map<std::string, member> members_;
   std::map<std::uint32_t, job> jobs_;

@@ -190,6 +190,7 @@ std::string head::owner_of(std::uint32_t job_id) const {
 }
 
 std::string head::tell(const person& who, std::uint32_t number, const command& c, instant now, orders& out) {
+  if (c.name == "inject") return inject(who, c, out);
   if (const auto* j = find_told(number))
     if (auto why = why_not_tell(who, j->view.id, j->view.owner, c.name); !why.empty()) return why;
   return tell(number, c, now, out);

@@ -181,6 +181,7 @@ std::string journal::append(const std::string& line) {
   if (fd_ < 0) return file_.string() + ": is not open";
   std::size_t done = 0;
   while (done < line.size()) {
+    if (before_) before_();
     const auto n = ::write(fd_, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
@@ -191,6 +192,7 @@ std::string journal::append(const std::string& line) {
     done += static_cast<std::size_t>(n);
   }
   size_ += static_cast<std::int64_t>(line.size());
+  if (before_) before_();
   return ::fdatasync(fd_) == 0 ? std::string() : file_.string() + ": " + why_not("cannot be synced");
 }
 

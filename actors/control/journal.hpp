@@ -19,6 +19,7 @@
 
 #include "actors/control/messages.hpp"
 #include "runtime/messages/control.hpp"
+#include "runtime/record/file_io.hpp"
 
 namespace troupe::control {
 
@@ -62,12 +63,14 @@ class journal {
   journal& operator=(const journal&) = delete;
 
   const journal_content& found() const { return found_; }
-  std::string append(const std::string& line);  // an error, or it is on disk
+  std::string append(const std::string& line);                     // an error, or it is on disk
+  void pace(before_write before) { before_ = std::move(before); }  // called before every write and sync
 
  private:
   std::filesystem::path file_;
   journal_content found_;
   int fd_ = -1;
+  before_write before_;
   std::int64_t size_ = 0;
 };
 

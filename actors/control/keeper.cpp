@@ -4,6 +4,7 @@
 #include "runtime/exception_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
+#include "runtime/record/paced.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe::control {
@@ -220,9 +221,9 @@ std::size_t keeper::remove_old_folders() const {
 
 kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
   const auto c = checkpoint_of(j, what, at_.jobs.numerics);
-  if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep)))
+  if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before))
     return write_elsewhere(std::move(*bad), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
-                           [&](const std::string& path) { return write_checkpoint(path, c); });
+                           [&](const std::string& path) { return write_checkpoint(path, c, at_.before); });
   const auto files = checkpoint_files(folder.string());
   return {files.empty() ? std::string() : files.front(), {}};
 }
@@ -233,7 +234,7 @@ kept_file keeper::save_weights_in(const fs::path& folder, const prepared_job& j,
     const auto parent = fs::path(path).parent_path();
     fs::create_directories(parent, ec);
     if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
-    return write_safetensors(path, what.named, weights_metadata(j, what.step));
+    return write_safetensors(path, what.named, weights_metadata(j, what.step), at_.before);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/pipeline/handover.hpp"
+#include "runtime/record/file_io.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe::control {
@@ -30,6 +31,7 @@ class keeper {
     job_routes& route;
     std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
+    before_write before = {};                               // every write of checkpoints and weights
   };
   explicit keeper(place at);
 

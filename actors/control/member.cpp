@@ -6,6 +6,9 @@ namespace troupe::control {
 namespace {
 
 constexpr auto mesh_within = std::chrono::seconds(10);
+// Before a fault begins: whoever asked for it has the answer by then, those who follow know of it, and the log is written.
+constexpr auto inject_after = std::chrono::milliseconds(200);
+constexpr std::size_t most_injected = 64;
 
 }  // namespace
 
@@ -24,6 +27,8 @@ void member::on(const message& m, instant now, member_orders& out) {
     take(*s, out);
   } else if (const auto* f = std::get_if<forget>(&m)) {
     if (leg_ && leg_->what.job == f->job && leg_->leg == f->leg && !leg_->swapping) drop_leg(out);
+  } else if (const auto* i = std::get_if<inject>(&m)) {
+    take(*i, now, out);
   }
 }
 
@@ -146,6 +151,7 @@ void member::on_data_down(const std::string& peer, const std::string& reason, me
 }
 
 void member::on_tick(instant now, member_orders& out) {
+  look_after_injected(now, out);
   if (leg_ && !leg_->answered && !leg_->missing.empty() && now >= leg_->deadline)
     answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out, *leg_->missing.begin());
   if (!job_ || job_->answered || job_->ending || job_->missing.empty() || now < job_->deadline) return;
@@ -156,7 +162,33 @@ void member::on_role_error(std::uint32_t job, const std::string& text, member_or
   if (job_ && job_->what.job == job && !job_->ending) say(trouble{job, self_, text}, out);
 }
 
-// --- ending
+// --- what people inject
+
+void member::take(const inject& i, instant now, member_orders& out) {
+  const auto refuse = [&](const std::string& why) { out.push_back(log_line{i.who + " cannot inject here: " + why}); };
+  if (!may_inject_) return refuse("the cluster file of " + self_ + " does not allow it ([cluster] inject)");
+  constexpr auto longest = static_cast<std::uint64_t>(longest_fault_time.count());
+  if (i.what >= fault_kinds || i.lasts_ms > longest || i.by_ms > longest) return refuse("there is no such fault");
+  const injection f{fault_kind{i.what}, self_, fault_time(i.lasts_ms), fault_time(i.by_ms)};
+  if (const auto why = why_not_for_so_long(f); !why.empty()) return refuse(why);
+  if (injected_.size() >= most_injected) return refuse(std::to_string(most_injected) + " faults are on already");
+  out.push_back(log_line{"injected by " + i.who + ": " + text_of(f) + (i.until.empty() ? "" : ", until " + i.until)});
+  injected_.push_back({f, now + inject_after, now + inject_after + f.lasts});
+}
+
+void member::look_after_injected(instant now, member_orders& out) {
+  for (auto& x : injected_)
+    if (now >= x.begins && !std::exchange(x.begun, true)) {
+      x.ends = now + x.what.lasts;
+      out.push_back(suffer{x.what});
+      out.push_back(log_line{std::string("the injected ") + text_of(x.what.what) + " begins"});
+    }
+  std::erase_if(injected_, [&](const auto& x) {
+    const bool over = x.begun && now >= x.ends && x.what.what != fault_kind::kill;
+    if (over) out.push_back(log_line{std::string("the injected ") + text_of(x.what.what) + " is over"});
+    return over;
+  });
+}
 
 // --- another plan of the job
 

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "actors/control/head.hpp"
+#include "actors/view/injection.hpp"
 
 namespace troupe::control {
 
@@ -37,13 +38,18 @@ struct swap_roles {  // answered by on_swapped
 struct forget_plan {
   std::uint32_t job = 0, leg = 0;
 };
-using member_order = std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, log_line>;
+struct suffer {  // begins now
+  injection what;
+};
+using member_order =
+    std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
 using member_orders = std::vector<member_order>;
 
 class member {
  public:
   member(std::string self, std::string coordinator) : self_(std::move(self)), coordinator_(std::move(coordinator)) {}
   void introduce(join introduction) { introduction_ = std::move(introduction); }  // before the coordinator comes up
+  void allow_injections() { may_inject_ = true; }
 
   void on(const message& m, instant now, member_orders& out);
   void on_coordinator_up(member_orders& out);
@@ -79,6 +85,7 @@ class member {
   void take(const revise& r, instant now, member_orders& out);
   void take(const swap& s, member_orders& out);
   void take_end(const end_job& why, member_orders& out);
+  void take(const inject& i, instant now, member_orders& out);
   void drop_leg(member_orders& out);
   void connect(hosted& h, member_orders& out);
   void dial_again(const hosted& h, const std::string& peer, member_orders& out) const;
@@ -86,6 +93,7 @@ class member {
   void begin(prepare p, instant now, member_orders& out);
   void answer(std::string error, member_orders& out, const std::string& peer = {});
   void end(member_orders& out);
+  void look_after_injected(instant now, member_orders& out);
   void say(message m, member_orders& out) { out.push_back(to_peer{coordinator_, std::move(m)}); }
 
   const std::string self_, coordinator_;
@@ -96,6 +104,13 @@ class member {
   std::optional<hosted> leg_;    // the job's next plan
   std::optional<prepare> next_;  // came while the last job's roles were still ending
   std::map<std::string, std::uint64_t> data_up_;
+  struct injected {
+    injection what;
+    instant begins{}, ends{};
+    bool begun = false;
+  };
+  bool may_inject_ = false;
+  std::vector<injected> injected_;  // that is not over
 };
 
 }  // namespace troupe::control

@@ -7,7 +7,7 @@
 //   coordinator's daemon -> client   fetch                          answered by piece: of the file that a submission begins with
 //   client -> any daemon             ask                            answered by answer
 //   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask, revised, swapped
-//   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget
+//   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget, inject
 //
 // The sender's name is not in a message: the transport has it from the certificate. decode() is total: any bytes are answered by a
 // message or by nothing, and memory stays proportional to the input.
@@ -301,9 +301,18 @@ struct forget {  // nothing comes of that plan
     return std::tie(s.job, s.leg);
   }
 };
+struct inject {  // a person has you suffer this (actors/view/injection.hpp)
+  std::uint8_t what = 0;
+  std::uint64_t lasts_ms = 0, by_ms = 0;
+  std::string who, until;  // for the log
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.what, s.lasts_ms, s.by_ms, s.who, s.until);
+  }
+};
 
 using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said,
-                             follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget>;
+                             follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget, inject>;
 
 net::outgoing_frame to_frame(const message& m);
 std::optional<message> from_frame(const net::frame& f);

@@ -140,6 +140,8 @@ struct control_plane::impl {
     auto data = tcp_options_of(s.options);
     data.max_frame = wire_max_message;
     auto control = data;
+    data.faults = s.faults.data;
+    control.faults = s.faults.control;
     control.operators = true;
     control.max_frame = max_message;
     control.window = 16 << 20;
@@ -179,6 +181,7 @@ struct control_plane::impl {
       std::string error;
       s.book = std::make_unique<journal>(s.options.state / "journal", &error);
       if (!error.empty()) s.log(error);
+      s.book->pace(s.faults.pace());
     }
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));

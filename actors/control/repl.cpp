@@ -4,6 +4,7 @@
 #include <array>
 
 #include "actors/control/actors.hpp"
+#include "actors/view/injection.hpp"
 #include "actors/view/view.hpp"
 
 namespace troupe::control {
@@ -30,6 +31,7 @@ class daemon_backend final : public repl_backend {
   std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
   // The control actor has the last word; what is published suffices to answer at once.
   std::string tell(std::uint32_t job, const command& c) override {
+    if (c.name == "inject") return inject_at(c);
     for (const auto& j : s_.published.get().jobs)
       if (j.id == job)
         if (auto why = why_not_tell(who_, j.id, j.owner, c.name); !why.empty()) return why;
@@ -43,6 +45,16 @@ class daemon_backend final : public repl_backend {
   std::optional<job_text> submission;
 
  private:
+  std::string inject_at(const command& c) {
+    const auto i = injection_of(c);
+    if (!i) return "inject: there is no such fault";
+    if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, *i); !why.empty()) return why;
+    for (const auto& n : s_.published.get().nodes)
+      if (n.name == i->node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
+    s_.control.post(control_note{tell_in{0, c, who_}});
+    return {};
+  }
+
   shared& s_;
   const person& who_;
 };

@@ -21,12 +21,12 @@ struct spoken {
 constexpr auto all_spoken = [] {
   using enum speaker;
   return std::array<spoken, std::variant_size_v<message>>{{
-      {"join", node},           {"joined", coordinator}, {"submit", client}, {"submitted", coordinator},
-      {"prepare", coordinator}, {"prepared", node},      {"trouble", node},  {"end_job", coordinator},
-      {"ended", node},          {"leaving", node},       {"report", node},   {"said", coordinator},
-      {"follow", client},       {"fetch", client},       {"piece", client},  {"ask", asker},
-      {"answer", coordinator},  {"revise", coordinator}, {"revised", node},  {"swap", coordinator},
-      {"swapped", node},        {"forget", coordinator},
+      {"join", node},           {"joined", coordinator}, {"submit", client},      {"submitted", coordinator},
+      {"prepare", coordinator}, {"prepared", node},      {"trouble", node},       {"end_job", coordinator},
+      {"ended", node},          {"leaving", node},       {"report", node},        {"said", coordinator},
+      {"follow", client},       {"fetch", client},       {"piece", client},       {"ask", asker},
+      {"answer", coordinator},  {"revise", coordinator}, {"revised", node},       {"swap", coordinator},
+      {"swapped", node},        {"forget", coordinator}, {"inject", coordinator},
   }};
 }();
 static_assert(all_spoken.back().name != nullptr, "a message has no row");

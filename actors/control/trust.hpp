@@ -2,7 +2,7 @@
 // has no right to say changes nothing. Where there is an answer that says so it is given; else it is dropped, counted, and told in the log once.
 //
 //   nodes of the cluster file alone      join, prepared, trouble, ended, leaving, report, revised, swapped
-//   the coordinator's daemon alone       joined, prepare, end_job, revise, swap, forget, said, submitted, answer
+//   the coordinator's daemon alone       joined, prepare, end_job, revise, swap, forget, inject, said, submitted, answer
 //   clients alone, as their roles allow (pki/roles.hpp)
 //                submit, piece           submit, admin
 //                follow                  watch, submit, admin

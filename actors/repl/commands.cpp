@@ -9,7 +9,7 @@ const std::vector<repl_command>& repl_table() {
   static const auto rows = [] {
     std::vector<repl_command> all;
     for (const auto family : {repl_commands_that_look, repl_commands_to_jobs, repl_commands_that_change, repl_commands_that_ask,
-                              repl_commands_of_sessions})
+                              repl_commands_that_harm, repl_commands_of_sessions})
       for (auto& row : family()) all.push_back(std::move(row));
     return all;
   }();

@@ -9,6 +9,7 @@
 #include "runtime/data/file_place.hpp"
 #include "runtime/graph/number_text.hpp"
 #include "runtime/record/file_io.hpp"
+#include "runtime/record/paced.hpp"
 
 namespace troupe {
 namespace {
@@ -117,11 +118,15 @@ void remove_old(const std::string& folder, std::size_t keep) {
 }  // namespace
 
 std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
+  return write_checkpoint(file, c, before_write());
+}
+
+std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c, const before_write& before) {
   // Written beside its place first: the file that is there may be the only good checkpoint.
   const auto place = place_to_write(file);
   if (!place.wrong.empty()) return record_error{file, {}, place.wrong};
   const auto fresh = place.path + ".new";
-  if (auto e = write_safetensors(fresh, c.named, metadata_of(c))) return e;
+  if (auto e = write_safetensors(fresh, c.named, metadata_of(c), before)) return e;
   forget_cached(fresh);
   auto written = load_checkpoint(fresh);
   if (auto* e = std::get_if<record_error>(&written)) {
@@ -137,12 +142,17 @@ std::optional<record_error> write_checkpoint(const std::string& file, const chec
 }
 
 std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep) {
+  return save_checkpoint(folder, c, keep, before_write());
+}
+
+std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep,
+                                            const before_write& before) {
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return record_error{folder, {}, std::string("cannot create: ") + ec.message()};
-  const auto before = list(folder);
-  const auto path = folder + "/" + file_name(before.empty() ? 1 : before.front().sequence + 1, c.step);
-  if (auto e = write_safetensors(path, c.named, metadata_of(c))) return e;
+  const auto there = list(folder);
+  const auto path = folder + "/" + file_name(there.empty() ? 1 : there.front().sequence + 1, c.step);
+  if (auto e = write_safetensors(path, c.named, metadata_of(c), before)) return e;
   forget_cached(path);
   auto written = load_checkpoint(path);
   if (auto* e = std::get_if<record_error>(&written)) {

@@ -48,12 +48,15 @@ std::string write_all(int fd, const file_part& part) {
   return {};
 }
 
-std::string write_temporary(const std::string& path, const std::vector<file_part>& parts) {
+std::string write_temporary(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
   std::string wrong;
   descriptor d(open_to_write(path, wrong));
   if (d.get() < 0) return wrong;
-  for (const auto& p : parts)
+  for (const auto& p : parts) {
+    if (before) before();
     if (auto e = write_all(d.get(), p); !e.empty()) return e;
+  }
+  if (before) before();
   if (::fsync(d.get()) != 0) return system_error("cannot sync");
   if (d.close() != 0) return system_error("cannot close");
   return {};
@@ -93,17 +96,18 @@ std::variant<file_bytes, std::string> read_file(const std::string& path) {
   return file_bytes{owner, got};
 }
 
-std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts) {
+std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
   const auto place = place_to_write(path);
   if (!place.wrong.empty()) return place.wrong;
   const auto temporary = place.path + temporary_suffix;
   if (const auto other = place_to_write(temporary); !other.wrong.empty()) return temporary + ": " + other.wrong;
-  auto error = write_temporary(temporary, parts);
+  auto error = write_temporary(temporary, parts, before);
   if (error.empty() && ::rename(temporary.c_str(), place.path.c_str()) != 0) error = system_error("cannot rename");
   if (!error.empty()) {
     ::unlink(temporary.c_str());
     return error;
   }
+  if (before) before();
   return sync_folder_of(place.path);
 }
 

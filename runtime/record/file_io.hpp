@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -24,8 +25,9 @@ std::variant<file_bytes, std::string> read_file(const std::string& path);
 
 // Replaces `path` by the parts in order, or leaves it as it was: PATH.tmp is written, synced and renamed, then the folder is
 // synced. Empty when all of that succeeded. After a crash PATH is the old or the new file, and PATH.tmp may be left behind. Only a regular file
-// is replaced; where PATH is a symbolic link to one, that one (runtime/data/file_place.hpp).
-std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts);
+// is replaced; where PATH is a symbolic link to one, that one (runtime/data/file_place.hpp). `before`: called before every write and sync.
+using before_write = std::function<void()>;
+std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before = {});
 
 // Lets go of what the system holds of a synced file in memory, so that who reads it next reads what is on the disk. A wish: a file system in
 // memory has nothing else, one over a network may have its server's memory between.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/record/file_io.hpp"
+#include "runtime/record/paced.hpp"
 #include "runtime/record/safetensors_header.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -203,6 +204,11 @@ std::string record_error::to_string() const {
 }
 
 std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata) {
+  return write_safetensors(path, named, metadata, before_write());
+}
+
+std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata,
+                                              const before_write& before) {
   const auto located = [&](record_error e) {
     e.file = path;
     return e;
@@ -213,7 +219,7 @@ std::optional<record_error> write_safetensors(const std::string& path, const nam
   const auto& text = std::get<std::string>(head);
   std::vector<file_part> parts{{text.data(), text.size()}};
   for (auto i : data_order(named)) parts.push_back({named[i].second.raw(), named[i].second.bytes()});
-  if (auto e = write_file_atomically(path, parts); !e.empty()) return record_error{path, {}, std::move(e)};
+  if (auto e = write_file_atomically(path, parts, before); !e.empty()) return record_error{path, {}, std::move(e)};
   return {};
 }
 

@@ -206,6 +206,7 @@ TEST(trust, every_message_has_its_name_and_its_speaker) {
   EXPECT_TRUE(is(swap{}, "swap", speaker::coordinator));
   EXPECT_TRUE(is(swapped{}, "swapped", speaker::node));
   EXPECT_TRUE(is(forget{}, "forget", speaker::coordinator));
+  EXPECT_TRUE(is(inject{}, "inject", speaker::coordinator));
 }
 
 TEST(trust, of_each_certificate_the_first_word_is_logged_and_all_are_counted) {

@@ -35,7 +35,8 @@ inline std::vector<message> message_samples() {
           revised{1, 2, "e", "n3"},
           swap{1, 2, 3},
           swapped{1, 2, 3, "e"},
-          forget{1, 2}};
+          forget{1, 2},
+          inject{3, 10000, 50, "alice", "2026-01-02T03:04:05Z"}};
 }
 
 }  // namespace troupe::control

@@ -53,6 +53,18 @@ TEST(cluster_file, a_sound_file) {
   EXPECT_EQ(c.nodes[1].memory_limit, std::int64_t{2} << 30);
 }
 
+TEST(cluster_file, faults_may_be_injected_where_it_says_so) {
+  const auto allowed = [](const std::string& text) {
+    cluster_rules rules;
+    const auto r = parse_cluster(text, "conf/c.toml", &rules);
+    return std::holds_alternative<cluster_spec>(r) ? std::to_string(rules.inject) : first_error(text);
+  };
+  EXPECT_EQ(allowed(with(0, "")), "0");
+  EXPECT_EQ(allowed(with(2, "name = \"lab\"\ninject = true")), "1");
+  EXPECT_EQ(allowed(with(2, "name = \"lab\"\ninject = false")), "0");
+  EXPECT_THAT(allowed(with(2, "name = \"lab\"\ninject = \"yes\"")), HasSubstr("conf/c.toml:3:1: "));
+}
+
 TEST(cluster_file, every_mistake_names_line_and_column) {
   const struct {
     const char* what;

@@ -228,7 +228,8 @@ void daemon::perform(const control::to_peer& x) {
   if (x.peer == node_) {
     const bool for_member = std::holds_alternative<control::joined>(x.what) || std::holds_alternative<control::prepare>(x.what) ||
                             std::holds_alternative<control::end_job>(x.what) || std::holds_alternative<control::revise>(x.what) ||
-                            std::holds_alternative<control::swap>(x.what) || std::holds_alternative<control::forget>(x.what);
+                            std::holds_alternative<control::swap>(x.what) || std::holds_alternative<control::forget>(x.what) ||
+                            std::holds_alternative<control::inject>(x.what);
     if (for_member)
       member_.on(x.what, now(), member_out_);
     else if (head_)

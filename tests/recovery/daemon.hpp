@@ -92,6 +92,7 @@ class daemon final : public ears {
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
   void perform(const control::heard&) {}
+  void perform(const control::suffer&) {}  // the simulation has faults of its own
   void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
   void perform(const control::connect_data& x);

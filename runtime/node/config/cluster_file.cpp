@@ -51,6 +51,7 @@ class cluster_reader {
     spec_.file = file;
   }
 
+  const cluster_rules& rules() const { return rules_; }
   std::variant<cluster_spec, diagnostics> read() {
     spec_.plugins = take_plugins(root_, spec_.file);
     read_cluster();
@@ -83,6 +84,7 @@ class cluster_reader {
     }
     read_folders(*r, "data", data_);
     read_folders(*r, "checkpoints", checkpoints_);
+    cluster_keys().read_into(*r, "inject", rules_.inject);
     r->finish();
   }
 
@@ -184,22 +186,26 @@ class cluster_reader {
   diagnostics errors_;
   table_reader root_;
   cluster_spec spec_;
+  cluster_rules rules_;
   std::vector<std::string> data_ = node_spec{}.data, checkpoints_;  // of [cluster]: for every node that does not say its own
   std::map<std::string, source_position> names_, addresses_;
 };
 
 }  // namespace
 
-std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file) {
+std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file, cluster_rules* rules) {
   auto doc = parse_document(text, file);
   if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
-  return cluster_reader(std::get<document_table>(doc), file).read();
+  cluster_reader reader(std::get<document_table>(doc), file);
+  auto read = reader.read();
+  if (rules && std::holds_alternative<cluster_spec>(read)) *rules = reader.rules();
+  return read;
 }
 
-std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path) {
+std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules) {
   auto text = read_text(path);
   if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
-  return parse_cluster(std::get<std::string>(text), path);
+  return parse_cluster(std::get<std::string>(text), path, rules);
 }
 
 }  // namespace troupe

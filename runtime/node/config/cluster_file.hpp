@@ -9,7 +9,14 @@
 
 namespace troupe {
 
-std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file);
-std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path);
+// What only daemons ask of it.
+struct cluster_rules {
+  bool inject = false;  // faults may be injected (actors/view/injection.hpp)
+};
+
+// `rules`: of a sound file, told as well.
+std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file,
+                                                      cluster_rules* rules = nullptr);
+std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules = nullptr);
 
 }  // namespace troupe

@@ -23,7 +23,10 @@ const keys<cluster_spec>& cluster_keys() {
        texts_key<cluster_spec>("data", "folders under which daemons read the data of jobs; \".\" is the folder of this file")
            .otherwise(written(node_spec{}.data)),
        texts_key<cluster_spec>("checkpoints", "folders under which jobs may keep checkpoints ([checkpoint] dir); likewise")
-           .otherwise("none")});
+           .otherwise("none"),
+       flag_key<cluster_spec>("inject",
+                              "whoever has the role admin may have nodes suffer faults, `inject` in the REPL (docs/failures.md)")
+           .otherwise("false")});
   return k;
 }
 

@@ -27,6 +27,7 @@ connection::connection(const connection_setting& setting, asio::ip::tcp::socket&
       timer_(setting.io),
       window_(setting.options.window, setting.pool),
       in_(setting.options.max_frame, [this](std::size_t bytes) { return window_.admit(bytes); }),
+      line_(setting.io, setting.options.faults),
       outbox_(setting.options.max_queued) {}
 
 // Nothing a handler throws may reach the I/O loop: it costs the connection, not the process.
@@ -46,6 +47,12 @@ void connection::guard(F&& f) noexcept {
 
 void connection::start() {
   arm(setting_.options.handshake);
+  begin();
+}
+
+void connection::begin() {
+  if (line_.holds(held_line::reading, shared_from_this(), [this] { guard([&] { begin(); }); })) return;
+  if (state_ == state::closed) return;
   stream_.handshake(!with_.dialed, [self = shared_from_this()](const error_code& ec, std::size_t) {
     self->guard([&] { self->on_handshake(ec); });
   });
@@ -53,6 +60,7 @@ void connection::start() {
 
 void connection::on_handshake(const error_code& ec) {
   if (state_ == state::closed) return;
+  if (line_.holds(held_line::reading, shared_from_this(), [this, ec] { guard([&] { on_handshake(ec); }); })) return;
   if (ec) return close(stream_.describe(ec));
   state_ = state::greeting;
   hello mine;
@@ -74,6 +82,7 @@ void connection::read_next() {
 
 void connection::on_read(const error_code& ec, std::size_t n) {
   if (state_ == state::closed) return;
+  if (line_.holds(held_line::reading, shared_from_this(), [this, ec, n] { guard([&] { on_read(ec, n); }); })) return;
   if (ec) return close(stream_.describe(ec));
   silent_ticks_ = 0;
   in_.received(n);
@@ -86,12 +95,17 @@ void connection::on_read(const error_code& ec, std::size_t n) {
       counters_->frames_in.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t chunks = f.bytes == 0 ? 1 : (f.bytes + max_chunk - 1) / max_chunk;
       counters_->bytes_in.fetch_add(f.bytes + chunks * header_bytes, std::memory_order_relaxed);
-      setting_.owner.on_frame(shared_from_this(), std::move(f));
+      if (!line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); }))
+        setting_.owner.on_frame(shared_from_this(), std::move(f));
     }
     f = {};  // its credit must not wait for the next frame
     if (state_ == state::closed) return;
   }
   read_next();
+}
+
+void connection::hand_on_late() {
+  while (auto f = line_.next_due()) setting_.owner.on_frame(shared_from_this(), std::move(*f));
 }
 
 void connection::on_control(const frame& f) {
@@ -169,12 +183,18 @@ void connection::close(const error& reason) {
   state_ = state::closed;
   window_.on_report({});
   timer_.cancel();
-  stream_.close();
+  line_.forget();
+  hang_up();
   const auto dropped = outbox_.drop();
   // A write in flight still refers to its buffers; its handler, which comes with an error, lets them go.
   if (!out_.writing) out_.queue = send_queue();
   outbox_.forget();
   setting_.owner.on_closed(shared_from_this(), reason);
+}
+
+// While nothing passes the peer does not learn of the end either.
+void connection::hang_up() {
+  if (!line_.holds(held_line::closing, shared_from_this(), [this] { stream_.close(); })) stream_.close();
 }
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
@@ -198,6 +218,7 @@ void connection::pump() {
   for (auto& p : out_.taken) out_.queue.push(std::move(p.f), p.bytes);
   out_.taken.clear();
   if (out_.writing || out_.failed || state_ == state::closed) return;
+  if (line_.holds(held_line::writing, shared_from_this(), [this] { guard([&] { pump(); }); })) return;
   auto batch = out_.queue.next_batch();
   outstanding_ = out_.queue.outstanding();
   if (batch.empty() && state_ == state::leaving && out_.queue.empty()) {

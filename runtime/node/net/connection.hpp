@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/node/net/buffer_pool.hpp"
+#include "runtime/node/net/held_line.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/outbox.hpp"
 #include "runtime/node/net/receive_buffer.hpp"
@@ -96,14 +97,17 @@ class connection : public std::enable_shared_from_this<connection> {
 
   template <class F>
   void guard(F&& f) noexcept;
+  void begin();
   void on_handshake(const boost::system::error_code& ec);
   void read_next();
   void on_read(const boost::system::error_code& ec, std::size_t n);
+  void hand_on_late();
   void on_control(const frame& f);
   void on_hello(const frame& f);
   void pump();
   void on_written(const boost::system::error_code& ec);
   void return_credit();
+  void hang_up();
   void arm(std::chrono::milliseconds delay);
   void on_timer();
 
@@ -115,6 +119,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   receive_window window_;
   receive_buffer in_;
+  held_line line_;
   int silent_ticks_ = 0;
   stall stall_;
 

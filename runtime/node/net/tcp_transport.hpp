@@ -16,6 +16,7 @@
 #include <string>
 
 #include "ops/arena.hpp"
+#include "runtime/node/net/line_faults.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -47,7 +48,8 @@ struct tcp_options {
   bool operators = false;                 // are clients' sessions let in? Never on the data plane
   // Such sessions at a time; the last sixteenth of them is admins' alone, so that no other client keeps those out ("too_many_clients").
   std::size_t max_operators = 1024;
-  std::size_t max_pending = 256;  // unauthenticated inbound connections; one more closes the oldest
+  std::size_t max_pending = 256;                   // unauthenticated inbound connections; one more closes the oldest
+  std::shared_ptr<const line_faults> faults = {};  // that people inject; none: nobody can
 };
 
 // Errors: those of check_certificate() (certificates.hpp), "name_mismatch", "bad_option".

@@ -1,0 +1,94 @@
+// The command that has a node suffer: inject (docs/failures.md, "Injecting faults").
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "actors/repl/columns.hpp"
+#include "actors/repl/command.hpp"
+#include "actors/view/injection.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+
+std::string inject_usage() {
+  return "inject " + joined(fault_words(), "|") + " NODE [by TIME] [for TIME]; a TIME is like 50ms, 10s, 2min";
+}
+
+// "50ms", "1.5s", "2min".
+std::optional<fault_time> fault_time_of(const std::string& word) {
+  const auto unit_at = std::min(word.find_first_not_of("0123456789."), word.size());
+  double n = 0;
+  if (unit_at == 0 || !repl_number(word.substr(0, unit_at), n)) return std::nullopt;
+  static const std::array<std::pair<std::string, double>, 3> units = {{{"ms", 1}, {"s", 1e3}, {"min", 6e4}}};
+  for (const auto& [unit, ms] : units) {
+    if (word.substr(unit_at) != unit) continue;
+    const double all = std::round(n * ms);
+    return all <= 1e12 ? std::optional(fault_time{static_cast<std::int64_t>(all)}) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// What is wrong with the words; empty: nothing.
+std::string read_injection(const repl_words& words, injection& i) {
+  if (words.size() < 2) return inject_usage();
+  const auto what = fault_named(words[0]);
+  if (!what)
+    return in_quotes(words[0]) + " is no fault" + did_you_mean(words[0], fault_words()) + " (there is: " + joined(fault_words()) +
+           ")";
+  i = {*what, words[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
+  bool said_for = false, said_by = false;
+  for (std::size_t at = 2; at < words.size(); at += 2) {
+    const auto& word = words[at];
+    if (word != "for" && word != "by") return in_quotes(word) + " is neither 'by' nor 'for'; " + inject_usage();
+    if (at + 1 == words.size()) return "'" + word + "' needs a time, as in " + word + " 10s";
+    auto& said = word == "for" ? said_for : said_by;
+    if (said) return "'" + word + "' is there twice";
+    said = true;
+    const auto time = fault_time_of(words[at + 1]);
+    if (!time) return in_quotes(words[at + 1]) + " is no time: write 50ms, 10s or 2min";
+    (word == "for" ? i.lasts : i.by) = *time;
+  }
+  if (said_for && !fault_lasts(*what)) return words[0] + " takes no 'for': nothing brings the daemon back but its being started";
+  if (said_by && usual_fault_amount(*what).count() == 0) return words[0] + " takes no 'by'; delay and slow-disk do";
+  return why_not_for_so_long(i);
+}
+
+repl_reply run_inject(const repl_request& r) {
+  injection i;
+  if (const auto wrong = read_injection(r.args, i); !wrong.empty()) return r.usage(wrong);
+  const auto view = r.backend.view();
+  if (view.cluster.empty()) return r.fail("inject: this is one process, and no cluster: it has no node to spare");
+  if (const auto why = r.backend.tell(0, to_command(i)); !why.empty()) return r.fail(why);
+  if (!r.json) return {kind::ok, "injected at " + i.node + ": " + text_of(i), {}};
+  return {kind::ok,
+          repl_text::line_of({{"command", "inject"},
+                              {"fault", text_of(i.what)},
+                              {"node", i.node},
+                              {"lasts_ms", i.lasts.count()},
+                              {"by_ms", i.by.count()}}),
+          {}};
+}
+
+std::vector<std::string> faults(const repl_typed&) { return fault_words(); }
+std::vector<std::string> for_and_by(const repl_typed& t) {
+  if (t.before.back() == "for") return {"10s"};
+  if (t.before.back() == "by") return {"50ms", "200ms"};
+  return {"by", "for"};
+}
+
+}  // namespace
+
+std::vector<repl_command> repl_commands_that_harm() {
+  using namespace repl_choice;
+  return {{.help = {"inject", "FAULT NODE [by TIME] [for TIME]",
+                    "has a node suffer: kill; stop, drop (for 10s); delay (by 50ms), slow-disk (by 200ms); where the cluster file "
+                    "has inject = true, admin alone"},
+           .run = run_inject,
+           .completes = {faults, nodes},
+           .completes_rest = for_and_by}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,116 @@
+#include "actors/view/injection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "runtime/graph/wording.hpp"
+
+namespace troupe {
+namespace {
+
+struct fault_row {
+  const char* word;
+  bool lasts;
+  fault_time amount;
+};
+constexpr std::array<fault_row, fault_kinds> fault_rows = {{{"kill", false, fault_time{0}},
+                                                            {"stop", true, fault_time{0}},
+                                                            {"drop", true, fault_time{0}},
+                                                            {"delay", true, fault_time{50}},
+                                                            {"slow-disk", true, fault_time{200}}}};
+
+const fault_row& row_of(fault_kind k) { return fault_rows[static_cast<std::uint8_t>(k)]; }
+
+std::optional<fault_time> time_in(const std::string& text) {
+  std::int64_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return fault_time{n};
+}
+
+}  // namespace
+
+const char* text_of(fault_kind k) { return row_of(k).word; }
+
+std::optional<fault_kind> fault_named(std::string_view word) {
+  for (std::uint8_t i = 0; i < fault_kinds; ++i)
+    if (word == fault_rows[i].word) return fault_kind{i};
+  return std::nullopt;
+}
+
+std::vector<std::string> fault_words() {
+  std::vector<std::string> all;
+  for (const auto& r : fault_rows) all.emplace_back(r.word);
+  return all;
+}
+
+bool fault_lasts(fault_kind k) { return row_of(k).lasts; }
+fault_time usual_fault_amount(fault_kind k) { return row_of(k).amount; }
+
+std::string fault_time_text(fault_time t) {
+  const auto n = t.count();
+  if (n != 0 && n % 60'000 == 0) return std::to_string(n / 60'000) + " min";
+  if (n != 0 && n % 1'000 == 0) return std::to_string(n / 1'000) + " s";
+  return std::to_string(n) + " ms";
+}
+
+std::string text_of(const injection& i) {
+  std::string text = text_of(i.what);
+  if (usual_fault_amount(i.what).count() != 0) text += " by " + fault_time_text(i.by);
+  if (fault_lasts(i.what)) text += " for " + fault_time_text(i.lasts);
+  return text;
+}
+
+command to_command(const injection& i) {
+  return {"inject",
+          i.node,
+          0,
+          {{"what", text_of(i.what)}, {"lasts", std::to_string(i.lasts.count())}, {"by", std::to_string(i.by.count())}}};
+}
+
+std::optional<injection> injection_of(const command& c) {
+  injection i;
+  i.node = c.key;
+  bool known = false;
+  for (const auto& [key, text] : c.options) {
+    if (key == "what") {
+      const auto k = fault_named(text);
+      known = k.has_value();
+      i.what = k.value_or(fault_kind::kill);
+    } else if (key == "lasts" || key == "by") {
+      const auto t = time_in(text);
+      if (!t) return std::nullopt;
+      (key == "by" ? i.by : i.lasts) = *t;
+    }
+  }
+  return known ? std::optional(i) : std::nullopt;
+}
+
+std::string why_not_for_so_long(const injection& i) {
+  const auto bad = [&](const char* word, fault_time t, fault_time most) {
+    return t < shortest_fault_time || t > most
+               ? std::string(text_of(i.what)) + " " + word + " " + fault_time_text(t) + ": it takes " +
+                     fault_time_text(shortest_fault_time) + " to " + fault_time_text(most)
+               : std::string();
+  };
+  if (fault_lasts(i.what))
+    if (auto why = bad("for", i.lasts, longest_fault_time); !why.empty()) return why;
+  if (usual_fault_amount(i.what).count() != 0) return bad("by", i.by, largest_fault_amount);
+  return {};
+}
+
+std::string why_not_inject(const person& who, bool allowed, const cluster_spec& cluster, const injection& i) {
+  if (auto why = why_not(who, right::all, "inject"); !why.empty()) return why;
+  if (!allowed)
+    return "inject: the cluster file of " + cluster.name +
+           " does not allow it; [cluster] inject = true does, from the next start of a daemon on";
+  std::vector<std::string> names;
+  for (const auto& n : cluster.nodes) names.push_back(n.name);
+  if (std::find(names.begin(), names.end(), i.node) == names.end())
+    return "inject: there is no node " + in_quotes(i.node) + did_you_mean(i.node, names) + " (there is: " + joined(names) + ")";
+  const auto why = why_not_for_so_long(i);
+  return why.empty() ? why : "inject: " + why;
+}
+
+}  // namespace troupe

@@ -1,0 +1,16 @@
+// Records, written at a pace of the caller's: as the functions of these names in safetensors.hpp and checkpoint.hpp do, with `before` called before
+// every write and sync. Of who has a slow disk played to it.
+#pragma once
+
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/file_io.hpp"
+
+namespace troupe {
+
+std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata,
+                                              const before_write& before);
+std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c, const before_write& before);
+std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep,
+                                            const before_write& before);
+
+}  // namespace troupe

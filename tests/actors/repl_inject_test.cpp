@@ -1,0 +1,131 @@
+// `inject`: what may be typed, what becomes of it, who may, and what is refused.
+#include <gtest/gtest.h>
+
+#include "actors/repl/command.hpp"
+#include "actors/repl/complete.hpp"
+#include "actors/view/injection.hpp"
+#include "tests/actors/repl_fake.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = repl_reply::kind;
+using namespace std::chrono_literals;
+
+class repl_inject : public testing::Test {
+ protected:
+  repl_reply say(const std::string& line, bool json = false) { return repl_session(backend_, json).run(line); }
+  // What was told, as words.
+  std::string told(const std::string& line) {
+    backend_.told.clear();
+    const auto r = say(line);
+    if (r.how != kind::ok || backend_.told.size() != 1) return r.text;
+    EXPECT_EQ(backend_.told[0].first, 0u) << "of no job";
+    const auto i = injection_of(backend_.told[0].second);
+    return i ? i->node + ": " + text_of(*i) : "no injection";
+  }
+  fake_backend backend_;
+};
+
+TEST_F(repl_inject, says_which_fault_where_how_long_and_by_how_much) {
+  EXPECT_EQ(told("inject kill n2"), "n2: kill");
+  EXPECT_EQ(told("inject stop n2"), "n2: stop for 10 s");
+  EXPECT_EQ(told("inject stop n2 for 8s"), "n2: stop for 8 s");
+  EXPECT_EQ(told("inject drop n1 for 1.5s"), "n1: drop for 1500 ms");
+  EXPECT_EQ(told("inject delay n2"), "n2: delay by 50 ms for 10 s");
+  EXPECT_EQ(told("inject delay n2 by 5ms for 2min"), "n2: delay by 5 ms for 2 min");
+  EXPECT_EQ(told("inject slow-disk n2 for 1ms by 10s"), "n2: slow-disk by 10 s for 1 ms");
+  EXPECT_EQ(told("inject slow-disk n2"), "n2: slow-disk by 200 ms for 10 s");
+}
+
+TEST_F(repl_inject, what_cannot_be_meant_is_named_and_told_nobody) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"inject", "inject kill|stop|drop|delay|slow-disk NODE [by TIME] [for TIME]"},
+      {"inject kill", "NODE [by TIME]"},
+      {"inject stp n2", "'stp' is no fault; did you mean 'stop'? (there is: kill, "},
+      {"inject delay 50ms n2", "'n2' is neither 'by' nor 'for'"},
+      {"inject kill n2 for 10s", "kill takes no 'for'"},
+      {"inject stop n2 by 10s", "stop takes no 'by'"},
+      {"inject stop n2 for", "'for' needs a time"},
+      {"inject stop n2 for 10", "'10' is no time"},
+      {"inject stop n2 for 10h", "'10h' is no time"},
+      {"inject stop n2 for -1s", "'-1s' is no time"},
+      {"inject stop n2 for 1e9s", "'1e9s' is no time"},
+      {"inject stop n2 for 99999999999999999999s", "is no time"},
+      {"inject stop n2 for 1s for 2s", "'for' is there twice"},
+      {"inject stop n2 for 0s", "stop for 0 ms: it takes 1 ms to 10 min"},
+      {"inject drop n2 for 0.4ms", "drop for 0 ms: it takes 1 ms to 10 min"},
+      {"inject drop n2 for 601s", "drop for 601 s: it takes 1 ms to 10 min"},
+      {"inject drop n2 for 11min", "drop for 11 min: it takes 1 ms to 10 min"},
+      {"inject delay n2 by 11s", "delay by 11 s: it takes 1 ms to 10 s"},
+      {"inject slow-disk n2 by 0ms", "slow-disk by 0 ms: it takes 1 ms to 10 s"}};
+  for (const auto& [line, why] : wrong) {
+    const auto r = say(line);
+    EXPECT_EQ(r.how, kind::usage) << line;
+    EXPECT_NE(r.text.find(why), std::string::npos) << line << ": " << r.text;
+  }
+  EXPECT_TRUE(backend_.told.empty());
+}
+
+TEST_F(repl_inject, a_refusal_is_the_answer) {
+  backend_.refusal = "inject: the cluster file of lab does not allow it";
+  const auto r = say("inject kill n2");
+  EXPECT_EQ(r.how, kind::failed);
+  EXPECT_EQ(r.text, backend_.refusal);
+}
+
+TEST_F(repl_inject, one_process_is_no_cluster) {
+  backend_.v.cluster.clear();
+  EXPECT_EQ(say("inject kill n2").how, kind::failed);
+  EXPECT_TRUE(backend_.told.empty());
+}
+
+TEST_F(repl_inject, as_json) {
+  EXPECT_EQ(say("inject delay n2 for 3s", true).text,
+            R"({"command":"inject","fault":"delay","node":"n2","lasts_ms":3000,"by_ms":50})");
+}
+
+TEST_F(repl_inject, is_completed) {
+  EXPECT_EQ(repl_complete("inject s", backend_.v), (std::vector<std::string>{"slow-disk", "stop"}));
+  EXPECT_EQ(repl_complete("inject stop ", backend_.v), (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(repl_complete("inject stop n2 ", backend_.v), (std::vector<std::string>{"by", "for"}));
+}
+
+TEST(injection, is_for_admin_where_the_cluster_file_allows_it_and_for_its_nodes) {
+  cluster_spec c;
+  c.name = "lab";
+  for (const char* name : {"n1", "n2"}) {
+    node_spec n;
+    n.name = name;
+    c.nodes.push_back(n);
+  }
+  const injection sound{fault_kind::drop, "n2", 8s, 0ms};
+  const person root{"root", certificate_role::admin};
+  EXPECT_EQ(why_not_inject(root, true, c, sound), "");
+  for (const auto role : {certificate_role::node, certificate_role::submit, certificate_role::exchange, certificate_role::watch})
+    EXPECT_NE(why_not_inject({"bob", role}, true, c, sound).find("admin may"), std::string::npos) << text_of(role);
+  EXPECT_NE(why_not_inject(root, false, c, sound).find("[cluster] inject = true"), std::string::npos);
+  auto elsewhere = sound;
+  elsewhere.node = "n3";
+  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("there is no node 'n3'"), std::string::npos);
+  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("(there is: n1, n2)"), std::string::npos);
+  auto too_long = sound;
+  too_long.lasts = 601s;
+  EXPECT_NE(why_not_inject(root, true, c, too_long).find("it takes 1 ms to 10 min"), std::string::npos);
+}
+
+TEST(injection, is_the_same_as_a_command) {
+  for (std::uint8_t k = 0; k < fault_kinds; ++k) {
+    const injection i{fault_kind{k}, "n2", fault_lasts(fault_kind{k}) ? 8s : 0s, usual_fault_amount(fault_kind{k})};
+    const auto back = injection_of(to_command(i));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(text_of(*back), text_of(i));
+    EXPECT_EQ(back->node, "n2");
+  }
+  EXPECT_FALSE(injection_of({"inject", "n2", 0, {}}));
+  EXPECT_FALSE(injection_of({"inject", "n2", 0, {{"what", "burn"}}}));
+  EXPECT_FALSE(injection_of({"inject", "n2", 0, {{"what", "drop"}, {"lasts", "soon"}}}));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,130 @@
+// What injected faults do to a process: it is stopped and woken by nobody's child, and its writes wait.
+#include "actors/control/injected.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "actors/control/journal.hpp"
+#include "runtime/record/paced.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class folder {
+ public:
+  folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe-inject-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = name;
+  }
+  ~folder() { std::filesystem::remove_all(path_); }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  std::string operator/(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(injected, a_process_stops_itself_is_woken_and_has_no_child_left) {
+  const auto child = ::fork();
+  if (child == 0) {
+    sigset_t wakes;
+    ::sigemptyset(&wakes);
+    ::sigaddset(&wakes, SIGCONT);
+    ::sigprocmask(SIG_BLOCK, &wakes, nullptr);
+    const bool begun = stop_this_process(300ms).empty();
+    int woken = 0;
+    ::sigwait(&wakes, &woken);
+    const bool none = ::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD;
+    ::_exit(begun && none ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// The end of a pipe is closed when its last holder has closed it: who sleeps to wake a stopped process holds nothing.
+TEST(injected, who_wakes_it_has_none_of_its_descriptors) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const auto child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    (void)stop_this_process(30s);
+    for (;;) ::pause();
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  char byte = 0;
+  ::alarm(10);  // else this would wait for thirty seconds
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the end";
+  ::alarm(0);
+  ::close(ends[0]);
+}
+
+TEST(injected, every_write_and_sync_of_a_file_and_a_journal_is_waited_for) {
+  const folder f;
+  int times = 0;
+  const before_write count = [&] { ++times; };
+  const std::string text = "abc";
+  EXPECT_EQ(write_file_atomically(f / "file", {{text.data(), 3}, {text.data(), 2}}, count), "");
+  EXPECT_EQ(times, 4) << "two parts, the file, the folder";
+  times = 0;
+  EXPECT_FALSE(write_safetensors(f / "weights", {}, {{"a", "b"}}, count));
+  EXPECT_EQ(times, 3) << "the header";
+  std::string error;
+  journal j(f / "journal", &error);
+  EXPECT_EQ(error, "");
+  times = 0;
+  j.pace(count);
+  EXPECT_EQ(j.append(journal_begun(1)), "");
+  EXPECT_EQ(times, 2) << "a line and its sync";
+}
+
+TEST(injected, a_disk_is_slow_until_it_is_not) {
+  injected_faults faults;
+  const auto pace = faults.pace();
+  const auto took = [&] {
+    const auto begun = std::chrono::steady_clock::now();
+    pace();
+    return std::chrono::steady_clock::now() - begun;
+  };
+  EXPECT_EQ(faults.begin({fault_kind::slow_disk, "n1", 1min, 60ms}), "");
+  EXPECT_GE(took(), 60ms);
+  EXPECT_EQ(faults.begin({fault_kind::slow_disk, "n1", 1ms, 500ms}), "");
+  while (took() >= 500ms) {
+  }
+}
+
+TEST(injected, a_drop_concerns_both_planes_and_a_delay_one) {
+  injected_faults faults;
+  EXPECT_EQ(faults.begin({fault_kind::delay, "n1", 1min, 60ms}), "");
+  EXPECT_EQ(faults.data->delays(), 60ms);
+  EXPECT_EQ(faults.control->delays(), 0ms);
+  EXPECT_EQ(faults.data->drops(), 0ms);
+  EXPECT_EQ(faults.begin({fault_kind::drop, "n1", 1min, 0ms}), "");
+  EXPECT_GT(faults.data->drops(), 0ms);
+  EXPECT_GT(faults.control->drops(), 0ms);
+}
+
+TEST(injected, a_time_for_a_log) {
+  EXPECT_EQ(clock_text(std::chrono::system_clock::from_time_t(1'000'000'000)), "2001-09-09T01:46:40Z");
+}
+
+}  // namespace
+}  // namespace troupe::control
