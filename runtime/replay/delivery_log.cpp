@@ -11,10 +11,16 @@ namespace {
 // The first byte of an entry: its kind, and which of the fields that are mostly 0 follow.
 constexpr std::uint8_t has_place = 64, has_what = 128;
 
-void put_number(std::string& out, std::uint64_t n) {
-  for (; n >= 0x80; n >>= 7) out.push_back(static_cast<char>(n | 0x80));
-  out.push_back(static_cast<char>(n));
-}
+// The numbers of one entry, before they go into a log at once: seven of at most ten bytes, and the kind.
+struct entry {
+  std::array<char, 72> bytes;
+  std::size_t size = 0;
+  void put(std::uint8_t b) { bytes[size++] = static_cast<char>(b); }
+  void number(std::uint64_t n) {
+    for (; n >= 0x80; n >>= 7) put(static_cast<std::uint8_t>(n | 0x80));
+    put(static_cast<std::uint8_t>(n));
+  }
+};
 std::uint64_t folded(std::int64_t n) { return (static_cast<std::uint64_t>(n) << 1) ^ static_cast<std::uint64_t>(n >> 63); }
 std::int64_t unfolded(std::uint64_t n) { return static_cast<std::int64_t>(n >> 1) ^ -static_cast<std::int64_t>(n & 1); }
 
@@ -80,7 +86,7 @@ void role_log::open_chunk() {
     chunks_.back().bytes.clear();
     chunks_.back().entries = 0;
   } else
-    chunks_.emplace_back();
+    chunks_.emplace_back().bytes.reserve(chunk_bytes + sizeof(entry));
   step_ = 0;
   at_ = {};
 }
@@ -88,18 +94,17 @@ void role_log::open_chunk() {
 void role_log::add(const delivery& d) {
   if (chunks_.empty() || chunks_.back().bytes.size() >= chunk_bytes) open_chunk();
   auto& c = chunks_.back();
-  auto& out = c.bytes;
   const bool place = d.packet != 0 || d.port != 0;
-  out.push_back(static_cast<char>(d.kind | (place ? has_place : 0) | (d.what != 0 ? has_what : 0)));
-  put_number(out, (std::uint64_t{index_of(d.from)} + 1) & 0xffffffffu);
-  put_number(out, folded(static_cast<std::int64_t>(d.step - step_)));
-  put_number(out, folded((d.at - at_).count()));
-  if (place) put_number(out, d.packet), put_number(out, d.port);
-  if (d.what != 0) put_number(out, d.what);
-  if (d.from == no_role) {
-    put_number(out, d.whole.size());
-    out += d.whole;
-  }
+  entry e;
+  e.put(static_cast<std::uint8_t>(d.kind | (place ? has_place : 0) | (d.what != 0 ? has_what : 0)));
+  e.number((std::uint64_t{index_of(d.from)} + 1) & 0xffffffffu);
+  e.number(folded(static_cast<std::int64_t>(d.step - step_)));
+  e.number(folded((d.at - at_).count()));
+  if (place) e.number(d.packet), e.number(d.port);
+  if (d.what != 0) e.number(d.what);
+  if (d.from == no_role) e.number(d.whole.size());
+  c.bytes.append(e.bytes.data(), e.size);
+  if (d.from == no_role) c.bytes += d.whole;
   step_ = d.step;
   at_ = d.at;
   ++c.entries;

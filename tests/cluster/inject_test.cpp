@@ -71,7 +71,7 @@ TEST_F(cluster_inject, kill_ends_the_daemon_and_the_job_goes_on_with_the_same_we
   make(3);
   start_all();
   run_result unbroken;
-  auto b = begin_and_compare(unbroken, "6000");
+  auto b = begin_and_compare(unbroken, "3000");
   inject("kill n3");
   EXPECT_EQ(daemon("n3").wait(10s), 128 + SIGKILL);
   EXPECT_NE(daemon("n3").log().find("injected by client: kill"), std::string::npos) << daemon("n3").log();
@@ -112,7 +112,7 @@ TEST_F(cluster_inject, drop_for_two_seconds_loses_nothing) {
   make(3);
   start_all();
   run_result unbroken;
-  auto b = begin_and_compare(unbroken, "6000");
+  auto b = begin_and_compare(unbroken, "3000");
   inject("drop n3 for 2s");
   ASSERT_TRUE(daemon("n3").wait_log("the injected drop is over", 20s)) << daemon("n3").log();
   const auto r = b->join();
@@ -139,7 +139,7 @@ TEST_F(cluster_inject, the_coordinators_own_node_suffers_too) {
   make(3);
   start_all();
   run_result unbroken;
-  auto b = begin_and_compare(unbroken, "6000");
+  auto b = begin_and_compare(unbroken, "3000");
   inject("drop n1 for 2s");
   ASSERT_TRUE(daemon("n1").wait_log("the injected drop is over", 20s)) << daemon("n1").log();
   expect_done(b->join(), unbroken);
