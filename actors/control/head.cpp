@@ -76,6 +76,7 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
     j.followers.erase(peer);
     j.told.erase(peer);
     if (j.submitter == peer) j.submitter.clear();
+    j.losses.clear_of(peer);
   }
   const auto at = members_.find(peer);
   if (at == members_.end()) return;

@@ -11,6 +11,10 @@ std::optional<std::string> loss_book::note(const std::string& why, instant now) 
   return std::nullopt;
 }
 
+void loss_book::clear_of(const std::string& node) {
+  std::erase_if(suspects_, [&](const auto& s) { return s.first == node || s.second.by == node; });
+}
+
 void loss_book::suspect(const std::string& node, const std::string& by, const std::string& why, instant now) {
   suspects_.try_emplace(node, suspicion{now + grace, node, by, why});
 }

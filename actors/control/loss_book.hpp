@@ -32,7 +32,7 @@ class loss_book {
 
   // `by`: who cannot reach it.
   void suspect(const std::string& node, const std::string& by, const std::string& why, instant now);
-  void clear_of(const std::string& node) { suspects_.erase(node); }
+  void clear_of(const std::string& node);  // it is gone: who could not reach it, and whom it could not reach
   void clear_all() { suspects_.clear(); }
   struct suspicion {
     instant until{};

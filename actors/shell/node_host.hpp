@@ -62,7 +62,7 @@ struct host_config {
   // it the system knows no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
   // For what each job's roles are handed, so that a failed one can be run again (job_log.hpp); beyond it the first messages go. 0: no log.
-  std::size_t message_log = std::size_t{16} << 20;
+  std::size_t message_log = std::size_t{4} << 20;
 };
 
 // A role value with its place, for callers that make roles themselves (tests, actor-based layers, restarts).

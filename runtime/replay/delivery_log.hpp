@@ -61,7 +61,7 @@ class log_room {
 
 class role_log {
  public:
-  static constexpr std::size_t chunk_bytes = 4096;
+  static constexpr std::size_t chunk_bytes = 2048;
   explicit role_log(log_room& room) : room_(room) {}
   void add(const delivery& d);
   std::vector<std::string> chunks() const;

@@ -157,6 +157,30 @@ TEST_F(head_losses, a_node_that_shuts_down_is_drained_and_taken_again_when_it_is
   EXPECT_EQ(asked()->wish.name, "add-node");
 }
 
+// Its connections end before anybody hears that it is gone; its next life has others.
+TEST_F(head_losses, who_lost_the_connection_to_a_node_that_left_does_not_have_it_lost_when_it_is_back) {
+  begin({"n1", "n2", "n3"});
+  h_->on("n3", leaving{}, now_, out_);
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2"}), "bsp", asked()->leg, 0}, now_, out_);
+  ready({"n1", "n2"});
+  h_->on_handover(id_, 70, now_, out_);
+  h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: peer_closed"}, now_, out_);
+  swap_all({"n1", "n2", "n3"});
+  dies("n3");
+  out_.clear();
+  joins("n3");
+  ASSERT_TRUE(asked());
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->leg, 0}, now_, out_);
+  ready({"n1", "n2", "n3"});
+  h_->on_handover(id_, 90, now_, out_);
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "moved: added n3");
+  out_.clear();
+  now_ += 6s;
+  h_->on_tick(now_, out_);
+  EXPECT_FALSE(asked()) << "nothing is lost";
+}
+
 TEST_F(head_losses, a_node_that_cannot_be_drained_stops_the_job_with_a_checkpoint) {
   begin({"n1", "n2"});
   h_->on("n2", leaving{}, now_, out_);
