@@ -126,13 +126,22 @@ struct embedded_run::impl {
 
 embedded_run::embedded_run(std::shared_ptr<const prepared_job> j, embedded_options o)
     : impl_(std::make_unique<impl>(std::move(j), std::move(o))) {}
-embedded_run::~embedded_run() {
-  if (!impl_->result_was_hung) return;
-  // What its thread still uses, also while this process exits.
-  static auto& left_behind = *new std::vector<std::unique_ptr<impl>>;
+
+namespace {
+
+// What the thread of a task that hangs still uses, also while this process exits: never let go of.
+template <class T>
+void leave_behind(std::unique_ptr<T> what) {
+  static auto& all = *new std::vector<std::unique_ptr<T>>;
   static std::mutex lock;
   std::lock_guard guard(lock);
-  left_behind.push_back(std::move(impl_));
+  all.push_back(std::move(what));
+}
+
+}  // namespace
+
+embedded_run::~embedded_run() {
+  if (impl_->result_was_hung) leave_behind(std::move(impl_));
 }
 
 void embedded_run::impl::fail(std::string where, std::string what) {

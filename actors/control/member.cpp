@@ -80,7 +80,7 @@ void member::begin(prepare p, instant now, member_orders& out) {
   out.push_back(make_roles{job_->what});
 }
 
-void member::connect(hosted& h, member_orders& out) {
+void member::connect(hosted_plan& h, member_orders& out) {
   for (const auto& at : h.what.places) {
     if (at.node == self_) continue;
     const auto up = data_up_.find(at.node);
@@ -91,7 +91,7 @@ void member::connect(hosted& h, member_orders& out) {
   }
 }
 
-bool member::hosted::needs(const std::string& peer) const {
+bool hosted_plan::needs(const std::string& peer) const {
   return std::any_of(what.places.begin(), what.places.end(), [&](const place& at) { return at.node == peer; });
 }
 
@@ -122,7 +122,7 @@ void member::on_data_up(const std::string& peer, std::uint64_t incarnation, memb
 
 // A plan that waits for a peer's next life hears of the end of the connection with the one before: that is no answer to its own dial, which has
 // done nothing while that connection stood.
-void member::dial_again(const hosted& h, const std::string& peer, member_orders& out) const {
+void member::dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const {
   for (const auto& at : h.what.places)
     if (at.node == peer && self_ < peer) out.push_back(connect_data{peer, at.data_address});
 }

@@ -45,6 +45,19 @@ using member_order =
     std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
 using member_orders = std::vector<member_order>;
 
+// A plan of a job, with roles here. (No part of member: clang 14 takes a nested one for not constructible.)
+struct hosted_plan {
+  prepare what;
+  bool made = false, answered = false, ending = false;
+  std::set<std::string> missing;  // peers without a data connection
+  instant deadline{};
+  std::uint32_t leg = 0;      // which plan of the job
+  std::uint32_t left_at = 0;  // ending because this plan does not use us
+  bool swapping = false;
+  end_job why = {};  // it ends
+  bool needs(const std::string& peer) const;
+};
+
 class member {
  public:
   member(std::string self, std::string coordinator) : self_(std::move(self)), coordinator_(std::move(coordinator)) {}
@@ -70,25 +83,14 @@ class member {
   const std::string& refusal() const { return refusal_; }
 
  private:
-  struct hosted {
-    prepare what;
-    bool made = false, answered = false, ending = false;
-    std::set<std::string> missing;  // peers without a data connection
-    instant deadline{};
-    std::uint32_t leg = 0;      // which plan of the job
-    std::uint32_t left_at = 0;  // ending because this plan does not use us
-    bool swapping = false;
-    end_job why = {};  // it ends
-    bool needs(const std::string& peer) const;
-  };
   void take(const prepare& p, instant now, member_orders& out);
   void take(const revise& r, instant now, member_orders& out);
   void take(const swap& s, member_orders& out);
   void take_end(const end_job& why, member_orders& out);
   void take(const inject& i, instant now, member_orders& out);
   void drop_leg(member_orders& out);
-  void connect(hosted& h, member_orders& out);
-  void dial_again(const hosted& h, const std::string& peer, member_orders& out) const;
+  void connect(hosted_plan& h, member_orders& out);
+  void dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const;
   void answer_leg(std::string error, member_orders& out, const std::string& peer = {});
   void begin(prepare p, instant now, member_orders& out);
   void answer(std::string error, member_orders& out, const std::string& peer = {});
@@ -100,9 +102,9 @@ class member {
   join introduction_;
   bool joined_ = false;
   std::string refusal_;
-  std::optional<hosted> job_;
-  std::optional<hosted> leg_;    // the job's next plan
-  std::optional<prepare> next_;  // came while the last job's roles were still ending
+  std::optional<hosted_plan> job_;
+  std::optional<hosted_plan> leg_;  // the job's next plan
+  std::optional<prepare> next_;     // came while the last job's roles were still ending
   std::map<std::string, std::uint64_t> data_up_;
   struct injected {
     injection what;

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,7 @@ using std::chrono::steady_clock;
 
 double quantile(std::vector<double> v, double q) {
   if (v.empty()) return 0;
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(v.size() - 1) + 0.5);
+  const auto at = static_cast<std::size_t>(std::lround(q * static_cast<double>(v.size() - 1)));
   std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(at), v.end());
   return v[at];
 }

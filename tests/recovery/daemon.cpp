@@ -149,7 +149,7 @@ void daemon::client_gone(const std::string& client) {
 }
 
 std::string daemon::tell(command c) {
-  const auto why = head_ ? head_->tell(0, c, now(), head_out_) : std::string("no coordinator");
+  auto why = head_ ? head_->tell(0, c, now(), head_out_) : std::string("no coordinator");
   settle();
   return why;
 }

@@ -66,7 +66,8 @@ void role_host::hear(hosted& h, envelope e) {
   }
   const auto seen = e;
   if (e.h.incarnation >= h.leg) e.h.incarnation -= h.leg;  // in this plan
-  react(h, e.h.dst, std::move(e));
+  const auto self = e.h.dst;
+  react(h, self, std::move(e));
   outside_.on_acted({node_, h.id, h.leg, who, seen, false});
 }
 
