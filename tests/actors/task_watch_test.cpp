@@ -78,6 +78,7 @@ TEST(task_watch, nobody_who_runs_a_task_nobody_computes) {
 // --- embedded
 
 testing_actors::gate* held_in = nullptr;
+std::chrono::hours held_for{0};  // 0: as long as tests are patient
 
 // Its task of step 3 waits at a gate.
 struct waiting_stage final : stage {
@@ -88,7 +89,7 @@ struct waiting_stage final : stage {
     for (auto& e : mine.list()) {
       if (auto* r = std::get_if<run_effect>(&e); r && s.h.step == 3) {
         r->work = [inner = std::move(r->work)](task_context& c) {
-          held_in->wait();
+          held_in->wait(held_for > 0h ? std::chrono::nanoseconds(held_for) : testing_actors::patience);
           inner(c);
         };
       }
@@ -131,8 +132,8 @@ TEST(task_watch, of_an_embedded_run_names_layer_and_packet_of_a_long_task_which_
 TEST(task_watch, of_an_embedded_run_knows_the_tasks_of_sub_solvers) { is_named_and_goes_on({"pipeline.sub_solvers=2"}); }
 
 TEST(task_watch, an_embedded_run_ends_though_a_task_does_not) {
-  static testing_actors::gate open;  // beyond the run, as the task is
-  held_in = &open;
+  held_in = new testing_actors::gate;  // and nobody opens it: the thread is in there while this process exits
+  held_for = 1h;
   embedded_options o;
   o.tasks = {1s, 3s};
   const auto r = embedded(job_that_waits(), std::move(o));
@@ -140,7 +141,7 @@ TEST(task_watch, an_embedded_run_ends_though_a_task_does_not) {
   EXPECT_TRUE(r.hung);
   EXPECT_EQ(r.where, "worker0/drop1");
   EXPECT_NE(r.error.find("is taken for hung"), std::string::npos) << r.error;
-  open.arrive();
+  held_for = 0h;
 }
 
 }  // namespace
