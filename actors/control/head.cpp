@@ -14,7 +14,6 @@ constexpr auto gather_again_within = 30s;  // nodes find this daemon again
 constexpr auto prepare_within = 60s;
 constexpr auto end_within = 5s;
 constexpr auto store_within = 60s;
-constexpr std::size_t keep_jobs = 64;
 
 std::string joined_names(const std::set<std::string>& names) {
   std::string text;
@@ -174,7 +173,7 @@ void head::runs(job& j, instant now, orders& out) {
   j.waiting.clear();
   j.progress_at = j.begun = now;
   j.losses = loss_book(j.plan.max_failures);
-  j.tasks = task_watch(task_limits_);
+  j.tasks = task_watch();
   out.push_back(journal_line{journal_begun(number_of(j.id))});
 }
 
@@ -259,7 +258,7 @@ void head::finish(job& j, instant now, orders& out) {
   note_lost(j);
   // The next life of this daemon takes it up.
   const bool unfinished = draining_ && e.event.kind == "preempted";
-  if (!unfinished) out.push_back(journal_line{journal_over(number_of(j.id))});
+  if (!unfinished) note_over(j, out);
   if (!unfinished && j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
@@ -283,7 +282,7 @@ void head::note_lost(const job& j) {
 void head::forget_old() {
   const auto is_over = [](const auto& j) { return j.second.at == phase::over; };
   auto over = static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_over));
-  for (auto at = jobs_.begin(); over > keep_jobs && at != jobs_.end();) {
+  for (auto at = jobs_.begin(); over > finished_kept && at != jobs_.end();) {
     const bool old = is_over(*at) && at->first != active_ && at->first != numbers_.last();
     at = old ? jobs_.erase(at) : std::next(at);
     over -= old ? 1 : 0;

@@ -144,8 +144,6 @@ class head {
   // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for a new one's.
   head(const cluster_spec& cluster, std::string self, std::uint16_t tag);
 
-  // Before the first job.
-  void watch_tasks(task_limits l) { task_limits_ = l; }
   void allow_injections() { may_inject_ = true; }
 
   void on(const std::string& from, const message& m, instant now, orders& out);
@@ -313,11 +311,14 @@ class head {
   // head_inject.cpp
   std::string inject(const person& who, const command& c, orders& out);
   // head_view.cpp
+  std::uint64_t at_stake(const job& j) const;
   std::optional<std::uint64_t> at_stake(const job& j, const std::string& node) const;
   repl_node row_of(const std::string& name, instant now) const;
   repl_job row_of(const job& j, instant now) const;
   // head_journal.cpp
   void note_set(const job& j, orders& out) const;
+  void note_over(const job& j, orders& out) const;
+  void restore(const finished_job& f);
   // head_losses.cpp
   void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
   bool restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out);
@@ -338,7 +339,6 @@ class head {
 
   const cluster_spec& cluster_;
   const std::string self_;
-  task_limits task_limits_;
   job_numbers numbers_;
   std::uint32_t active_ = 0;
   bool draining_ = false, may_inject_ = false;

@@ -13,8 +13,29 @@ constexpr std::chrono::minutes turn_within{10};  // several are read one after t
 
 }  // namespace
 
+void head::restore(const finished_job& f) {
+  const auto id = numbers_.id_of(f.number);
+  auto& j = jobs_[id];
+  j.id = id;
+  j.at = phase::over;
+  j.view.id = f.number;
+  j.view.name = f.name;
+  j.view.owner = f.owner;
+  j.view.state = f.state;
+  j.view.step = f.last.event.step;
+  j.view.last_step = f.last_step;
+  if (f.last.event.kind == "error") j.view.message = f.last.event.text;
+  for (const auto& [key, text] : f.last.texts)
+    if (key == "weights_sha256") j.view.weights_sha256 = text;
+  j.weights = f.weights;
+  j.last = f.last;
+  j.last->job = id;
+  j.history = {*j.last};
+}
+
 void head::restore(const journal_content& found, instant now, orders& out) {
   numbers_.go_on_after(found.last_number);
+  for (const auto& f : found.finished) restore(f);
   for (const auto& u : found.jobs) {
     const auto id = numbers_.id_of(u.number);
     auto& j = jobs_[id];
@@ -43,6 +64,11 @@ void head::restore(const journal_content& found, instant now, orders& out) {
 
 void head::note_set(const job& j, orders& out) const {
   out.push_back(journal_line{journal_set(number_of(j.id), j.since.settings, j.since.paused)});
+}
+
+void head::note_over(const job& j, orders& out) const {
+  out.push_back(
+      journal_line{journal_over({number_of(j.id), j.view.name, j.view.owner, j.view.state, j.weights, j.plan.last_step, *j.last})});
 }
 
 }  // namespace troupe::control

@@ -8,11 +8,14 @@ namespace troupe::control {
 
 // Whoever goes back goes to the newest checkpoint, or to what the job began with. So does everybody when the coordinator's daemon is killed. What
 // other nodes take with them is made again with the step that was under way, which nobody has been told of.
-std::optional<std::uint64_t> head::at_stake(const job& j, const std::string& node) const {
-  if (j.at != phase::running || !has_part(j, node)) return std::nullopt;
-  if (node != self_ && !j.plan.costly.contains(node)) return 0;
+std::uint64_t head::at_stake(const job& j) const {
   const auto back = std::max(j.kept_step.value_or(0), j.plan.continued ? j.plan.from : 0);
   return j.view.step > back ? j.view.step - back : 0;
+}
+
+std::optional<std::uint64_t> head::at_stake(const job& j, const std::string& node) const {
+  if (j.at != phase::running || !has_part(j, node)) return std::nullopt;
+  return node == self_ || j.plan.costly.contains(node) ? at_stake(j) : 0;
 }
 
 repl_node head::row_of(const std::string& name, instant now) const {
@@ -57,8 +60,7 @@ repl_job head::row_of(const job& j, instant now) const {
   row.replicas = j.plan.replicas;
   row.kept = j.kept_step;
   if (row.kept) row.kept_seconds = seconds_of(now - j.kept_at);
-  for (const auto& n : j.plan.nodes)
-    if (const auto steps = at_stake(j, n)) row.at_stake = std::max(row.at_stake.value_or(0), *steps);
+  if (j.at == phase::running) row.at_stake = at_stake(j);  // the coordinator's is among the nodes of every job
   return row;
 }
 

@@ -59,6 +59,7 @@ class reading {
     out_.last_number = std::max(out_.last_number, number);
     if (is == "number") return true;
     if (is == "queued") return queued(number, o), true;
+    if (is == "over" && o.contains("state")) finished(number, o);
     const auto at = std::find_if(out_.jobs.begin(), out_.jobs.end(), [&](const auto& j) { return j.number == number; });
     if (at == out_.jobs.end()) return true;
     if (is == "begun") ++at->begun;
@@ -90,6 +91,23 @@ class reading {
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
   }
+  void finished(std::uint32_t number, const json& o) {
+    finished_job j;
+    j.number = number;
+    j.name = o.at("name");
+    j.owner = o.at("owner");
+    j.state = o.at("state");
+    j.weights = o.at("weights");
+    j.last_step = whole<std::uint64_t>(o.at("last_step"));
+    j.last.event = {o.at("kind"), whole<std::uint64_t>(o.at("step")), {}, o.at("text")};
+    for (const auto& v : o.at("values"))
+      j.last.event.values.emplace_back(v.at(0),
+                                       v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
+    for (const auto& t : o.at("texts")) j.last.texts.emplace_back(t.at(0), t.at(1));
+    std::erase_if(out_.finished, [&](const auto& x) { return x.number == number; });
+    out_.finished.push_back(std::move(j));
+    if (out_.finished.size() > finished_kept) out_.finished.erase(out_.finished.begin());
+  }
   journal_content out_;
 };
 
@@ -97,6 +115,7 @@ std::string why_not(const std::string& what) { return what + ": " + std::strerro
 
 std::string written_again(const journal_content& c) {
   std::string text = line_of({{"is", "number"}, {"job", c.last_number}});
+  for (const auto& j : c.finished) text += journal_over(j);
   for (const auto& j : c.jobs) {
     text += journal_queued(j);
     if (!j.kept.empty()) text += journal_kept(j.number, j.kept);
@@ -130,7 +149,23 @@ std::string journal_set(std::uint32_t number, const std::vector<set_value>& sett
   for (const auto& s : settings) list.push_back({s.key, s.value, s.from});
   return line_of({{"is", "set"}, {"job", number}, {"settings", std::move(list)}, {"paused", paused}});
 }
-std::string journal_over(std::uint32_t number) { return line_of({{"is", "over"}, {"job", number}}); }
+std::string journal_over(const finished_job& j) {
+  auto values = json::array(), texts = json::array();
+  for (const auto& [key, value] : j.last.event.values) values.push_back({key, value});
+  for (const auto& [key, text] : j.last.texts) texts.push_back({key, text});
+  return line_of({{"is", "over"},
+                  {"job", j.number},
+                  {"name", j.name},
+                  {"owner", j.owner},
+                  {"state", j.state},
+                  {"weights", j.weights},
+                  {"last_step", j.last_step},
+                  {"kind", j.last.event.kind},
+                  {"step", j.last.event.step},
+                  {"text", j.last.event.text},
+                  {"values", std::move(values)},
+                  {"texts", std::move(texts)}});
+}
 
 journal_content read_journal(const std::string& text) {
   reading r;

@@ -1,14 +1,15 @@
-// What the coordinator's daemon must still know after it was killed: which jobs it has taken, in their order, and what is kept of the one that
-// runs. A text file that is only appended to; every line is "<crc32c, 8 hex digits> <JSON object>", synced before it counts:
+// What the coordinator's daemon must still know after it was killed: which jobs it has taken, in their order, what is kept of the one that
+// runs, and how the last ones ended, for whoever follows them and has not heard it yet. A text file that is only appended to; every line is "<crc32c, 8 hex digits> <JSON object>", synced before it counts:
 //
 //   {"is":"queued","job":7,"file":..,"text":..,"overrides":[..],"given":..,"given_kind":..,"owner":..}
 //   {"is":"begun","job":7}                    its roles were told to begin; once more after each restart of the daemon
 //   {"is":"kept","job":7,"file":..}           the newest checkpoint of it
 //   {"is":"set","job":7,"settings":[[key,value,from],..],"paused":..}
-//   {"is":"over","job":7}
+//   {"is":"over","job":7,"name":..,"owner":..,"state":..,"weights":..,"step":..,"last_step":..,"kind":..,"text":..,"values":[[key,value],..],
+//    "texts":[[key,value],..]}
 //
 // `job` is the number that people know. A line that is torn or damaged ends what is read, and what is after it; opening a journal writes it
-// anew with what is unfinished alone. Errors: texts that name the file. Threads: one.
+// anew with what is unfinished and the newest 64 that are over. Errors: texts that name the file. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/control/client.hpp"
 #include "actors/control/messages.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/record/file_io.hpp"
@@ -34,6 +36,16 @@ struct unfinished_job {
   std::string owner = {};  // who has submitted it
 };
 
+// One that is over, and its last event.
+struct finished_job {
+  std::uint32_t number = 0;
+  std::string name, owner, state;  // as in repl_job
+  std::string weights;             // where they are with the coordinator; empty: nowhere
+  std::uint64_t last_step = 0;     // that the plan had
+  job_event last;
+};
+constexpr std::size_t finished_kept = 64;
+
 // What it begins with now: its newest checkpoint, else the client's file, else nothing.
 given_file begins_with(const unfinished_job& j);
 
@@ -43,12 +55,13 @@ std::string journal_queued(const unfinished_job& j);
 std::string journal_begun(std::uint32_t number);
 std::string journal_kept(std::uint32_t number, const std::string& file);
 std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused);
-std::string journal_over(std::uint32_t number);
+std::string journal_over(const finished_job& j);
 
 struct journal_content {
-  std::vector<unfinished_job> jobs;  // in the order in which they were taken
-  std::uint32_t last_number = 0;     // that was given out
-  bool damaged = false;              // something at the end was not read
+  std::vector<unfinished_job> jobs;    // in the order in which they were taken
+  std::vector<finished_job> finished;  // in the order in which they ended; their events have no id
+  std::uint32_t last_number = 0;       // that was given out
+  bool damaged = false;                // something at the end was not read
 };
 journal_content read_journal(const std::string& text);
 

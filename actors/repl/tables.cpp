@@ -1,6 +1,7 @@
 #include "actors/repl/tables.hpp"
 
 #include "actors/repl/columns.hpp"
+#include "actors/view/task_watch.hpp"
 
 namespace troupe {
 
@@ -48,13 +49,6 @@ std::string progress(const repl_job& j) {
   if (j.at_stake) text += ", a loss costs at most " + number(*j.at_stake) + (*j.at_stake == 1 ? " step" : " steps");
   if (!j.message.empty()) text += ": " + j.message;
   return text;
-}
-
-// What a role's task is; empty: none runs.
-std::string computes(const running_task& t) {
-  if (t.serial == 0) return {};
-  return t.kind + (t.of_packet ? " of packet " + number(t.packet) + " of step " + number(t.step) : "") + ", for " +
-         number(t.seconds, "%.1f") + " s";
 }
 
 }  // namespace
@@ -120,7 +114,7 @@ std::string repl_roles_text(bool json, const repl_view& v) {
                       {"busy_s", r.what.busy_seconds},
                       {"age_s", r.what.age_seconds},
                       {"waits_for", r.what.status.waits_for},
-                      {"computes", computes(r.what.task)}});
+                      {"computes", task_text(r.what.task)}});
     return line_of({{"command", "roles"}, {"roles", list}});
   }
   columns t({"node", "role", "step", "version", "messages", "busy s", "waits for"});
@@ -155,9 +149,9 @@ std::string repl_waits_text(bool json, const repl_view& v) {
     const bool long_one = r.what.task.seconds >= 1;
     if (r.what.status.waits_for.empty() && !long_one) continue;
     json_object o{{"node", r.node}, {"name", r.what.name}, {"waits_for", r.what.status.waits_for}};
-    if (long_one) o["computes"] = computes(r.what.task);
+    if (long_one) o["computes"] = task_text(r.what.task);
     list.push_back(std::move(o));
-    t.add({r.node, r.what.name, long_one ? computes(r.what.task) : r.what.status.waits_for});
+    t.add({r.node, r.what.name, long_one ? task_text(r.what.task) : r.what.status.waits_for});
   }
   return json ? line_of({{"command", "waits"}, {"waits", list}}) : t.text();
 }

@@ -6,21 +6,12 @@
 
 #include "actors/shell/job_log.hpp"
 #include "actors/shell/node_host.hpp"
+#include "actors/view/task_watch.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
-namespace {
-
-std::string task_text(const running_task& t) {
-  if (t.kind.empty()) return {};
-  std::string s = t.kind;
-  if (t.of_packet) s += " of step " + std::to_string(t.step) + ", packet " + std::to_string(t.packet);
-  return s + " for " + std::to_string(t.seconds) + " s";
-}
-
-}  // namespace
 
 failed_job::failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from)
     : job_(std::move(j)), from_(std::move(from)), log_(host.log_of(job_->id)) {

@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace troupe {
+
+std::string task_text(const running_task& t) {
+  if (t.serial == 0) return {};
+  char lasts[32];
+  std::snprintf(lasts, sizeof lasts, "%.1f", t.seconds);
+  const auto packet = t.of_packet ? " of packet " + std::to_string(t.packet) + " of step " + std::to_string(t.step) : std::string();
+  return t.kind + packet + ", for " + lasts + " s";
+}
 
 // Roles of a worker are named worker0/conv1; others have no layer.
 std::string overlong_task::layer() const {

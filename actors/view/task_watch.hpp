@@ -30,6 +30,9 @@ struct watched_task {
   running_task task;
 };
 
+// "forward of packet 3 of step 12, for 2.1 s"; empty: none runs.
+std::string task_text(const running_task& t);
+
 struct overlong_task {
   watched_task what;
   double seconds = 0;  // that it was seen running

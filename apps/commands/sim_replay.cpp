@@ -32,11 +32,7 @@ std::optional<record_error> why_not(const std::vector<std::string>& folders, con
     for (std::size_t k = 0; k < i; ++k)
       if (all[k].messages.node == m.messages.node)
         return record_error{folders[i], {}, "it is of node " + m.messages.node + ", as " + folders[k] + " is"};
-    if (m.messages.roles.empty()) return record_error{folders[i], {}, "no log of messages was kept"};
-    if (!m.messages.complete())
-      return record_error{folders[i], {}, "its log of messages had no room for the first ones: it can be read, and not run again"};
-    if (m.begins.kind == plan_beginning::with::handover)
-      return record_error{folders[i], {}, "this plan began with state handed over by living nodes, which is not kept"};
+    if (auto why = why_no_replay(m); !why.empty()) return record_error{folders[i], {}, std::move(why)};
   }
   return std::nullopt;
 }

@@ -99,14 +99,6 @@ std::string when_text(std::int64_t seconds, const char* form) {
   return {text, std::strftime(text, sizeof text, form, &utc)};
 }
 
-std::string why_no_replay(const post_mortem& m) {
-  if (m.messages.roles.empty()) return "no log of messages was kept";
-  if (!m.messages.complete()) return "the log of messages had no room for the first ones";
-  if (m.begins.kind == plan_beginning::with::handover)
-    return "this plan began with state handed over by living nodes, which is not kept";
-  return {};
-}
-
 std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   const auto& m = f.mortem;
   std::uint64_t messages = 0;
@@ -169,6 +161,14 @@ std::string word_for_path(const std::string& name) {
 }
 
 }  // namespace
+
+std::string why_no_replay(const post_mortem& m) {
+  if (m.messages.roles.empty()) return "no log of messages was kept";
+  if (!m.messages.complete()) return "the log of messages had no room for the first ones";
+  if (m.begins.kind == plan_beginning::with::handover)
+    return "this plan began with state handed over by living nodes, which is not kept";
+  return {};
+}
 
 std::variant<std::string, record_error> write_post_mortem(const fs::path& home, const post_mortem_facts& f) {
   std::error_code ec;

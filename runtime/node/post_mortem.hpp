@@ -42,7 +42,7 @@ struct post_mortem_role {
   role_status status;
   std::uint64_t messages = 0;
   double busy_seconds = 0;
-  std::string task;  // that runs: "forward of step 3, packet 1 for 2.1 s"; empty: none
+  std::string task;  // that runs: "forward of packet 1 of step 3, for 2.1 s"; empty: none
 };
 
 struct post_mortem {
@@ -66,6 +66,9 @@ struct post_mortem_facts {
 
 // Makes a folder of its own in `home`, and removes all but the newest. The folder, or why there is none.
 std::variant<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
+
+// Why it cannot be run again; empty: it can.
+std::string why_no_replay(const post_mortem& m);
 
 // Reads one. Errors name the file.
 std::variant<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);

@@ -95,6 +95,53 @@ TEST_F(control_head, a_job_is_prepared_everywhere_then_begun_then_ended_everywhe
   EXPECT_EQ(h_->active(), 0u);
 }
 
+// Killed after it has written that the job is over, and before whoever follows it has heard so.
+TEST_F(control_head, how_a_job_ended_is_told_by_the_next_life_of_the_daemon) {
+  join_all();
+  std::string lines;
+  const auto note = [&] {
+    for (const auto& l : ordered_in<journal_line>(out_)) lines += l.line;
+  };
+  const auto good = run_one({"n1"});
+  note();
+  out_.clear();
+  h_->on_store_begun(good);
+  h_->on_event({good, {"done", 9, {{"loss", 0.5}}, "finished"}, {}}, now_, out_);
+  h_->on_stored({good, "weights", "/w", "abc", {}}, now_, out_);
+  end_all(good, {"n1"});
+  const auto heard = told();
+  note();
+  const auto bad = run_one({"n1", "n2"});
+  h_->on_peer_down("n2", "gone", now_, out_);
+  end_all(bad, {"n1"});
+  note();
+  head next(cluster_, "n1", std::uint16_t{8});
+  out_.clear();
+  next.restore(read_journal(lines), now_, out_);
+  next.on("client.2", follow{number_of(good)}, now_, out_);
+  ASSERT_EQ(sent<submitted>().size(), 1u);
+  EXPECT_TRUE(sent<submitted>()[0].second.messages.empty());
+  const auto again = told();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].kind, "done");
+  EXPECT_EQ(again[0].step, 9u);
+  EXPECT_EQ(again[0].texts, heard.back().texts);
+  EXPECT_EQ(again[0].values, heard.back().values);
+  EXPECT_EQ(next.weights_of(sent<submitted>()[0].second.job), "/w");
+  out_.clear();
+  next.on("client.2", follow{number_of(bad)}, now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  repl_view v;
+  next.fill(v, now_);
+  ASSERT_EQ(v.jobs.size(), 2u);
+  EXPECT_EQ(v.jobs[0].state, "done");
+  EXPECT_EQ(v.jobs[0].weights_sha256, "abc");
+  EXPECT_EQ(v.jobs[1].state, "failed");
+  EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
+}
+
 // What the coordinator chose when it checked the job is part of the text that every node makes its plan of.
 TEST_F(control_head, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
   join_all();

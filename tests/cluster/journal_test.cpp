@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <fstream>
 #include <random>
 
@@ -25,13 +26,23 @@ unfinished_job queued(std::uint32_t number) {
   return j;
 }
 
+finished_job finished(std::uint32_t number) {
+  return {number,
+          "tiny",
+          "alice",
+          "done",
+          "/state/job-1/weights",
+          5,
+          {0, {"done", 5, {{"loss", 0.25}}, "ü"}, {{"weights_sha256", "ab"}}}};
+}
+
 // Jobs of three kinds: over, running, waiting.
 std::vector<std::string> some_lines() {
   return {journal_queued(queued(1)),
           journal_queued(queued(2)),
           journal_begun(1),
           journal_kept(1, "/state/job-1/a"),
-          journal_over(1),
+          journal_over(finished(1)),
           journal_begun(2),
           journal_kept(2, "/state/job-2/a"),
           journal_set(2, {{"train.dynamics.lr", 0.1, 31}, {"train.dynamics.decay", 1e-300, 32}}, true),
@@ -66,6 +77,32 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_TRUE(two.paused);
   EXPECT_EQ(c.jobs[1].number, 3u);
   EXPECT_EQ(c.jobs[1].begun, 0u);
+}
+
+TEST(journal, how_jobs_ended_is_found_again_for_the_newest) {
+  std::string text;
+  for (std::uint32_t n = 1; n <= 70; ++n) text += journal_queued(queued(n)) + journal_over(finished(n));
+  auto not_a_number = finished(71);
+  not_a_number.last.event.values.front().second = std::nan("");
+  text += journal_over(not_a_number) + journal_over(not_a_number);
+  const auto c = read_journal(text);
+  EXPECT_FALSE(c.damaged);
+  EXPECT_TRUE(c.jobs.empty());
+  ASSERT_EQ(c.finished.size(), finished_kept);
+  EXPECT_EQ(c.finished.front().number, 71u - finished_kept + 1);
+  EXPECT_TRUE(std::isnan(c.finished.back().last.event.values.front().second));
+  const auto& f = c.finished[finished_kept - 2];
+  EXPECT_EQ(f.number, 70u);
+  EXPECT_EQ(f.name, "tiny");
+  EXPECT_EQ(f.owner, "alice");
+  EXPECT_EQ(f.state, "done");
+  EXPECT_EQ(f.weights, "/state/job-1/weights");
+  EXPECT_EQ(f.last_step, 5u);
+  EXPECT_EQ(f.last.event.kind, "done");
+  EXPECT_EQ(f.last.event.step, 5u);
+  EXPECT_EQ(f.last.event.text, "ü");
+  EXPECT_EQ(f.last.event.values.front().second, 0.25);
+  EXPECT_EQ(f.last.texts, finished(70).last.texts);
 }
 
 // One client was all clients then.
@@ -129,7 +166,7 @@ TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
     EXPECT_NE(error.find("damaged"), std::string::npos) << error;
     ASSERT_EQ(j.found().jobs.size(), 2u);
     EXPECT_EQ(j.found().last_number, 3u);
-    EXPECT_EQ(j.append(journal_over(2)), "");
+    EXPECT_EQ(j.append(journal_over(finished(2))), "");
   }
   ASSERT_EQ(::stat(file.c_str(), &s), 0);
   EXPECT_LT(s.st_size, before) << "what is over is left out";
@@ -159,12 +196,12 @@ TEST(journal, what_cannot_be_written_anew_or_appended_leaves_what_is_there) {
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit full{bytes + 5, old.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &full);
-  const auto refused = j.append(journal_over(3));
+  const auto refused = j.append(journal_over(finished(3)));
   ::setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(refused.find("cannot be written"), std::string::npos) << refused;
   EXPECT_EQ(std::filesystem::file_size(file), bytes) << "lines that were there have been cut off";
-  EXPECT_EQ(j.append(journal_over(3)), "") << "there is room again";
-  const auto c = read_journal(all(some_lines()) + journal_over(3));
+  EXPECT_EQ(j.append(journal_over(finished(3))), "") << "there is room again";
+  const auto c = read_journal(all(some_lines()) + journal_over(finished(3)));
   journal again(file);
   ASSERT_EQ(again.found().jobs.size(), c.jobs.size());
   EXPECT_EQ(again.found().jobs[0].number, 2u);
@@ -179,7 +216,7 @@ TEST(journal, a_damaged_one_that_cannot_be_written_anew_takes_no_more_lines) {
   std::string error;
   journal j(file, &error);
   EXPECT_NE(error.find("damaged"), std::string::npos) << error;
-  EXPECT_NE(j.append(journal_over(2)), "");
+  EXPECT_NE(j.append(journal_over(finished(2))), "");
 }
 
 // With a sound checksum: of another program, or of a later version of this one.
@@ -199,7 +236,7 @@ TEST(journal, a_folder_that_cannot_be_written_is_said_and_jobs_are_taken_all_the
   std::string error;
   journal j("/proc/none/journal", &error);
   EXPECT_FALSE(error.empty());
-  EXPECT_NE(j.append(journal_over(1)), "");
+  EXPECT_NE(j.append(journal_over(finished(1))), "");
 }
 
 }  // namespace

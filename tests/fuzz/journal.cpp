@@ -39,7 +39,8 @@ std::vector<std::string> sound_journal() {
     all += control::journal_queued(j) + control::journal_begun(n) + control::journal_kept(n, "/state/a") +
            control::journal_set(n, {{"train.dynamics.lr", 0.1, 31}}, true);
   }
-  all += control::journal_over(1);
+  all += control::journal_over(
+      {1, "tiny", "alice", "done", "/state/w", 5, {0, {"done", 5, {{"loss", 0.5}}, ""}, {{"weights_sha256", "ab"}}}});
   return {"r" + all, "x" + all};
 }
 

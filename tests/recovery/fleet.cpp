@@ -169,8 +169,8 @@ void fleet::client_hears(const control::message& m) {
       return;
     }
     on_log("client", "refused: " + (s->messages.empty() ? "" : s->messages.front()));
-    forgotten_ = number_ != 0;
-    if (number_ == 0) violated("the job was refused: " + (s->messages.empty() ? "" : s->messages.front()));
+    violated((number_ == 0 ? "the job was refused: " : "its client is refused an answer: ") +
+             (s->messages.empty() ? "" : s->messages.front()));
     ended_ = true;
     return;
   }

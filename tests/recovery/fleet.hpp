@@ -70,7 +70,6 @@ class fleet final : public watcher {
   std::size_t count(const std::string& kind) const;
   const told* last() const;                        // done or error
   std::string text(const std::string& key) const;  // of the last
-  bool forgotten() const { return forgotten_; }    // the client was told that there is no such job any more
   const std::vector<std::string>& violations() const { return violations_; }
   const std::vector<std::string>& log() const { return log_; }
   std::uint64_t old_messages() const { return old_; }  // of a plan before, that a role did not hear
@@ -115,7 +114,7 @@ class fleet final : public watcher {
   std::uint32_t number_ = 0;
   time_point submitted_at_{}, heard_until_{};
   std::uint64_t connection_ = 0;
-  bool ended_ = false, forgotten_ = false, counting_ = false;
+  bool ended_ = false, counting_ = false;
   std::vector<told> events_;
   std::vector<std::string> violations_, log_;
   bool going_back_ = false, owed_ = false;  // the job has lost somebody; it goes on, and has not said so

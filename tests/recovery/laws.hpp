@@ -16,7 +16,6 @@ struct outcome {
   std::vector<std::uint64_t> recovered_at;  // steps that it went on from
   std::uint64_t points = 0, old = 0, events = 0;
   time_point took{};
-  bool forgotten = false;
   std::vector<double> weights;
 };
 
@@ -35,7 +34,7 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   if (!ended) o.wrong = "it has not ended: " + f.waits();
   if (!f.violations().empty()) o.wrong = f.violations().front();
   const auto* last = f.last();
-  if (ended && !last && !f.forgotten()) o.wrong = "no last event";
+  if (ended && !last) o.wrong = "no last event";
   if (last) o.kind = last->kind, o.text = last->text;
   if (last && last->kind == "error" && last->text.empty()) o.wrong = "an error without a word";
   o.sha = f.text("weights_sha256");
@@ -48,7 +47,6 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   o.old = f.old_messages();
   o.events = f.when().done();
   o.took = last ? last->when - f.submitted_at() : f.when().now();
-  o.forgotten = f.forgotten();
   if (last && last->kind == "done" && last->text != "stopped" && o.sha.empty()) o.wrong = "done, without weights";
   if (!o.wrong.empty()) o.wrong += "\n" + c.job + tail_of(f.log(), 60);
   return o;

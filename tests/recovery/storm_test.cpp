@@ -26,7 +26,7 @@ TEST(recovery_storm, whatever_happens_a_job_ends_as_it_should) {
     if (!r.wrong.empty() && ++wrong >= 5) break;
     if (r.off >= 0) ++learned, off = std::max(off, r.off);
     recovered += r.got.recovered, old += r.got.old, moved += r.got.moved;
-    ++ends[r.got.forgotten ? "forgotten" : r.got.kind == "done" ? "done " + r.got.text : kind_of(r.got.text)];
+    ++ends[r.got.kind == "done" ? "done " + r.got.text : kind_of(r.got.text)];
   }
   for (const auto& [text, n] : ends) std::printf("%6llu  %s\n", static_cast<unsigned long long>(n), text.c_str());
   std::printf("%llu recovered, %llu moved, %llu messages of a plan before\n", static_cast<unsigned long long>(recovered),
