@@ -52,8 +52,8 @@ void shard_half::say_whats_here(effects& out) const { out.send({to(still_->first
 void shard_half::on(const envelope& e, time_point, effects& out) {
   if (stands_still(e, out)) return;
   const bool filled = blocks_.list().empty() || blocks_.list().front().filled;
-  if (!filled &&
-      (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) || std::holds_alternative<ready>(e.body)))
+  if (!filled && (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) ||
+                  std::holds_alternative<ready>(e.body) || std::holds_alternative<collect>(e.body)))
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {

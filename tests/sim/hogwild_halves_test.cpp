@@ -146,6 +146,21 @@ TEST_F(second_group, tells_the_rest_before_it_has_settled) {
   expect_array(11);
 }
 
+// A checkpoint that is due where a plan begins: what was not written yet cannot be read.
+TEST(hogwild_first_group, is_asked_for_its_blocks_before_their_first_values_are_there_and_answers_when_they_are) {
+  const auto j = two_groups();
+  lone_role s(j, j->plan.shards[0]);
+  s.hold();
+  s.say({}, start{});
+  EXPECT_THAT(s.say(from(role_id{0}, 0), collect{7, true}), IsEmpty());
+  EXPECT_TRUE(s.touched.empty());
+  const auto blocks =
+      std::count_if(j->plan.blocks.begin(), j->plan.blocks.end(), [&](const auto& b) { return b.shard == s.self(); });
+  std::int64_t answered = 0;
+  for (const auto& [h, what] : only<state>(s.let_go())) answered += h.dst == role_id{0} && what.request == 7;
+  EXPECT_EQ(answered, blocks);
+}
+
 TEST(hogwild_first_group, adds_an_increment_once_and_answers_it_whenever_it_comes) {
   const auto j = two_groups();
   lone_role s(j, j->plan.shards[0]);
