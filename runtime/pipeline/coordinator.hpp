@@ -174,7 +174,7 @@ class coordinator final : public role {
   struct what_is_left {
     leftovers all;
     std::set<std::string> lost;
-    std::uint64_t step = 0;
+    std::optional<std::uint64_t> step;  // that the next plan begins with; none yet: not all have said what they have
   };
   std::optional<what_is_left> left_;    // nodes are lost: nothing else is done any more
   std::optional<block_cutter> cutter_;  // of a job that had another plan before this one

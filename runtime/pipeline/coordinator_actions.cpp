@@ -167,8 +167,10 @@ bool coordinator::stands_still(const envelope& e, effects& out) {
   if (c && c->name == "leftovers") take_leftovers_command(*c, out);
   if (!left_) return c && c->name == "leftovers";
   if (std::holds_alternative<inventory>(e.body)) take_inventory(e, out);
-  if (std::holds_alternative<state>(e.body)) take_state(e, out);
-  if (const auto* f = std::get_if<finished>(&e.body); f && f->token == collector_.request()) leftovers_collected(out);
+  // What was being collected before the loss is for nobody any more.
+  if (left_->step && std::holds_alternative<state>(e.body)) take_state(e, out);
+  if (const auto* f = std::get_if<finished>(&e.body); left_->step && f && f->token == collector_.request())
+    leftovers_collected(out);
   if (const auto* s = std::get_if<command>(&e.body); s && s->name == "set") take_setting(*s, out);
   return true;
 }
@@ -198,7 +200,7 @@ void coordinator::leftovers_collected(effects& out) {
   if (!c.not_finite.empty()) return refuse_leftovers("'" + c.not_finite + "' is not finite", out);
   auto h = std::make_shared<handover>(handover_now(c));
   const auto& past = evaluation_.settled();
-  h->step = left_->step;
+  h->step = *left_->step;
   h->evaluated = past.evaluated;
   h->rounds = past.rounds;
   h->accuracy = past.accuracy;

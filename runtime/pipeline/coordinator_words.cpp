@@ -64,8 +64,9 @@ void coordinator::take_leftovers_command(const command& c, effects& out) {
   if (boundary_.changing()) why = "the mode was changing";
   if (boundary_.finishing() || written_) why = "it was at its end";
   if (!why.empty()) return refuse_leftovers(why, out);
-  if (!left_) left_.emplace(what_is_left{leftovers(config_.plan), {}, 0});
+  if (!left_) left_.emplace(what_is_left{leftovers(config_.plan), {}, {}});
   left_->lost = lost;
+  left_->step.reset();
   left_->all.begin(lost);
   stand_still what{left_->all.request()};
   for (std::uint32_t w = 0; w < config_.plan->workers.size(); ++w)
