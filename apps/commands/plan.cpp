@@ -93,7 +93,7 @@ void add_parameter_routes(const prepared_job& j, json& list) {
     for (const auto& b : p.blocks) add(workers_text(j, g), p[p.shard_of(b, g)].name, b);
   for (auto r : p.reducers)
     if (const auto up = p[r].above; up != no_role)
-      for (const auto& b : p.blocks) add(p[r].name, p[up].name, b);
+      for (const auto& b : p.blocks) add(p[r].name, p[p.above(r, b)].name, b);
   for (std::uint32_t g = 1; g < p.server_groups; ++g)
     for (const auto& b : p.blocks) add(p[p.shard_of(b, g)].name, p[b.shard].name, b);
   if (p.tester != no_role)
@@ -134,7 +134,7 @@ std::string topology_text(const prepared_job& j) {
   for (const auto& [key, value] : options_to_text(j.spec.train.sync.values)) s += " " + key + "=" + value;
   s += ": " + count_text(p.groups.size(), "worker group") + " of " + std::to_string(p.groups[0].count) + ", " +
        count_text(p.server_groups, "server group") + " of " + std::to_string(p.servers_per_group);
-  if (p.through_reducers()) {
+  if (j.spec.train.reducer != "server") {
     s += ", reducer " + j.spec.train.reducer;
     for (const auto& [key, value] : options_to_text(j.spec.train.reducer_values)) s += " " + key + "=" + value;
   }

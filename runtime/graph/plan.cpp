@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/message_sizes.hpp"
 #include "runtime/graph/plan_draft.hpp"
 #include "runtime/graph/stage_groups.hpp"
@@ -39,7 +40,11 @@ void assign(plan_draft& draft) {
   auto& plan = draft.plan;
   plan.ranges = worker_ranges(draft.job, static_cast<std::uint32_t>(draft.workers), plan.packets, draft.errors);
   if (!draft.errors.empty()) return;
-  for (std::uint32_t w = 0; w < draft.workers; ++w) draft.beside.push_back(draft.worker_nodes[w % draft.worker_nodes.size()]);
+  const auto nodes = draft.worker_nodes.size();
+  for (std::size_t w = 0; w < draft.workers; ++w)
+    draft.beside.push_back(
+        draft.worker_nodes[draft.placing.workers_in_runs ? w * std::min(nodes, draft.workers) / draft.workers : w % nodes]);
+  check_shards(draft);
   draft.where = assign_layers(draft.job, draft.graph, draft.nodes, draft.beside, plan.ranges, draft.errors);
   plan.placed = std::any_of(draft.where.begin(), draft.where.end(), [](const assignment& a) { return a.placed; });
   if (plan.placed) check_placed(draft);
@@ -74,7 +79,7 @@ std::variant<job_plan, diagnostics> drawn(plan_draft& draft, const plan_options&
 
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options) {
-  plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers)};
+  plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers), options.placing};
   try {
     return drawn(draft, options);
   } catch (const plan_overrun& e) {
@@ -89,7 +94,7 @@ std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_gro
   for (auto w = g.first; w < g.first + g.count; ++w)
     if (push_via.empty() || push_via[w] == no_role) list.push_back(workers[w]);
   for (auto r : reducers)
-    if ((*this)[r].above == no_role && (*this)[r].worker >= g.first && (*this)[r].worker < g.first + g.count) list.push_back(r);
+    if (above(r, b) == b.shard && (*this)[r].worker >= g.first && (*this)[r].worker < g.first + g.count) list.push_back(r);
   return list;
 }
 
@@ -102,7 +107,19 @@ std::vector<role_id> job_plan::below(role_id reducer) const {
   return list;
 }
 
+std::vector<role_id> job_plan::below(role_id reducer, const param_block& b) const {
+  auto list = below(reducer);
+  std::erase_if(list, [&](role_id r) { return (*this)[r].does().adds == role_sums::of_others && above(r, b) != reducer; });
+  return list;
+}
+
+std::uint32_t job_plan::sums_up(role_id reducer) const {
+  const auto range = covered(reducer);
+  return ring ? 1 : static_cast<std::uint32_t>(cover(range.first, range.count, packets).size());
+}
+
 packet_range job_plan::covered(role_id reducer) const {
+  if (ring) return {0, packets};
   packet_range all;
   for (auto r : below(reducer)) {
     const auto part = (*this)[r].does().adds == role_sums::of_others ? covered(r) : range_of((*this)[r].worker);

@@ -105,6 +105,7 @@ struct job_plan {
   std::vector<role_id> replicas;  // of shards, those of one in the order of its chain
   std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (graph/reducer_row.hpp)
   std::vector<role_id> push_via;  // by worker: the reducer that takes its sums; empty, or no_role: the shards
+  bool ring = false;              // the reducers are one: a block's sums go from each to the next, up to the one beside its shard
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
@@ -138,7 +139,8 @@ struct job_plan {
     return push_via.empty() || push_via[worker] == no_role ? shard_of(b, group_of(worker).server_group) : push_via[worker];
   }
   role_id above(role_id reducer, const param_block& b) const {
-    return (*this)[reducer].above == no_role ? b.shard : (*this)[reducer].above;
+    const auto& r = (*this)[reducer];
+    return r.above == no_role || (ring && (*this)[b.shard].index == r.worker) ? b.shard : r.above;
   }
   std::vector<role_id> weights_to(const param_block& b, const worker_group& g) const;
   // Who sends worker w's loader its examples, or the seeds of them; no_role: it reads them itself. `replicate` broadcasts over a binomial tree of
@@ -155,8 +157,10 @@ struct job_plan {
       if ((*this)[r].original == shard) list.push_back(r);
     return list;
   }
-  std::vector<role_id> below(role_id reducer) const;  // reducers and workers whose sums it takes, in the order of their packets
-  packet_range covered(role_id reducer) const;        // packets at and below it
+  std::vector<role_id> below(role_id reducer) const;  // workers and reducers whose sums it takes, in the order of their packets
+  std::vector<role_id> below(role_id reducer, const param_block& b) const;  // of this block
+  packet_range covered(role_id reducer) const;                              // packets at and below it; of a ring: all
+  std::uint32_t sums_up(role_id reducer) const;                             // that it sends of a block and step
 
   // Every server group has all blocks, cut alike.
   role_id shard_of(const param_block& b, std::uint32_t server_group) const {
@@ -181,6 +185,17 @@ struct job_plan {
   const role_plan& operator[](role_id r) const { return roles[index_of(r)]; }
 };
 
+// Where the job's reducer wants workers and shards.
+struct reducer_placing {
+  enum class shards : std::uint8_t {
+    as_said,         // [topology] servers_per_group, over the nodes that may have one
+    beside_workers,  // one on the node of every worker, in their order
+    one_a_node       // one on each node that has workers
+  };
+  shards of_shards = shards::as_said;
+  bool workers_in_runs = false;  // those of one node follow each other, and so do their packets; else they are dealt in turn
+};
+
 // `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over nodes with role "worker", shards
 // over nodes with role "server"; layers go where the job file places them (partition.hpp), and parameters that only one node needs are
 // owned by a shard there, so that they never travel. `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
@@ -193,6 +208,7 @@ struct plan_options {
   std::uint32_t readers = 1;  // packets that a loader or data server reads at once
   std::uint32_t rule_states = 1;
   std::function<void(class reducer_layout&)> lay_out_reducers = {};        // of the job's reducer; none: it adds nothing
+  reducer_placing placing = {};                                            // the same one's
   std::int64_t max_message = static_cast<std::int64_t>(wire_max_message);  // bytes, between nodes
 };
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,

@@ -22,16 +22,19 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
 
 // Through reducers: the sum of what is below one goes to who is above it, and weights come the same way back.
 void add_reduced(const job_plan& p, dtype t, node_links& links) {
-  const auto add_way = [&](role_id from, packet_range covered, const param_block& b, role_id to) {
+  const auto add_way = [&](role_id from, std::size_t sums, const param_block& b, role_id to) {
     const auto here = p[from].node, there = p[to].node;
-    add(links, here, there, bytes_of(b.count, t) * static_cast<double>(cover(covered.first, covered.count, p.packets).size()));
+    add(links, here, there, bytes_of(b.count, t) * static_cast<double>(sums));
     add(links, there, here, bytes_of(b.count, t));
   };
   for (auto r : p.reducers)
     for (const auto& b : p.blocks) {
-      add_way(r, p.covered(r), b, p.above(r, b));
-      for (auto from : p.below(r))
-        if (p[from].does().adds == role_sums::of_packets) add_way(from, p.range_of(p[from].worker), b, r);
+      add_way(r, p.sums_up(r), b, p.above(r, b));
+      for (auto from : p.below(r)) {
+        if (p[from].does().adds != role_sums::of_packets) continue;
+        const auto range = p.range_of(p[from].worker);
+        add_way(from, cover(range.first, range.count, p.packets).size(), b, r);
+      }
     }
 }
 

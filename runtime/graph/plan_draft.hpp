@@ -30,6 +30,7 @@ struct plan_draft {
   const model_graph& graph;
   const std::vector<node_spec>& nodes;
   bool lays_out = false;  // the job's reducer puts roles between workers and shards
+  reducer_placing placing{};
   job_plan plan{};
   diagnostics errors{};
   std::uint64_t workers = 1, shards = 1;                // data-parallel workers; shards of a server group
@@ -52,6 +53,7 @@ std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const
 // Mistakes (plan_mistakes.cpp). check_topology also counts workers and shards.
 void check_topology(plan_draft& draft);
 void check_parts(const plan_draft& draft);
+void check_shards(plan_draft& draft);  // where workers are, if the reducer wants them there
 void check_placed(plan_draft& draft);
 void check_own_stages(plan_draft& draft, const std::set<std::string>& own);
 void check_memory(plan_draft& draft);

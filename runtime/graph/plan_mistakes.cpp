@@ -2,6 +2,7 @@
 #include "runtime/graph/plan_draft.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/graph/wording.hpp"
@@ -21,6 +22,20 @@ std::int64_t positive(plan_draft& draft, const char* key, std::int64_t value) {
   return 1;
 }
 
+// As the file says, or as the job's reducer wants it.
+std::uint64_t shards_of_a_group(plan_draft& draft) {
+  const auto& t = draft.job.topology;
+  const auto said = static_cast<std::uint64_t>(positive(draft, "servers_per_group", t.servers_per_group));
+  if (draft.placing.of_shards == reducer_placing::shards::as_said) return said;
+  if (t.servers_per_group != 1)
+    draft.error(position_of(t.key_at, "servers_per_group", t.at),
+                "reducer \"" + draft.job.train.reducer + "\" says itself how many shards there are: leave servers_per_group out");
+  const auto served =
+      t.server_groups > 1 ? static_cast<std::uint64_t>(std::max<std::int64_t>(t.workers_per_group, 1)) : draft.workers;
+  if (draft.placing.of_shards == reducer_placing::shards::beside_workers) return served;
+  return std::min<std::uint64_t>(served, std::max<std::size_t>(draft.worker_nodes.size(), 1));
+}
+
 }  // namespace
 
 void check_topology(plan_draft& draft) {
@@ -29,7 +44,8 @@ void check_topology(plan_draft& draft) {
   const auto& t = draft.job.topology;
   draft.workers = static_cast<std::uint64_t>(positive(draft, "worker_groups", t.worker_groups) *
                                              positive(draft, "workers_per_group", t.workers_per_group));
-  draft.shards = static_cast<std::uint64_t>(positive(draft, "servers_per_group", t.servers_per_group));
+  draft.worker_nodes = nodes_with(draft.nodes, "worker");
+  draft.shards = shards_of_a_group(draft);
   if (draft.shards * static_cast<std::uint64_t>(positive(draft, "server_groups", t.server_groups)) > 65535)
     draft.error(t.at, "more than 65535 parameter shards");
   if (t.server_groups != 1 && t.server_groups != t.worker_groups)
@@ -49,7 +65,6 @@ void check_topology(plan_draft& draft) {
   if (p.sub_solvers < 1 || p.sub_solvers > 65535)
     draft.error(position_of(p.key_at, "sub_solvers", p.at),
                 "sub_solvers must be between 1 and 65535, it is " + std::to_string(p.sub_solvers));
-  draft.worker_nodes = nodes_with(draft.nodes, "worker");
 }
 
 source_position workers_at(const job_spec& job) {
@@ -67,6 +82,16 @@ void plan_draft::within(std::size_t count, std::size_t most, const char* things,
 // Before any of them is made.
 void check_parts(const plan_draft& draft) {
   draft.within(draft.workers * draft.graph.layers.size(), most_parts, "parts of layers (workers x layers)", workers_at(draft.job));
+}
+
+void check_shards(plan_draft& draft) {
+  if (draft.placing.of_shards == reducer_placing::shards::as_said) return;
+  const auto may = nodes_with(draft.nodes, "server");
+  const std::set<std::uint32_t> workers(draft.beside.begin(), draft.beside.end());
+  for (auto n : workers)
+    if (std::count(may.begin(), may.end(), n) == 0)
+      draft.error(draft.nodes[n].at, "reducer \"" + draft.job.train.reducer + "\" has shards where workers are, and node '" +
+                                         draft.nodes[n].name + "' has not the role \"server\"");
 }
 
 void check_placed(plan_draft& draft) {

@@ -20,13 +20,33 @@ void add_groups(plan_draft& draft) {
     plan.groups.push_back(w);
   }
   plan.server_groups = static_cast<std::uint32_t>(t.server_groups);
-  plan.servers_per_group = static_cast<std::uint32_t>(t.servers_per_group);
+  plan.servers_per_group = static_cast<std::uint32_t>(draft.shards);
 }
+
+namespace {
+
+// The nodes of the workers that server group `g` is for: of each worker, or each once.
+std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32_t g) {
+  const auto& plan = draft.plan;
+  const auto first = plan.server_groups > 1 ? plan.groups[g].first : 0;
+  const auto count = plan.server_groups > 1 ? plan.groups[g].count : static_cast<std::uint32_t>(draft.workers);
+  std::vector<std::uint32_t> nodes;
+  for (auto w = first; w < first + count; ++w) {
+    const auto node = draft.beside[w];
+    if (draft.placing.of_shards == reducer_placing::shards::one_a_node && std::count(nodes.begin(), nodes.end(), node) > 0)
+      continue;
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace
 
 // Separate servers go to nodes without a worker as long as there are any.
 void add_shards(plan_draft& draft) {
   auto& plan = draft.plan;
   auto hosts = nodes_with(draft.nodes, "server");
+  const bool beside = draft.placing.of_shards != reducer_placing::shards::as_said;
   if (!draft.job.topology.colocated) {
     auto apart = hosts;
     const auto works = [&](std::uint32_t n) {
@@ -36,12 +56,12 @@ void add_shards(plan_draft& draft) {
     if (!apart.empty()) hosts = apart;
   }
   for (std::uint32_t g = 0; g < plan.server_groups; ++g) {
+    const auto theirs = nodes_of_workers(draft, g);
     for (std::uint32_t s = 0; s < draft.shards; ++s) {
       const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
       // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
-      auto node = hosts[number % hosts.size()];
-      if (draft.job.topology.colocated && plan.server_groups > 1)
-        node = plan[plan.workers[plan.groups[g].first + s % plan.groups[g].count]].node;
+      const bool with_group = draft.job.topology.colocated && plan.server_groups > 1;
+      const auto node = beside || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
       auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
       r.index = s;
       r.group = g;

@@ -27,4 +27,9 @@ void reducer_layout::push_to(std::uint32_t rank, role_id reducer) {
 
 void reducer_layout::above(role_id reducer, role_id upper) { plan_.roles[index_of(reducer)].above = upper; }
 
+void reducer_layout::ring(const std::vector<role_id>& reducers) {
+  plan_.ring = true;
+  for (std::size_t rank = 0; rank < reducers.size(); ++rank) above(reducers[rank], reducers[(rank + 1) % reducers.size()]);
+}
+
 }  // namespace troupe

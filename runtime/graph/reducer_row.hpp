@@ -26,6 +26,9 @@ class reducer_layout {
   role_id add(std::uint32_t rank);
   void push_to(std::uint32_t rank, role_id reducer);  // this worker's sums go there, and its weights come from there
   void above(role_id reducer, role_id upper);
+  // Each one's sums go to the next, the last one's to the first; of a block, up to the one beside its shard, which passes them on. For
+  // rows that have shards beside workers, with a reducer for each of these in the order of their ranks.
+  void ring(const std::vector<role_id>& reducers);
 
  private:
   job_plan& plan_;
@@ -43,6 +46,8 @@ struct reducer_config {
 struct reducer_row {
   std::string name, doc;
   option_specs specs;  // of [train.exchange], beside `reducer`
+  // Where it wants workers and shards; null: wherever they are.
+  std::function<reducer_placing(const options&)> places = {};
   // Null: it adds nothing, and workers push to the shards.
   std::function<void(const options&, reducer_layout&)> lay_out = {};
   // The value of a role that it added; null: the stock one (reduce/sum_reducer.hpp), which sums what comes from below and passes on.

@@ -102,6 +102,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
   plan_options options;
   options.own_stage = c->all->stages.types();
   options.lay_out_reducers = reducers_of(*c);
+  options.placing = placing_of(*c);
   auto plan = make_plan(c->spec, c->graph, nodes, options);
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   c->plan = std::move(std::get<job_plan>(plan));

@@ -7,6 +7,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/plan_check.hpp"
+#include "runtime/job/auto_reducer.hpp"
 #include "runtime/job/elastic.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
@@ -45,6 +46,7 @@ plan_options options_of_plan(const prepared_job& j) {
   }
   for (const auto& l : j.graph.layers) o.tester = o.tester && !o.own_stage.count(l.type);
   o.lay_out_reducers = reducers_of(j);
+  o.placing = placing_of(j);
   return o;
 }
 
@@ -76,6 +78,10 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   fix_nodes(j->spec, nodes);
   j->asked = j->spec.topology;
   if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return wrong;
+  if (j->spec.train.reducer == "auto") {
+    j->spec.train.reducer = cheapest(priced_reducers(*j, used));
+    j->spec.train.reducer_values = check_options({}, j->all->reducers.find(j->spec.train.reducer)->specs);
+  }
   auto plan = make_plan(j->spec, j->graph, used, options_of_plan(*j));
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));

@@ -33,6 +33,12 @@ std::function<void(reducer_layout&)> reducers_of(const prepared_job& j) {
   return [row, values = check_options(train.reducer_values, row->specs)](reducer_layout& l) { row->lay_out(values, l); };
 }
 
+reducer_placing placing_of(const prepared_job& j) {
+  const auto& train = j.spec.train;
+  const auto* row = j.all->reducers.find(train.reducer);
+  return row && row->places ? row->places(check_options(train.reducer_values, row->specs)) : reducer_placing{};
+}
+
 mode_facts facts_of(const sync_mode& m, const options& o) {
   mode_facts f;
   f.name = m.name;

@@ -21,6 +21,7 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
 
 // What draws the reducers of the job; none: its reducer adds nothing.
 std::function<void(reducer_layout&)> reducers_of(const prepared_job& j);
+reducer_placing placing_of(const prepared_job& j);  // where it wants workers and shards
 
 // Does the mode suit the job? Else where in the file and why.
 std::optional<diagnostic> check_mode(const prepared_job& j);

@@ -5,8 +5,11 @@ namespace troupe {
 // The stock reducers: one line each. NAME_reducer() is defined in NAME.cpp.
 // clang-format off
 #define TROUPE_STOCK_REDUCERS(REDUCER) \
-  REDUCER(server) \
-  REDUCER(tree)
+  REDUCER(server)       \
+  REDUCER(tree)         \
+  REDUCER(sharded)      \
+  REDUCER(ring)         \
+  REDUCER(hierarchical)
 // clang-format on
 
 #define TROUPE_DECLARE(name) reducer_row name##_reducer();

@@ -9,8 +9,8 @@
 // is applied once, the version becomes t + 1, and every worker gets the block.
 //
 // Messages a step, per worker and parameter block: one push per maximal aligned block of the worker's range (one, when packets and
-// workers are powers of two), one weights. Bytes: the block up per push, the block down. With reducer = "tree" the same, along the
-// edges of the tree of reducers (runtime/reduce/sum_reducer.hpp).
+// workers are powers of two), one weights. Bytes: the block up per push, the block down. With a reducer that sums on the
+// way the same, along its edges (runtime/reduce/passing_reducer.hpp).
 //
 // Invariants:
 //   * a gradient is applied exactly once: a push with step < version, or for a tree node that is there already, is ignored;

@@ -237,7 +237,9 @@ struct mode_shape {
   std::uint64_t steps = 20;
   std::string net = "squares", rule = "sgd", fuse = "none", reducer = "server", sampler = "shuffle";
   std::uint32_t arity = 2;
-  std::string who = "all";  // finish.who
+  std::string between = "sharded";  // of reducer hierarchical
+  std::uint32_t worker_nodes = 0;   // 0: one for each worker
+  std::string who = "all";          // finish.who
   double lr = 0.05, decay = 0, noise = 3;
   std::string schedule = "fixed";
   text_options schedule_options = {};
@@ -250,6 +252,11 @@ struct mode_shape {
   std::int64_t max_skipped = 0;
   double clip_norm = 0;
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
+  std::uint32_t all_worker_nodes() const { return worker_nodes > 0 ? worker_nodes : workers; }
+  // Shards are beside workers, so that a node that is killed takes parameters with it.
+  bool shards_with_workers() const {
+    return reducer == "sharded" || reducer == "ring" || (reducer == "hierarchical" && between == "sharded");
+  }
 };
 
 inline job_spec mode_spec(const mode_shape& s, const tables& t) {
@@ -281,6 +288,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.train.sync = {s.mode, options_from_text(s.options, t.modes.find(s.mode)->specs), {}};
   j.train.reducer = s.reducer;
   if (s.reducer == "tree") j.train.reducer_values.values["arity"] = std::int64_t{s.arity};
+  if (s.reducer == "hierarchical") j.train.reducer_values.values["between"] = s.between;
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);
   j.train.finish.who = s.who;
   j.train.max_skipped = s.max_skipped;
@@ -293,14 +301,15 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.topology.worker_groups = s.groups;
   j.topology.workers_per_group = s.workers / s.groups;
   j.topology.server_groups = s.server_groups;
-  j.topology.servers_per_group = s.shards;
+  j.topology.servers_per_group = s.shards_with_workers() ? 1 : s.shards;
   j.topology.colocated = s.server_groups > 1;
   if (s.max_block > 0) j.topology.max_block = s.max_block;
   return j;
 }
 
 inline std::shared_ptr<prepared_job> prepare_mode(const mode_shape& s, std::shared_ptr<const tables> t = shared_mode_tables()) {
-  std::vector<node_spec> nodes(s.together ? 1 : 1 + s.workers + (s.apart ? s.shards : 0));
+  const auto workers = s.all_worker_nodes();
+  std::vector<node_spec> nodes(s.together ? 1 : 1 + workers + (s.apart ? s.shards : 0));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].name = "n" + std::to_string(i + 1);
     if (s.together) continue;
@@ -308,7 +317,8 @@ inline std::shared_ptr<prepared_job> prepare_mode(const mode_shape& s, std::shar
       nodes[i].roles =
           s.apart ? std::vector<std::string>{"coordinator", "data"} : std::vector<std::string>{"coordinator", "server", "data"};
     else
-      nodes[i].roles = {i <= s.workers ? "worker" : "server"};
+      nodes[i].roles = {i <= workers ? "worker" : "server"};
+    if (i > 0 && i <= workers && s.shards_with_workers()) nodes[i].roles.push_back("server");
   }
   auto made = prepare_job(mode_spec(s, *t), t, nodes);
   if (auto* bad = std::get_if<diagnostics>(&made)) {

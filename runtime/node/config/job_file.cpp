@@ -264,8 +264,7 @@ class job_reader {
   void read_exchange(table_reader& r) {
     auto names = all_.reducers.names();
     names.emplace_back("auto");
-    r.word("reducer", job_.train.reducer, names, {"ring", "sharded", "nccl"});
-    if (job_.train.reducer == "auto") job_.train.reducer = "server";
+    r.word("reducer", job_.train.reducer, names, {"nccl"});
     std::string compress;  // "none" says what is so anyway
     exchange_keys().read_into(r, "compress", compress);
     if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);

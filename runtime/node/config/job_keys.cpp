@@ -180,12 +180,15 @@ const keys<train_spec>& when_keys() {
 }
 
 const keys<train_spec>& exchange_keys() {
-  static const keys<train_spec> k("[train.exchange]", "Beside these keys stand those of the reducer.",
-                                  {other_key<train_spec>(key_kind::row, "reducer", "a reducer, or \"auto\", which is server")
-                                       .otherwise(written(train_spec{}.reducer)),
-                                   word_key<train_spec>("compress", {"none"}, "gradients travel as they are", {},
-                                                        {"fp16", "bf16", "onebit", "threshold", "topk", "int8"})
-                                       .otherwise("\"none\"")});
+  static const keys<train_spec> k(
+      "[train.exchange]", "Beside these keys stand those of the reducer.",
+      {other_key<train_spec>(
+           key_kind::row, "reducer",
+           "a reducer, or \"auto\": the one of server, sharded, hierarchical and tree whose busiest node has the least to do")
+           .otherwise(written(train_spec{}.reducer)),
+       word_key<train_spec>("compress", {"none"}, "gradients travel as they are", {},
+                            {"fp16", "bf16", "onebit", "threshold", "topk", "int8"})
+           .otherwise("\"none\"")});
   return k;
 }
 

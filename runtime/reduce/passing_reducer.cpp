@@ -1,0 +1,123 @@
+#include "runtime/reduce/passing_reducer.hpp"
+
+#include <algorithm>
+
+#include "runtime/messages/fits.hpp"
+
+namespace troupe {
+
+passing_reducer::passing_reducer(reducer_config c) : config_(std::move(c)) {
+  blocks_.resize(plan().blocks.size());
+  keeps_ = plan().nodes.size() > 1;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    blocks_[b].below = plan().below(self(), plan().blocks[b]);
+    blocks_[b].done = config_.first_step;
+  }
+}
+
+header passing_reducer::to(role_id r) const {
+  header h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = r;
+  return h;
+}
+
+void passing_reducer::on(const envelope& e, time_point, effects& out) {
+  std::visit(overloaded{
+                 [&](const push& p) { take_push(e.h, p, out); },
+                 [&](const weights& w) { take_weights(e.h, w, out); },
+                 [&](const fetch& f) { take_fetch(e.h, f, out); },
+                 [&](const finished& f) { added(f.token, out); },
+                 [&](const start&) {
+                   if (config_.incarnation > 0) ask_neighbours(out);
+                 },
+                 [&](const halt&) { out.stop(); },
+                 [&](const auto&) { ++dropped_; },
+             },
+             e.body);
+}
+
+void passing_reducer::take_push(const header& h, const push& p, effects& out) {
+  if (p.block >= blocks_.size() || !holds(p.sum, plan().blocks[p.block].count, config_.type)) return void(++dropped_);
+  const auto& b = blocks_[p.block];
+  if (std::find(b.below.begin(), b.below.end(), h.src) == b.below.end() || h.step < b.done) return void(++dropped_);
+  add(h, p, out);
+}
+
+void passing_reducer::leaves(std::uint32_t block, std::uint64_t step) {
+  auto& b = blocks_[block];
+  b.done = std::max(b.done, step + 1);
+}
+
+void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
+  auto& b = blocks_[block];
+  if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
+  const sent_sum s{step, node, sum};
+  send_up(block, s, out);
+  if (keeps_) b.unanswered.push_back(s);
+}
+
+void passing_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
+  auto h = to(above(block));
+  h.step = s.step;
+  out.send({h, push{block, s.node.first, s.node.span, s.sum}});
+}
+
+void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
+                           effects& out) const {
+  auto h = to(r);
+  h.version = version;
+  h.flags = flags;
+  out.send({h, weights{block, value}});
+}
+
+// Weights go down to the last of those below first: in a binomial tree that is the reducer with the deepest subtree, in a ring the next
+// one. flag_join says that these weights answer our own question after a restart; it is taken off before they are passed on, since nobody
+// below has asked.
+void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
+  if (w.block >= blocks_.size() || h.src != above(w.block) || !holds(w.value, plan().blocks[w.block].count, config_.type))
+    return void(++dropped_);
+  auto& b = blocks_[w.block];
+  if (b.any && h.version <= b.down) return void(++dropped_);
+  b.any = true;
+  b.down = h.version;
+  b.done = std::max(b.done, h.version);
+  forget(w.block, h.version);
+  std::erase_if(b.unanswered, [&](const sent_sum& s) { return s.step < h.version; });
+  if (keeps_) b.value = w.value;
+  const auto flags = static_cast<std::uint16_t>(h.flags & ~flag_join);
+  for (auto r = b.below.rbegin(); r != b.below.rend(); ++r) pass(*r, w.block, h.version, flags, w.value, out);
+}
+
+// --- restarts
+
+void passing_reducer::ask_neighbours(effects& out) const {
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
+    out.send({to(above(block)), fetch{block, true}});
+    for (auto r : blocks_[block].below)
+      if (reduces(r)) out.send({to(r), fetch{block, true}});
+  }
+}
+
+// A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the weights that went down last (where
+// none have come yet, it gets the first ones with everybody else), the one above every sum that no weights have answered.
+void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
+  if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
+  const auto& b = blocks_[f.block];
+  if (std::find(b.below.begin(), b.below.end(), h.src) != b.below.end() && reduces(h.src)) {
+    if (b.any) pass(h.src, f.block, b.down, 0, b.value, out);
+  } else if (h.src == above(f.block)) {
+    for (const auto& s : b.unanswered) send_up(f.block, s, out);
+  } else {
+    ++dropped_;
+  }
+}
+
+std::uint64_t passing_reducer::steps_done() const {
+  std::uint64_t done = 0;
+  for (const auto& b : blocks_) done = std::max(done, b.done);
+  return done;
+}
+
+}  // namespace troupe

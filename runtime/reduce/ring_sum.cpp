@@ -1,0 +1,68 @@
+#include "runtime/reduce/ring_sum.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+ring_sum::ring_sum(reducer_config c) : passing_reducer(std::move(c)) {
+  const auto range = plan().range_of(plan()[self()].worker);
+  cover_ = cover(range.first, range.count, plan().packets);
+  open_.resize(plan().blocks.size());
+}
+
+// False: it is there already, or is none of those that we wait for.
+bool ring_sum::take(gathering& g, const header& h, const push& p) const {
+  const auto sum = std::make_shared<tensors>(1, p.sum);
+  if (h.src != below(p.block).front()) return !std::exchange(g.before, g.before ? g.before : sum);
+  if (!well_formed({p.first, p.span}, plan().packets)) return false;
+  const auto at = std::find(cover_.begin(), cover_.end(), normal({p.first, p.span}, plan().packets));
+  if (at == cover_.end()) return false;
+  g.ours.resize(cover_.size());
+  auto& place = g.ours[static_cast<std::size_t>(at - cover_.begin())];
+  return !std::exchange(place, place ? place : sum);
+}
+
+bool ring_sum::complete(const gathering& g, std::uint32_t block) const {
+  return !g.ours.empty() && std::find(g.ours.begin(), g.ours.end(), nullptr) == g.ours.end() && (begins(block) || g.before);
+}
+
+void ring_sum::add(const header& h, const push& p, effects& out) {
+  auto& open = open_[p.block];
+  if (open.size() >= most_open_steps && !open.count(h.step)) return drop();
+  auto& g = open[h.step];
+  if (!take(g, h, p)) return drop();
+  if (!complete(g, p.block)) return;
+  additions due;
+  auto sum = g.ours.front();
+  for (std::size_t i = 1; i < g.ours.size(); ++i) sum = plan_addition(sum, g.ours[i], due);
+  if (g.before) sum = plan_addition(g.before, sum, due);
+  open.erase(h.step);
+  leaves(p.block, h.step);
+  if (due.empty()) return send_sum(p.block, h.step, root_of(plan().packets), (*sum)[0], out);
+  const auto cost = cost_of(due);
+  tasks_.emplace(++tokens_, waiting{p.block, h.step, sum});
+  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
+}
+
+void ring_sum::added(std::uint64_t token, effects& out) {
+  const auto next = tasks_.extract(token);
+  if (next.empty()) return;
+  const auto& w = next.mapped();
+  send_sum(w.block, w.step, root_of(plan().packets), (*w.sum)[0], out);
+}
+
+void ring_sum::forget(std::uint32_t block, std::uint64_t before) {
+  auto& open = open_[block];
+  open.erase(open.begin(), open.lower_bound(before));
+}
+
+role_status ring_sum::status() const {
+  role_status s;
+  s.step = steps_done();
+  for (const auto& open : open_) s.queued += static_cast<std::uint32_t>(open.size());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
+  return s;
+}
+
+}  // namespace troupe
