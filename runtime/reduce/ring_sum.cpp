@@ -1,7 +1,6 @@
 #include "runtime/reduce/ring_sum.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe {
 
@@ -11,16 +10,14 @@ ring_sum::ring_sum(reducer_config c) : passing_reducer(std::move(c)) {
   open_.resize(plan().blocks.size());
 }
 
-// False: it is there already, or is none of those that we wait for.
-bool ring_sum::take(gathering& g, const header& h, const push& p) const {
-  const auto sum = std::make_shared<tensors>(1, p.sum);
-  if (h.src != below(p.block).front()) return !std::exchange(g.before, g.before ? g.before : sum);
-  if (!well_formed({p.first, p.span}, plan().packets)) return false;
+// Where a push belongs; null: nowhere.
+sum_ptr* ring_sum::place_of(gathering& g, const header& h, const push& p) const {
+  if (h.src != below(p.block).front()) return &g.before;
+  if (!well_formed({p.first, p.span}, plan().packets)) return nullptr;
   const auto at = std::find(cover_.begin(), cover_.end(), normal({p.first, p.span}, plan().packets));
-  if (at == cover_.end()) return false;
+  if (at == cover_.end()) return nullptr;
   g.ours.resize(cover_.size());
-  auto& place = g.ours[static_cast<std::size_t>(at - cover_.begin())];
-  return !std::exchange(place, place ? place : sum);
+  return &g.ours[static_cast<std::size_t>(at - cover_.begin())];
 }
 
 bool ring_sum::complete(const gathering& g, std::uint32_t block) const {
@@ -31,7 +28,9 @@ void ring_sum::add(const header& h, const push& p, effects& out) {
   auto& open = open_[p.block];
   if (open.size() >= most_open_steps && !open.count(h.step)) return drop();
   auto& g = open[h.step];
-  if (!take(g, h, p)) return drop();
+  auto* place = place_of(g, h, p);
+  if (!place || *place) return drop();  // a duplicate
+  *place = std::make_shared<tensors>(1, p.sum);
   if (!complete(g, p.block)) return;
   additions due;
   auto sum = g.ours.front();

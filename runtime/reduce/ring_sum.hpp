@@ -38,7 +38,7 @@ class ring_sum final : public passing_reducer {
   void added(std::uint64_t token, effects& out) override;
   void forget(std::uint32_t block, std::uint64_t before) override;
   bool begins(std::uint32_t block) const { return below(block).size() == 1; }  // nobody is before us
-  bool take(gathering& g, const header& h, const push& p) const;
+  sum_ptr* place_of(gathering& g, const header& h, const push& p) const;
   bool complete(const gathering& g, std::uint32_t block) const;
 
   std::vector<tree_node> cover_;                          // of our worker's packets
