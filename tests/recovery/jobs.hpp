@@ -22,6 +22,9 @@ inline const std::vector<small_mode>& modes() {
   static const std::vector<small_mode> all = {
       {"bsp", "mode = \"bsp\"", true},
       {"tree", "mode = \"bsp\"", true, {}, "{ reducer = \"tree\", arity = 2 }"},
+      {"sharded", "mode = \"bsp\"", true, "{ workers_per_group = {W} }", "{ reducer = \"sharded\" }"},
+      {"hierarchical", "mode = \"bsp\"", true, {}, "{ reducer = \"hierarchical\", between = \"tree\" }"},
+      {"ring", "mode = \"bsp\"", true, "{ workers_per_group = {W} }", "{ reducer = \"ring\" }"},
       {"ssp0", "mode = \"ssp\", staleness = 0", true},
       {"sandblaster", "mode = \"sandblaster\"", true},
       {"ssp", "mode = \"ssp\", staleness = 2"},

@@ -1,0 +1,57 @@
+// Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many workers), and the bytes of its formula.
+#include "tests/cluster/embedded_hash.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+class cluster_reducers : public cluster_test {
+ protected:
+  void SetUp() override {
+    make_cluster(3);
+    start_all();
+  }
+  static std::vector<std::string> with_workers(int n, const std::string& exchange) {
+    return {"topology.workers_per_group=" + std::to_string(n), "train.exchange=" + exchange};
+  }
+};
+
+TEST_F(cluster_reducers, train_to_the_bits_of_the_embedded_run) {
+  const auto alone = embedded_hash(tiny_job(), {});
+  for (const char* exchange :
+       {R"({reducer="tree"})", R"({reducer="sharded"})", R"({reducer="hierarchical"})",
+        R"({reducer="hierarchical",between="server"})", R"({reducer="hierarchical",between="tree"})", R"({reducer="auto"})"})
+    for (int workers : {3, 4}) {
+      const auto r = run(tiny_job(), with_workers(workers, exchange));
+      ASSERT_EQ(r.outcome.how, cluster_outcome::end::done)
+          << exchange << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+      EXPECT_EQ(r.text("weights_sha256"), alone) << exchange << ", " << workers << " workers";
+    }
+}
+
+TEST_F(cluster_reducers, a_ring_trains_to_the_bits_of_a_ring_in_one_process) {
+  for (int workers : {2, 3}) {
+    const auto set = with_workers(workers, R"({reducer="ring"})");
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.text("weights_sha256"), embedded_hash(tiny_job(), set)) << workers;
+  }
+}
+
+// All nodes together: 2 W (N-1) a step, whichever way; once W (N-1) to begin with, and to the coordinator in the end what it has not.
+TEST_F(cluster_reducers, move_the_bytes_of_their_formula) {
+  const double w = 4 * (40 + 144 * 2000 + 2000 + 2000 * 4 + 4), n = 3, steps = 50;
+  const auto expected = steps * 2 * w * (n - 1) + w * (n - 1) + w * (n - 1) / n;
+  for (const char* exchange : {R"({reducer="sharded"})", R"({reducer="ring"})", R"({reducer="server"})"}) {
+    auto set = with_workers(3, exchange);
+    set.insert(set.end(), {"eval.every=0", "train.finish.steps=50", "pipeline.packets=6", "layer.ip1.outputs=2000"});
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done)
+        << exchange << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    std::printf("%s: %.4f of 2 W (N-1) a step\n", exchange, r.value("tcp_bytes") / expected);
+    EXPECT_NEAR(r.value("tcp_bytes"), expected, 0.01 * expected) << exchange;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing_cluster
