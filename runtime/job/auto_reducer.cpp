@@ -90,4 +90,11 @@ std::string cheapest(const std::vector<priced_reducer>& all, const exchange_rate
   return name;
 }
 
+void choose_reducer(prepared_job& j, const std::vector<node_spec>& nodes) {
+  auto& t = j.spec.train;
+  if (t.reducer != "auto") return;
+  t.reducer = cheapest(priced_reducers(j, nodes));
+  t.reducer_values = check_options({}, j.all->reducers.find(t.reducer)->specs);
+}
+
 }  // namespace troupe

@@ -40,5 +40,7 @@ struct priced_reducer {
 // Those that suit the job on these nodes, the simplest first. `j` is prepared up to its plan; nothing of it changes.
 std::vector<priced_reducer> priced_reducers(const prepared_job& j, const std::vector<node_spec>& nodes);
 std::string cheapest(const std::vector<priced_reducer>& all, const exchange_rates& rates = {});  // "server" when there are none
+// In place of "auto"; any other stays.
+void choose_reducer(prepared_job& j, const std::vector<node_spec>& nodes);
 
 }  // namespace troupe

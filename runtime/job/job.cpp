@@ -78,10 +78,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   fix_nodes(j->spec, nodes);
   j->asked = j->spec.topology;
   if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return wrong;
-  if (j->spec.train.reducer == "auto") {
-    j->spec.train.reducer = cheapest(priced_reducers(*j, used));
-    j->spec.train.reducer_values = check_options({}, j->all->reducers.find(j->spec.train.reducer)->specs);
-  }
+  choose_reducer(*j, used);
   auto plan = make_plan(j->spec, j->graph, used, options_of_plan(*j));
   if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
   j->plan = std::move(std::get<job_plan>(plan));

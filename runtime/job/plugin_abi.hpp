@@ -13,7 +13,7 @@
 namespace troupe {
 
 // Grows whenever a type a plugin sees changes its layout or meaning.
-inline constexpr std::uint32_t abi_version = 9;
+inline constexpr std::uint32_t abi_version = 10;
 
 }  // namespace troupe
 
