@@ -284,6 +284,8 @@ int run_plan(const plan_arguments& a, const output& out) {
   if (out.json()) {
     out.object({{"event", "plan"},
                 {"mode", j.spec.train.sync.kind},
+                {"reducer", j.spec.train.reducer},
+                {"parameters", j.graph.parameter_count},
                 {"placement", placement(j)},
                 {"routes", routes(j)},
                 {"links", links_of(j, costs)},
