@@ -50,6 +50,24 @@ void passing_reducer::leaves(std::uint32_t block, std::uint64_t step) {
   b.done = std::max(b.done, step + 1);
 }
 
+void passing_reducer::add_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, additions due,
+                                   effects& out) {
+  if (due.empty()) {
+    if (sum) send_sum(block, step, node, (*sum)[0], out);
+    return;
+  }
+  const auto cost = cost_of(due);
+  tasks_.emplace(++tokens_, waiting{block, step, node, sum});
+  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
+}
+
+void passing_reducer::added(std::uint64_t token, effects& out) {
+  const auto next = tasks_.extract(token);
+  if (next.empty() || !next.mapped().sum) return;
+  const auto& w = next.mapped();
+  send_sum(w.block, w.step, w.node, (*w.sum)[0], out);
+}
+
 void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
   auto& b = blocks_[block];
   if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
@@ -114,10 +132,12 @@ void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) 
   }
 }
 
-std::uint64_t passing_reducer::steps_done() const {
-  std::uint64_t done = 0;
-  for (const auto& b : blocks_) done = std::max(done, b.done);
-  return done;
+role_status passing_reducer::status() const {
+  role_status s;
+  for (const auto& b : blocks_) s.step = std::max(s.step, b.done);
+  s.queued = static_cast<std::uint32_t>(open());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
+  return s;
 }
 
 }  // namespace troupe

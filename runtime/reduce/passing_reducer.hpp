@@ -15,10 +15,12 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/reducer_row.hpp"
+#include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -28,13 +30,13 @@ constexpr std::size_t most_open_steps = 64;  // of one block: many more than are
 class passing_reducer : public role {
  public:
   void on(const envelope& e, time_point now, effects& out) final;
+  role_status status() const final;
 
  protected:
   explicit passing_reducer(reducer_config c);
 
   // A push of this block, from somebody below it and with as many values as it has, for a step that has not left.
   virtual void add(const header& h, const push& p, effects& out) = 0;
-  virtual void added(std::uint64_t token, effects& out) = 0;           // a task of ours has run
   virtual void forget(std::uint32_t block, std::uint64_t before) = 0;  // open steps: weights have answered them
 
   const job_plan& plan() const { return *config_.plan; }
@@ -42,9 +44,10 @@ class passing_reducer : public role {
   const std::vector<role_id>& below(std::uint32_t block) const { return blocks_[block].below; }
   bool has_left(std::uint32_t block, std::uint64_t step) const { return step < blocks_[block].done; }
   void leaves(std::uint32_t block, std::uint64_t step);  // all of it
-  void send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out);
+  // `sum` is what `due` makes, and leaves when it is made; null: nothing leaves yet.
+  void add_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, additions due, effects& out);
+  virtual std::size_t open() const = 0;  // steps that have begun to come, of all blocks
   void drop() { ++dropped_; }
-  std::uint64_t steps_done() const;
 
  private:
   struct sent_sum {
@@ -62,6 +65,15 @@ class passing_reducer : public role {
     tensor value;                      // what went down last
   };
 
+  struct waiting {
+    std::uint32_t block;
+    std::uint64_t step;
+    tree_node node;
+    sum_ptr sum;
+  };
+
+  void added(std::uint64_t token, effects& out);
+  void send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out);
   void take_push(const header& h, const push& p, effects& out);
   void take_weights(const header& h, const weights& w, effects& out);
   void take_fetch(const header& h, const fetch& f, effects& out);
@@ -74,7 +86,8 @@ class passing_reducer : public role {
 
   reducer_config config_;
   std::vector<block_state> blocks_;
-  std::uint64_t dropped_ = 0;
+  std::unordered_map<std::uint64_t, waiting> tasks_;
+  std::uint64_t tokens_ = 0, dropped_ = 0;
   bool keeps_ = false;  // there are other nodes, which may be restarted
 };
 

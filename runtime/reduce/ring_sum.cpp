@@ -38,17 +38,7 @@ void ring_sum::add(const header& h, const push& p, effects& out) {
   if (g.before) sum = plan_addition(g.before, sum, due);
   open.erase(h.step);
   leaves(p.block, h.step);
-  if (due.empty()) return send_sum(p.block, h.step, root_of(plan().packets), (*sum)[0], out);
-  const auto cost = cost_of(due);
-  tasks_.emplace(++tokens_, waiting{p.block, h.step, sum});
-  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
-}
-
-void ring_sum::added(std::uint64_t token, effects& out) {
-  const auto next = tasks_.extract(token);
-  if (next.empty()) return;
-  const auto& w = next.mapped();
-  send_sum(w.block, w.step, root_of(plan().packets), (*w.sum)[0], out);
+  add_and_send(p.block, h.step, root_of(plan().packets), sum, std::move(due), out);
 }
 
 void ring_sum::forget(std::uint32_t block, std::uint64_t before) {
@@ -56,12 +46,10 @@ void ring_sum::forget(std::uint32_t block, std::uint64_t before) {
   open.erase(open.begin(), open.lower_bound(before));
 }
 
-role_status ring_sum::status() const {
-  role_status s;
-  s.step = steps_done();
-  for (const auto& open : open_) s.queued += static_cast<std::uint32_t>(open.size());
-  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
-  return s;
+std::size_t ring_sum::open() const {
+  std::size_t n = 0;
+  for (const auto& steps : open_) n += steps.size();
+  return n;
 }
 
 }  // namespace troupe

@@ -9,18 +9,15 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/reduce/passing_reducer.hpp"
-#include "runtime/reduce/summing.hpp"
 
 namespace troupe {
 
 class ring_sum final : public passing_reducer {
  public:
   explicit ring_sum(reducer_config c);
-  role_status status() const override;
 
  private:
   // What has come of a step.
@@ -28,23 +25,16 @@ class ring_sum final : public passing_reducer {
     std::vector<sum_ptr> ours;  // by their place in cover_; null: not yet
     sum_ptr before;
   };
-  struct waiting {
-    std::uint32_t block;
-    std::uint64_t step;
-    sum_ptr sum;
-  };
 
   void add(const header& h, const push& p, effects& out) override;
-  void added(std::uint64_t token, effects& out) override;
   void forget(std::uint32_t block, std::uint64_t before) override;
+  std::size_t open() const override;
   bool begins(std::uint32_t block) const { return below(block).size() == 1; }  // nobody is before us
   sum_ptr* place_of(gathering& g, const header& h, const push& p) const;
   bool complete(const gathering& g, std::uint32_t block) const;
 
   std::vector<tree_node> cover_;                          // of our worker's packets
   std::vector<std::map<std::uint64_t, gathering>> open_;  // by block, step
-  std::unordered_map<std::uint64_t, waiting> tasks_;
-  std::uint64_t tokens_ = 0;
 };
 
 }  // namespace troupe

@@ -31,20 +31,7 @@ void sum_reducer::add(const header& h, const push& p, effects& out) {
     open.erase(h.step);
     leaves(p.block, h.step);
   }
-  if (due.empty()) {
-    if (complete) send_sum(p.block, h.step, node, (*sum)[0], out);
-    return;
-  }
-  const auto cost = cost_of(due);
-  tasks_.emplace(++tokens_, waiting{p.block, h.step, node, sum});
-  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
-}
-
-void sum_reducer::added(std::uint64_t token, effects& out) {
-  const auto next = tasks_.extract(token);
-  if (next.empty() || !next.mapped().sum) return;
-  const auto& w = next.mapped();
-  send_sum(w.block, w.step, w.node, (*w.sum)[0], out);
+  add_and_send(p.block, h.step, node, sum, std::move(due), out);
 }
 
 void sum_reducer::forget(std::uint32_t block, std::uint64_t before) {
@@ -52,12 +39,10 @@ void sum_reducer::forget(std::uint32_t block, std::uint64_t before) {
   open.erase(open.begin(), open.lower_bound(before));
 }
 
-role_status sum_reducer::status() const {
-  role_status s;
-  s.step = steps_done();
-  for (const auto& open : open_) s.queued += static_cast<std::uint32_t>(open.size());
-  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
-  return s;
+std::size_t sum_reducer::open() const {
+  std::size_t n = 0;
+  for (const auto& steps : open_) n += steps.size();
+  return n;
 }
 
 }  // namespace troupe

@@ -11,40 +11,29 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/reduce/passing_reducer.hpp"
-#include "runtime/reduce/summing.hpp"
 
 namespace troupe {
 
 class sum_reducer final : public passing_reducer {
  public:
   explicit sum_reducer(reducer_config c);
-  role_status status() const override;
 
  private:
   struct gathering {
     packet_tree<sum_ptr> tree;
     std::size_t left = 0;
   };
-  struct waiting {
-    std::uint32_t block;
-    std::uint64_t step;
-    tree_node node;
-    sum_ptr sum;
-  };
 
   void add(const header& h, const push& p, effects& out) override;
-  void added(std::uint64_t token, effects& out) override;
   void forget(std::uint32_t block, std::uint64_t before) override;
+  std::size_t open() const override;
   bool covered(tree_node n) const;  // of packets at and below us?
 
   std::vector<tree_node> cover_;                          // of the packets at and below us
   std::vector<std::map<std::uint64_t, gathering>> open_;  // by block, step
-  std::unordered_map<std::uint64_t, waiting> tasks_;
-  std::uint64_t tokens_ = 0;
 };
 
 }  // namespace troupe

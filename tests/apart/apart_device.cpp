@@ -1,6 +1,7 @@
 #include "tests/apart/apart_device.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -39,7 +40,14 @@ struct call_of {
 class lane final : public device {
  public:
   lane(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number)
-      : maths_(std::move(maths)), machine_(std::move(m)), number_(number), queue_(machine_->next_queue()) {}
+      : maths_(std::move(maths)),
+        machine_(std::move(m)),
+        number_(number),
+        queue_(machine_->next_queue()),
+        promised_(std::make_shared<promises>()) {
+    promised_->maths = maths_;
+    promised_->on = machine_;
+  }
 
   device_kind kind() const override { return maths_->kind(); }
   std::string name() const override { return "apart:" + std::to_string(number_); }
@@ -57,24 +65,21 @@ class lane final : public device {
   device& host() override { return *maths_; }
   std::shared_ptr<device> make_lane() override { return std::make_shared<lane>(maths_, machine_, number_); }
 
-  void begin_task() override { promises_.clear(); }
+  void begin_task() override { promised_->list.clear(); }
   bool end_task() override {
     machine_->drift();
-    for (const auto& p : promises_)
+    for (const auto& p : promised_->list)
       if (machine_->fault != planted::told_too_early && !machine_->done(p.when)) return false;
-    tell();
+    keep(*promised_);
     return true;
   }
   void when_over(std::function<void()> then) override {
-    machine_->when_done([this, then = std::move(then)] {
-      wait_over();
+    machine_->when_done([what = promised_, then = std::move(then)] {
+      keep(*what);
       then();
     });
   }
-  void wait_over() override {
-    for (const auto& p : promises_) machine_->wait(p.when);
-    tell();
-  }
+  void wait_over() override { keep(*promised_); }
 
   void upload(const void* from, tensor& t) override {
     auto copy = std::make_shared<byte_list>(static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + t.bytes());
@@ -94,11 +99,11 @@ class lane final : public device {
     auto* target = static_cast<std::byte*>(to.raw_mutable());
     const auto* source = back(from);
     const auto when = put({"fetch", {from}, {}}, [to, target, source, n = from.bytes()] { std::memcpy(target, source, n); });
-    promises_.push_back({when, {}, {}});
+    promised_->list.push_back({when, {}, {}});
   }
   void later(const tensor& t, std::function<void(double)> then) override {
     if (t.space().host()) return then(maths_->scalar(t));
-    promises_.push_back({machine_->written(t), t, std::move(then)});
+    promised_->list.push_back({machine_->written(t), t, std::move(then)});
   }
 
   // The layout is the maths device's own: made at once, and kept with the host.
@@ -126,10 +131,21 @@ class lane final : public device {
     tensor number;
     std::function<void(double)> then;
   };
-  void tell() {
-    for (auto& p : std::exchange(promises_, {})) {
-      if (!machine_->done(p.when)) machine_->find("the host is told a number before it has been computed");
-      if (p.then) p.then(maths_->scalar(tensor::borrow(back(p.number), p.number.dims(), p.number.type())));
+  // Outlives the lane while when_over() has still to look at it.
+  struct promises {
+    std::shared_ptr<device> maths;
+    std::shared_ptr<machine> on;
+    std::vector<promise> list;
+    std::mutex keeping;
+  };
+  // Waits, and tells: once, by who comes first. Who comes second waits until it has been told.
+  static void keep(promises& all) {
+    std::lock_guard guard(all.keeping);
+    auto& m = *all.on;
+    for (auto& p : std::exchange(all.list, {})) {
+      if (m.fault != planted::told_too_early) m.wait(p.when);
+      if (!m.done(p.when)) m.find("the host is told a number before it has been computed");
+      if (p.then) p.then(all.maths->scalar(tensor::borrow(back_of(m, p.number), p.number.dims(), p.number.type())));
     }
   }
 
@@ -143,7 +159,8 @@ class lane final : public device {
     const auto& b = static_cast<const apart::block&>(*t.block());
     if (b.device != number_) throw std::logic_error(name() + ": " + what + " is given memory of apart:" + std::to_string(b.device));
   }
-  std::byte* back(const tensor& t) const { return machine_->back_of(t.block()->data + t.offset()); }
+  static std::byte* back_of(const machine& m, const tensor& t) { return m.back_of(t.block()->data + t.offset()); }
+  std::byte* back(const tensor& t) const { return back_of(*machine_, t); }
   std::byte* writable(tensor& t, const char* what) const {
     if (t.space().host()) throw std::logic_error(std::string("apart: ") + what + " is to write the host's memory");
     if (t.frozen()) throw std::logic_error(std::string("apart: ") + what + " is to write what has been sent");
@@ -206,7 +223,7 @@ class lane final : public device {
   std::shared_ptr<machine> machine_;
   std::int16_t number_;
   std::uint32_t queue_;
-  std::vector<promise> promises_;
+  std::shared_ptr<promises> promised_;
 };
 
 }  // namespace

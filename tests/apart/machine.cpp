@@ -32,10 +32,10 @@ machine::machine(std::uint64_t seed) : room_(std::size_t{8} << 30), random_(seed
 machine::~machine() {
   if (server_.joinable()) {
     {
-      std::lock_guard guard(calls_lock_);
-      ends_ = true;
+      std::lock_guard guard(calls_->lock);
+      calls_->ends = true;
     }
-    called_.notify_all();
+    calls_->called.notify_all();
     server_.get_id() == std::this_thread::get_id() ? server_.detach() : server_.join();
   }
   munmap(front_, room_);
@@ -180,23 +180,23 @@ event machine::written(const tensor& t) {
 
 void machine::when_done(std::function<void()> then) {
   {
-    std::lock_guard guard(calls_lock_);
-    calls_.push_back(std::move(then));
-    if (!server_.joinable()) server_ = std::thread([this] { serve(); });
+    std::lock_guard guard(calls_->lock);
+    calls_->waiting.push_back(std::move(then));
+    if (!server_.joinable()) server_ = std::thread([c = calls_] { serve(c); });
   }
-  called_.notify_one();
+  calls_->called.notify_one();
 }
 
-void machine::serve() {
-  std::unique_lock guard(calls_lock_);
+void machine::serve(const std::shared_ptr<calls>& c) {
+  std::unique_lock guard(c->lock);
   for (;;) {
-    called_.wait(guard, [this] { return ends_ || !calls_.empty(); });
-    if (calls_.empty()) return;
-    auto call = std::move(calls_.front());
-    calls_.pop_front();
+    c->called.wait(guard, [&] { return c->ends || !c->waiting.empty(); });
+    if (c->waiting.empty()) return;
+    auto call = std::move(c->waiting.front());
+    c->waiting.pop_front();
     guard.unlock();
     call();
-    call = {};  // it may hold the last handle of this machine
+    call = {};
     guard.lock();
   }
 }

@@ -109,7 +109,6 @@ class machine : public std::enable_shared_from_this<machine> {
   bool may_run(std::uint32_t q) const;
   void run_one(std::uint32_t q);
   void run_until(const event& e);
-  void serve();
 
   std::recursive_mutex lock_;  // an operation that ends may drop the last handle of a block
   std::byte *front_ = nullptr, *back_ = nullptr;
@@ -122,11 +121,15 @@ class machine : public std::enable_shared_from_this<machine> {
   std::vector<std::string> findings_;
   std::uint64_t operations_ = 0, lanes_made_ = 0;
   counts counts_;
-  // For when_done.
-  std::mutex calls_lock_;
-  std::condition_variable called_;
-  std::deque<std::function<void()>> calls_;
-  bool ends_ = false;
+  // For when_done. A call may hold the last handle of the machine: its thread looks at nothing else of it.
+  struct calls {
+    std::mutex lock;
+    std::condition_variable called;
+    std::deque<std::function<void()>> waiting;
+    bool ends = false;
+  };
+  static void serve(const std::shared_ptr<calls>& c);
+  std::shared_ptr<calls> calls_ = std::make_shared<calls>();
   std::thread server_;
 };
 

@@ -1,6 +1,7 @@
 // The machine itself: what is computed is what the CPU computes, in whatever order its lanes run; and every planted mistake of order
 // is found, with every seed.
 #include <gtest/gtest.h>
+#include <atomic>
 #include <future>
 
 #include "tests/apart/apart_device.hpp"
@@ -152,6 +153,35 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
       over.get_future().wait();
     }
     EXPECT_EQ(told, i);
+  }
+}
+
+// What a role does that ends while a task of its lane is not over yet: both wait for the same numbers, each is told once, and the
+// device has yet to say that the task is over when the lane is gone.
+TEST(apart_machine, a_lane_that_is_dropped_after_its_wait_is_not_looked_at_any_more) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto m = std::make_shared<machine>(seed);
+    std::shared_ptr<device> maths = make_cpu_device();
+    const std::shared_ptr<device> d = make_device(maths, m);
+    auto lane = d->make_lane();
+    auto t = tensor::allocate(*lane, {1}, dtype::f32);
+    std::promise<void> goes_on, over;
+    const bool holds_back = seed % 2 == 0;  // else both wait at once
+    if (holds_back) m->when_done([f = goes_on.get_future().share()] { f.wait(); });
+    std::atomic<int> told = 0;
+    lane->begin_task();
+    for (int i = 0; i < 20; ++i) {
+      lane->fill(i, t);
+      lane->later(t, [&](double) { ++told; });
+    }
+    const bool ended = lane->end_task();
+    if (!ended) lane->when_over([&] { over.set_value(); });
+    lane->wait_over();
+    EXPECT_EQ(told, 20);
+    lane.reset();
+    if (holds_back) goes_on.set_value();
+    if (!ended) over.get_future().wait();
+    EXPECT_EQ(told, 20);
   }
 }
 
