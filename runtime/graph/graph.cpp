@@ -300,6 +300,11 @@ class builder {
     return false;
   }
 
+  codec_spec codec_of(const layer_spec& l) const {
+    const auto& t = job_.train;
+    return {codec_kind_of(l.compress.empty() ? t.compress : l.compress), t.fraction, t.threshold};
+  }
+
   void add_params(graph_layer& g) {
     auto specs = g.maths->params(g.in);
     if (!check_scales(g, "lr_scale", g.spec->lr_scales, specs.size()) ||
@@ -317,6 +322,7 @@ class builder {
         p.spec.decay_multiplier = g.spec->decay_scales[k];
       else if (g.spec->decay_scale && p.spec.trainable)
         p.spec.decay_multiplier = *g.spec->decay_scale;
+      if (p.spec.trainable) p.codec = codec_of(*g.spec);
       p.full_name = g.name + "." + p.spec.name;
       p.offset = graph_.parameter_count;
       graph_.parameter_count += p.spec.dims.count();

@@ -11,6 +11,7 @@
 
 #include "ops/layer.hpp"
 #include "ops/registry.hpp"
+#include "runtime/graph/codec_spec.hpp"
 #include "runtime/graph/diagnostic.hpp"
 #include "runtime/graph/job_spec.hpp"
 
@@ -30,6 +31,7 @@ struct graph_param {
   param_spec spec;          // multipliers already include the layer's lr_scale and decay_scale
   std::string full_name;    // "conv1.weight"
   std::int64_t offset = 0;  // in the flat list of all parameters, elements
+  codec_spec codec;         // of its gradients, on their way to the shards
 };
 
 struct graph_layer {

@@ -37,6 +37,7 @@ struct layer_spec {
   bool recompute = false;          // backward runs forward again, in place of what it would keep
   bool gather = false;             // the packets of a step are computed as one (pipeline/gather_stage.hpp)
   std::string wire = "fp32";       // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
+  std::string compress;            // how its gradients travel to the shards; empty: as train_spec says
   std::string phase;               // "train", "test" or empty for both
   source_position at;
   std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
@@ -96,7 +97,9 @@ struct train_spec {
   choice sync{"bsp", {}, {}};
   std::optional<choice> when;  // sync.when: when to exchange, for the modes that leave it open
   std::string reducer = "server";
-  options reducer_values;  // its own options (arity, ...)
+  options reducer_values;                     // its own options (arity, ...)
+  std::string compress = "none";              // how gradients travel to the shards: a word of codec_words (codec_spec.hpp)
+  double fraction = 0.01, threshold = 0.001;  // of the codecs topk and threshold
   finish_spec finish;
   std::int64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   bool deterministic = true;

@@ -39,7 +39,7 @@ void add_reduced(const job_plan& p, dtype t, node_links& links) {
 }
 
 // Sums (of running statistics too) go up once per tree block, weights come back once.
-void add_exchange(const job_plan& p, dtype t, node_links& links) {
+void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
     if (!p.push_via.empty() && p.push_via[w] != no_role) continue;
     const auto here = p[p.workers[w]].node;
@@ -48,7 +48,7 @@ void add_exchange(const job_plan& p, dtype t, node_links& links) {
     for (const auto& b : p.blocks) {
       if (!p.takes(w, b)) continue;
       const auto there = p[p.shard_of(b, p.group_of(w).server_group)].node;
-      add(links, here, there, bytes_of(b.count, t) * sums);
+      add(links, here, there, static_cast<double>(encoded_bytes(g.params[b.param].codec, b.count, t)) * sums);
       add(links, there, here, bytes_of(b.count, t));
     }
   }
@@ -98,7 +98,7 @@ plan_costs cost_of(const job_plan& p, const model_graph& g, const job_spec& job)
   plan_costs c;
   const auto t = job.type();
   for (const auto& n : p.nodes) c.bytes_per_step[n.name] = c.received[n.name] = c.memory[n.name] = 0;
-  add_exchange(p, job.parameter_type(), c.links);
+  add_exchange(p, g, job.parameter_type(), c.links);
   add_reduced(p, job.parameter_type(), c.links);
   add_copies(p, g, job.parameter_type(), c.links);
   add_edges(p, g, t, c.links);

@@ -113,6 +113,13 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
   return c;
 }
 
+// A bucket has parameters of several layers, which travel in one way: that of the largest one of all.
+codec_spec codec_of_largest(const model_graph& g) {
+  const auto smaller = [](const graph_param& a, const graph_param& b) { return a.spec.dims.count() < b.spec.dims.count(); };
+  const auto most = std::max_element(g.params.begin(), g.params.end(), smaller);
+  return most == g.params.end() ? codec_spec{} : most->codec;
+}
+
 }  // namespace
 
 model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
@@ -149,7 +156,7 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
     l.spec = g.layers.back().spec;
     for (auto& spec : l.maths->params(l.in)) {
       l.params.push_back(static_cast<std::uint32_t>(c.params.size()));
-      c.params.push_back({k, 0, spec, l.name + "." + spec.name, c.parameter_count});
+      c.params.push_back({k, 0, spec, l.name + "." + spec.name, c.parameter_count, codec_of_largest(g)});
       c.parameter_count += spec.dims.count();
     }
     before = l.out[0];

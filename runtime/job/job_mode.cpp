@@ -1,5 +1,7 @@
 #include "runtime/job/job_mode.hpp"
 
+#include <algorithm>
+
 #include "runtime/graph/message_sizes.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/position.hpp"
@@ -22,6 +24,10 @@ std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const op
   if (auto why = m.sends_layers ? layers_too_large_to_send(j.plan, j.graph, j.spec, most) : std::string(); !why.empty())
     return "mode '" + m.name + "' " + why;
   return {};
+}
+
+bool compresses(const prepared_job& j) {
+  return std::any_of(j.graph.params.begin(), j.graph.params.end(), [](const graph_param& p) { return static_cast<bool>(p.codec); });
 }
 
 }  // namespace
@@ -67,6 +73,10 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
     error = "mode " + name + " cannot clip by the norm over all parameters, and this job does (clip.norm)";
     return std::nullopt;
   }
+  if (compresses(j) && !m->compresses) {
+    error = "mode " + name + " sends gradients as they are, and this job compresses some (compress)";
+    return std::nullopt;
+  }
   if (j.plan.rule != weight_rule::drain) {
     error = "with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed";
     return std::nullopt;
@@ -93,6 +103,14 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
   if (t.clip.norm > 0 && !m->clips_by_norm)
     return diagnostic{position(t.key_at, "dynamics.clip.norm", t.at),
                       "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
+  if (compresses(j)) {
+    const auto at = position(t.key_at, "exchange.compress", t.at);
+    if (!m->compresses) return diagnostic{at, "mode '" + m->name + "' sends gradients as they are: compress must be \"none\""};
+    if (j.plan.through_reducers())
+      return diagnostic{at, "reducer \"" + t.reducer +
+                                "\" adds up what it passes on, and sums that are compressed at every hop lose more at "
+                                "each: with compress the reducer is \"server\" or \"sharded\""};
+  }
   if (j.plan.placed && !m->places) {
     std::string with;
     for (const auto& name : j.all->modes.names())

@@ -31,6 +31,7 @@ sync_mode bsp_mode() {
           .specs = {},
           .lockstep = true,
           .clips_by_norm = true,
+          .compresses = true,
           .places = true,
           .delays = true,
           .left = leftover::versions,

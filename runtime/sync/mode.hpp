@@ -78,6 +78,7 @@ struct sync_mode {
   // What a job may ask of it beyond its own options; a job that asks a mode for more is refused.
   bool takes_when = false;     // a sync condition (half_config::when)
   bool clips_by_norm = false;  // half_config::clip_norm
+  bool compresses = false;     // codecs of gradients (graph/codec_spec.hpp)
   bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
   bool sends_layers = false;   // workers send each other all parameters of a layer in one message
   bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)

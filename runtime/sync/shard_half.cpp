@@ -6,6 +6,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/messages/fits.hpp"
+#include "runtime/sync/compressing.hpp"
 
 namespace troupe {
 
@@ -83,11 +84,7 @@ void shard_half::on(const envelope& e, time_point, effects& out) {
                        },
                        out);
                  },
-                 [&](const push& p) {
-                   auto* b = blocks_.find(p.block);
-                   if (b && holds(p.sum, b->plan->count, config_.type)) return on_push(e.h, p, *b, out);
-                   ++dropped_;
-                 },
+                 [&](const push& p) { take_push(e.h, p, out); },
                  [&](const fetch& f) { take_fetch(e.h, f, out); },
                  [&](const set_value& s) { apply_setting(config_, s); },
                  [&](const collect& c) {
@@ -118,6 +115,22 @@ void shard_half::give(role_id r, const shard_block& b, std::uint64_t version, st
   } else {
     out.send({h, state{b.updates, b.plan->id, b.value, b.rule, wanted}});
   }
+}
+
+// What came encoded is first made what was encoded.
+void shard_half::take_push(const header& h, const push& p, effects& out) {
+  auto* b = blocks_.find(p.block);
+  if (!b) return void(++dropped_);
+  const auto& codec = config_.graph->params[b->plan->param].codec;
+  if (!codec) return holds(p.sum, b->plan->count, config_.type) ? on_push(h, p, *b, out) : void(++dropped_);
+  if (!may_be_encoded(codec, p.sum, b->plan->count, config_.type)) return void(++dropped_);
+  const auto d = std::make_shared<encoded_block>(codec, p.sum, b->plan->count, config_.type);
+  tasks_.run([d](task_context& c) { d->decode(c.dev); }, d->cost(),
+             [this, h, p, d](effects& more) {
+               if (d->wrong) return void(++dropped_);
+               on_push(h, push{p.block, p.first, p.span, std::move(d->value)}, *blocks_.find(p.block), more);
+             },
+             out);
 }
 
 void shard_half::take_fetch(const header& h, const fetch& f, effects& out) {

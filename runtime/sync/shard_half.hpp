@@ -99,6 +99,7 @@ class shard_half : public role {
  private:
   bool stands_still(const envelope& e, effects& out);
   void copied(const header& h, effects& out);
+  void take_push(const header& h, const push& p, effects& out);
   void take_fetch(const header& h, const fetch& f, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
   void check_settled(effects& out);

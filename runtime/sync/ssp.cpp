@@ -33,6 +33,7 @@ sync_mode ssp_mode() {
           "Stale synchronous: a worker may be ahead of the slowest by `staleness` clocks; it waits only when its weights would be "
           "older than that. 0 is bsp. Ho et al. 2013.",
       .specs = {count_or_inf_option("staleness", 1, "clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
+      .compresses = true,
       .left = leftover::versions,
       .check =
           [](const options&, const job_spec&, const job_plan& p) {

@@ -211,19 +211,6 @@ void worker_half::forget_sums(std::uint32_t layer, std::uint64_t below) {
   layers_[layer].done = std::max(layers_[layer].done, below);
 }
 
-void worker_half::push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out) {
-  const auto& params = layers_[layer].params;
-  for (std::size_t i = 0; i < params.size() && i < sum.size(); ++i) {
-    if (!sum[i]) continue;
-    for (auto id : blocks_of_[params[i].param]) {
-      const auto& b = block_at(id);
-      auto h = to(config_.plan->push_to(config_.worker, b));
-      h.step = step;
-      out.send({h, push{id, node.first, node.span, sum[i].slice(b.within(params[i].begin), {b.count})}});
-    }
-  }
-}
-
 // --- weights
 
 void worker_half::hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out) {

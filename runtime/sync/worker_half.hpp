@@ -17,6 +17,7 @@
 
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/reduce/summing.hpp"
+#include "runtime/sync/compressing.hpp"
 #include "runtime/sync/shard_block.hpp"
 #include "runtime/sync/tasks.hpp"
 
@@ -73,7 +74,8 @@ class worker_half : public role {
   // The tree that gathers `layer`'s gradients may be left unfinished (portions that others have computed): forget steps below.
   void forget_sums(std::uint32_t layer, std::uint64_t below);
   void count_read(std::uint32_t layer, std::uint64_t clocks_behind);
-  // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards (or the reducer beside us).
+  // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards (or the reducer beside us). What is to be
+  // encoded leaves when that has been done, in the order of the calls.
   void push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out);
   // Of the sum of a layer, which parameters of it are not finite.
   void tell_not_finite(std::uint32_t layer, std::uint64_t step, const std::vector<std::uint32_t>& params, effects& out) const;
@@ -95,6 +97,7 @@ class worker_half : public role {
   std::vector<layer_half> layers_;
   std::vector<tree_node> cover_;
   pending_tasks tasks_;
+  residuals kept_;  // of gradients that travel encoded
   std::uint64_t dropped_ = 0;
   sums sums_;
   std::uint64_t settling_ = 0;  // round, 0: none

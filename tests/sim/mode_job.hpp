@@ -251,6 +251,8 @@ struct mode_shape {
   std::int64_t test = 0, eval_every = 0;  // examples; steps
   std::int64_t max_skipped = 0;
   double clip_norm = 0;
+  std::string compress = "none";
+  double fraction = 0.01, threshold = 0.001;
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
   std::uint32_t all_worker_nodes() const { return worker_nodes > 0 ? worker_nodes : workers; }
   // Shards are beside workers, so that a node that is killed takes parameters with it.
@@ -287,6 +289,7 @@ inline job_spec mode_spec(const mode_shape& s, const tables& t) {
   j.train.schedule = {s.schedule, options_from_text(s.schedule_options, t.schedules.find(s.schedule)->specs), {}};
   j.train.sync = {s.mode, options_from_text(s.options, t.modes.find(s.mode)->specs), {}};
   j.train.reducer = s.reducer;
+  j.train.compress = s.compress, j.train.fraction = s.fraction, j.train.threshold = s.threshold;
   if (s.reducer == "tree") j.train.reducer_values.values["arity"] = std::int64_t{s.arity};
   if (s.reducer == "hierarchical") j.train.reducer_values.values["between"] = s.between;
   j.train.finish.steps = static_cast<std::int64_t>(s.steps);

@@ -136,7 +136,7 @@ class job_reader {
       r.error("name", "it needs a name");
     else if (k.read(r, s, "name"))
       r.rename("layer " + in_quotes(s.name));
-    k.read_each(r, s, {"inputs", "partition", "phase", "wire"});
+    k.read_each(r, s, {"inputs", "partition", "phase", "wire", "compress"});
     k.read_into(r, "lr_scale", s.lr_scale, s.lr_scales);
     k.read(r, s, "loss_weight");
     if (double all = 1; k.read_into(r, "decay_scale", all, s.decay_scales) && s.decay_scales.empty()) s.decay_scale = all;
@@ -265,10 +265,20 @@ class job_reader {
     auto names = all_.reducers.names();
     names.emplace_back("auto");
     r.word("reducer", job_.train.reducer, names, {"nccl"});
-    std::string compress;  // "none" says what is so anyway
-    exchange_keys().read_into(r, "compress", compress);
+    exchange_keys().read(r, job_.train, "compress");
+    read_codec(r, "fraction", "topk", job_.train.fraction);
+    read_codec(r, "threshold", "threshold", job_.train.threshold);
     if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);
     r.finish();
+  }
+
+  // A number that one codec has.
+  void read_codec(table_reader& r, const char* key, const char* codec, const double& read) {
+    if (!r.take(key)) return;
+    if (exchange_keys().read(r, job_.train, key) && read == 0) r.error(key, in_quotes(key) + " must be more than 0");
+    const auto has = [codec](const layer_spec& l) { return l.compress == codec; };
+    if (job_.train.compress != codec && std::none_of(job_.layers.begin(), job_.layers.end(), has))
+      r.error(key, in_quotes(key) + " says nothing without compress = " + in_quotes(codec));
   }
 
   void read_finish(table_reader& r) {

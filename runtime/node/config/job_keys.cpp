@@ -1,5 +1,9 @@
 #include "runtime/node/config/job_keys.hpp"
 
+#include <iterator>
+
+#include "runtime/graph/codec_spec.hpp"
+
 namespace troupe {
 namespace {
 
@@ -75,6 +79,9 @@ const keys<layer_spec>& layer_keys() {
        word_key<layer_spec>("phase", {"train", "test"}, "computed in that phase alone", &layer_spec::phase).otherwise("both"),
        word_key<layer_spec>("wire", {"fp32", "bf16", "int8"}, "how its outputs and their gradients travel between nodes",
                             &layer_spec::wire),
+       word_key<layer_spec>("compress", {std::begin(codec_words), std::end(codec_words)},
+                            "how its gradients travel to the shards (docs/protocols.md)", &layer_spec::compress)
+           .otherwise("as `[train.exchange]` says"),
        reals_key<layer_spec>("lr_scale", 0, no_upper, "factor on the rate; a list has one for each parameter").otherwise("1"),
        real_key<layer_spec>("loss_weight", 0, no_upper, "of a loss: its weight in the sum", &layer_spec::loss_weight)
            .otherwise("1"),
@@ -186,9 +193,13 @@ const keys<train_spec>& exchange_keys() {
            key_kind::row, "reducer",
            "a reducer, or \"auto\": the one of server, sharded, hierarchical and tree whose busiest node has the least to do")
            .otherwise(written(train_spec{}.reducer)),
-       word_key<train_spec>("compress", {"none"}, "gradients travel as they are", {},
-                            {"fp16", "bf16", "onebit", "threshold", "topk", "int8"})
-           .otherwise("\"none\"")});
+       word_key<train_spec>("compress", {std::begin(codec_words), std::end(codec_words)},
+                            "how gradients travel to the shards; what is lost is added to the next step's (docs/protocols.md)",
+                            &train_spec::compress),
+       real_key<train_spec>("fraction", 0, 1, "topk: of each block's values, those of the largest magnitude travel",
+                            &train_spec::fraction),
+       real_key<train_spec>("threshold", 0, no_upper, "threshold: values of this magnitude and more travel",
+                            &train_spec::threshold)});
   return k;
 }
 
