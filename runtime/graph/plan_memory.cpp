@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/tree/packet_tree.hpp"
 #include "runtime/graph/packet_memory.hpp"
 
 namespace troupe {
@@ -80,7 +81,8 @@ void hold_versions(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& h : hosted_in(v.plan, v.graph, r, v.job.parameter_type())) m.parameters += h.delayed;
 }
 
-// Sums in the tree over the packets that are here, one more for each packet that is beside the first.
+// Sums in the tree over the packets that are here, one more for each packet that is beside the first; and what codecs have lost of each sum
+// that leaves.
 void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   const auto& p = v.plan;
   const auto packets = std::max(1u, r.packets.count);
@@ -88,6 +90,8 @@ void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& b : p.blocks) {
     if (!p.takes(r.worker, b)) continue;
     m.gradients += block_bytes(v, b) * sums;
+    if (v.graph.params[b.param].codec)
+      m.gradients += block_bytes(v, b) * static_cast<double>(cover(r.packets.first, r.packets.count, p.packets).size());
     const bool away = p[p.shard_of(b, p.group_of(r.worker).server_group)].node != r.node;
     if (away || (cut(v, b) && b.takers.empty())) m.parameters += block_bytes(v, b);  // received, or put together
   }

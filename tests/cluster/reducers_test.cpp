@@ -1,4 +1,5 @@
 // Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many workers), and the bytes of its formula.
+#include "runtime/graph/codec_spec.hpp"
 #include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
 
@@ -50,6 +51,37 @@ TEST_F(cluster_reducers, move_the_bytes_of_their_formula) {
         << exchange << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
     std::printf("%s: %.4f of 2 W (N-1) a step\n", exchange, r.value("tcp_bytes") / expected);
     EXPECT_NEAR(r.value("tcp_bytes"), expected, 0.01 * expected) << exchange;
+  }
+}
+
+TEST_F(cluster_reducers, with_codecs_train_to_the_bits_of_the_embedded_run) {
+  for (const char* exchange : {R"({compress="int8"})", R"({reducer="sharded",compress="onebit"})",
+                               R"({reducer="sharded",compress="topk",fraction=0.1})", R"({compress="threshold"})"}) {
+    const auto set = with_workers(3, exchange);
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done)
+        << exchange << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.text("weights_sha256"), embedded_hash(tiny_job(), set)) << exchange;
+  }
+}
+
+// Gradients that are encoded one way, weights as they are the other.
+TEST_F(cluster_reducers, with_codecs_move_the_bytes_of_their_formula) {
+  const double n = 3, steps = 50;
+  for (auto kind : {codec_kind::fp16, codec_kind::int8, codec_kind::onebit}) {
+    double w = 0, encoded = 0;
+    for (std::int64_t of_one : {36, 4, 144 * 2000, 2000, 2000 * 4, 4}) {
+      w += 4.0 * static_cast<double>(of_one);
+      encoded += static_cast<double>(encoded_bytes({kind}, of_one, dtype::f32));
+    }
+    const auto expected = steps * (w + encoded) * (n - 1) + w * (n - 1) + w * (n - 1) / n;
+    auto set = with_workers(3, std::string(R"({compress=")") + name_of(kind) + R"("})");
+    set.insert(set.end(),
+               {"eval.every=0", "train.finish.steps=50", "pipeline.packets=3", "data.batch=24", "layer.ip1.outputs=2000"});
+    const auto r = run(tiny_job(), set);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << name_of(kind);
+    std::printf("%s: %.4f of the formula\n", name_of(kind), r.value("tcp_bytes") / expected);
+    EXPECT_NEAR(r.value("tcp_bytes"), expected, 0.01 * expected) << name_of(kind);
   }
 }
 

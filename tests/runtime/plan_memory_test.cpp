@@ -54,6 +54,16 @@ TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   EXPECT_EQ(node.activations, 2 * loaded + 240 + 240 + 80 + 240) << "at worst in b's backward: two activations, two gradients";
 }
 
+TEST(plan_memory, of_a_worker_that_compresses_has_what_codecs_have_lost) {
+  auto job = small_net();
+  job.train.compress = "onebit";
+  EXPECT_EQ(held(job).of("worker0").gradients, 4 * parameters);
+  job.layers[0].compress = "none";
+  const auto of_first = held(job).of("worker0").gradients;
+  EXPECT_LT(of_first, 4 * parameters);
+  EXPECT_GT(of_first, 3 * parameters);
+}
+
 TEST(plan_memory, of_a_tester_is_one_packet_of_examples) {
   plan_options o;
   o.tester = true;
