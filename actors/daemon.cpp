@@ -244,6 +244,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.state = state.path();
   p.incarnation = state.next_incarnation();
   p.may_inject = rules.inject;
+  p.shares_memory = rules.shared_memory;
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
   p.on_alive = [&manager] { manager.alive(); };

@@ -343,6 +343,12 @@ void control_actor::report_state() {
   for (const auto& p : s_.data_net->stats().peers) {
     r.tcp_in += p.bytes_in;
     r.tcp_out += p.bytes_out;
+    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.lent_in});
+  }
+  const auto busier = [](const link_row& a, const link_row& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
+  if (r.links.size() > most_links_told) {
+    std::nth_element(r.links.begin(), r.links.begin() + most_links_told, r.links.end(), busier);
+    r.links.resize(most_links_told);
   }
   for (const auto& p : s_.host->published()) r.roles.push_back(row_of(p));
   if (head_)

@@ -27,6 +27,7 @@ repl_node head::row_of(const std::string& name, instant now) const {
   row.incarnation = m.said.incarnation;
   row.tcp_in = m.last.tcp_in;
   row.tcp_out = m.last.tcp_out;
+  for (const auto& l : m.last.links) row.links.push_back({l.peer, l.by, l.why_not, l.bytes_in, l.bytes_out, l.lent_in});
   row.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
   row.lives = m.lives;
   row.losses = m.losses;

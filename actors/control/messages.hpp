@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 7;
+constexpr std::uint32_t protocol = 8;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -175,12 +175,22 @@ struct role_row {
                     s.task);
   }
 };
+struct link_row {  // repl_link
+  std::string peer, by, why_not;
+  std::uint64_t bytes_in = 0, bytes_out = 0, lent_in = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.lent_in);
+  }
+};
+inline constexpr std::size_t most_links_told = 64;  // of those that are up, the busiest
 struct report {
   std::uint64_t tcp_in = 0, tcp_out = 0;
   std::vector<role_row> roles;
+  std::vector<link_row> links = {};
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.tcp_in, s.tcp_out, s.roles);
+    return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links);
   }
 };
 

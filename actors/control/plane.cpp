@@ -1,5 +1,7 @@
 #include "actors/control/plane.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,6 +25,11 @@ namespace {
 const node_spec* node_named(const cluster_spec& c, const std::string& name) {
   const auto at = std::find_if(c.nodes.begin(), c.nodes.end(), [&](const auto& n) { return n.name == name; });
   return at == c.nodes.end() ? nullptr : &*at;
+}
+
+// Addresses, behind which memory is taken as it is used: as many as the machine has bytes.
+std::uint64_t addresses_to_lend() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 unsigned cpu_threads(const node_spec& n) {
@@ -140,6 +147,11 @@ struct control_plane::impl {
     auto data = tcp_options_of(s.options);
     data.max_frame = wire_max_message;
     auto control = data;
+    if (s.options.shares_memory) {
+      auto arena = net::lent_arena::make(addresses_to_lend());
+      if (!arena) s.log("no tensor is lent to nodes of this machine: " + arena.error().message);
+      if (arena) data.lends = std::move(*arena);
+    }
     data.faults = s.faults.data;
     control.faults = s.faults.control;
     control.operators = true;

@@ -33,6 +33,7 @@ struct control_plane_options {
   std::filesystem::path state;  // checkpoints and weights go into folders there
   std::uint64_t incarnation = 1;
   bool may_inject = false;                           // people of the role admin, faults (actors/view/injection.hpp)
+  bool shares_memory = true;                         // large tensors are lent to nodes of this machine (net/lending.hpp)
   repl_answers answers;                              // to people's lines
   std::function<void(const std::string& line)> log;  // any thread
   // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second, on the control actor's thread.

@@ -1,5 +1,7 @@
 #include "actors/repl/tables.hpp"
 
+#include <map>
+
 #include "actors/repl/columns.hpp"
 #include "actors/view/task_watch.hpp"
 
@@ -80,6 +82,25 @@ std::string repl_status_text(bool json, const repl_view& v) {
   return text;
 }
 
+namespace {
+
+// "n2 shm, n3 tcp"; of many, how many of each.
+std::string links_of(const repl_node& n) {
+  constexpr std::size_t by_name = 4;
+  std::map<std::string, std::size_t> count;
+  std::string all;
+  for (const auto& l : n.links) {
+    ++count[l.by];
+    all += (all.empty() ? "" : ", ") + l.peer + " " + l.by;
+  }
+  if (n.links.size() <= by_name) return all;
+  all.clear();
+  for (const auto& [by, k] : count) all += (all.empty() ? "" : ", ") + number(k) + " " + by;
+  return all;
+}
+
+}  // namespace
+
 std::string repl_nodes_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
@@ -89,15 +110,23 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
                     {"losses", n.losses}};
       if (n.at_stake) o["at_stake"] = *n.at_stake;
       if (!n.note.empty()) o["note"] = n.note;
+      auto links = json_object::array();
+      for (const auto& l : n.links) {
+        json_object link{
+            {"peer", l.peer}, {"by", l.by}, {"bytes_in", l.bytes_in}, {"bytes_out", l.bytes_out}, {"lent_in", l.lent_in}};
+        if (!l.why_not.empty()) link["why_not_shared"] = l.why_not;
+        links.push_back(std::move(link));
+      }
+      if (!links.empty()) o["links"] = std::move(links);
       list.push_back(std::move(o));
     }
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
-  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "lives", "losses", "its loss costs", ""});
+  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "lives", "losses", "its loss costs", "links", ""});
   for (const auto& n : v.nodes)
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
            number(n.lives), number(n.losses), n.at_stake ? number(*n.at_stake) + (*n.at_stake == 1 ? " step" : " steps") : "",
-           n.note});
+           links_of(n), n.note});
   return t.text();
 }
 

@@ -12,6 +12,15 @@ net::const_part part_of(const wire_part& p) {
   return {nullptr, p.bytes, p.owner, p.region, static_cast<std::size_t>(static_cast<const std::byte*>(p.data) - p.region->base)};
 }
 
+bool read(const net::frame& f, envelope& out) {
+  std::string error;
+  if (f.lent.empty()) return decode(f.payload.get(), f.bytes, f.payload, out, error);
+  std::vector<wire_piece> elsewhere;
+  elsewhere.reserve(f.lent.size());
+  for (const auto& p : f.lent) elsewhere.push_back({p.at, p.bytes, p.data.get(), p.data});
+  return decode(f.payload.get(), f.bytes, f.payload, out, error, elsewhere);
+}
+
 }  // namespace
 
 void router::open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) {
@@ -63,8 +72,7 @@ std::string router::send(std::uint32_t node, envelope e) {
 void router::receive(const std::string& peer, net::frame&& f) {
   auto* h = host_.load();
   envelope e;
-  std::string error;
-  if (!h || f.type != envelope_type || !decode(f.payload.get(), f.bytes, f.payload, e, error) || !has_values(e)) {
+  if (!h || f.type != envelope_type || !read(f, e) || !has_values(e)) {
     unreadable_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -80,6 +88,7 @@ void router::receive(const std::string& peer, net::frame&& f) {
   }
   received_.fetch_add(1, std::memory_order_relaxed);
   const std::shared_ptr<const void> payload = std::move(f.payload);
+  f.lent.clear();
   h->deliver(std::move(e));
   net::release_credit(payload);
 }

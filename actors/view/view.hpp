@@ -22,6 +22,13 @@ namespace troupe {
 
 struct repl_about;  // about.hpp
 
+// A connection of the data plane, as one end has it.
+struct repl_link {
+  std::string peer, by, why_not;  // by: "tcp", "shm" (runtime/node/net/lending.hpp); why_not: why nothing is lent
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::uint64_t lent_in = 0;  // of bytes_in: read in the peer's memory
+};
+
 struct repl_node {
   std::string name, address, data_address;
   std::string state;  // "up", "absent", "lost"
@@ -32,6 +39,7 @@ struct repl_node {
   std::optional<std::uint64_t> at_stake =
       {};                 // steps of the running job that would be made again if it were lost now; none: it has no part
   std::string note = {};  // who cannot reach it, who goes on without it
+  std::vector<repl_link> links = {};
 };
 
 struct repl_job {

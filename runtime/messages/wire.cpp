@@ -67,8 +67,9 @@ class writer {
 // Reads fields from [pos, end_) and payloads behind them. After the first mistake `error` is set and every read yields nothing.
 class reader {
  public:
-  reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner)
-      : data_(data), bytes_(bytes), pos_(begin), end_(end), payload_end_(end), owner_(std::move(owner)) {}
+  reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner,
+         std::span<const wire_piece> elsewhere = {})
+      : data_(data), bytes_(bytes), pos_(begin), end_(end), payload_end_(end), owner_(std::move(owner)), elsewhere_(elsewhere) {}
 
   template <class... F>
   void operator()(F&... f) {
@@ -137,7 +138,7 @@ class reader {
   // Everything must have been used up, fields and payloads.
   void end() {
     if (error.empty() && pos_ != end_) fail("trailing bytes after the fields");
-    if (error.empty() && payload_end_ != bytes_) fail("trailing bytes after the payload");
+    if (error.empty() && (payload_end_ - gone_ != bytes_ || !elsewhere_.empty())) fail("trailing bytes after the payload");
   }
 
   std::string error;
@@ -179,21 +180,33 @@ class reader {
   tensor view(const shape& dims, dtype type) {
     const auto n = static_cast<std::size_t>(dims.count()) * size_of(type);
     if (n == 0) return tensor::adopt(owner_, data_, dims, type);
-    const auto begin = aligned(payload_end_);
-    if (begin > bytes_ || n > bytes_ - begin) return fail("a tensor's payload ends early"), tensor{};
-    if (reinterpret_cast<std::uintptr_t>(data_) % wire_alignment != 0) return fail("the buffer is not aligned"), tensor{};
-    for (auto i = payload_end_; i < begin; ++i)
+    const auto begin = aligned(payload_end_), here = begin - gone_;
+    const bool stands_here = elsewhere_.empty() || elsewhere_.front().at != begin;
+    if (here > bytes_ || (stands_here ? n : n % wire_alignment) > bytes_ - here)
+      return fail("a tensor's payload ends early"), tensor{};
+    for (auto i = payload_end_ - gone_; i < here; ++i)
       if (data_[i] != 0) return fail("padding is not zero"), tensor{};
+    const auto lies = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % wire_alignment == 0; };
     payload_end_ = begin + n;
-    return tensor::adopt(owner_, data_ + begin, dims, type);
+    if (stands_here) {
+      if (!lies(data_)) return fail("the buffer is not aligned"), tensor{};
+      return tensor::adopt(owner_, data_ + here, dims, type);
+    }
+    const auto& piece = elsewhere_.front();
+    if (piece.bytes != n || !lies(piece.data)) return fail("a payload elsewhere is not the tensor's"), tensor{};
+    gone_ += n / wire_alignment * wire_alignment;
+    elsewhere_ = elsewhere_.subspan(1);
+    return tensor::adopt(piece.owner, static_cast<const std::uint8_t*>(piece.data), dims, type);
   }
 
   const std::uint8_t* data_;
   std::size_t bytes_;
   std::size_t pos_;
   std::size_t end_;
-  std::size_t payload_end_;  // of the last payload so far
+  std::size_t payload_end_;  // of the last payload so far, in the whole message
   std::shared_ptr<const void> owner_;
+  std::span<const wire_piece> elsewhere_;  // to come
+  std::size_t gone_ = 0;                   // by how much what comes next lies further to the front
 };
 
 template <class M>
@@ -254,7 +267,8 @@ std::size_t total_bytes(const std::vector<wire_part>& parts) {
   return n;
 }
 
-bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error) {
+bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,
+            std::span<const wire_piece> elsewhere) {
   const auto refuse = [&](std::string what) {
     error = std::move(what);
     return false;
@@ -275,7 +289,7 @@ bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> own
   if (zero != 0) return refuse("a reserved byte is not zero");
   if (e.h.phase > 1) return refuse("unknown phase " + std::to_string(e.h.phase));
   if (length > bytes - wire_prefix_bytes) return refuse("the fields are longer than the message");
-  reader body(p, bytes, wire_prefix_bytes, wire_prefix_bytes + length, std::move(owner));
+  reader body(p, bytes, wire_prefix_bytes, wire_prefix_bytes + length, std::move(owner), elsewhere);
   e.body = codecs[index].read(body);
   body.end();
   if (!body.error.empty()) return refuse(name_of(e.body) + (": " + body.error));

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,14 @@ struct wire_part {
   std::shared_ptr<const memory_region> region{};
 };
 
+// A tensor's payload that does not stand with the rest of the message: its bytes are [at, at + bytes) of the message. What comes after lies
+// bytes / 64 * 64 further to the front than it would.
+struct wire_piece {
+  std::size_t at = 0, bytes = 0;
+  const void* data = nullptr;  // aligned to 64
+  std::shared_ptr<const void> owner{};
+};
+
 // Bodies that never leave their host: finished, timer_fired.
 bool host_only(const message& m);
 
@@ -51,7 +60,9 @@ std::vector<wire_part> encode(const envelope& e);
 std::size_t total_bytes(const std::vector<wire_part>& parts);
 
 // Reads exactly [data, data + bytes). `data` must be 64-byte aligned when tensors have payloads; they view it and share `owner`.
+// `elsewhere`, in order, are payloads that lie somewhere else; each must be a whole tensor's.
 // False: `error` says what is wrong and `out` is unchanged.
-bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error);
+bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,
+            std::span<const wire_piece> elsewhere = {});
 
 }  // namespace troupe

@@ -41,7 +41,13 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   const auto counted = [&] { return nodes.size() == 2 && nodes[0]["tcp_out"] > 1000 && nodes[1]["tcp_out"] > 1000; };
   for (const auto end = clock::now() + 5s; !counted() && clock::now() < end;) nodes = asked("n1", "nodes")["nodes"];
   EXPECT_TRUE(counted()) << nodes;
-  for (const auto& n : nodes) EXPECT_EQ(n["state"], "up");
+  for (const auto& n : nodes) {
+    EXPECT_EQ(n["state"], "up");
+    ASSERT_EQ(n["links"].size(), 1U) << n;
+    EXPECT_EQ(n["links"][0]["peer"], n["name"] == "n1" ? "n2" : "n1");
+    EXPECT_EQ(n["links"][0]["by"], "shm") << "two daemons of this machine";
+    EXPECT_EQ(n["links"][0]["bytes_out"], n["tcp_out"]);
+  }
   EXPECT_EQ(ask("n1", "stop").how, kind::ok);
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 0);

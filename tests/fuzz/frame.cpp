@@ -12,7 +12,8 @@ using namespace net;
 
 void feed(std::span<const std::byte> bytes, std::size_t piece, bool data) {
   std::size_t held = 0;
-  frame_parser p(1 << 20, [&held](std::size_t n) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser p(1 << 20, [&held](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+    const auto n = static_cast<std::size_t>(h.length);
     if ((held += n) > (std::size_t{8} << 20)) return error{"out_of_memory", "enough"};
     return std::shared_ptr<std::byte>(new std::byte[n], std::default_delete<std::byte[]>());
   });
@@ -37,7 +38,8 @@ std::vector<std::byte> sealed(reader r) {
     h.type = static_cast<std::uint16_t>(r.number(2));
     h.stream = static_cast<std::uint8_t>(r.number(1));
     h.continues = h.stream & 0x80;
-    h.stream &= 0x7f;
+    h.lends = h.stream & 0x40;
+    h.stream &= 0x3f;
     h.id = r.number(1);
     h.length = r.number(3);
     const auto chunk = r.take(h.length > 300 && r.rest().size() < h.length ? r.rest().size() : static_cast<std::size_t>(h.chunk()));

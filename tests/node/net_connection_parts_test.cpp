@@ -72,6 +72,12 @@ TEST(outbox, what_is_dropped_dies_where_it_may_ask_the_outbox) {
   EXPECT_EQ(o.bytes() + o.frames(), 0u);
 }
 
+frame_header of(std::uint64_t bytes) {
+  frame_header h;
+  h.length = bytes;
+  return h;
+}
+
 TEST(receive_window, lends_its_share_of_each_class_and_no_more_until_it_is_given_back) {
   constexpr std::uint64_t window = 1 << 20;
   receive_window w(window, buffer_pool::make(0));
@@ -80,7 +86,7 @@ TEST(receive_window, lends_its_share_of_each_class_and_no_more_until_it_is_given
   std::vector<std::shared_ptr<std::byte>> held;
   std::uint64_t cost = 0;
   while (true) {
-    auto block = w.admit(1000);
+    auto block = w.admit(of(1000));
     if (!block) {
       EXPECT_EQ(block.error().code, "credit_exceeded");
       break;
@@ -91,13 +97,13 @@ TEST(receive_window, lends_its_share_of_each_class_and_no_more_until_it_is_given
   EXPECT_GE(cost, share_of(frame_class::small, window));
   EXPECT_LT(cost, share_of(frame_class::small, window) + frame_cost(1000));
   EXPECT_EQ(w.held(), cost);
-  EXPECT_TRUE(w.admit(small_frame + 1)) << "large frames have a share of their own";
+  EXPECT_TRUE(w.admit(of(small_frame + 1))) << "large frames have a share of their own";
   EXPECT_EQ(w.collect(frame_class::small), 0u);
   held.clear();
   EXPECT_GT(reports, 0);
-  EXPECT_FALSE(w.admit(1000)) << "given back, but the peer has not been told";
+  EXPECT_FALSE(w.admit(of(1000))) << "given back, but the peer has not been told";
   EXPECT_EQ(w.collect(frame_class::small), cost);
-  EXPECT_TRUE(w.admit(1000));
+  EXPECT_TRUE(w.admit(of(1000)));
   w.on_report({});
 }
 
@@ -122,7 +128,7 @@ TEST(receive_buffer, frames_come_out_whatever_pieces_their_bytes_come_in) {
   }
   for (const std::size_t most : {std::size_t{7}, std::size_t{1000}, std::size_t{1} << 20}) {
     receive_window w(1 << 22, buffer_pool::make(0));
-    receive_buffer in(1 << 20, [&](std::size_t bytes) { return w.admit(bytes); });
+    receive_buffer in(1 << 20, [&](const frame_header& h) { return w.admit(h); });
     in.allow_data();
     std::vector<std::size_t> got;
     for (std::size_t at = 0; at < stream.size();) {
@@ -146,7 +152,7 @@ TEST(receive_buffer, frames_come_out_whatever_pieces_their_bytes_come_in) {
 }
 
 TEST(receive_buffer, a_data_frame_before_the_peer_is_accepted_is_an_error) {
-  receive_buffer in(1 << 20, [](std::size_t) { return error{"never", ""}; });
+  receive_buffer in(1 << 20, [](const frame_header&) { return error{"never", ""}; });
   const auto one = written(1, std::vector(10, std::byte{1}));
   std::memcpy(in.room().data(), one.data(), one.size());
   in.received(one.size());

@@ -65,7 +65,8 @@ struct collector {
   std::vector<frame> got;
 
   explicit collector(std::uint64_t cap = 64 << 20)
-      : parser(cap, [this](std::size_t n) -> expected<std::shared_ptr<std::byte>> {
+      : parser(cap, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+          const auto n = static_cast<std::size_t>(h.length);
           ++asked;
           largest = std::max(largest, n);
           return pool->take(n, nullptr);
@@ -200,7 +201,7 @@ TEST(net_frame, a_greeting_has_the_header_of_protocol_1) {
   const auto why = decode_hello(encode_hello(old));
   ASSERT_FALSE(why);
   EXPECT_EQ(why.error().code, "protocol_version");
-  EXPECT_EQ(why.error().message, "[hello] the peer speaks protocol 1, this node speaks 2");
+  EXPECT_EQ(why.error().message, "[hello] the peer speaks protocol 1, this node speaks 3");
 }
 
 bytes bare_header(const frame_header& h) {
@@ -247,7 +248,9 @@ TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
   EXPECT_FALSE(early.feed(good));
   EXPECT_EQ(early.parser.failure().code, "unexpected_frame");
 
-  frame_parser poor(1 << 30, [](std::size_t) -> expected<std::shared_ptr<std::byte>> { return error{"credit_exceeded", ""}; });
+  frame_parser poor(1 << 30, [](const frame_header&) -> expected<std::shared_ptr<std::byte>> {
+    return error{"credit_exceeded", ""};
+  });
   poor.allow_data(true);
   frame f;
   std::span<const std::byte> in = good;

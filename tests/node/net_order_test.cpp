@@ -28,7 +28,8 @@ void push(send_queue& q, std::uint32_t destination, std::size_t size, std::uint6
 
 struct receiver {
   std::size_t open_bytes = 0, largest_sum = 0;
-  frame_parser parser{1 << 30, [this](std::size_t n) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser parser{1 << 30, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+                        const auto n = static_cast<std::size_t>(h.length);
                         largest_sum = std::max(largest_sum, open_bytes += n);
                         return std::shared_ptr<std::byte>(new std::byte[n + 1], [this, n](const std::byte* p) {
                           open_bytes -= n;
@@ -318,7 +319,8 @@ TEST(net_streams, hundreds_of_illegal_mixtures) {
 TEST(net_streams, a_parser_that_is_refused_memory_for_a_further_stream_fails_and_lets_the_others_go) {
   std::size_t given = 0;
   std::vector<std::weak_ptr<std::byte>> watch;
-  frame_parser p(1 << 30, [&](std::size_t n) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser p(1 << 30, [&](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+    const auto n = static_cast<std::size_t>(h.length);
     if ((given += n) > 10 * MiB) return error{"credit_exceeded", ""};
     const std::shared_ptr<std::byte> made(new std::byte[n], std::default_delete<std::byte[]>());
     watch.push_back(made);

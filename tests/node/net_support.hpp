@@ -316,7 +316,8 @@ class raw_client {
   SSL* ssl_ = nullptr;
   bytes buffer_;
   std::span<const std::byte> left_;
-  frame_parser parser_{1 << 20, [](std::size_t n) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser parser_{1 << 20, [](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+                         const auto n = static_cast<std::size_t>(h.length);
                          return std::shared_ptr<std::byte>(new std::byte[n], std::default_delete<std::byte[]>());
                        }};
 };

@@ -10,20 +10,24 @@
 
 namespace troupe::net::testing {
 
-inline bool same(const frame& f, const bytes& sent) {
-  return f.payload && f.bytes == sent.size() && std::equal(sent.begin(), sent.end(), f.payload.get());
-}
+inline bool same(const frame& f, const bytes& sent) { return f.payload && whole(f) == sent; }
 
-// "tcp", "local", "set": local where it reaches and else tcp.
+// "tcp", "local", "set": local where it reaches and else tcp; "shm": tcp that lends.
 class transport_conformance : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const auto hub = make_local_hub();
     std::vector<transport_row> rows;
-    if (GetParam() != "tcp") rows.push_back(local_row(hub));
+    const bool lends = GetParam() == "shm";
+    if (GetParam() != "tcp" && !lends) rows.push_back(local_row(hub));
     if (GetParam() != "local") rows.push_back(tcp_row());
-    node::make = [rows](const tcp_options& o, callbacks on) { return make_transports(rows, o, std::move(on)); };
+    node::make = [rows, lends](tcp_options o, callbacks on) {
+      if (lends) o.lends = *lent_arena::make(std::uint64_t{4} << 30);
+      return make_transports(rows, o, std::move(on));
+    };
   }
+  // Are regions of a sender's handed over as they are?
+  static bool by_pointer() { return GetParam() == "local" || GetParam() == "set"; }
   void TearDown() override { node::make = nullptr; }
 };
 

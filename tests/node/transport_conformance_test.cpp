@@ -255,10 +255,10 @@ TEST_P(transport_conformance, counters_name_the_transport) {
   node a("a"), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
-  EXPECT_EQ(a.stats_of("b").transport, GetParam() == "tcp" ? "tcp" : "local");
+  EXPECT_EQ(a.stats_of("b").transport, GetParam() == "set" ? "local" : GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(of, transport_conformance, ::testing::Values("tcp", "local", "set"),
+INSTANTIATE_TEST_SUITE_P(of, transport_conformance, ::testing::Values("tcp", "local", "set", "shm"),
                          [](const auto& p) { return p.param; });
 
 }  // namespace

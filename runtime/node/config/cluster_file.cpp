@@ -85,6 +85,7 @@ class cluster_reader {
     read_folders(*r, "data", data_);
     read_folders(*r, "checkpoints", checkpoints_);
     cluster_keys().read_into(*r, "inject", rules_.inject);
+    cluster_keys().read_into(*r, "shared_memory", rules_.shared_memory);
     r->finish();
   }
 

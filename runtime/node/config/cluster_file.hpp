@@ -11,7 +11,8 @@ namespace troupe {
 
 // What only daemons ask of it.
 struct cluster_rules {
-  bool inject = false;  // faults may be injected (actors/view/injection.hpp)
+  bool inject = false;        // faults may be injected (actors/view/injection.hpp)
+  bool shared_memory = true;  // tensors are lent to nodes of the same machine (net/lending.hpp)
 };
 
 // `rules`: of a sound file, told as well.

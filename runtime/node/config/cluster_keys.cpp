@@ -24,6 +24,9 @@ const keys<cluster_spec>& cluster_keys() {
            .otherwise(written(node_spec{}.data)),
        texts_key<cluster_spec>("checkpoints", "folders under which jobs may keep checkpoints ([checkpoint] dir); likewise")
            .otherwise("none"),
+       flag_key<cluster_spec>(
+           "shared_memory", "nodes of one machine and user read large tensors where they lie in each other's memory (docs/wire.md)")
+           .otherwise("true"),
        flag_key<cluster_spec>("inject",
                               "whoever has the role admin may have nodes suffer faults, `inject` in the REPL (docs/failures.md)")
            .otherwise("false")});

@@ -61,7 +61,7 @@ std::shared_ptr<std::byte> buffer_pool::take(std::size_t bytes, std::shared_ptr<
   if (account) account->charge(cost);
   try {
     auto* at = b.data;
-    return {at, block_deleter{{std::move(account), cost}, shared_from_this(), std::move(b)}};
+    return {at, block_deleter{{std::move(account), cost}, shared_from_this(), std::move(b), {nullptr, 0}}};
   } catch (const std::bad_alloc&) {
     return nullptr;  // the shared_ptr has already run the deleter
   }

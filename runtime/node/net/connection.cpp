@@ -26,7 +26,7 @@ connection::connection(const connection_setting& setting, asio::ip::tcp::socket&
       stream_(std::move(socket), setting.tls),
       timer_(setting.io),
       window_(setting.options.window, setting.pool),
-      in_(setting.options.max_frame, [this](std::size_t bytes) { return window_.admit(bytes); }),
+      in_(setting.options.max_frame, [this](const frame_header& h) { return window_.admit(h); }),
       line_(setting.io, setting.options.faults),
       outbox_(setting.options.max_queued) {}
 
@@ -70,6 +70,7 @@ void connection::on_handshake(const error_code& ec) {
   mine.cluster = setting_.options.cluster;
   mine.node = setting_.options.node;
   mine.wanted = with_.wanted;
+  if (setting_.lending) mine.memory = setting_.lending->where();
   out_.queue.push_control(control_type::hello, encode_hello(mine));
   pump();
   read_next();
@@ -89,19 +90,31 @@ void connection::on_read(const error_code& ec, std::size_t n) {
   frame f;
   for (auto r = in_.next(f); r != frame_parser::result::need_more; r = in_.next(f)) {
     if (r == frame_parser::result::failed) return close(in_.failure());
-    if (f.type >= first_reserved_type) {
+    if (f.type >= first_reserved_type)
       on_control(f);
-    } else {
-      counters_->frames_in.fetch_add(1, std::memory_order_relaxed);
-      const std::uint64_t chunks = f.bytes == 0 ? 1 : (f.bytes + max_chunk - 1) / max_chunk;
-      counters_->bytes_in.fetch_add(f.bytes + chunks * header_bytes, std::memory_order_relaxed);
-      if (!line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); }))
-        setting_.owner.on_frame(shared_from_this(), std::move(f));
-    }
+    else if (!hand_on(std::move(f)))
+      return;
     f = {};  // its credit must not wait for the next frame
     if (state_ == state::closed) return;
   }
   read_next();
+}
+
+bool connection::hand_on(frame&& f) {
+  const std::uint64_t chunks = f.bytes == 0 ? 1 : (f.bytes + max_chunk - 1) / max_chunk;
+  std::uint64_t lent = 0;
+  if (in_.lends()) {
+    if (auto fine = unfold(f, terms_, window_); !fine) return close(fine.error()), false;
+    for (const auto& p : f.lent) lent += p.bytes;
+  }
+  std::uint64_t size = f.bytes;
+  for (const auto& p : f.lent) size += bytes_elsewhere(p);
+  counters_->frames_in.fetch_add(1, std::memory_order_relaxed);
+  counters_->bytes_in.fetch_add(size + chunks * header_bytes, std::memory_order_relaxed);
+  counters_->lent_in.fetch_add(lent, std::memory_order_relaxed);
+  if (!line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); }))
+    setting_.owner.on_frame(shared_from_this(), std::move(f));
+  return true;
 }
 
 void connection::hand_on_late() {
@@ -121,13 +134,30 @@ void connection::on_control(const frame& f) {
     case control_type::refuse: return close(decode_refusal(bytes));
     case control_type::goodbye: return close({"peer_closed", "[net] the peer closed the connection on purpose"});
     case control_type::credit:
+      if (on_credit(f)) return;
+      break;
+    case control_type::borrows:
       if (state_ != state::up && state_ != state::leaving) break;
-      if (f.destination >= frame_classes || !out_.queue.credit(static_cast<frame_class>(f.destination), f.id))
-        return close({"bad_credit", "[net] the peer returned more credit than it was given"});
-      outstanding_ = out_.queue.outstanding();
-      return pump();
+      may_lend_ = terms_.ours != nullptr;
+      return;
+    case control_type::returned:
+      if (!terms_.ours) break;
+      if (!terms_.ours->returned(bytes)) return close({"bad_loan", "[net] the peer returned what it was not lent"});
+      return;
   }
   close({"unexpected_frame", "[net] a control frame of type " + std::to_string(f.type) + " out of turn"});
+}
+
+// False: it is not the time for it.
+bool connection::on_credit(const frame& f) {
+  if (state_ != state::up && state_ != state::leaving) return false;
+  if (f.destination >= frame_classes || !out_.queue.credit(static_cast<frame_class>(f.destination), f.id)) {
+    close({"bad_credit", "[net] the peer returned more credit than it was given"});
+    return true;
+  }
+  outstanding_ = out_.queue.outstanding();
+  pump();
+  return true;
 }
 
 void connection::on_hello(const frame& f) {
@@ -138,6 +168,7 @@ void connection::on_hello(const frame& f) {
     return refuse({"name_mismatch", "[net] a node calls itself " + h->node + " but its certificate says otherwise"});
   with_.peer = std::move(*h);
   with_.role = proved->role;
+  if (setting_.lending && with_.peer.memory.bytes > 0) terms_ = setting_.lending->meet(with_.peer.memory);
   state_ = state::waiting;
   setting_.owner.on_hello(shared_from_this(), with_.peer);
 }
@@ -165,8 +196,20 @@ void connection::go_up(std::shared_ptr<peer_counters> counters) {
       if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
     });
   });
+  begin_lending();
   outbox_.open();
   arm(setting_.options.heartbeat);
+}
+
+void connection::begin_lending() {
+  if (!terms_.memory) return;
+  terms_.theirs->on_report([weak = weak_from_this(), &io = setting_.io] {
+    asio::post(io, [weak] {
+      if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
+    });
+  });
+  out_.queue.push_control(control_type::borrows);
+  pump();
 }
 
 void connection::say_goodbye() {
@@ -182,6 +225,7 @@ void connection::close(const error& reason) {
   if (state_ == state::closed) return;
   state_ = state::closed;
   window_.on_report({});
+  if (terms_.theirs) terms_.theirs->on_report({});
   timer_.cancel();
   line_.forget();
   hang_up();
@@ -198,6 +242,8 @@ void connection::hang_up() {
 }
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
+  // Here and not on the I/O thread, which others wait for, what has to be copied is copied.
+  if (may_lend_) terms_.ours->lend(f);
   switch (outbox_.put(std::move(f), payload_bytes)) {
     case outbox::put_result::closed: return false;
     case outbox::put_result::full:
@@ -261,7 +307,19 @@ void connection::return_credit() {
     out_.queue.push_credit(c, n);
     any = true;
   }
+  any = return_loans() || any;
   if (any) pump();
+}
+
+bool connection::return_loans() {
+  bool any = false;
+  if (terms_.theirs)
+    for (auto numbers = terms_.theirs->collect(max_control / sizeof(std::uint64_t)); !numbers.empty();
+         numbers = terms_.theirs->collect(max_control / sizeof(std::uint64_t))) {
+      out_.queue.push_control(control_type::returned, std::move(numbers));
+      any = true;
+    }
+  return any;
 }
 
 void connection::arm(std::chrono::milliseconds delay) {

@@ -14,6 +14,7 @@
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/held_line.hpp"
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/lending.hpp"
 #include "runtime/node/net/outbox.hpp"
 #include "runtime/node/net/receive_buffer.hpp"
 #include "runtime/node/net/receive_window.hpp"
@@ -26,7 +27,7 @@ namespace troupe::net {
 
 // Per peer, over all its connections.
 struct peer_counters {
-  std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0};
+  std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0}, lent_in{0};
 };
 
 class connection;
@@ -46,6 +47,7 @@ struct connection_setting {
   const tcp_options& options;
   std::shared_ptr<tls_context> tls;
   std::shared_ptr<buffer_pool> pool;
+  std::shared_ptr<net::lending> lending;  // null: nothing is lent
   connection_owner& owner;
 };
 
@@ -73,6 +75,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::uint64_t queued_frames() const { return outbox_.frames(); }
   std::uint64_t outstanding() const { return outstanding_; }
   std::uint64_t held() const { return window_.held(); }
+  bool shares_memory() const { return may_lend_ || terms_.memory; }
+  const std::string& why_no_memory() const { return terms_.why_not; }
 
  private:
   enum class state { handshaking, greeting, waiting, up, leaving, closed };
@@ -101,12 +105,16 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_handshake(const boost::system::error_code& ec);
   void read_next();
   void on_read(const boost::system::error_code& ec, std::size_t n);
+  bool hand_on(frame&& f);
   void hand_on_late();
   void on_control(const frame& f);
+  bool on_credit(const frame& f);
+  void begin_lending();
   void on_hello(const frame& f);
   void pump();
   void on_written(const boost::system::error_code& ec);
   void return_credit();
+  bool return_loans();
   void hang_up();
   void arm(std::chrono::milliseconds delay);
   void on_timer();
@@ -126,6 +134,10 @@ class connection : public std::enable_shared_from_this<connection> {
   outgoing out_;
   farewell parting_;
   std::shared_ptr<peer_counters> counters_;
+
+  // What of the peer's memory is ours to read, and what of ours it may read; fixed by its hello.
+  lending::terms terms_;
+  std::atomic<bool> may_lend_{false};
 
   outbox outbox_;
   std::atomic<std::uint64_t> outstanding_{0};

@@ -52,7 +52,7 @@ std::uint64_t held(const credit_accounts& accounts) {
 }
 
 void release_credit(const std::shared_ptr<const void>& payload) {
-  if (auto* d = std::get_deleter<block_deleter>(payload)) d->debt.settle();
+  if (auto* d = std::get_deleter<block_deleter>(payload)) d->settle();
   if (auto* d = std::get_deleter<lent_deleter>(payload)) d->debt.settle();
 }
 

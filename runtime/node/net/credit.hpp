@@ -16,6 +16,7 @@ namespace troupe::net {
 enum class frame_class : std::uint8_t { large, small };
 inline constexpr std::size_t frame_classes = 2;
 
+// Of a frame that lends nothing; one that lends is large.
 constexpr frame_class class_of(std::uint64_t payload) { return payload <= small_frame ? frame_class::small : frame_class::large; }
 
 // The part of a peer's window that frames of this class may take; both ends compute it.

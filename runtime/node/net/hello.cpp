@@ -92,6 +92,11 @@ std::vector<std::byte> encode_hello(const hello& h) {
   put(out, h.cluster);
   put(out, h.node);
   put(out, h.wanted);
+  put(out, h.memory.where.machine);
+  put(out, h.memory.where.process);
+  put(out, h.memory.where.descriptor);
+  put(out, h.memory.token);
+  put(out, h.memory.bytes);
   return out;
 }
 
@@ -109,6 +114,11 @@ expected<hello> decode_hello(std::span<const std::byte> bytes) {
   h.cluster = r.text();
   h.node = r.text();
   h.wanted = r.text();
+  h.memory.where.machine = r.text();
+  h.memory.where.process = r.number<std::uint32_t>();
+  h.memory.where.descriptor = r.number<std::uint32_t>();
+  h.memory.token = r.number<std::uint64_t>();
+  h.memory.bytes = r.number<std::uint64_t>();
   if (!r.ok || !r.left.empty() || !valid_node_name(h.node) || h.window == 0) return error{"bad_hello", "[hello] malformed"};
   return h;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/node/net/error.hpp"
+#include "runtime/node/net/lent_memory.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -20,10 +21,12 @@ enum class control_type : std::uint16_t {
   heartbeat,
   credit,   // destination: frame_class; id: bytes given back to it
   goodbye,  // the sender closes after it, on purpose
+  borrows,  // the sender can read the memory that the hello named: it may be lent to
+  returned  // payload: numbers (u64) of loans that are not read any more
 };
 
-// 2: streams, and a window in two parts.
-inline constexpr std::uint16_t protocol_version = 2;
+// 2: streams, and a window in two parts. 3: loans.
+inline constexpr std::uint16_t protocol_version = 3;
 
 struct hello {
   std::uint16_t protocol = protocol_version;
@@ -32,6 +35,7 @@ struct hello {
   std::uint64_t max_frame = 0;  // what this node accepts as one payload
   std::string cluster, node;
   std::string wanted;  // whom the sender has dialled; empty from the side that was dialled
+  memory_at memory;    // that the sender lends; without bytes: none
 };
 
 // 1 to 63 of [A-Za-z0-9._-], not starting with '.' or '-': fits a certificate's common name, a file name and a log line.

@@ -36,6 +36,20 @@ expected<std::uint64_t> prepare(outgoing_frame& f, std::uint64_t max_frame) {
   return bytes;
 }
 
+std::vector<std::byte> whole(const frame& f) {
+  std::vector<std::byte> out;
+  std::size_t from = 0;
+  const auto add = [&out](const std::byte* at, std::size_t n) { out.insert(out.end(), at, at + n); };
+  for (const auto& p : f.lent) {
+    const auto before = p.at - out.size();
+    add(f.payload.get() + from, before);
+    add(p.data.get(), p.bytes);
+    from += before + p.bytes - bytes_elsewhere(p);
+  }
+  add(f.payload.get() + from, f.bytes - from);
+  return out;
+}
+
 std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
   std::map<std::string, peer_stats> out;
   for (const auto& p : s.peers) {

@@ -25,8 +25,13 @@ struct block_deleter {
   credit_debt debt;
   std::shared_ptr<buffer_pool> pool;
   buffer_pool::block memory;
-  void operator()(std::byte*) {
+  credit_debt lent{nullptr, 0};  // for what of the frame lies with its sender
+  void settle() {
     debt.settle();
+    lent.settle();
+  }
+  void operator()(std::byte*) {
+    settle();
     pool->give_back(std::move(memory));
   }
 };

@@ -53,12 +53,14 @@ transport_stats peer_table::stats() const {
   for (const auto& [name, p] : peers_) {
     peer_stats s;
     s.peer = name;
-    s.transport = "tcp";
+    s.transport = p.up && p.up->shares_memory() ? "shm" : "tcp";
+    if (p.up) s.why_not = p.up->why_no_memory();
     s.incarnation = p.incarnation;
     s.bytes_in = p.counters->bytes_in;
     s.bytes_out = p.counters->bytes_out;
     s.frames_in = p.counters->frames_in;
     s.frames_out = p.counters->frames_out;
+    s.lent_in = p.counters->lent_in;
     s.up = p.up != nullptr;
     if (p.up) {
       s.queued_bytes = p.up->queued();

@@ -10,6 +10,7 @@
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/credit.hpp"
 #include "runtime/node/net/error.hpp"
+#include "runtime/node/net/frame.hpp"
 
 namespace troupe::net {
 
@@ -18,7 +19,9 @@ class receive_window {
   receive_window(std::uint64_t window, std::shared_ptr<buffer_pool> pool);
 
   // Before memory is taken for a payload. Errors: "credit_exceeded", "out_of_memory".
-  expected<std::shared_ptr<std::byte>> admit(std::size_t bytes);
+  expected<std::shared_ptr<std::byte>> admit(const frame_header& h);
+  // Of a frame that has been admitted: `bytes` more of it are lent, and charged by the caller to what this gives.
+  std::shared_ptr<credit_account> admit_lent(std::uint64_t bytes);
 
   // What of this class has been given back since it was last asked; the peer is to hear of it.
   std::uint64_t collect(frame_class c);

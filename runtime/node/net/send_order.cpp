@@ -12,15 +12,19 @@ constexpr auto head_start = static_cast<std::int64_t>(max_chunk);
 
 }  // namespace
 
-void send_order::push(outgoing_frame&& f, std::uint64_t payload_bytes) {
+void send_order::push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t lent) {
   const std::uint64_t key = (std::uint64_t{f.source} << 32) | f.destination;
   pair_queue& p = pairs_[key];
   p.key = key;
-  p.waiting.push_back({std::move(f), payload_bytes});
+  p.waiting.push_back({std::move(f), payload_bytes, 0, 0, 0, false, false, lent});
   if (p.waiting.size() == 1) put_in_line(p);
 }
 
-void send_order::put_in_line(pair_queue& p) { (class_of(p.first().left) == frame_class::small ? small_ : large_).push_back(&p); }
+std::deque<send_order::pair_queue*>& send_order::line_of(const entry& e) {
+  return e.lent > 0 ? lent_ : e.kind() == frame_class::small ? small_ : large_;
+}
+
+void send_order::put_in_line(pair_queue& p) { line_of(p.first()).push_back(&p); }
 
 bool send_order::credit(frame_class c, std::uint64_t bytes) {
   auto& out = outstanding_[static_cast<std::size_t>(c)];
@@ -36,6 +40,11 @@ bool send_order::room(frame_class c) const {
 // Of large frames: the window has been looked at.
 bool send_order::may_begin(const pair_queue& p) const {
   return !in_chunks_ || p.first().left <= max_chunk || open_.size() < max_streams;
+}
+
+send_order::pair_queue* send_order::quick() const {
+  if (!small_.empty() && room(frame_class::small)) return small_.front();
+  return !lent_.empty() && room(frame_class::large) ? lent_.front() : nullptr;
 }
 
 send_order::pair_queue* send_order::oldest() const {
@@ -57,7 +66,7 @@ send_order::pair_queue* send_order::shortest() const {
 
 send_order::pair_queue* send_order::choose() {
   auto* const old = oldest();
-  auto* other = !small_.empty() && room(frame_class::small) ? small_.front() : nullptr;
+  auto* other = quick();
   if (other == nullptr) other = shortest();
   if (old == nullptr) ahead_ = 0;
   const bool others_turn = old == nullptr || ahead_ < head_start;
@@ -66,16 +75,14 @@ send_order::pair_queue* send_order::choose() {
   return p;
 }
 
-bool send_order::can_send() const {
-  return oldest() != nullptr || (!small_.empty() && room(frame_class::small)) || shortest() != nullptr;
-}
+bool send_order::can_send() const { return oldest() != nullptr || quick() != nullptr || shortest() != nullptr; }
 
 void send_order::begin(pair_queue& p) {
   entry& e = p.first();
   e.begun = true;
-  const auto c = class_of(e.left);
-  outstanding_[static_cast<std::size_t>(c)] += frame_cost(e.left);
-  auto& line = c == frame_class::small ? small_ : large_;
+  const auto c = e.kind();
+  outstanding_[static_cast<std::size_t>(c)] += frame_cost(e.left) + e.lent;
+  auto& line = line_of(e);
   line.erase(std::find(line.begin(), line.end(), &p));
   if (!in_chunks_ || e.left <= max_chunk) return;
   for (e.stream = 1; streams_.test(e.stream);) ++e.stream;

@@ -6,9 +6,10 @@
 //   large ones                           every other byte belongs to the oldest, the rest to the one of which the least is left: so equal
 //                                        ones go one after the other, a shorter one need not wait for a longer, and none starves
 //   small and large                      small ones go first, until they have had max_chunk more than the oldest large one
+//   those that lend (lending.hpp)        like small ones, behind them
 // A frame of more than one chunk has a stream while it is on its way; there are max_streams. Frames of one chunk need none (stream 0).
 //
-// Window: small and large frames have a part of it each (share_of), so that neither keeps the other from starting.
+// Window: small and large frames have a part of it each (share_of), so that neither keeps the other from starting. Those that lend are large.
 #pragma once
 
 #include <array>
@@ -32,12 +33,15 @@ class send_order {
     std::size_t part = 0, offset = 0;  // where they begin, for who sends pieces
     std::uint8_t stream = 0;
     bool begun = false, chunked = false;  // has its part of the window; has had a chunk
+    std::uint64_t lent = 0;               // payload bytes that are not sent
+    frame_class kind() const { return lent > 0 ? frame_class::large : class_of(left); }  // before it has begun
   };
 
   // With `in_chunks` frames go in pieces, max_chunk at most; without, each at once.
   explicit send_order(bool in_chunks) : in_chunks_(in_chunks) {}
 
-  void push(outgoing_frame&& f, std::uint64_t payload_bytes);
+  // `payload_bytes` are sent, `lent` are not.
+  void push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t lent = 0);
   void open(std::uint64_t window) { window_ = window; }  // until then nothing goes
   bool credit(frame_class c, std::uint64_t bytes);       // false: the peer returns more than it was sent
 
@@ -59,9 +63,11 @@ class send_order {
     const entry& first() const { return waiting.front(); }
   };
 
+  std::deque<pair_queue*>& line_of(const entry& e);
   void put_in_line(pair_queue& p);
   bool room(frame_class c) const;
   bool may_begin(const pair_queue& p) const;
+  pair_queue* quick() const;
   pair_queue* oldest() const;
   pair_queue* shortest() const;
   pair_queue* choose();
@@ -71,7 +77,7 @@ class send_order {
   std::uint64_t window_ = 0;
   std::array<std::uint64_t, frame_classes> outstanding_{};
   std::unordered_map<std::uint64_t, pair_queue> pairs_;  // none is empty
-  std::deque<pair_queue*> small_, large_;                // whose first frame has not begun, by when it became first
+  std::deque<pair_queue*> small_, large_, lent_;         // whose first frame has not begun, by when it became first
   std::deque<pair_queue*> open_;                         // whose first frame has a stream, by when it began
   std::bitset<max_streams + 1> streams_;
   pair_queue* chosen_ = nullptr;

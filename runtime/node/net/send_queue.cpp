@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/node/net/lending.hpp"
+
 namespace troupe::net {
 namespace {
 constexpr std::size_t max_headers = 128;
@@ -10,7 +12,11 @@ constexpr std::size_t max_headers = 128;
 
 send_queue::send_queue() { headers_.reserve(max_headers); }
 
-void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) { order_.push(std::move(f), payload_bytes); }
+void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) {
+  const auto* slip = f.lent.get();
+  const auto inside = slip ? slip->inside : payload_bytes, lent = slip ? slip->lent : 0;
+  order_.push(std::move(f), inside, lent);
+}
 
 void send_queue::push_control(control_type type, std::vector<std::byte> payload) {
   frame_header h;
@@ -50,7 +56,8 @@ void send_queue::add_controls() {
 
 // Returns its payload.
 std::uint64_t send_queue::add_chunk(send_order::entry& e) {
-  const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked};
+  const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked, e.lent > 0};
+  if (e.f.lent) e.f.lent->sent = true;  // from here on the peer may read what is lent
   const std::uint64_t size = h.chunk();
   const auto head = new_header();
   const std::size_t first = pieces_.size();
@@ -70,6 +77,14 @@ std::uint64_t send_queue::add_chunk(send_order::entry& e) {
   return size;
 }
 
+// A frame counts with all of its bytes, however it travels; its table is no part of it.
+void send_queue::count_lent(const send_order::entry& e) {
+  if (!e.f.lent) return;
+  const auto& slip = *e.f.lent;
+  tally_.payload += slip.whole - slip.inside;
+  tally_.bytes += slip.whole - slip.inside;
+}
+
 std::span<const boost::asio::const_buffer> send_queue::next_batch() {
   headers_.clear();
   pieces_.clear();
@@ -80,6 +95,7 @@ std::span<const boost::asio::const_buffer> send_queue::next_batch() {
     if (e == nullptr) break;
     if (auto done = order_.sent(add_chunk(*e))) {
       ++tally_.frames;
+      count_lent(*done);
       sent_.push_back(std::move(*done));
     }
   }

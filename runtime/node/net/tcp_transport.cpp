@@ -61,9 +61,15 @@ class tcp_transport final : public transport, private connection_owner {
       : options_(std::move(options)),
         events_(std::move(events)),
         io_([this](const std::string& line) { log(line); }),
-        setting_{io_.context(), options_, std::move(tls), buffer_pool::make(options_.pool_keep, options_.memory), *this},
+        setting_{io_.context(),
+                 options_,
+                 std::move(tls),
+                 buffer_pool::make(options_.pool_keep, options_.memory),
+                 options_.lends ? std::make_shared<net::lending>(options_.lends, options_.pool_keep) : nullptr,
+                 *this},
         listener_(io_.context()),
-        left_out_(io_.context()) {}
+        left_out_(io_.context()),
+        ended_(io_.context()) {}
   ~tcp_transport() override { close(); }
 
   void run() { io_.run(); }
@@ -97,6 +103,7 @@ class tcp_transport final : public transport, private connection_owner {
   void log(const std::string& line) const;
   void log_of(const link& c, const std::string& line);
   void log_left_out();
+  void look_for_ended();
 
   const tcp_options options_;
   const callbacks events_;
@@ -110,6 +117,8 @@ class tcp_transport final : public transport, private connection_owner {
   std::map<std::string, dial, std::less<>> dials_;
   line_limit lines_;  // about strangers
   boost::asio::steady_timer left_out_;
+  boost::asio::steady_timer ended_;  // looks whether borrowers have ended
+  bool looks_for_ended_ = false;
   bool closing_ = false;
 
   peer_table peers_;
@@ -279,6 +288,7 @@ void tcp_transport::on_closed(const link& c, const error& reason) {
   pending_.remove(keep);
   peers_.pending(pending_.size());
   const bool was_up = peers_.take_down(keep);
+  look_for_ended();
   if (closing_) {
     if (all_.empty()) io_.stop();
     return;
@@ -343,10 +353,22 @@ transport_stats tcp_transport::stats() const {
   return out;
 }
 
+// Whoever is cut off may go on reading what it was lent, until its process ends.
+void tcp_transport::look_for_ended() {
+  if (!setting_.lending || looks_for_ended_ || closing_ || !setting_.lending->sweep()) return;
+  looks_for_ended_ = true;
+  ended_.expires_after(std::chrono::milliseconds(500));
+  ended_.async_wait([this](const error_code& ec) {
+    looks_for_ended_ = false;
+    if (!ec) look_for_ended();
+  });
+}
+
 void tcp_transport::shut_down() {
   closing_ = true;
   listener_.stop();
   left_out_.cancel();
+  ended_.cancel();
   while (!dials_.empty()) end_dial(std::string(dials_.begin()->first));
   for (const link& c : std::set<link>(all_)) c->say_goodbye();
   if (all_.empty()) io_.stop();

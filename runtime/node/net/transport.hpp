@@ -45,17 +45,29 @@ struct const_part {
 // Types from here up belong to the transport itself; send() refuses them.
 inline constexpr std::uint16_t first_reserved_type = 0xff00;
 
+struct loan_slip;  // lending.hpp
+
 struct outgoing_frame {
   std::uint16_t type = 0;
   std::uint16_t flags = 0;
   std::uint32_t destination = 0;  // the actor on the peer
   std::uint64_t id = 0;
-  std::vector<const_part> parts;  // sent one after another as one payload
-  std::uint32_t source = 0;       // the actor here; with `destination` the pair whose order is kept. It does not travel
+  std::vector<const_part> parts;      // sent one after another as one payload
+  std::uint32_t source = 0;           // the actor here; with `destination` the pair whose order is kept. It does not travel
+  std::shared_ptr<loan_slip> lent{};  // the transport's own
 };
 
 // Up to here a frame is small.
 inline constexpr std::uint64_t small_frame = std::uint64_t{64} << 10;
+
+// A piece of a received frame that lies with its sender (lending.hpp), who keeps it there as it is while `data` lives.
+struct lent_piece {
+  std::size_t at = 0;  // of the frame's bytes; a multiple of 64
+  std::size_t bytes = 0;
+  std::shared_ptr<const std::byte> data;  // aligned to 64
+};
+// What of it `payload` has no room for: the rest of its bytes stand there unused, so that what follows lies as before modulo 64.
+constexpr std::size_t bytes_elsewhere(const lent_piece& p) { return p.bytes / 64 * 64; }
 
 // A received frame: the payload is one block, aligned to 64 bytes, from a pool or in a region of the sender's, which it keeps alive.
 // `payload` is never null, even for zero bytes, because it also carries the frame's credit; it may outlive the transport. It is never
@@ -65,9 +77,13 @@ struct frame {
   std::uint16_t flags = 0;
   std::uint32_t destination = 0;
   std::uint64_t id = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // of `payload`
   std::shared_ptr<std::byte> payload;
+  // Only where tcp_options::lends is set, from peers of this machine: the frame's bytes are those of `payload` with these put in at their
+  // places, in order. whole() puts them together, for who would rather copy than look.
+  std::vector<lent_piece> lent{};
 };
+std::vector<std::byte> whole(const frame& f);
 
 // Returns the frame's bytes to its sender now, while the memory lives on. For a receiver whose own protocol already bounds what it
 // keeps (activations held until the backward comes): otherwise the backward could wait for credit that only the backward frees.
@@ -94,7 +110,8 @@ struct callbacks {
 // Counters grow over reconnections; bytes are those of data frames, headers included, without heartbeats and credit.
 struct peer_stats {
   std::string peer;
-  std::string transport;  // that reaches it: "tcp", "local"
+  std::string transport;  // that reaches it: "tcp", "local", "shm" (tcp, and large parts are lent)
+  std::string why_not;    // "tcp": why nothing is lent; empty where nobody meant to
   std::uint64_t incarnation = 0;
   bool up = false;
   std::uint64_t bytes_in = 0, bytes_out = 0;

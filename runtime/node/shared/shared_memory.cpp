@@ -1,17 +1,12 @@
 #include "runtime/node/shared/shared_memory.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <utility>
 
@@ -19,7 +14,6 @@ namespace troupe::exchange {
 namespace {
 
 constexpr std::uint64_t head_bytes = 4096, magic = 0x3164656372616873;  // "shared1"
-constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* file_name = "troupe_shared";
 
 struct head {
@@ -30,24 +24,6 @@ struct head {
 static_assert(sizeof(head) <= head_bytes && std::atomic_ref<double>::is_always_lock_free);
 
 head& head_of(void* at) { return *static_cast<head*>(at); }
-
-std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
-
-// The same for all processes of a machine until it boots again; containers too see that of their machine.
-std::string this_machine() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(in, id);
-  return id;
-}
-
-// What the machine could give now. Zero: unknown.
-std::uint64_t free_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
-  return 0;
-}
 
 // A lock that every process that maps it may take, and that outlives who holds it.
 int make_lock(pthread_mutex_t& m) {
@@ -70,65 +46,30 @@ bool write_head(int fd, std::uint64_t token, element type, std::uint64_t count) 
   return r == 0;
 }
 
-// A descriptor that closes itself.
-struct open_file {
-  int fd;
-  ~open_file() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-// Is this the daemon's memory, and may it be ours? Empty: yes.
-std::string objection(int fd, std::uint64_t bytes) {
-  struct stat s {};
-  if (::fstat(fd, &s) != 0) return system_error("it cannot be examined");
-  if (s.st_uid != ::geteuid())
-    return "the daemon runs as user " + std::to_string(s.st_uid) + ", this process as user " + std::to_string(::geteuid());
-  const int sealed = ::fcntl(fd, F_GET_SEALS);
-  if (sealed < 0 || (sealed & seals) != seals) return "it is no sealed memory";
-  if (static_cast<std::uint64_t>(s.st_size) != bytes) return "its size is another";
-  return {};
-}
-
 }  // namespace
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
   // More than the machine has free is refused here: the kernel would promise it, and then kill some process when the pages are
   // touched.
-  if (const auto left = free_memory(); bytes > left - left / 4) {
+  if (const auto left = memory_file::free_memory(); bytes > left - left / 4) {
     why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
           std::to_string(left) + " that the machine has free";
     return std::nullopt;
   }
-  std::uint64_t token = 0;
-  open_file f{::memfd_create(file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  const auto failed = [&] {
-    why = system_error("the daemon cannot make this memory");
-    return std::nullopt;
-  };
-  if (f.fd < 0 || ::fchmod(f.fd, 0600) != 0) return failed();
-  if (::getrandom(&token, sizeof token, 0) != sizeof token) return failed();
   // Pages now rather than at the first touch: that could only kill whoever touches.
-  if (const int r = ::posix_fallocate(f.fd, 0, static_cast<off_t>(bytes)); r != 0) {
-    errno = r;
-    return failed();
-  }
-  if (!write_head(f.fd, token, type, count) || ::fcntl(f.fd, F_ADD_SEALS, seals) != 0) return failed();
-  return shared_file(std::exchange(f.fd, -1), token);
-}
-
-shared_file::shared_file(shared_file&& o) noexcept : fd_(std::exchange(o.fd_, -1)), token_(o.token_) {}
-
-shared_file::~shared_file() {
-  if (fd_ >= 0) ::close(fd_);
+  auto f = memory_file::make(file_name, bytes, memory_file::pages::reserved, why);
+  const auto token = memory_file::random_token();
+  if (f && token != 0 && write_head(f.get(), token, type, count) && memory_file::seal(f)) return shared_file(std::move(f), token);
+  why = "the daemon cannot make this memory: " + (f ? std::string(std::strerror(errno)) : why);
+  return std::nullopt;
 }
 
 void shared_file::say_where(shared_at& a) const {
   a.process = static_cast<std::uint32_t>(::getpid());
-  a.descriptor = static_cast<std::uint32_t>(fd_);
+  a.descriptor = static_cast<std::uint32_t>(file_.get());
   a.token = token_;
-  a.machine = this_machine();
+  a.machine = memory_file::machine();
 }
 
 std::unique_ptr<shared_array> shared_array::map(const shared_at& where, element type, std::uint64_t count, std::string& why) {
@@ -136,22 +77,13 @@ std::unique_ptr<shared_array> shared_array::map(const shared_at& where, element 
     why = "the daemon's memory cannot be shared with this process: " + std::move(text);
     return nullptr;
   };
-  const auto machine = this_machine();
-  if (machine.empty() || machine != where.machine) return refused("the daemon runs on another machine");
-  const auto path = "/proc/" + std::to_string(where.process) + "/fd/" + std::to_string(where.descriptor);
-  // Looked at before it is opened: in another container's view this may be anything.
-  char name[64] = {};
-  if (::readlink(path.c_str(), name, sizeof name - 1) < 0)
-    return refused(
-        system_error(errno == EACCES ? "it belongs to another user" : "the daemon is not seen from here (another container?)"));
-  if (std::string(name).rfind(std::string("/memfd:") + file_name, 0) != 0)
-    return refused("the daemon is not seen from here (another container?)");
-  const open_file f{::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)};
-  if (f.fd < 0) return refused(system_error(errno == EACCES ? "it belongs to another user" : "it cannot be opened"));
   const auto bytes = head_bytes + count * bytes_of(type);
-  if (auto no = objection(f.fd, bytes); !no.empty()) return refused(std::move(no));
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
-  if (at == MAP_FAILED) return refused(system_error("there is no room for it"));
+  std::string no;
+  const auto f = memory_file::open({where.machine, where.process, where.descriptor}, file_name, bytes,
+                                   memory_file::access::read_write, "the daemon", no);
+  if (!f) return refused(std::move(no));
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.get(), 0);
+  if (at == MAP_FAILED) return refused(std::string("there is no room for it: ") + std::strerror(errno));
   ::madvise(at, bytes, MADV_DONTFORK);  // a session is not its children's
   std::unique_ptr<shared_array> out(new shared_array(at, type, count));
   const auto& h = head_of(at);

@@ -8,11 +8,8 @@
 //              + add + store is not one step, so additions can be lost. Whoever takes the lock excludes the others who take it.
 //   the lock   a robust mutex in the head. It goes back when its holder dies, and the next to take it is told so.
 //
-// How a client gets it: it opens /proc/PID/fd/N of the daemon. Passing the descriptor (SCM_RIGHTS) would need a second, Unix listener
-// beside the TLS one, with a path and an authentication of its own. Here the client has asked over its TLS session, and the kernel
-// decides who may look into the daemon's /proc: processes of the same user, which see it, on the same machine. All others are
-// refused with a sentence: the machine's boot id, the link's name, the file's owner, size and seals, and a random token in the head
-// must all be what the daemon said.
+// How a client gets it: it has asked over its TLS session, and opens the daemon's file (memory_file.hpp). Who cannot is refused with a
+// sentence. A random token in the head must be what the daemon said.
 //
 // Threads: all functions of shared_array may be called from any; a lock is given back by the thread that took it.
 #pragma once
@@ -24,6 +21,7 @@
 #include <string>
 
 #include "runtime/exchange/message.hpp"
+#include "runtime/node/memory_file/memory_file.hpp"
 
 namespace troupe::exchange {
 
@@ -31,15 +29,12 @@ namespace troupe::exchange {
 class shared_file {
  public:
   static std::optional<shared_file> make(element type, std::uint64_t count, std::string& why);
-  shared_file(shared_file&& o) noexcept;
-  shared_file& operator=(shared_file&&) = delete;
-  ~shared_file();
 
   void say_where(shared_at& a) const;  // fills in all but call, id and now
 
  private:
-  shared_file(int fd, std::uint64_t token) : fd_(fd), token_(token) {}
-  int fd_;
+  shared_file(memory_file::descriptor f, std::uint64_t token) : file_(std::move(f)), token_(token) {}
+  memory_file::descriptor file_;
   std::uint64_t token_;
 };
 
