@@ -226,6 +226,7 @@ void connection::close(const error& reason) {
   state_ = state::closed;
   window_.on_report({});
   if (terms_.theirs) terms_.theirs->on_report({});
+  if (setting_.lending) setting_.lending->part(terms_);
   timer_.cancel();
   line_.forget();
   hang_up();

@@ -224,25 +224,26 @@ lending::terms lending::meet(const memory_at& peer) {
   }
   t.memory = std::move(*mapped);
   auto& ours = lent_[who];
-  if (!ours) ours = std::make_shared<loans>(arena_, pool_, std::move(alive));
-  t.ours = ours;
+  t.ours = ours.lock();
+  if (!t.ours) ours = t.ours = std::make_shared<loans>(arena_, pool_, std::move(alive));
   auto& theirs = borrowed_[who];
   t.theirs = theirs.lock();
   if (!t.theirs) theirs = t.theirs = std::make_shared<debts>();
   return t;
 }
 
+void lending::part(const terms& t) {
+  if (t.ours && !t.ours->none()) parted_.push_back(t.ours);
+}
+
 bool lending::sweep() {
+  std::erase_if(lent_, [](const auto& l) { return l.second.expired(); });
   std::erase_if(borrowed_, [](const auto& b) { return b.second.expired(); });
-  bool some = false;
-  for (auto i = lent_.begin(); i != lent_.end();) {
-    auto& l = *i->second;
-    if (l.borrower_ended()) l.forget();
-    const bool unused = i->second.use_count() == 1 && l.none();
-    some = some || !l.none();
-    i = unused ? lent_.erase(i) : std::next(i);
-  }
-  return some;
+  std::erase_if(parted_, [](const auto& l) {
+    if (l->borrower_ended()) l->forget();
+    return l->none();
+  });
+  return !parted_.empty();
 }
 
 namespace {

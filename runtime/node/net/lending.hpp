@@ -117,15 +117,19 @@ class lending {
 
   memory_at where() const { return arena_->where(); }
   terms meet(const memory_at& peer);
-  // Lets go of what processes had that have ended. True: some that are alive still have something.
+  // A connection on these terms is over. What the peer still has stays lent.
+  void part(const terms& t);
+  // Lets go of what was lent to processes that have ended or have returned it. True: some still have something, and no connection.
   bool sweep();
 
  private:
   using process = std::pair<std::uint32_t, std::uint64_t>;  // its number, its arena's token
   const std::shared_ptr<lent_arena> arena_;
   const std::shared_ptr<buffer_pool> pool_;
-  std::map<process, std::shared_ptr<loans>> lent_;
+  // Each as long as a connection has it, or something of it is still held.
+  std::map<process, std::weak_ptr<loans>> lent_;
   std::map<process, std::weak_ptr<debts>> borrowed_;
+  std::vector<std::shared_ptr<loans>> parted_;
 };
 
 // Puts the loans of a frame that has come in where its receiver finds them (frame::lent), and takes the table away. Error: "bad_loan".
