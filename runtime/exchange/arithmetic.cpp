@@ -1,7 +1,10 @@
 #include "runtime/exchange/arithmetic.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "ops/tree/packet_tree.hpp"
 
@@ -20,6 +23,25 @@ void with(element e, F f) {
     f(static_cast<float*>(nullptr));
   else
     f(static_cast<double*>(nullptr));
+}
+
+constexpr std::size_t few = 1024;  // elements that are added at a time: what they need stays in the first cache
+
+template <class T>
+void add(T* out, const T* left, const T* right, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t k = 0; k < count; ++k) out[k] = left[k] + right[k];
+}
+
+// `scratch` has room for `few` elements for each level of the tree.
+template <class T>
+void sum(T* out, const T* const* in, std::size_t n, std::size_t count, T* scratch) {
+  if (n == 1) return void(std::memcpy(out, in[0], count * sizeof(T)));
+  if (n == 2) return add(out, in[0], in[1], count);
+  const auto left = static_cast<std::size_t>(left_of(static_cast<std::int64_t>(n)));
+  sum(out, in, left, count, scratch + few);
+  sum(scratch, in + left, n - left, count, scratch + few);
+  add(out, out, scratch, count);
 }
 
 }  // namespace
@@ -41,6 +63,24 @@ void fold(element e, std::span<const block> values, std::uint64_t count) {
       const T* right = as<T>(values[from].get());
       for (std::uint64_t k = 0; k < count; ++k) left[k] += right[k];
     });
+  });
+}
+
+void fold_into(element e, std::byte* out, std::span<const std::byte* const> in, std::uint64_t count, std::uint32_t by) {
+  with(e, [&]<class T>(T*) {
+    const std::size_t levels = static_cast<std::size_t>(std::bit_width(in.size())) + 1;
+    std::vector<T> room((levels + 1) * few);
+    std::vector<const T*> at(in.size());
+    for (std::uint64_t from = 0; from < count; from += few) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(few, count - from));
+      for (std::size_t r = 0; r < in.size(); ++r) at[r] = reinterpret_cast<const T*>(in[r]) + from;
+      sum(room.data(), at.data(), at.size(), n, room.data() + few);
+      T* const to = reinterpret_cast<T*>(out) + from;
+      if (by == 1)
+        std::memcpy(to, room.data(), n * sizeof(T));
+      else
+        for (std::size_t k = 0; k < n; ++k) to[k] = room[k] / static_cast<T>(by);
+    }
   });
 }
 

@@ -18,6 +18,8 @@ block make_block(std::uint64_t bytes);  // throws std::bad_alloc
 block copy_of(const block& b, std::uint64_t bytes);
 
 void fold(element e, std::span<const block> values, std::uint64_t count);
+// The same sum, of blocks that stay as they are, into `out`, which may be one of them; divided by `by` where that is not 1.
+void fold_into(element e, std::byte* out, std::span<const std::byte* const> in, std::uint64_t count, std::uint32_t by);
 void divide(element e, std::byte* values, std::uint64_t count, std::uint32_t by);
 void pull(element e, std::byte* worker, std::byte* centre, std::uint64_t count, double alpha);
 void pull_all(element e, std::span<const block> workers, std::byte* centre, std::uint64_t count, double alpha);

@@ -8,7 +8,8 @@
 namespace troupe::exchange {
 
 bool hub::is_round(const group& g, verb v) {
-  return v == verb::all_reduce || v == verb::broadcast || v == verb::barrier || (v == verb::exchange && g.how != law::easgd);
+  return v == verb::all_reduce || v == verb::team || v == verb::broadcast || v == verb::barrier ||
+         (v == verb::exchange && g.how != law::easgd);
 }
 
 bool hub::gives_data(const begin& b, std::uint32_t rank) {
@@ -16,11 +17,11 @@ bool hub::gives_data(const begin& b, std::uint32_t rank) {
 }
 
 std::string hub::words(const group& g, const begin& b) {
-  constexpr const char* names[] = {"exchange", "all_reduce", "broadcast", "centre", "barrier"};
+  constexpr const char* names[] = {"exchange", "all_reduce", "broadcast", "centre", "barrier", "all_reduce in shared memory"};
   std::string out = names[static_cast<int>(b.what)];
   if (b.what == verb::barrier) return out;
   out += " of '" + g.buffers[b.buffer].name + "'";
-  if (b.what == verb::all_reduce) out += b.argument == 0 ? ", sum" : ", mean";
+  if (b.what == verb::all_reduce || b.what == verb::team) out += b.argument == 0 ? ", sum" : ", mean";
   if (b.what == verb::broadcast) out += " from rank " + std::to_string(b.argument);
   return out;
 }
@@ -29,7 +30,8 @@ std::string hub::words(const group& g, const begin& b) {
 std::optional<answer> hub::objection(const group& g, const member& m, const begin& b) const {
   const auto no = [&](code c, std::string text) { return answer{b.call, c, std::move(text), 0, 0}; };
   if (b.what != verb::barrier && b.buffer >= g.buffers.size()) return no(code::bad_argument, "no buffer has this number");
-  if (b.what == verb::all_reduce && b.argument >= reductions) return no(code::bad_argument, "all_reduce takes sum or mean");
+  if ((b.what == verb::all_reduce || b.what == verb::team) && b.argument >= reductions)
+    return no(code::bad_argument, "all_reduce takes sum or mean");
   if (b.what == verb::broadcast && b.argument >= g.size)
     return no(code::bad_argument, "there is no rank " + std::to_string(b.argument) + " to broadcast from");
   if (b.what == verb::centre && !g.buffers[b.buffer].centre)

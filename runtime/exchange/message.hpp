@@ -16,7 +16,7 @@
 
 namespace troupe::exchange {
 
-inline constexpr std::uint32_t protocol = 2;   // 2: shared memory
+inline constexpr std::uint32_t protocol = 3;   // 2: shared memory. 3: teams
 inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
 // Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
@@ -26,11 +26,12 @@ inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
 enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held };
 enum class element : std::uint8_t { f32, f64 };
 enum class law : std::uint8_t { average, easgd, easgd_sync };
-enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier };
+// team: an all_reduce of ranks that have their values in shared memory. All give their word that they are there, and nothing else.
+enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier, team };
 enum class reduction : std::uint8_t { sum, mean };
 enum class contents : std::uint8_t { empty, full };
 
-inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 5, reductions = 2, contents_kinds = 2;
+inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 6, reductions = 2, contents_kinds = 2;
 constexpr std::uint64_t bytes_of(element e) { return e == element::f32 ? 4 : 8; }
 
 // Memory of a buffer's values: shared by everybody who sends it, aligned for any element.
@@ -61,7 +62,7 @@ struct begin {
   std::uint64_t call = 0;
   verb what = verb::barrier;
   std::uint32_t buffer = 0;
-  std::uint32_t argument = 0;  // all_reduce: the reduction; broadcast: the root's rank
+  std::uint32_t argument = 0;  // all_reduce, team: the reduction; broadcast: the root's rank
 };
 struct piece {
   std::uint64_t call = 0, offset = 0;

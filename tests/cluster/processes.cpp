@@ -175,7 +175,8 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
     return line.empty() ? line : std::string(name) + " = [" + line + "]\n";
   };
   for (auto& p : plugins_) p += "#sha256=" + plugin_sha256((folder_ / p).string());
-  auto text = key("plugins", plugins_) + "[cluster]\nname = \"lab\"\n" + key("data", data_) + "[cluster.tls]\ndir = \"certs\"\n";
+  auto text = key("plugins", plugins_) + "[cluster]\nname = \"lab\"\n" + key("data", data_) +
+              (machines_apart_ ? "shared_memory = false\n" : "") + "[cluster.tls]\ndir = \"certs\"\n";
   std::vector<certificate_subject> subjects;
   for (const auto& n : nodes) {
     names_.push_back(n.name);

@@ -63,6 +63,7 @@ class cluster_test : public testing::Test {
   ~cluster_test() override;
 
   // Of the cluster file that is made then.
+  bool machines_apart_ = false;  // the nodes stand for machines of their own: they share no memory
   std::vector<std::string> plugins_, data_;
   void make_cluster(int nodes);
   // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.

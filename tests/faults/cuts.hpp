@@ -30,6 +30,7 @@ class cut_test : public cluster_test {
       one.address = net_->address(one.name);
     }
     nodes.front().roles = {"coordinator", "data", "worker", "server"};
+    machines_apart_ = true;
     make_cluster_of(nodes);
     for (const auto& name : names_) begin_in(name);
     for (const auto& name : names_) ASSERT_TRUE(joined(name)) << name;

@@ -162,6 +162,30 @@ TEST_F(exchange_hub, a_lost_rank_is_named_at_once_and_until_it_is_back) {
   says(d.take(1), {"rank 0 has closed its session"});
 }
 
+// Their values meet elsewhere: here they only say that they are there.
+TEST_F(exchange_hub, a_team_meets_here_and_gives_nothing) {
+  d.open_all(3);
+  d.declare_all<float>(3, 100);
+  const auto team = [&](std::uint32_t r, std::uint32_t how) { d.start(desk::name(r), verb::team, 0, how); };
+  team(0, 0), team(2, 0);
+  EXPECT_FALSE(heard(0) || heard(2));
+  team(1, 0);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    const auto t = d.take(r);
+    EXPECT_EQ(t.what.code, code::ok);
+    EXPECT_EQ(t.what.bytes, 0U);
+  }
+  team(0, 0), team(1, 1);
+  EXPECT_EQ(answer_to(0), code::mismatch);
+  says(d.take(1),
+       {"rank 1 calls all_reduce in shared memory of 'w', mean", "rank 0 is in all_reduce in shared memory of 'w', sum"});
+  team(0, 2);
+  EXPECT_EQ(answer_to(0), code::bad_argument);
+  team(0, 0);
+  d.gone("c2", "it broke off");
+  EXPECT_EQ(answer_to(0), code::peer_lost);
+}
+
 TEST_F(exchange_hub, what_was_taken_back_in_time_may_be_tried_again) {
   d.open_all(2);
   d.declare_all<double>(2, 1);

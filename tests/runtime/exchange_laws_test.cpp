@@ -73,6 +73,40 @@ TEST(exchange, all_reduce_gives_every_rank_the_same_bits_in_any_order_of_arrival
   reduce_in_every_order<double>(reduction::mean);
 }
 
+template <class T>
+void fold_out_of_place(element e) {
+  counter_rng rng(11);
+  for (std::uint32_t ranks = 1; ranks <= 9; ++ranks)
+    for (const std::size_t n : {std::size_t{1}, std::size_t{15}, std::size_t{1024}, std::size_t{5001}}) {
+      auto parts = random_parts<T>(ranks, n, rng);
+      std::vector<T> expected(n);
+      for (std::size_t k = 0; k < n; ++k) expected[k] = tree_sum(parts, k, 0, 16);
+      for (std::uint32_t into = 0; into <= ranks; ++into) {  // a block of its own, or one of them
+        auto mine = parts;
+        std::vector<T> own(n);
+        std::vector<const std::byte*> in;
+        for (const auto& p : mine) in.push_back(reinterpret_cast<const std::byte*>(p.data()));
+        auto& out = into == ranks ? own : mine[into];
+        fold_into(e, reinterpret_cast<std::byte*>(out.data()), in, n, 1);
+        ASSERT_TRUE(same_bits(out, expected)) << ranks << " ranks into " << into;
+        for (std::uint32_t r = 0; r < ranks; ++r) {
+          EXPECT_TRUE(r == into || same_bits(mine[r], parts[r])) << "the others stay";
+        }
+      }
+      std::vector<T> mean(n);
+      std::vector<const std::byte*> in;
+      for (const auto& p : parts) in.push_back(reinterpret_cast<const std::byte*>(p.data()));
+      fold_into(e, reinterpret_cast<std::byte*>(mean.data()), in, n, ranks);
+      for (auto& x : expected) x /= static_cast<T>(ranks);
+      ASSERT_TRUE(same_bits(mean, expected));
+    }
+}
+
+TEST(exchange, a_sum_of_blocks_that_stay_has_the_same_bits_wherever_it_goes) {
+  fold_out_of_place<float>(element::f32);
+  fold_out_of_place<double>(element::f64);
+}
+
 TEST(exchange, all_reduce_takes_its_parts_in_interleaved_pieces_and_answers_in_pieces) {
   counter_rng rng(4);
   constexpr std::uint32_t ranks = 3;

@@ -176,7 +176,6 @@ outcome session::declare_buffer(const std::string& name, element type, std::uint
 
 outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) {
   buffer of;
-  values v;
   if (b.what != verb::barrier) {
     const std::lock_guard guard(lock_);
     if (b.buffer >= buffers_.size() || buffers_[b.buffer].count == 0)
@@ -185,6 +184,13 @@ outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) 
     if (count != of.count)
       return {TROUPE_EXCHANGE_BAD_ARGUMENT, "buffer '" + of.name + "' has been registered with " + std::to_string(of.count) +
                                                 " values, not " + std::to_string(count)};
+  }
+  return of_team(b, of) ? call_team(b, of, mine, until) : call_hub(b, of, mine, until);
+}
+
+outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until) {
+  values v;
+  if (b.what != verb::barrier && b.what != verb::team) {
     const auto bytes = of.count * bytes_of(of.type);
     const bool root = b.what == verb::broadcast && b.argument == me_.rank;
     if (b.what == verb::exchange || b.what == verb::all_reduce || root) v = {mine, bytes, 0};

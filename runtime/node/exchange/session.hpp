@@ -18,6 +18,7 @@
 
 #include "runtime/exchange/message.hpp"
 #include "runtime/node/exchange/reply.hpp"
+#include "runtime/node/exchange/team.hpp"
 #include "runtime/node/net/transport.hpp"
 #include "runtime/node/shared/shared_memory.hpp"
 
@@ -96,6 +97,15 @@ class session {
   void send_pieces(std::uint64_t call, std::uint64_t bytes);
   outcome lost() const;
   static outcome closed();
+  // Rounds in shared memory (session_team.cpp).
+  enum class how_rounds : std::uint8_t { unknown, hub, team };
+  bool of_team(const begin& b, const buffer& of) const;
+  outcome decide(deadline until);
+  outcome enter_team(deadline until, bool& mine);
+  outcome call_team(begin b, const buffer& of, void* mine, deadline until);
+  outcome map_shared(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
+                     std::unique_ptr<shared_array>& made);
+  outcome call_hub(begin b, const buffer& of, void* mine, deadline until);
   outcome find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const;
 
   // The connection, as far as it is known.
@@ -128,6 +138,10 @@ class session {
   upload upload_;
   std::vector<buffer> buffers_;
   std::vector<std::unique_ptr<shared>> shared_;
+
+  std::timed_mutex rounds_;  // one round at a time, from the hub's word to the last value; taken before lock_. Guards the two below
+  how_rounds how_ = how_rounds::unknown;
+  std::unique_ptr<team> team_;
 
   std::unique_ptr<net::transport> net_;  // last: its callbacks use all of the above
 };

@@ -18,16 +18,9 @@ outcome session::find_shared(const std::string& name, element type, std::uint64_
   return {};
 }
 
-outcome session::share(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
-                       std::int32_t& number) {
-  const visit inside(*this);
-  {
-    const std::lock_guard guard(lock_);
-    if (calls_.closing) return closed();
-    if (line_.down) return lost();
-    auto r = find_shared(name, type, count, number);
-    if (r.code != 0 || number >= 0) return r;
-  }
+// Asks the hub where the memory of this name is, fills it if nobody has (`initial`; none: zeros stay), and maps it.
+outcome session::map_shared(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
+                            std::unique_ptr<shared_array>& made) {
   std::optional<shared_at> where;
   auto r = ask(
       [&](std::uint64_t call) {
@@ -38,25 +31,37 @@ outcome session::share(const std::string& name, element type, std::uint64_t coun
   if (!where) return {TROUPE_EXCHANGE_INTERNAL, "the daemon did not say where the memory is"};
   const bool first = where->now == contents::empty;
   std::string why;
-  std::unique_ptr<shared> made;
   try {
-    made = std::make_unique<shared>();
-    made->name = name;
-    made->type = type;
-    made->count = count;
-    made->memory = shared_array::map(*where, type, count, why);
+    made = shared_array::map(*where, type, count, why);
   } catch (...) {  // no memory for a name: others must not wait for us
     if (first) send(filled{where->id, contents::empty});
     throw;
   }
-  if (!made->memory) {
+  if (!made) {
     if (first) send(filled{where->id, contents::empty});
     return {TROUPE_EXCHANGE_NOT_LOCAL, why};
   }
-  if (first) {
-    made->memory->write(initial);
-    send(filled{where->id, contents::full});
+  if (first && initial) made->write(initial);
+  if (first) send(filled{where->id, contents::full});
+  return {};
+}
+
+outcome session::share(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
+                       std::int32_t& number) {
+  const visit inside(*this);
+  {
+    const std::lock_guard guard(lock_);
+    if (calls_.closing) return closed();
+    if (line_.down) return lost();
+    auto r = find_shared(name, type, count, number);
+    if (r.code != 0 || number >= 0) return r;
   }
+  auto made = std::make_unique<shared>();
+  made->name = name;
+  made->type = type;
+  made->count = count;
+  auto r = map_shared(name, type, count, initial, until, made->memory);
+  if (r.code != 0) return r;
   const std::lock_guard guard(lock_);
   r = find_shared(name, type, count, number);  // another thread may have shared it meanwhile
   if (r.code != 0 || number >= 0) return r;

@@ -63,8 +63,8 @@ int on_session(troupe_exchange* x, std::int32_t timeout_ms, F f) {
   });
 }
 
-bool sound_name(const char* name) { return name && *name != 0 && ::strnlen(name, max_name + 1) <= max_name; }
-const char* const name_rule = "a name has 1 to 200 bytes";
+bool sound_name(const char* name) { return name && *name != 0 && *name != 1 && ::strnlen(name, max_name + 1) <= max_name; }
+const char* const name_rule = "a name has 1 to 200 bytes, the first of them not 1";
 
 int on_buffer(troupe_exchange* x, verb what, std::int32_t buffer, void* values, std::uint64_t count, std::int32_t argument,
               std::int32_t timeout_ms) {

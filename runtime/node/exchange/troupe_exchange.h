@@ -6,11 +6,14 @@
               change no setting of your process (signals, OpenMP, BLAS) and print nothing. The library keeps one thread of its own
               per session, between open and close; it answers the daemon's heartbeats while you compute.
    Errors     a call returns 0 or a code below; troupe_exchange_error_text() then has a sentence. On an error your values are
-              unchanged. There is no error that leaves a session half usable without saying so: see each code.
+              unchanged, unless the sentence says that they may be sums in part: where ranks meet in shared memory, and one of
+              them ended, or a deadline passed, in the middle of a round. There is no error that leaves a session half usable without saying so: see each code.
    Threads    a session may be used by several threads: calls run one after another, waiting within their own timeouts.
    Fork       a session belongs to the process that opened it; in a forked child every call returns TROUPE_EXCHANGE_FORKED.
    Values     float32 or float64 of this machine, contiguous. The library holds no pointer to them after a call.
-   Numbers    sums are taken in a fixed tree over ranks: every rank gets the same bits, whoever was first. */
+   Numbers    sums are taken in a fixed tree over ranks: every rank gets the same bits, whoever was first.
+   Large ones Sums of 256 KiB and more between ranks that are all on the daemon's machine, and its user's, are taken in shared memory
+              by the ranks themselves, with the same bits; the daemon is asked when a round begins. Others go through the daemon. */
 #ifndef TROUPE_EXCHANGE_H
 #define TROUPE_EXCHANGE_H
 

@@ -110,6 +110,8 @@ taken shared_array::lock(deadline until) {
 
 void shared_array::unlock() { ::pthread_mutex_unlock(&head_of(at_).lock); }
 
+void* shared_array::values() const { return static_cast<std::byte*>(at_) + head_bytes; }
+
 template <class F>
 void shared_array::each(F f) const {
   const auto run = [&]<class T>(T* there) {

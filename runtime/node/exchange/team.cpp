@@ -1,0 +1,204 @@
+#include "runtime/node/exchange/team.hpp"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <thread>
+
+#include "runtime/exchange/arithmetic.hpp"
+
+namespace troupe::exchange {
+namespace {
+
+using word = std::atomic_ref<std::uint32_t>;
+constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, lane = 128;
+
+// Waits for `w` to change from `seen`, and not for long. In memory that processes share the private variant would not do.
+void sleep_on(std::uint32_t& w, std::uint32_t seen) {
+  constexpr timespec a_while{0, 5'000'000};
+  (void)::syscall(SYS_futex, &w, FUTEX_WAIT, seen, &a_while, nullptr, 0);
+}
+void wake(std::uint32_t& w) { (void)::syscall(SYS_futex, &w, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+bool reached(std::uint32_t at, std::uint32_t wanted) { return static_cast<std::int32_t>(at - wanted) >= 0; }
+
+void rest_a_moment() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+// What one rank says: how many chunks it has laid down, and how many parts it has added; how many wait for either.
+struct team::line {
+  alignas(lane) std::uint32_t laid;
+  std::uint32_t added, waiting, process, left;
+};
+struct team::head {
+  alignas(lane) std::uint32_t begun, over;
+};
+
+// Elements [0, n) of a chunk, and which of them rank r adds.
+struct team::chunk {
+  std::byte* values = nullptr;
+  std::uint64_t count = 0, bytes_each = 0;
+  std::uint32_t parity = 0, ranks = 1;
+  element type = element::f32;
+  // In whole cache lines, so that no two ranks write to one.
+  std::uint64_t first(std::uint32_t rank) const {
+    if (rank >= ranks) return count;
+    const std::uint64_t unit = 64 / bytes_each;
+    return std::min(count, count * rank / ranks / unit * unit);
+  }
+  std::uint64_t at(std::uint32_t rank) const { return first(rank) * bytes_each; }
+};
+
+std::uint64_t team::doubles(std::uint32_t ranks) {
+  return (page + lane * most_ranks + (2 * ranks + 2) * chunk_bytes) / sizeof(double);
+}
+
+team::team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32_t ranks)
+    : memory_(std::move(memory)), rank_(rank), ranks_(ranks) {
+  static_assert(sizeof(line) == lane && sizeof(head) <= page);
+  word(line_of(rank_).process).store(static_cast<std::uint32_t>(::getpid()));
+  // Where every rank has a core of its own it does not leave it for a wait of microseconds.
+  spins_ = std::thread::hardware_concurrency() >= ranks ? 4000 : 50;
+}
+
+team::~team() {
+  word(line_of(rank_).left).store(1);
+  if (word(top().begun).load() != 0) give_up();
+}
+
+team::head& team::top() const { return *static_cast<head*>(memory_->values()); }
+team::line& team::line_of(std::uint32_t rank) const {
+  return reinterpret_cast<line*>(static_cast<std::byte*>(memory_->values()) + page)[rank];
+}
+std::byte* team::slot(std::uint32_t rank, std::uint32_t parity) const {
+  return static_cast<std::byte*>(memory_->values()) + page + lane * most_ranks + (2 * rank + parity) * chunk_bytes;
+}
+std::byte* team::results(std::uint32_t parity) const { return slot(ranks_, parity); }
+
+bool team::fresh() const { return word(top().begun).load() == 0 && word(top().over).load() == 0; }
+
+void team::begin() {
+  word(top().begun).store(1);
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    const auto process = word(line_of(r).process).load();
+    processes_.emplace_back(r == rank_ ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0U)));
+  }
+}
+
+bool team::anybody_ended() const {
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    if (r == rank_) continue;
+    pollfd p{processes_[r].get(), POLLIN, 0};
+    if (p.fd < 0 || word(line_of(r).left).load() != 0 || (::poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0)) return true;
+  }
+  return false;
+}
+
+bool team::over() const { return word(top().over).load() != 0 || anybody_ended(); }
+
+void team::give_up() {
+  word(top().over).store(1);
+  for (std::uint32_t r = 0; r < ranks_; ++r) wake(line_of(r).laid), wake(line_of(r).added);
+}
+
+// Whoever waits has said so before it looked a last time.
+void team::tell(std::uint32_t& w, std::uint32_t value) const {
+  word(w).store(value);
+  if (word(line_of(rank_).waiting).load() != 0) wake(w);
+}
+
+team::ended team::wait_all(bool laid, std::uint32_t at_least, deadline until, const std::function<bool()>& stops) const {
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    auto& l = line_of(r);
+    auto& w = laid ? l.laid : l.added;
+    unsigned spun = 0;
+    while (!reached(word(w).load(std::memory_order_acquire), at_least)) {
+      if (++spun < spins_) {
+        rest_a_moment();
+        continue;
+      }
+      word(l.waiting).fetch_add(1);
+      const auto seen = word(w).load();
+      if (!reached(seen, at_least)) sleep_on(w, seen);
+      word(l.waiting).fetch_sub(1);
+      if (reached(word(w).load(std::memory_order_acquire), at_least)) break;
+      if (word(top().over).load() != 0 || anybody_ended()) return ended::lost;
+      if (stops()) return ended::called;
+      if (std::chrono::steady_clock::now() >= until) return ended::late;
+    }
+  }
+  return ended::well;
+}
+
+void team::lay(const chunk& c) const {
+  auto* const into = slot(rank_, c.parity);
+  const auto mine = c.at(rank_), behind = c.at(rank_ + 1), end = c.count * c.bytes_each;
+  std::memcpy(into, c.values, mine);
+  std::memcpy(into + behind, c.values + behind, end - behind);
+}
+
+void team::add(const chunk& c, bool mean) const {
+  const auto mine = c.at(rank_);
+  std::vector<const std::byte*> all(ranks_);
+  for (std::uint32_t r = 0; r < ranks_; ++r) all[r] = (r == rank_ ? c.values : slot(r, c.parity)) + mine;
+  const auto count = c.first(rank_ + 1) - c.first(rank_);
+  fold_into(c.type, c.values + mine, all, count, mean ? ranks_ : 1);
+  std::memcpy(results(c.parity) + mine, c.values + mine, count * c.bytes_each);
+}
+
+void team::take(const chunk& c) const {
+  const auto* const from = results(c.parity);
+  const auto mine = c.at(rank_), behind = c.at(rank_ + 1), end = c.count * c.bytes_each;
+  std::memcpy(c.values, from, mine);
+  std::memcpy(c.values + behind, from + behind, end - behind);
+}
+
+// In each step: the chunk after this one is laid down, this one is added when all have laid it, and taken when all have added. Nobody lays
+// chunk k + 2 over chunk k before all have added k, nor adds k + 2 over the results of k before all have laid k + 1, which they do after
+// they have taken k - 1... and k's results are taken before k + 2 is laid.
+team::ended team::reduce(element type, void* values, std::uint64_t count, bool mean, deadline until,
+                         const std::function<bool()>& stops) {
+  const std::uint64_t each = chunk_bytes / bytes_of(type), chunks = (count + each - 1) / each;
+  const auto first = chunks_;
+  const auto nth = [&](std::uint64_t k) {
+    return chunk{static_cast<std::byte*>(values) + k * chunk_bytes,
+                 std::min(each, count - k * each),
+                 bytes_of(type),
+                 (first + static_cast<std::uint32_t>(k)) & 1,
+                 ranks_,
+                 type};
+  };
+  auto& me = line_of(rank_);
+  const auto done = [&](std::uint64_t k) { return first + static_cast<std::uint32_t>(k) + 1; };
+  const auto put = [&](std::uint64_t k) {
+    lay(nth(k));
+    tell(me.laid, done(k));
+  };
+  ended how = ended::well;
+  if (chunks > 0) put(0);
+  for (std::uint64_t k = 0; k < chunks && how == ended::well; ++k) {
+    if (k + 1 < chunks) put(k + 1);
+    how = wait_all(true, done(k), until, stops);
+    if (how != ended::well) break;
+    add(nth(k), mean);
+    tell(me.added, done(k));
+    how = wait_all(false, done(k), until, stops);
+    if (how == ended::well) take(nth(k));
+  }
+  chunks_ = first + static_cast<std::uint32_t>(chunks);
+  if (how != ended::well) give_up();
+  return how;
+}
+
+}  // namespace troupe::exchange

@@ -1,0 +1,81 @@
+// Ranks of one machine whose values meet in shared memory: the sums of large buffers without the daemon. The daemon is asked all the same when a
+// round begins (verb::team): who calls what, whether everybody is there and whether a deadline has passed is decided by the hub, as for any
+// other round, and only then does anybody touch the memory.
+//
+//   memory   a shared array of the session's. A page of words, of which each rank writes its own line; for each rank two slots of a chunk;
+//            two chunks of results
+//   a round  chunk by chunk: every rank lays the parts that others add into its slot; when all have, rank r adds part r of all of them, in the
+//            hub's order (arithmetic.hpp), into its own values and the results; when all have, it takes the others' parts. While a chunk is
+//            added the next one is laid down, so two of each.
+//   cost     of p ranks each moves (p - 1) / p of its values in and out of memory that stays in the cache; bytes of the next level: its own values
+//   an end   of a process in the middle of a round, or a deadline, leaves values that are sums in part: that is said (peer_lost, out_of_step),
+//            and the team is over for good. It is over, too, when a rank has left.
+//
+// Trust: members are processes of one user (memory_file.hpp). No index or length is taken from the memory; who writes nonsense there spoils
+// sums, or makes others wait until their deadline.
+// Threads: one call at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/node/memory_file/memory_file.hpp"
+#include "runtime/node/shared/shared_memory.hpp"
+
+namespace troupe::exchange {
+
+class team {
+ public:
+  using deadline = std::chrono::steady_clock::time_point;
+  static constexpr std::uint32_t most_ranks = 64;
+  static constexpr std::uint64_t worth = std::uint64_t{256} << 10;  // bytes of a buffer from which on it pays
+
+  enum class ended : std::uint8_t {
+    well,
+    lost,   // a rank's process has ended, or left
+    late,   // the deadline
+    called  // `stops` said so
+  };
+
+  static std::uint64_t doubles(std::uint32_t ranks);  // of f64 in the shared array
+
+  // The memory is kept. Nobody has used it for rounds before: fresh().
+  team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32_t ranks);
+  ~team();  // says that this rank has left
+  team(const team&) = delete;
+  team& operator=(const team&) = delete;
+
+  bool fresh() const;
+  void begin();       // all ranks are here: from now on rounds
+  bool over() const;  // rounds cannot be any more: somebody has ended, or left
+  void give_up();     // for everybody
+  // `values` become their sum over ranks, or the mean. `stops` is asked now and then.
+  ended reduce(element type, void* values, std::uint64_t count, bool mean, deadline until, const std::function<bool()>& stops);
+
+ private:
+  struct line;
+  struct head;
+  struct chunk;
+  head& top() const;
+  line& line_of(std::uint32_t rank) const;
+  std::byte* slot(std::uint32_t rank, std::uint32_t parity) const;
+  std::byte* results(std::uint32_t parity) const;
+  void lay(const chunk& c) const;
+  void add(const chunk& c, bool mean) const;
+  void take(const chunk& c) const;
+  ended wait_all(bool laid, std::uint32_t at_least, deadline until, const std::function<bool()>& stops) const;
+  bool anybody_ended() const;
+  void tell(std::uint32_t& word, std::uint32_t value) const;
+
+  const std::unique_ptr<shared_array> memory_;
+  const std::uint32_t rank_, ranks_;
+  std::vector<memory_file::descriptor> processes_;  // readable when they have ended
+  std::uint32_t chunks_ = 0;                        // done so far, modulo 2^32
+  unsigned spins_ = 0;
+};
+
+}  // namespace troupe::exchange
