@@ -127,10 +127,34 @@ TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_dis
   const auto [sum, mean] = both(TROUPE_EXCHANGE_SUM, TROUPE_EXCHANGE_MEAN);
   EXPECT_EQ(std::pair(sum, mean), std::pair(int{TROUPE_EXCHANGE_MISMATCH}, int{TROUPE_EXCHANGE_MISMATCH}));
   EXPECT_EQ(v[7], 3);
+  int of_y = 0;
+  std::thread other([&] { of_y = troupe_exchange_barrier(y, patient); });
+  EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, patient), TROUPE_EXCHANGE_MISMATCH);
+  other.join();
+  EXPECT_EQ(of_y, TROUPE_EXCHANGE_MISMATCH) << "the daemon names who calls what";
+  EXPECT_NE(std::string(troupe_exchange_error_text()).find("barrier"), std::string::npos) << troupe_exchange_error_text();
   EXPECT_EQ(both(TROUPE_EXCHANGE_MEAN, TROUPE_EXCHANGE_MEAN), std::pair(0, 0));
   EXPECT_EQ(w[0], 3);
   EXPECT_EQ(troupe_exchange_close(x), 0);
   EXPECT_EQ(troupe_exchange_close(y), 0);
+}
+
+// Ranks that come at any moment of the others' patience, here or at the daemon's: every round is made once, by all.
+TEST_F(cluster_exchange_team, whoever_comes_early_or_late_no_round_is_lost) {
+  ranks(3, TROUPE_EXCHANGE_AVERAGE, 0, [&](int r, troupe_exchange* x) {
+    const auto b = declare(x, floats);
+    std::mt19937_64 rng(static_cast<unsigned>(r));
+    std::vector<float> v(floats);
+    for (int round = 0; round < 40; ++round) {
+      std::fill(v.begin(), v.end(), static_cast<float>(round + r));
+      // Busy for up to a few times as long as anybody waits in vain.
+      const auto until = clock::now() + std::chrono::microseconds(rng() % 3 == 0 ? rng() % 60'000 : 0);
+      while (clock::now() < until) std::this_thread::yield();
+      ASSERT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, patient), 0)
+          << troupe_exchange_error_text();
+      ASSERT_TRUE(std::all_of(v.begin(), v.end(), [&](float f) { return f == static_cast<float>(3 * round + 3); })) << round;
+    }
+  });
 }
 
 // Killed somewhere in its rounds. The other one hears of it, and goes on with whoever takes the rank.

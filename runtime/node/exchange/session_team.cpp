@@ -68,9 +68,15 @@ outcome session::call_team(begin b, const buffer& of, void* mine, deadline until
     if (auto r = decide(until); r.code != 0) return r;
   if (how_ == how_rounds::hub) return call_hub(b, of, mine, until);
   const bool mean = b.what == verb::exchange || b.argument == static_cast<std::uint32_t>(reduction::mean);
-  auto r =
-      call_hub({0, verb::team, b.buffer, static_cast<std::uint32_t>(mean ? reduction::mean : reduction::sum)}, of, nullptr, until);
-  if (r.code != 0) return r;
+  const begin asked{0, verb::team, b.buffer, static_cast<std::uint32_t>(mean ? reduction::mean : reduction::sum)};
+  switch (team_->gather(std::uint64_t{asked.buffer} << 32 | (asked.argument + 1), until)) {
+    case team::met::here: break;
+    case team::met::differ:
+      return {TROUPE_EXCHANGE_MISMATCH, "ranks are in all_reduce of different buffers, or one wants the sum and another the mean"};
+    case team::met::elsewhere:
+      if (auto r = call_hub(asked, of, nullptr, until); r.code != 0) return r;
+      team_->met_at_hub();
+  }
   switch (team_->reduce(of.type, mine, of.count, mean, until, [this] {
     const std::lock_guard guard(lock_);
     return calls_.closing;

@@ -17,6 +17,7 @@ namespace troupe::exchange {
 namespace {
 
 using word = std::atomic_ref<std::uint32_t>;
+using long_word = std::atomic_ref<std::uint64_t>;
 constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, lane = 128;
 
 // Waits for `w` to change from `seen`, and not for long. In memory that processes share the private variant would not do.
@@ -27,6 +28,12 @@ void sleep_on(std::uint32_t& w, std::uint32_t seen) {
 void wake(std::uint32_t& w) { (void)::syscall(SYS_futex, &w, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 bool reached(std::uint32_t at, std::uint32_t wanted) { return static_cast<std::int32_t>(at - wanted) >= 0; }
+
+// Who has come to a round: its number, whether it is met at the hub, and how many are here.
+constexpr std::uint64_t at_hub = std::uint64_t{1} << 31, low_half = 0xffffffff;
+constexpr std::uint64_t coming(std::uint32_t round, std::uint64_t rest) { return std::uint64_t{round} << 32 | rest; }
+constexpr std::uint32_t round_of(std::uint64_t come) { return static_cast<std::uint32_t>(come >> 32); }
+constexpr std::chrono::milliseconds in_vain{20};
 
 void rest_a_moment() {
 #if defined(__x86_64__)
@@ -40,9 +47,12 @@ void rest_a_moment() {
 struct team::line {
   alignas(lane) std::uint32_t laid;
   std::uint32_t added, waiting, process, left;
+  std::uint64_t wants[2];  // in this round, by its parity
 };
 struct team::head {
   alignas(lane) std::uint32_t begun, over;
+  alignas(lane) std::uint64_t come;
+  std::uint32_t gate, at_gate;  // the gate moves when a round begins, and when it goes to the hub; how many wait for that
 };
 
 // Elements [0, n) of a chunk, and which of them rank r adds.
@@ -110,6 +120,55 @@ bool team::over() const { return word(top().over).load() != 0 || anybody_ended()
 void team::give_up() {
   word(top().over).store(1);
   for (std::uint32_t r = 0; r < ranks_; ++r) wake(line_of(r).laid), wake(line_of(r).added);
+}
+
+void team::open_gate() const {
+  word(top().gate).fetch_add(1);
+  if (word(top().at_gate).load() != 0) wake(top().gate);
+}
+
+// Nobody writes what it wants in round k + 2 before all have come to k + 1, for which they have compared what they wanted in k.
+team::met team::gather(std::uint64_t what, deadline until) {
+  const auto round = rounds_;
+  const long_word come(top().come);
+  long_word(line_of(rank_).wants[round & 1]).store(what);
+  for (auto now = come.load();;) {
+    // Anything that is no count of this round's is the hub's, or nonsense, of which the hub will tell.
+    if (round_of(now) != round || (now & low_half) >= ranks_) return met::elsewhere;
+    const bool last = (now & low_half) + 1 == ranks_;
+    if (!come.compare_exchange_weak(now, last ? coming(round + 1, 0) : now + 1)) continue;
+    if (last) open_gate();
+    break;
+  }
+  const auto limit = std::min(until, std::chrono::steady_clock::now() + in_vain);
+  for (unsigned spun = 0;;) {
+    const auto gate = word(top().gate).load();
+    auto now = come.load();
+    if (now == coming(round, at_hub)) return met::elsewhere;
+    if (round_of(now) != round) break;
+    if (++spun < spins_) {
+      rest_a_moment();
+      continue;
+    }
+    if (std::chrono::steady_clock::now() >= limit) {
+      if (!come.compare_exchange_strong(now, coming(round, at_hub))) continue;
+      open_gate();
+      return met::elsewhere;
+    }
+    word(top().at_gate).fetch_add(1);
+    sleep_on(top().gate, gate);
+    word(top().at_gate).fetch_sub(1);
+  }
+  ++rounds_;
+  for (std::uint32_t r = 0; r < ranks_; ++r)
+    if (long_word(line_of(r).wants[round & 1]).load() != what) return met::differ;
+  return met::here;
+}
+
+void team::met_at_hub() {
+  auto at = coming(rounds_, at_hub);
+  ++rounds_;
+  if (long_word(top().come).compare_exchange_strong(at, coming(rounds_, 0))) open_gate();
 }
 
 // Whoever waits has said so before it looked a last time.

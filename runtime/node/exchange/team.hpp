@@ -1,9 +1,10 @@
-// Ranks of one machine whose values meet in shared memory: the sums of large buffers without the daemon. The daemon is asked all the same when a
-// round begins (verb::team): who calls what, whether everybody is there and whether a deadline has passed is decided by the hub, as for any
-// other round, and only then does anybody touch the memory.
+// Ranks of one machine whose values meet in shared memory: the sums of large buffers without the daemon.
 //
 //   memory   a shared array of the session's. A page of words, of which each rank writes its own line; for each rank two slots of a chunk;
 //            two chunks of results
+//   to meet  ranks gather here for a moment. When all have come the round begins. When somebody has waited in vain all of them go to the hub
+//            with this round (verb::team), and whoever comes later follows: who calls what, who is missing and whose deadline has passed is
+//            for the hub to say, as of any other round. Until a round has begun it can be taken back, and nobody's values have changed.
 //   a round  chunk by chunk: every rank lays the parts that others add into its slot; when all have, rank r adds part r of all of them, in the
 //            hub's order (arithmetic.hpp), into its own values and the results; when all have, it takes the others' parts. While a chunk is
 //            added the next one is laid down, so two of each.
@@ -52,7 +53,15 @@ class team {
   bool fresh() const;
   void begin();       // all ranks are here: from now on rounds
   bool over() const;  // rounds cannot be any more: somebody has ended, or left
-  void give_up();     // for everybody
+
+  enum class met : std::uint8_t {
+    here,      // all are: reduce() follows
+    differ,    // all are, and do not want the same: nothing follows
+    elsewhere  // ask the hub; when it says yes, met_at_hub(), and reduce() follows
+  };
+  met gather(std::uint64_t what, deadline until);  // `what` tells one call from another
+  void met_at_hub();
+  void give_up();  // for everybody
   // `values` become their sum over ranks, or the mean. `stops` is asked now and then.
   ended reduce(element type, void* values, std::uint64_t count, bool mean, deadline until, const std::function<bool()>& stops);
 
@@ -70,11 +79,12 @@ class team {
   ended wait_all(bool laid, std::uint32_t at_least, deadline until, const std::function<bool()>& stops) const;
   bool anybody_ended() const;
   void tell(std::uint32_t& word, std::uint32_t value) const;
+  void open_gate() const;
 
   const std::unique_ptr<shared_array> memory_;
   const std::uint32_t rank_, ranks_;
   std::vector<memory_file::descriptor> processes_;  // readable when they have ended
-  std::uint32_t chunks_ = 0;                        // done so far, modulo 2^32
+  std::uint32_t rounds_ = 0, chunks_ = 0;           // done so far, modulo 2^32
   unsigned spins_ = 0;
 };
 
