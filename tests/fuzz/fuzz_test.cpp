@@ -32,8 +32,9 @@ TEST(fuzz, every_target_answers_whatever_it_is_given) {
 TEST(fuzz, these_are_all_targets) {
   std::set<std::string> linked;
   for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
-  EXPECT_EQ(linked, (std::set<std::string>{"checkpoint", "cluster_file", "control", "csv", "exchange", "frame", "hello", "idx",
-                                           "image", "job_file", "journal", "loans", "message", "message_log", "packed", "safetensors"}));
+  EXPECT_EQ(linked,
+            (std::set<std::string>{"checkpoint", "cluster_file", "control", "csv", "exchange", "frame", "hello", "idx", "image",
+                                   "job_file", "journal", "loans", "message", "message_log", "packed", "safetensors"}));
 }
 
 }  // namespace

@@ -21,14 +21,16 @@ class transport_conformance : public ::testing::TestWithParam<std::string> {
     const bool lends = GetParam() == "shm";
     if (GetParam() != "tcp" && !lends) rows.push_back(local_row(hub));
     if (GetParam() != "local") rows.push_back(tcp_row());
-    node::make = [rows, lends](tcp_options o, callbacks on) {
-      if (lends) o.lends = *lent_arena::make(std::uint64_t{4} << 30);
+    node::make = [this, rows, lends](tcp_options o, callbacks on) {
+      if (lends) o.lends = *lent_arena::make(arena_bytes_);
       return make_transports(rows, o, std::move(on));
     };
   }
   // Are regions of a sender's handed over as they are?
   static bool by_pointer() { return GetParam() == "local" || GetParam() == "set"; }
   void TearDown() override { node::make = nullptr; }
+
+  std::uint64_t arena_bytes_ = std::uint64_t{4} << 30;  // of every node that lends
 };
 
 }  // namespace troupe::net::testing
