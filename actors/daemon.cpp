@@ -19,10 +19,11 @@
 #include <mutex>
 #include <thread>
 
-#include "actors/control/notify.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
+#include "actors/supervision/notify.hpp"
+#include "actors/supervision/watchdog.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -202,13 +203,28 @@ void hang_up(control_plane& plane, own_certificates& own, event_log& log, servic
   manager.ready("up");
 }
 
-int serve(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager) {
+// A signal to end.
+void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
+                      watchdog& dog) {
+  auto warn_at = std::chrono::steady_clock::now();
   while (true) {
-    own.warn(log);
-    const int s = wake.wait(std::chrono::hours(1));
+    const auto now = std::chrono::steady_clock::now();
+    if (dog.look(now)) {
+      log(fmt::format("actors of this daemon have been hung for {} s more than they may: exit", watchdog::patience.count()));
+      log.drain();
+      ::_exit(1);
+    }
+    if (now >= warn_at) {
+      own.warn(log);
+      warn_at = now + std::chrono::hours(1);
+    }
+    const int s = wake.wait(std::chrono::seconds(1));
     if (s == SIGHUP) hang_up(plane, own, log, manager);
-    if (s == SIGTERM || s == SIGINT) break;
+    if (s == SIGTERM || s == SIGINT) return;
   }
+}
+
+int drain(control_plane& plane, const wakeups& wake, event_log& log, service_manager& manager) {
   manager.stopping();
   log("draining: jobs here go on without this node, or stop at a boundary with a checkpoint; a second signal exits at once");
   plane.drain();
@@ -229,7 +245,7 @@ int serve(control_plane& plane, const wakeups& wake, own_certificates& own, even
 
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const cluster_rules& rules,
                                                          const state_folder& state, const event_log& log, wakeups& wake,
-                                                         service_manager& manager) {
+                                                         service_manager& manager, watchdog& dog) {
   // Jobs come from others, and may use what these bring: so what is loaded is what somebody has looked at.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
@@ -247,7 +263,10 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.shares_memory = rules.shared_memory;
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
-  p.on_alive = [&manager] { manager.alive(); };
+  p.on_alive = [&manager, &dog] {
+    manager.alive();
+    dog.fed();
+  };
   p.on_drained = [&wake](bool whole) { wake.drained(whole); };
   return control_plane::open(std::move(p));
 }
@@ -281,7 +300,8 @@ int run_daemon(const daemon_options& o) {
   wakeups wake;
   event_log log(o.node);
   service_manager manager;
-  auto plane = open_plane(o, cluster, rules, *state, log, wake, manager);
+  watchdog dog;
+  auto plane = open_plane(o, cluster, rules, *state, log, wake, manager, dog);
   if (!plane) return wrong(plane.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));
@@ -291,7 +311,8 @@ int run_daemon(const daemon_options& o) {
   log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data));
   own_certificates own(cluster, o.node);
   manager.ready(fmt::format("listening on {}:{}", host, ports.control));
-  const int code = serve(**plane, wake, own, log, manager);
+  wait_for_the_end(**plane, wake, own, log, manager, dog);
+  const int code = drain(**plane, wake, log, manager);
   {
     const exit_in_time limit(code, log);
     *plane = nullptr;

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/supervision/task_watch.hpp"
 #include "actors/view/failed_job.hpp"
-#include "actors/view/task_watch.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
 

@@ -18,7 +18,7 @@ constexpr const char* about =
     "  troupe train JOB.toml --out net.safetensors\n"
     "  troupe test JOB.toml --weights net.safetensors\n";
 constexpr const char* footer =
-    "Exit code: 0 done, 1 failed while running, 2 wrong usage or configuration.\n"
+    "Exit code: 0 done, 1 failed while running or preempted (stopped with a checkpoint), 2 wrong usage or configuration.\n"
     "With --json every command writes one JSON object a line on stdout, and nothing else there.\n"
     "`troupe COMMAND --help` explains a command.";
 

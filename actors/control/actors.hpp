@@ -18,12 +18,12 @@
 #include "actors/control/head.hpp"
 #include "actors/control/injected.hpp"
 #include "actors/control/keeper.hpp"
-#include "actors/control/liveness.hpp"
 #include "actors/control/member.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/shell/caf_compat.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/router.hpp"
+#include "actors/supervision/liveness.hpp"
 
 namespace troupe::control {
 
@@ -189,7 +189,7 @@ struct listening_in {};  // the ports are known: join
 struct drain_in {};
 struct tick_in {};
 struct probe_back {
-  watched who = watched::repl;
+  watched_actor who = watched_actor::repl;
 };
 struct control_note {
   std::variant<message_in, link_change, event_in, store_in, check_done, piece_done, make_done, end_done, revise_done,

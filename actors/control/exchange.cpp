@@ -15,7 +15,7 @@ class exchange_actor final : public compat::base_actor {
   const char* name() const override { return "exchange"; }
   caf::behavior make_behavior() override {
     return {[this](const exchange_in& n) { receive(n); },
-            [this](const probe&) { s_.control.post(control_note{probe_back{watched::exchange}}); }};
+            [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::exchange}}); }};
   }
 
  private:

@@ -57,7 +57,7 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
   }
   auto& who = at->second;
   if (who.said.incarnation != m.incarnation || who.lives == 0) ++who.lives;
-  who = {true, false, m, {}, now, {}, who.lives, who.losses};
+  who = {true, false, false, m, {}, now, {}, who.lives, who.losses};
   out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
   auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
@@ -81,7 +81,7 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
   if (at == members_.end()) return;
   if (std::exchange(at->second.up, false)) {
     at->second.since = now;
-    ++at->second.losses;
+    if (!at->second.hung) ++at->second.losses;  // else it has been counted
     out.push_back(log_line{"node " + peer + " is lost: " + reason});
   }
   auto* j = find(active_);
@@ -136,9 +136,11 @@ void head::next(instant now, orders& out) {
 void head::gather(job& j, instant now, orders& out) {
   prepare p{j.id, j.what, j.plan.plan_hash, {}, j.plan.continued, j.plan.from};
   std::string numerics, whose;
+  const bool changed = begins_changed(j);
   for (const auto& n : j.plan.nodes) {
     const auto& m = members_[n];
-    if (!m.up || m.leaving) return;
+    if (changed && j.words.without.contains(n)) continue;
+    if (!m.usable()) return;
     p.places.push_back({n, m.said.data_address, m.said.incarnation});
     if (j.plan.deterministic && !whose.empty() && numerics != m.said.numerics)
       return fail(j, n,
@@ -147,6 +149,10 @@ void head::gather(job& j, instant now, orders& out) {
                   now, out);
     numerics = m.said.numerics;
     whose = n;
+  }
+  if (changed) {
+    runs(j, now, out);
+    return begin_loss(j, self_ + " was started again, and people had changed the job's plan", false, {}, now, out);
   }
   j.at = phase::preparing;
   j.deadline = now + prepare_within + time_for(j.given.bytes);
@@ -223,6 +229,7 @@ void head::end(job& j, instant now, orders& out) {
 }
 
 void head::take(const std::string& from, const ended& m, instant now, orders& out) {
+  if (members_[from].hung) return came_to_itself(from, now, out);
   auto* j = find(m.job);
   if (!j || j->at != phase::ending || j->waiting.erase(from) == 0) return;
   j->tcp_bytes += m.tcp_bytes;
@@ -307,7 +314,7 @@ void head::on_tick(instant now, orders& out) {
   if (j->at == phase::gathering) {
     std::set<std::string> missing;
     for (const auto& n : j->plan.nodes)
-      if (!members_[n].up || members_[n].leaving) missing.insert(n);
+      if (!members_[n].usable() && !(begins_changed(*j) && j->words.without.contains(n))) missing.insert(n);
     const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited " +
                       std::to_string(j->restored ? gather_again_within.count() : gather_within.count()) + " s)";
     if (!loss_book(j->plan.max_failures).survives_any()) return fail(*j, *missing.begin(), text, now, out);

@@ -29,10 +29,10 @@
 #include "actors/control/admission.hpp"
 #include "actors/control/client.hpp"
 #include "actors/control/journal.hpp"
-#include "actors/control/loss_book.hpp"
 #include "actors/control/messages.hpp"
 #include "actors/control/trust.hpp"
-#include "actors/view/task_watch.hpp"
+#include "actors/supervision/loss_book.hpp"
+#include "actors/supervision/task_watch.hpp"
 #include "actors/view/view.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -184,6 +184,8 @@ class head {
   enum class phase : std::uint8_t { checking, receiving, queued, gathering, preparing, running, ending, over };
   struct member {
     bool up = false, leaving = false;
+    bool hung = false;  // a task there does not end: no part of a job is given to it until it joins anew
+    bool usable() const { return up && !leaving && !hung; }
     join said;
     report last;
     instant since{}, reported{};
@@ -243,6 +245,7 @@ class head {
     std::string weights;
     std::uint32_t legs = 0;  // plans after the first, those included of which nothing came
     amendments words;        // that it was made with
+    amendments noted;        // of them, what people have said, as the journal has it
     std::optional<successor> next;
     loss_book losses;
     going_back since;                          // but for `seconds`
@@ -317,6 +320,8 @@ class head {
   repl_job row_of(const job& j, instant now) const;
   // head_journal.cpp
   void note_set(const job& j, orders& out) const;
+  void note_words(job& j, orders& out) const;
+  bool begins_changed(const job& j) const;
   void note_over(const job& j, orders& out) const;
   void restore(const finished_job& f);
   // head_losses.cpp
@@ -330,6 +335,8 @@ class head {
   void refused(job& j, const command& wish, instant now, orders& out);
   void watch_suspects(job& j, instant now, orders& out);
   bool unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out);
+  void lose_hung(job& j, const std::string& node, const std::string& why, instant now, orders& out);
+  void came_to_itself(const std::string& node, instant now, orders& out);
   bool take_leave(job& j, const std::string& node, instant now, orders& out);
   void tell_or_hold(job& j, command c, orders& out);
   std::uint32_t pending_stores() const;

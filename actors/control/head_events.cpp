@@ -57,6 +57,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     note_set(j, out);
   } else if (kind == "mode") {
     set_mode(j.words, e.event.text);
+    note_words(j, out);
   } else if (kind == "refused" && j.next && j.next->live && j.next->at == successor::phase::draining && !e.event.values.empty()) {
     return nothing_is_left(j, e.event.text, now, out);
   } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
@@ -141,7 +142,7 @@ std::uint32_t head::pending_stores() const {
 bool head::watch_tasks(job& j, instant now, orders& out) {
   std::vector<watched_task> running;
   for (const auto& [name, m] : members_) {
-    if (!m.up || now - m.reported > says_so_within) continue;
+    if (!m.up || m.hung || now - m.reported > says_so_within) continue;
     for (const auto& r : m.last.roles)
       if (r.job == j.id && r.task.serial != 0) running.push_back({name, r.name, published_in(r).task});
   }
@@ -152,7 +153,7 @@ bool head::watch_tasks(job& j, instant now, orders& out) {
     out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + t.text()});
     say(j, std::move(e), out);
   }
-  if (found.hung) fail(j, found.hung->what.node, found.hung->text() + ", and is taken for hung", now, out);
+  if (found.hung) lose_hung(j, found.hung->what.node, found.hung->text() + ", and is taken for hung", now, out);
   return found.runs;
 }
 

@@ -45,6 +45,7 @@ void head::restore(const journal_content& found, instant now, orders& out) {
     j.received = j.given.bytes;
     j.restored = true;
     j.since = {u.settings, u.paused, 0};
+    j.words = j.noted = u.words;
     j.view.id = u.number;
     j.view.name = u.what.file;
     j.view.owner = u.owner;
@@ -64,6 +65,22 @@ void head::restore(const journal_content& found, instant now, orders& out) {
 
 void head::note_set(const job& j, orders& out) const {
   out.push_back(journal_line{journal_set(number_of(j.id), j.since.settings, j.since.paused)});
+}
+
+// What the job is without for now, because nodes are gone, is not what people have said.
+void head::note_words(job& j, orders& out) const {
+  auto said = j.words;
+  for (const auto& n : j.losses.away) said.without.erase(n);
+  if (said == j.noted) return;
+  j.noted = std::move(said);
+  out.push_back(journal_line{journal_changed(number_of(j.id), j.noted)});
+}
+
+// A job that is taken up has the plan of its file; where people have changed that, or there is no file for what they have set to go with, the first
+// plan that it makes is the one after it, as when it has lost all its nodes.
+bool head::begins_changed(const job& j) const {
+  const bool nowhere = j.given.kind == given_file::nothing && (!j.since.settings.empty() || j.since.paused);
+  return j.restored && (nowhere || !(j.noted == amendments{}));
 }
 
 void head::note_over(const job& j, orders& out) const {

@@ -6,6 +6,7 @@
 //               last of the job: checking -> preparing -> swapping
 //               The same where nodes are not there when the job is to begin
 //   leaving     a node that shuts down is drained like by a person's word, and may go when its roles are elsewhere
+//   hung        one of its tasks does not end: as lost, though its daemon is there
 //   back        a node that was lost or has left, and joins again, is added at the next step boundary
 //
 // Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not counted again; one while nodes swap waits until
@@ -41,14 +42,17 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
 void head::begin_loss(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out) {
   std::set<std::string> gone, without, down, silent;
   for (const auto& [name, m] : members_)
-    if (!m.up || (m.leaving && name != self_) || j.losses.apart.contains(name)) down.insert(name);  // no plan may be made for them
+    if (!m.up || m.hung || (m.leaving && name != self_) || j.losses.apart.contains(name))
+      down.insert(name);  // no plan may be made for them
   for (const auto& n : j.plan.nodes) {
-    if (!members_[n].up) gone.insert(n);
+    const auto& m = members_[n];
+    if (!m.up || m.hung) gone.insert(n);
     if (down.contains(n)) without.insert(n);
-    if (!members_[n].up || j.losses.apart.contains(n)) silent.insert(n);
+    if (!m.up || m.hung || j.losses.apart.contains(n)) silent.insert(n);
   }
   j.losses.clear_all();
-  j.losses.away.insert(down.begin(), down.end());
+  for (const auto& n : down)
+    if (!j.words.without.contains(n)) j.losses.away.insert(n);  // those that people have drained stay so when they are back
   successor n;
   n.leg = ++j.legs;
   n.wish = loss_of(down);
@@ -123,7 +127,7 @@ void head::take_back(job& j, instant now, orders& out) {
   for (const auto& n : j.plan.nodes)
     if (members_[n].up && members_[n].leaving && n != self_) return wish(j, {"drain", n, 0, {}}, now, out);
   for (const auto& n : j.losses.away)
-    if (members_[n].up && !members_[n].leaving && !j.losses.not_now.contains(n)) return wish(j, {"add-node", n, 0, {}}, now, out);
+    if (members_[n].usable() && !j.losses.not_now.contains(n)) return wish(j, {"add-node", n, 0, {}}, now, out);
 }
 
 // Nothing comes of a plan for a node that shuts down, or is back.
@@ -131,6 +135,24 @@ void head::refused(job& j, const command& wish, instant now, orders& out) {
   if (wish.name == "add-node") j.losses.not_now.insert(wish.key);
   if (wish.name != "drain" || !members_[wish.key].leaving) return take_back(j, now, out);
   preempt(j, wish.key + " shuts down, and nobody can take its part", out);
+}
+
+// A task on this node does not end, and nobody can take its thread from it: this job and those after it do without the node, until it ends after all or
+// its daemon has been started again. Told to end its roles the node's keeper waits for that task, and the watchdog of its service manager sees it.
+void head::lose_hung(job& j, const std::string& node, const std::string& why, instant now, orders& out) {
+  if (node == self_ || !j.losses.survives_any() || j.stopping || draining_) return fail(j, node, why, now, out);
+  members_[node].hung = true;
+  ++members_[node].losses;
+  out.push_back(to_peer{node, end_job{j.id, node, why, j.view.step}});
+  lose(j, node, "node " + node + " is lost: " + why, now, out);
+}
+
+void head::came_to_itself(const std::string& node, instant now, orders& out) {
+  members_[node].hung = false;
+  out.push_back(log_line{"the task on node " + node + " that was taken for hung has ended"});
+  auto* j = find(active_);
+  if (j && j->at == phase::gathering) gather(*j, now, out);
+  if (j && j->at == phase::running) take_back(*j, now, out);
 }
 
 // A node of the job shuts down. False: the job has to stop for it.

@@ -43,7 +43,8 @@ void head::wish(job& j, const command& c, instant now, orders& out) {
   if (j.stopping || draining_) return no("the job is ending");
   const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
   const auto at = members_.find(node);
-  if (at != members_.end() && (!at->second.up || at->second.leaving)) return no("no daemon answers as " + node);
+  if (at != members_.end() && at->second.hung) return no("a task on " + node + " does not end");
+  if (at != members_.end() && !at->second.usable()) return no("no daemon answers as " + node);
   j.next = successor{};
   j.next->leg = ++j.legs;
   j.next->wish = c;
@@ -59,7 +60,7 @@ void head::on_plan_found(const plan_found& f, instant now, orders& out) {
   j->next->words = f.words;
   j->next->plan = f.plan;
   j->next->mode = f.mode;
-  const auto down = [&](const std::string& n) { return !members_[n].up || members_[n].leaving; };
+  const auto down = [&](const std::string& n) { return !members_[n].usable(); };
   if (j->next->goes_back() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
     return begin_loss(*j, j->next->lost, true, std::move(j->next->held), now, out);
   j->next->live = f.live;
@@ -71,7 +72,7 @@ std::string head::prepare_successor(job& j, instant now, orders& out) {
   prepare p{j.id, j.what, n.plan.plan_hash, {}, false, 0};
   for (const auto& name : n.plan.nodes) {
     const auto& m = members_[name];
-    if (!m.up || m.leaving) return "no daemon answers as " + name + ", which the new plan uses";
+    if (!m.usable()) return "no daemon answers as " + name + ", which the new plan uses";
     if (j.plan.deterministic && m.said.numerics != members_[j.plan.nodes.front()].said.numerics)
       return "node " + name + " (" + m.said.numerics + ") does not compute the same numbers; deterministic = false allows it";
     p.places.push_back({name, m.said.data_address, m.said.incarnation});
@@ -159,6 +160,7 @@ void head::swap_done(job& j, instant now, orders& out) {
   if (n.goes_back()) return went_back(j, n, now, out);
   if (n.wish.name == "add-node") j.losses.away.erase(n.wish.key);
   if (n.wish.name == "drain" && members_[n.wish.key].leaving) j.losses.away.insert(n.wish.key);
+  note_words(j, out);
   for (auto& c : n.held) out.emplace_back(tell_job{j.id, std::move(c)});
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
   on_event({j.id, {"moved", n.step, {{"ms", took.count()}}, done_text(n.wish)}, {}}, now, out);

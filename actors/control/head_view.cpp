@@ -23,7 +23,7 @@ repl_node head::row_of(const std::string& name, instant now) const {
   repl_node row;
   row.name = name;
   row.data_address = m.said.data_address;
-  row.state = m.up ? (m.leaving ? "leaving" : "up") : (m.since == instant{} ? "absent" : "lost");
+  row.state = m.up ? (m.leaving ? "leaving" : m.hung ? "hung" : "up") : (m.since == instant{} ? "absent" : "lost");
   row.incarnation = m.said.incarnation;
   row.tcp_in = m.last.tcp_in;
   row.tcp_out = m.last.tcp_out;
@@ -33,7 +33,7 @@ repl_node head::row_of(const std::string& name, instant now) const {
   row.losses = m.losses;
   const auto* j = find(active_);
   if (!j || j->at != phase::running) return row;
-  if (m.up) row.at_stake = at_stake(*j, name);
+  if (m.up && !m.hung) row.at_stake = at_stake(*j, name);
   const auto number = "job " + std::to_string(j->view.id);
   if (const auto s = j->losses.suspected(name))
     row.note = s->by + " cannot reach it: lost to " + number + " in " +

@@ -5,6 +5,8 @@
 //   {"is":"begun","job":7}                    its roles were told to begin; once more after each restart of the daemon
 //   {"is":"kept","job":7,"file":..}           the newest checkpoint of it
 //   {"is":"set","job":7,"settings":[[key,value,from],..],"paused":..}
+//   {"is":"changed","job":7,"layers":[[layer,[place,..],whole],..],"without":[node,..],"mode":..,"mode_options":[[key,value],..]}
+//                                             what people have moved, drained and switched, all of it
 //   {"is":"over","job":7,"name":..,"owner":..,"state":..,"weights":..,"step":..,"last_step":..,"kind":..,"text":..,"values":[[key,value],..],
 //    "texts":[[key,value],..]}
 //
@@ -20,6 +22,7 @@
 
 #include "actors/control/client.hpp"
 #include "actors/control/messages.hpp"
+#include "runtime/job/amend.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -34,6 +37,7 @@ struct unfinished_job {
   std::vector<set_value> settings;
   bool paused = false;
   std::string owner = {};  // who has submitted it
+  amendments words = {};   // of people, since
 };
 
 // One that is over, and its last event.
@@ -55,6 +59,7 @@ std::string journal_queued(const unfinished_job& j);
 std::string journal_begun(std::uint32_t number);
 std::string journal_kept(std::uint32_t number, const std::string& file);
 std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused);
+std::string journal_changed(std::uint32_t number, const amendments& words);
 std::string journal_over(const finished_job& j);
 
 struct journal_content {

@@ -80,7 +80,7 @@ class keeper_actor final : public compat::base_actor {
   }
   void take(const drop_beginning& x) { keep_.drop_beginning_of(x.job); }
   void take(const forget_plan& x) { keep_.forget(x.job, x.leg); }
-  void take(const probe&) { answer(probe_back{watched::keeper}); }
+  void take(const probe&) { answer(probe_back{watched_actor::keeper}); }
   void take(const store_in& x) {
     if (x.what.what == "handover")
       keep_.hand_over(x.job, x.what);

@@ -4,10 +4,10 @@ namespace troupe::control {
 
 void pulse::tick(instant now) {
   if (!s_.options.on_alive) return;
-  if (alive_.ask(watched::repl, now)) s_.repl.post(probe{});
-  if (alive_.ask(watched::exchange, now)) s_.exchange.post(probe{});
-  if (alive_.ask(watched::keeper, now)) s_.keep.post(keeper_note{probe{}});
-  alive_.ran(watched::keeper, s_.keeper_clock.used(), now);
+  if (alive_.ask(watched_actor::repl, now)) s_.repl.post(probe{});
+  if (alive_.ask(watched_actor::exchange, now)) s_.exchange.post(probe{});
+  if (alive_.ask(watched_actor::keeper, now)) s_.keep.post(keeper_note{probe{}});
+  alive_.ran(watched_actor::keeper, s_.keeper_clock.used(), now);
   const auto why = alive_.hung(now);
   if (!why) {
     said_ = false;

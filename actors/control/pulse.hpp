@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/control/actors.hpp"
-#include "actors/control/liveness.hpp"
+#include "actors/supervision/liveness.hpp"
 
 namespace troupe::control {
 
@@ -11,7 +11,7 @@ class pulse {
  public:
   explicit pulse(shared& s) : s_(s) {}
   void tick(instant now);
-  void back(watched who, instant now) { alive_.answered(who, now); }
+  void back(watched_actor who, instant now) { alive_.answered(who, now); }
 
  private:
   shared& s_;

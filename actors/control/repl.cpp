@@ -74,7 +74,7 @@ class repl_actor final : public compat::base_actor {
   caf::behavior make_behavior() override {
     return {
         [this](const ask_in& a) { guarded(a); },
-        [this](const probe&) { s_.control.post(control_note{probe_back{watched::repl}}); },
+        [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::repl}}); },
         [this](const answer_in& a) { relayed(a.what); },
         [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
         [this](const look_after_relays&) {

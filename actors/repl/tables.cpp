@@ -3,7 +3,7 @@
 #include <map>
 
 #include "actors/repl/columns.hpp"
-#include "actors/view/task_watch.hpp"
+#include "actors/supervision/task_watch.hpp"
 
 namespace troupe {
 

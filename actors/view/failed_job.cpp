@@ -6,7 +6,7 @@
 
 #include "actors/shell/job_log.hpp"
 #include "actors/shell/node_host.hpp"
-#include "actors/view/task_watch.hpp"
+#include "actors/supervision/task_watch.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/sha256.hpp"

@@ -12,7 +12,7 @@ namespace troupe::exchange {
 namespace {
 
 const char* law_text(law l) {
-  constexpr const char* names[] = {"average", "easgd", "easgd_sync"};
+  constexpr const char* names[] = {"average", "easgd", "easgd_sync", "asgd"};
   return names[static_cast<int>(l)];
 }
 
@@ -50,9 +50,10 @@ std::optional<answer> hub::objection(const open_session& o) const {
   if (o.version != protocol)
     return no(code::mismatch, "this library speaks version " + std::to_string(o.version) + " of the exchange, the daemon version " +
                                   std::to_string(protocol));
-  if (o.session.empty() || o.size == 0 || o.rank >= o.size)
-    return no(code::bad_argument,
-              "a session needs a name, and a rank below its size: " + rank_text(o.rank) + " of " + std::to_string(o.size));
+  const bool any = o.rank == any_rank;
+  const auto who = any ? "a rank without a number" : rank_text(o.rank);
+  if (o.session.empty() || o.size == 0 || (o.rank >= o.size && !any))
+    return no(code::bad_argument, "a session needs a name, and a rank below its size: " + who + " of " + std::to_string(o.size));
   if (!(o.alpha >= 0 && o.alpha < 1)) return no(code::bad_argument, "alpha must be in [0, 1)");
   if (o.size > limits_.group_size || clients_.size() >= limits_.clients)
     return no(code::too_large, "this daemon takes sessions of " + std::to_string(limits_.group_size) + " ranks, and " +
@@ -62,12 +63,12 @@ std::optional<answer> hub::objection(const open_session& o) const {
   const auto& g = at->second;
   const auto there = " in session " + quoted(o.session);
   if (o.size != g.size)
-    return no(code::mismatch,
-              rank_text(o.rank) + " says size " + std::to_string(o.size) + ", the others say " + std::to_string(g.size) + there);
+    return no(code::mismatch, who + " says size " + std::to_string(o.size) + ", the others say " + std::to_string(g.size) + there);
   if (o.how != g.how || o.alpha != g.alpha)
-    return no(code::mismatch, rank_text(o.rank) + " says " + law_text(o.how) + " with alpha " + std::to_string(o.alpha) +
-                                  ", the others say " + law_text(g.how) + " with alpha " + std::to_string(g.alpha) + there);
-  if (g.members.contains(o.rank)) return no(code::rank_taken, rank_text(o.rank) + " is taken" + there);
+    return no(code::mismatch, who + " says " + law_text(o.how) + " with alpha " + std::to_string(o.alpha) + ", the others say " +
+                                  law_text(g.how) + " with alpha " + std::to_string(g.alpha) + there);
+  if (any && g.members.size() == g.size) return no(code::rank_taken, "all ranks are taken" + there);
+  if (g.members.contains(o.rank)) return no(code::rank_taken, who + " is taken" + there);
   return std::nullopt;
 }
 
@@ -84,14 +85,17 @@ void hub::join(const std::string& client, const open_session& o, hub_effects& ou
     g.how = o.how;
     g.alpha = o.alpha;
   }
-  g.gone.erase(o.rank);
-  auto& m = g.members[o.rank];
+  auto rank = o.rank;
+  if (rank == any_rank)
+    for (rank = 0; g.members.contains(rank);) ++rank;
+  g.gone.erase(rank);
+  auto& m = g.members[rank];
   m.client = client;
-  m.rank = o.rank;
-  clients_[client] = {o.session, o.rank};
+  m.rank = rank;
+  clients_[client] = {o.session, rank};
   out.emplace_back(
-      note_effect{"exchange " + quoted(g.name) + ": " + rank_text(o.rank) + " of " + std::to_string(g.size) + " is here"});
-  reply(m, code::ok, {}, out);
+      note_effect{"exchange " + quoted(g.name) + ": " + rank_text(rank) + " of " + std::to_string(g.size) + " is here"});
+  out.emplace_back(send_effect{client, answer{0, code::ok, {}, rank, 0}});
 }
 
 // A member makes one call at a time, with growing numbers.
@@ -239,13 +243,12 @@ void hub::reply(const member& m, code c, std::string text, hub_effects& out) {
   out.emplace_back(send_effect{m.client, answer{m.last_call, c, std::move(text), 0, 0}});
 }
 
-void hub::reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out) {
+void hub::reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out, std::uint64_t from) {
   out.emplace_back(send_effect{m.client, answer{m.last_call, code::ok, {}, 0, bytes}});
-  for (std::uint64_t at = 0; at < bytes; at += piece_bytes)
-    out.emplace_back(send_effect{
-        m.client,
-        piece{
-            m.last_call, at, {data, data.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at))}}});
+  for (std::uint64_t at = 0; at < bytes; at += piece_bytes) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at));
+    out.emplace_back(send_effect{m.client, piece{m.last_call, at, {data, data.get() + from + at, n}}});
+  }
 }
 
 }  // namespace troupe::exchange

@@ -3,11 +3,11 @@
 //
 // A group is a session name, its size and its law. It begins with its first member and ends, centre and all, with its last one.
 //
-//   own steps    exchange under `easgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
+//   own steps    exchange under `easgd` and `asgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
 //   shares       memory of the daemon's machine, of which the hub knows the names, the sizes and whether it is full; its bytes are
 //                the host's and the members' (runtime/node/shared). It goes with the group
-//   rounds       all_reduce, broadcast, barrier, exchange under `average` and `easgd_sync`: complete when every rank has given its
-//                part; a group has one round at a time, since a member makes one call at a time
+//   rounds       all_reduce, reduce_scatter, all_gather, gather, scatter, broadcast, barrier, exchange under `average` and `easgd_sync`:
+//                complete when every rank has given its part (parts.hpp); a group has one round at a time, since a member makes one call at a time
 //
 // Invariants
 //  - A round changes nothing until every part is there; then every member is answered. What is computed depends on ranks and values,
@@ -162,15 +162,18 @@ class hub {
   bool next_call(context c, std::uint64_t call);
 
   static bool is_round(const group& g, verb v);
-  static bool gives_data(const begin& b, std::uint32_t rank);
+  static std::string objection_to_call(const group& g, const begin& b);
   std::optional<answer> objection(const group& g, const member& m, const begin& b) const;
   void step_alone(context c);
+  void step_by_asgd(context c, buffer& b, const part& p);
   void finish_round(group& g, hub_effects& out);
+  void finish_elastic(group& g, const begin& what, hub_effects& out);
+  static block result_of(group& g, const begin& what);
   void fail_round(group& g, code why, const std::string& text, hub_effects& out);
   static std::string words(const group& g, const begin& b);
 
   static void reply(const member& m, code c, std::string text, hub_effects& out);
-  static void reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out);
+  static void reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out, std::uint64_t from = 0);
   std::optional<answer> objection(const group& g, const member& m, const share& s) const;
   static void hand(const member& m, const memory& what, contents now, hub_effects& out);
   void pass_on(group& g, memories::iterator at, hub_effects& out);

@@ -4,38 +4,59 @@
 
 #include "runtime/exchange/arithmetic.hpp"
 #include "runtime/exchange/hub.hpp"
+#include "runtime/exchange/parts.hpp"
+#include "runtime/exchange/words.hpp"
 
 namespace troupe::exchange {
 
-bool hub::is_round(const group& g, verb v) {
-  return v == verb::all_reduce || v == verb::team || v == verb::broadcast || v == verb::barrier ||
-         (v == verb::exchange && g.how != law::easgd);
+namespace {
+
+bool same_call(const begin& a, const begin& b) {
+  return a.what == b.what && a.buffer == b.buffer && a.argument == b.argument && a.how == b.how;
 }
 
-bool hub::gives_data(const begin& b, std::uint32_t rank) {
-  return b.what == verb::exchange || b.what == verb::all_reduce || (b.what == verb::broadcast && b.argument == rank);
+}  // namespace
+
+bool hub::is_round(const group& g, verb v) {
+  if (v == verb::exchange) return g.how == law::average || g.how == law::easgd_sync;
+  return v != verb::centre;
 }
 
 std::string hub::words(const group& g, const begin& b) {
-  constexpr const char* names[] = {"exchange", "all_reduce", "broadcast", "centre", "barrier", "all_reduce in shared memory"};
+  constexpr const char* names[verbs] = {"exchange",       "all_reduce", "broadcast", "centre", "barrier",
+                                        "reduce_scatter", "all_gather", "gather",    "scatter"};
+  constexpr const char* reductions_by_name[reductions] = {"sum", "mean", "least", "largest", "product"};
   std::string out = names[static_cast<int>(b.what)];
   if (b.what == verb::barrier) return out;
+  if (b.how == meeting::in_memory) out += " in shared memory";
   out += " of '" + g.buffers[b.buffer].name + "'";
-  if (b.what == verb::all_reduce || b.what == verb::team) out += b.argument == 0 ? ", sum" : ", mean";
-  if (b.what == verb::broadcast) out += " from rank " + std::to_string(b.argument);
+  if (reduces(b.what)) out += std::string(", ") + reductions_by_name[b.argument];
+  if (has_root(b.what)) out += (b.what == verb::gather ? " to rank " : " from rank ") + std::to_string(b.argument);
   return out;
+}
+
+// What is wrong with a call whatever the others do; empty: nothing.
+std::string hub::objection_to_call(const group& g, const begin& b) {
+  if (b.what == verb::barrier) return b.how == meeting::in_memory ? "a barrier has no values" : "";
+  if (b.buffer >= g.buffers.size()) return "no buffer has this number";
+  const auto& of = g.buffers[b.buffer];
+  if (reduces(b.what) && b.argument >= reductions) return "there is no such reduction";
+  if (reduces(b.what) && b.argument == static_cast<std::uint32_t>(reduction::mean) && whole_numbers(of.type))
+    return "whole numbers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
+  if (has_root(b.what) && b.argument >= g.size) return "there is no rank " + std::to_string(b.argument);
+  if ((b.what == verb::exchange || b.what == verb::centre) && !lawful(of.type))
+    return "a law is for float32 and float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
+  if (b.how == meeting::in_memory && !is_round(g, b.what)) return "only rounds are made in memory of the ranks' own";
+  if (b.what == verb::centre && !of.centre) return "buffer '" + of.name + "' has no centre: nobody has exchanged it yet";
+  if (b.what == verb::exchange && g.how == law::asgd && b.argument == 0 && !of.centre)
+    return "buffer '" + of.name + "' has no centre that something could be added to";
+  return {};
 }
 
 // Why this call cannot be made.
 std::optional<answer> hub::objection(const group& g, const member& m, const begin& b) const {
   const auto no = [&](code c, std::string text) { return answer{b.call, c, std::move(text), 0, 0}; };
-  if (b.what != verb::barrier && b.buffer >= g.buffers.size()) return no(code::bad_argument, "no buffer has this number");
-  if ((b.what == verb::all_reduce || b.what == verb::team) && b.argument >= reductions)
-    return no(code::bad_argument, "all_reduce takes sum or mean");
-  if (b.what == verb::broadcast && b.argument >= g.size)
-    return no(code::bad_argument, "there is no rank " + std::to_string(b.argument) + " to broadcast from");
-  if (b.what == verb::centre && !g.buffers[b.buffer].centre)
-    return no(code::bad_argument, "buffer '" + g.buffers[b.buffer].name + "' has no centre: nobody has exchanged it yet");
+  if (auto wrong = objection_to_call(g, b); !wrong.empty()) return no(code::bad_argument, std::move(wrong));
   if (b.what == verb::centre) return std::nullopt;
   if (!m.out_of_step.empty()) return no(code::out_of_step, m.out_of_step);
   if (!is_round(g, b.what)) return std::nullopt;
@@ -55,7 +76,7 @@ void hub::handle(context c, const begin& b) {
     for (const auto& [rank, other] : c.g.members) {
       if (!other.pending) continue;
       const auto& p = other.pending->call;
-      if (!is_round(c.g, p.what) || (p.what == b.what && p.buffer == b.buffer && p.argument == b.argument)) continue;
+      if (!is_round(c.g, p.what) || same_call(p, b)) continue;
       const auto text = "rank " + std::to_string(c.m.rank) + " calls " + words(c.g, b) + " while rank " + std::to_string(rank) +
                         " is in " + words(c.g, p);
       reply(c.m, code::mismatch, text, c.out);
@@ -63,8 +84,11 @@ void hub::handle(context c, const begin& b) {
     }
   part p;
   p.call = b;
-  if (gives_data(b, c.m.rank)) {
-    p.expected = c.g.buffers[b.buffer].bytes();
+  if (b.what != verb::barrier) {
+    const auto& of = c.g.buffers[b.buffer];
+    p.expected = given(b, of.count, c.m.rank, c.g.size).count * bytes_of(of.type);
+  }
+  if (p.expected > 0) {
     try {
       p.data = make_block(p.expected);
     } catch (const std::bad_alloc&) {
@@ -103,42 +127,85 @@ void hub::step_alone(context c) {
   } catch (const std::bad_alloc&) {
     return reply(c.m, code::too_large, "the daemon is out of memory", c.out);
   }
+  if (c.g.how == law::asgd) return step_by_asgd(c, b, p);
   if (c.g.alpha == 0) return reply(c.m, code::ok, {}, c.out);  // exactly nothing, also for values that are not finite
   pull(b.type, p.data.get(), b.centre.get(), b.count, c.g.alpha);
   c.m.moved = true;
   reply_with(c.m, p.data, b.bytes(), c.out);
 }
 
-void hub::finish_round(group& g, hub_effects& out) {
+// What the worker has added to what it had of the centre is added to the centre, which it gets. Whoever is new gets the centre.
+void hub::step_by_asgd(context c, buffer& b, const part& p) {
+  if (p.call.argument == 0) {
+    add(b.type, b.centre.get(), p.data.get(), b.count);
+    c.m.moved = true;
+  }
+  std::memcpy(p.data.get(), b.centre.get(), b.bytes());
+  reply_with(c.m, p.data, b.bytes(), c.out);
+}
+
+// What everybody gets of, when all have given what they have to. Throws std::bad_alloc; then nothing has changed.
+block hub::result_of(group& g, const begin& what) {
+  if (what.what == verb::barrier || what.how == meeting::in_memory) return nullptr;
+  const auto& b = g.buffers[what.buffer];
+  if (what.what == verb::broadcast || what.what == verb::scatter) return g.members.at(what.argument).pending->data;
+  if (what.what == verb::all_gather || what.what == verb::gather) {
+    auto whole = make_block(b.bytes());
+    for (const auto& [rank, m] : g.members) {
+      const auto part = part_of(b.count, rank, g.size);
+      if (part.count > 0)
+        std::memcpy(whole.get() + part.first * bytes_of(b.type), m.pending->data.get(), part.count * bytes_of(b.type));
+    }
+    return whole;
+  }
   std::vector<block> values;
+  for (const auto& [rank, m] : g.members) values.push_back(m.pending->data);
+  fold(b.type, what.what == verb::exchange ? reduction::mean : static_cast<reduction>(what.argument), values, b.count);
+  return values[0];
+}
+
+void hub::finish_round(group& g, hub_effects& out) {
   begin what;
   for (auto& [rank, m] : g.members) {
     if (!m.pending || !is_round(g, m.pending->call.what) || !m.pending->complete()) return;
     what = m.pending->call;
-    if (m.pending->data) values.push_back(m.pending->data);
   }
   if (g.members.size() != g.size) return;
-  buffer* b = what.what == verb::barrier ? nullptr : &g.buffers[what.buffer];
-  const bool elastic = what.what == verb::exchange && g.how == law::easgd_sync;
-  if (elastic && !b->centre) try {
-      b->centre = copy_of(values[0], b->bytes());
-    } catch (const std::bad_alloc&) {
-      return fail_round(g, code::too_large, "the daemon is out of memory", out);
-    }
-  if (elastic && g.alpha != 0) pull_all(b->type, values, b->centre.get(), b->count, g.alpha);
-  const bool reduces = what.what == verb::all_reduce || (what.what == verb::exchange && g.how == law::average);
-  if (reduces) {
-    fold(b->type, values, b->count);
-    const bool mean = what.what == verb::exchange || what.argument == static_cast<std::uint32_t>(reduction::mean);
-    if (mean) divide(b->type, values[0].get(), b->count, g.size);
+  if (what.what == verb::exchange && what.how == meeting::with_values && g.how == law::easgd_sync)
+    return finish_elastic(g, what, out);
+  block result;
+  try {
+    result = result_of(g, what);
+  } catch (const std::bad_alloc&) {
+    return fail_round(g, code::too_large, "the daemon is out of memory", out);
   }
+  const auto each = result ? bytes_of(g.buffers[what.buffer].type) : 1;
   for (auto& [rank, m] : g.members) {
     m.pending.reset();
     m.moved = true;
-    if (reduces || (what.what == verb::broadcast && rank != what.argument))
-      reply_with(m, values[0], b->bytes(), out);
-    else if (elastic && g.alpha != 0)
-      reply_with(m, values[rank], b->bytes(), out);
+    const auto mine = result ? got(what, g.buffers[what.buffer].count, rank, g.size) : range{};
+    if (mine.count > 0)
+      reply_with(m, result, mine.count * each, out, mine.first * each);
+    else
+      reply(m, code::ok, {}, out);
+  }
+}
+
+void hub::finish_elastic(group& g, const begin& what, hub_effects& out) {
+  std::vector<block> values;
+  for (const auto& [rank, m] : g.members) values.push_back(m.pending->data);
+  auto& b = g.buffers[what.buffer];
+  if (!b.centre) try {
+      b.centre = copy_of(values[0], b.bytes());
+    } catch (const std::bad_alloc&) {
+      return fail_round(g, code::too_large, "the daemon is out of memory", out);
+    }
+  if (g.alpha != 0) pull_all(b.type, values, b.centre.get(), b.count, g.alpha);
+  for (auto& [rank, m] : g.members) {
+    m.pending.reset();
+    m.moved = true;
+    if (g.alpha != 0)
+      reply_with(m, values[rank], b.bytes(), out);
     else
       reply(m, code::ok, {}, out);
   }

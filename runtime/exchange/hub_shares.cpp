@@ -11,6 +11,7 @@ namespace troupe::exchange {
 std::optional<answer> hub::objection(const group& g, const member& m, const share& s) const {
   const auto no = [&](code c, std::string text) { return answer{s.call, c, std::move(text), 0, 0}; };
   if (s.name.empty() || s.count == 0) return no(code::bad_argument, "a shared array needs a name and at least one value");
+  if (!lawful(s.type)) return no(code::bad_argument, "a shared array is of float32 or float64");
   const auto known = g.shares.find(s.name);
   if (known != g.shares.end()) {
     const auto& k = known->second;

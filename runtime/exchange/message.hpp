@@ -16,7 +16,7 @@
 
 namespace troupe::exchange {
 
-inline constexpr std::uint32_t protocol = 3;   // 2: shared memory. 3: teams
+inline constexpr std::uint32_t protocol = 4;   // 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks by the hub
 inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
 // Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
@@ -24,15 +24,23 @@ inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
 
 // Numbers of this interface appear in troupe_exchange.h, which checks that they agree.
 enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held };
-enum class element : std::uint8_t { f32, f64 };
-enum class law : std::uint8_t { average, easgd, easgd_sync };
-// team: an all_reduce of ranks that have their values in shared memory. All give their word that they are there, and nothing else.
-enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier, team };
-enum class reduction : std::uint8_t { sum, mean };
+enum class element : std::uint8_t { f32, f64, bf16, i32, i64 };
+enum class law : std::uint8_t { average, easgd, easgd_sync, asgd };
+enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier, reduce_scatter, all_gather, gather, scatter };
+enum class reduction : std::uint8_t { sum, mean, min, max, product };
 enum class contents : std::uint8_t { empty, full };
+// in_memory: a round of ranks that have their values in memory of their own. All give their word that they are there, and nothing else.
+enum class meeting : std::uint8_t { with_values, in_memory };
 
-inline constexpr std::uint8_t codes = 8, elements = 2, laws = 3, verbs = 6, reductions = 2, contents_kinds = 2;
-constexpr std::uint64_t bytes_of(element e) { return e == element::f32 ? 4 : 8; }
+inline constexpr std::uint8_t codes = 8, elements = 5, laws = 4, verbs = 9, reductions = 5, contents_kinds = 2, meetings = 2;
+constexpr std::uint64_t bytes_of(element e) {
+  constexpr std::uint64_t of[elements] = {4, 8, 2, 4, 8};
+  return of[static_cast<std::uint8_t>(e)];
+}
+constexpr bool whole_numbers(element e) { return e == element::i32 || e == element::i64; }
+// Laws, and arrays that are shared, are of these.
+constexpr bool lawful(element e) { return e == element::f32 || e == element::f64; }
+inline constexpr std::uint32_t any_rank = 0xffffffff;  // of who enters: the hub gives it the lowest that is free
 
 // Memory of a buffer's values: shared by everybody who sends it, aligned for any element.
 using block = std::shared_ptr<std::byte>;
@@ -51,6 +59,7 @@ struct open_session {
   law how = law::average;
   double alpha = 0;
 };
+// An opening is answered with the rank in `value`.
 struct declare {  // answered with the buffer's number in `value`
   std::uint64_t call = 0;
   std::string name;
@@ -62,7 +71,10 @@ struct begin {
   std::uint64_t call = 0;
   verb what = verb::barrier;
   std::uint32_t buffer = 0;
-  std::uint32_t argument = 0;  // all_reduce, team: the reduction; broadcast: the root's rank
+  // all_reduce, reduce_scatter: the reduction. broadcast, gather, scatter: the root's rank. exchange under asgd: 1: the values are the worker's own,
+  // which the centre begins with or takes the place of; 0: they are what the worker has added to what it had of the centre
+  std::uint32_t argument = 0;
+  meeting how = meeting::with_values;
 };
 struct piece {
   std::uint64_t call = 0, offset = 0;

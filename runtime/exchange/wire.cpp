@@ -35,6 +35,7 @@ void fields(IO& io, T& m) {
   io.choice(m.what, verbs);
   io.number(m.buffer);
   io.number(m.argument);
+  io.choice(m.how, meetings);
 }
 template <class IO, class T>
 requires std::is_same_v<std::remove_const_t<T>, piece>

@@ -17,7 +17,8 @@ inline std::string quoted(const std::string& s) {
 inline std::string rank_text(std::uint32_t r) { return "rank " + std::to_string(r); }
 
 inline std::string shape_text(std::uint64_t count, element e) {
-  return std::to_string(count) + (e == element::f32 ? " float32" : " float64");
+  constexpr const char* names[elements] = {" float32", " float64", " bfloat16", " int32", " int64"};
+  return std::to_string(count) + names[static_cast<std::uint8_t>(e)];
 }
 
 }  // namespace troupe::exchange

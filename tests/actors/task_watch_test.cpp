@@ -1,5 +1,5 @@
 // Tasks that run for too long: how they are counted, and what an embedded run says of them.
-#include "actors/view/task_watch.hpp"
+#include "actors/supervision/task_watch.hpp"
 
 #include <thread>
 
@@ -99,7 +99,7 @@ struct waiting_stage final : stage {
 };
 
 std::shared_ptr<prepared_job> job_that_waits(const overrides& set = {}) {
-  const auto j = job_of(lenet_like(), set);
+  auto j = job_of(lenet_like(), set);
   auto all = std::make_shared<tables>(stock_tables());
   all->stages.add("dropout", {[](stage_config c) { return std::make_unique<waiting_stage>(std::move(c)); }, {}});
   j->all = all;

@@ -38,8 +38,7 @@ std::vector<T> folded(const std::vector<std::vector<T>>& parts, bool mean) {
     blocks.push_back(exchange::make_block(p.size() * sizeof(T)));
     std::memcpy(blocks.back().get(), p.data(), p.size() * sizeof(T));
   }
-  exchange::fold(e, blocks, parts[0].size());
-  if (mean) exchange::divide(e, blocks[0].get(), parts[0].size(), static_cast<std::uint32_t>(parts.size()));
+  exchange::fold(e, mean ? exchange::reduction::mean : exchange::reduction::sum, blocks, parts[0].size());
   std::vector<T> out(parts[0].size());
   std::memcpy(out.data(), blocks[0].get(), out.size() * sizeof(T));
   return out;

@@ -311,11 +311,11 @@ TEST_F(cluster_exchange, arguments_are_checked) {
   refuses([](auto& o) { o.address = "no port"; });
   refuses([](auto& o) { o.session = ""; });
   refuses([](auto& o) { o.rank = 2; });
-  refuses([](auto& o) { o.rank = -1; });
+  refuses([](auto& o) { o.rank = -2; });
   refuses([](auto& o) { o.size = 0; });
   refuses([](auto& o) { o.alpha = 1; });
   refuses([](auto& o) { o.alpha = std::nan(""); });
-  refuses([](auto& o) { o.law = 3; });
+  refuses([](auto& o) { o.law = 4; });
   refuses([](auto& o) { o.timeout_ms = 0; });
   x = open(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
   const auto b = declare(x, 3);

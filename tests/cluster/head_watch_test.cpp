@@ -32,8 +32,8 @@ class head_watching : public head_losses {
   }
 };
 
-TEST_F(head_watching, a_long_task_is_named_and_no_stall_and_one_that_never_ends_ends_the_job) {
-  begin({"n1", "n2"});
+TEST_F(head_watching, a_long_task_is_named_and_no_stall_and_a_job_that_survives_no_loss_ends_with_one_that_never_ends) {
+  begin({"n1", "n2"}, 0);
   computes_for(60);
   EXPECT_TRUE(sent<said>().empty());
   computes_for(300);
@@ -50,6 +50,45 @@ TEST_F(head_watching, a_long_task_is_named_and_no_stall_and_one_that_never_ends_
   EXPECT_EQ(last_said(),
             "error: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 1800 s, and is taken "
             "for hung");
+}
+
+// Its thread cannot be taken from it, but the others can do without its node, in this job and in those after it.
+TEST_F(head_watching, a_node_with_a_task_that_never_ends_is_done_without_until_the_task_has_ended_or_the_daemon_is_another) {
+  begin({"n1", "n2", "n3"});
+  computes_for(1860);
+  ASSERT_EQ(lost_nodes(), (std::vector<std::string>{"n2"}));
+  ASSERT_EQ(sent<end_job>().size(), 1u);
+  EXPECT_EQ(sent<end_job>()[0].first, "n2") << "its keeper waits for the task, and systemd's watchdog for that";
+  EXPECT_EQ(asked()->back->silent, (std::set<std::string>{"n2"}));
+  found_live({"n1", "n3"});
+  ready({"n1", "n3"});
+  h_->on_handover(id_, 30, now_, out_);
+  EXPECT_EQ(sent<swap>().size(), 2u) << "nobody waits for n2";
+  swap_all({"n1", "n3"});
+  EXPECT_EQ(last_said(),
+            "recovered: node n2 is lost: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for "
+            "1800 s, and is taken for hung; went on without n2");
+  EXPECT_EQ(seen().nodes.at(1).state, "hung");
+  EXPECT_EQ(seen().nodes.at(1).losses, 1u);
+  out_.clear();
+  computes_for(100);
+  EXPECT_EQ(asked(), nullptr) << "once";
+  h_->on("n2", ended{id_, 0}, now_, out_);
+  ASSERT_NE(asked(), nullptr);
+  EXPECT_EQ(asked()->wish.name, "add-node");
+  EXPECT_EQ(asked()->wish.key, "n2");
+  EXPECT_EQ(seen().nodes.at(1).state, "up");
+}
+
+TEST_F(head_watching, the_next_job_waits_for_no_node_that_hangs) {
+  begin({"n1", "n2", "n3"});
+  computes_for(1860);
+  out_.clear();
+  dies("n2");
+  EXPECT_EQ(seen().nodes.at(1).losses, 1u) << "one and the same";
+  EXPECT_EQ(seen().nodes.at(1).state, "lost");
+  joins("n2");
+  EXPECT_EQ(seen().nodes.at(1).state, "up");
 }
 
 // What a node has said once of a task that runs is no news for ever.

@@ -36,6 +36,8 @@ finished_job finished(std::uint32_t number) {
           {0, {"done", 5, {{"loss", 0.25}}, "ü"}, {{"weights_sha256", "ab"}}}};
 }
 
+amendments moved() { return {{{"fc6", {"n2", "n3"}, false}, {"conv1", {}, true}}, {"n4", "n5"}, "ssp", {{"staleness", "3"}}}; }
+
 // Jobs of three kinds: over, running, waiting.
 std::vector<std::string> some_lines() {
   return {journal_queued(queued(1)),
@@ -46,6 +48,7 @@ std::vector<std::string> some_lines() {
           journal_begun(2),
           journal_kept(2, "/state/job-2/a"),
           journal_set(2, {{"train.dynamics.lr", 0.1, 31}, {"train.dynamics.decay", 1e-300, 32}}, true),
+          journal_changed(2, moved()),
           journal_queued(queued(3)),
           journal_begun(2),
           journal_begun(2)};
@@ -75,6 +78,8 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_EQ(two.settings[1].value, 1e-300);
   EXPECT_EQ(two.settings[1].from, 32u);
   EXPECT_TRUE(two.paused);
+  EXPECT_EQ(two.words, moved());
+  EXPECT_EQ(c.jobs[1].words, amendments{});
   EXPECT_EQ(c.jobs[1].number, 3u);
   EXPECT_EQ(c.jobs[1].begun, 0u);
 }

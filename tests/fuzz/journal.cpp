@@ -37,7 +37,8 @@ std::vector<std::string> sound_journal() {
   for (const std::uint32_t n : {1u, 2u}) {
     j.number = n;
     all += control::journal_queued(j) + control::journal_begun(n) + control::journal_kept(n, "/state/a") +
-           control::journal_set(n, {{"train.dynamics.lr", 0.1, 31}}, true);
+           control::journal_set(n, {{"train.dynamics.lr", 0.1, 31}}, true) +
+           control::journal_changed(n, {{{"fc", {"n2"}, true}}, {"n3"}, "ssp", {{"staleness", "3"}}});
   }
   all += control::journal_over(
       {1, "tiny", "alice", "done", "/state/w", 5, {0, {"done", 5, {{"loss", 0.5}}, ""}, {{"weights_sha256", "ab"}}}});

@@ -53,11 +53,20 @@ class desk {
       ASSERT_EQ(take(name(r)).what.code, code::ok);
     }
   }
+  void declare_as(std::uint32_t size, std::uint64_t count, element type, const std::string& buffer = "w") {
+    for (std::uint32_t r = 0; r < size; ++r) {
+      say(name(r), declare{next(name(r)), buffer, type, count});
+      ASSERT_EQ(take(name(r)).what.code, code::ok);
+    }
+  }
   std::uint64_t next(const std::string& client) { return ++calls[client]; }
   std::uint64_t start(const std::string& client, verb v, std::uint32_t buffer = 0, std::uint32_t argument = 0) {
     const auto call = next(client);
     say(client, begin{call, v, buffer, argument});
     return call;
+  }
+  void start_in_memory(std::uint32_t rank, verb v, std::uint32_t argument) {
+    say(name(rank), begin{next(name(rank)), v, 0, argument, meeting::in_memory});
   }
   // Values [from, to) of `v`.
   template <class T>

@@ -87,7 +87,7 @@ void fold_out_of_place(element e) {
         std::vector<const std::byte*> in;
         for (const auto& p : mine) in.push_back(reinterpret_cast<const std::byte*>(p.data()));
         auto& out = into == ranks ? own : mine[into];
-        fold_into(e, reinterpret_cast<std::byte*>(out.data()), in, n, 1);
+        fold_into(e, reduction::sum, reinterpret_cast<std::byte*>(out.data()), in, n);
         ASSERT_TRUE(same_bits(out, expected)) << ranks << " ranks into " << into;
         for (std::uint32_t r = 0; r < ranks; ++r) {
           EXPECT_TRUE(r == into || same_bits(mine[r], parts[r])) << "the others stay";
@@ -96,7 +96,7 @@ void fold_out_of_place(element e) {
       std::vector<T> mean(n);
       std::vector<const std::byte*> in;
       for (const auto& p : parts) in.push_back(reinterpret_cast<const std::byte*>(p.data()));
-      fold_into(e, reinterpret_cast<std::byte*>(mean.data()), in, n, ranks);
+      fold_into(e, reduction::mean, reinterpret_cast<std::byte*>(mean.data()), in, n);
       for (auto& x : expected) x /= static_cast<T>(ranks);
       ASSERT_TRUE(same_bits(mean, expected));
     }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/exchange/arithmetic.hpp"
+#include "runtime/exchange/parts.hpp"
 #include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/exchange/troupe_exchange.h"
 #include "runtime/node/net/operator_options.hpp"
@@ -67,7 +68,8 @@ outcome session::open(const place& at, deadline until, std::unique_ptr<session>&
       return {TROUPE_EXCHANGE_UNREACHABLE,
               "no daemon answers at " + at.address + (s->line_.reason.empty() ? "" : ": " + s->line_.reason)};
   }
-  auto done = s->ask([&](std::uint64_t) { return at.what; }, {}, until, {});
+  auto done =
+      s->ask([&](std::uint64_t) { return at.what; }, {}, until, [&](const answer& a, const std::byte*) { s->me_.rank = a.value; });
   if (done.code == 0) made = std::move(s);
   return done;
 }
@@ -188,15 +190,48 @@ outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) 
   return of_team(b, of) ? call_team(b, of, mine, until) : call_hub(b, of, mine, until);
 }
 
+// Under asgd a worker gives what it has added to what it had of the centre; its own values, when it has had nothing yet.
+std::vector<std::byte> session::difference(begin& b, const void* mine) {
+  const std::lock_guard guard(lock_);
+  const auto& of = buffers_[b.buffer];
+  const auto had = had_.find(b.buffer);
+  b.argument = had == had_.end() ? 1 : 0;
+  std::vector<std::byte> out(of.count * bytes_of(of.type));
+  std::memcpy(out.data(), mine, out.size());
+  if (had != had_.end()) push(of.type, out.data(), had->second.data(), of.count);
+  return out;
+}
+
+// The answer's values, if there are any: an exchange that makes the centre changes nothing. Under lock_.
+void session::apply(const begin& b, void* mine, const std::byte* back) {
+  const auto& of = buffers_[b.buffer];
+  const auto bytes = of.count * bytes_of(of.type);
+  if (b.what == verb::exchange && me_.how == law::asgd) {
+    if (back) std::memcpy(mine, back, bytes);
+    auto& had = had_[b.buffer];
+    had.resize(bytes);
+    std::memcpy(had.data(), mine, bytes);
+  } else if (back && b.what == verb::exchange && me_.how != law::average) {
+    push(of.type, mine, back, of.count);
+  } else if (back) {
+    const auto part = got(b, of.count, me_.rank, me_.size);
+    std::memcpy(static_cast<std::byte*>(mine) + part.first * bytes_of(of.type), back, part.count * bytes_of(of.type));
+  }
+}
+
 outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until) {
   values v;
-  if (b.what != verb::barrier && b.what != verb::team) {
-    const auto bytes = of.count * bytes_of(of.type);
-    const bool root = b.what == verb::broadcast && b.argument == me_.rank;
-    if (b.what == verb::exchange || b.what == verb::all_reduce || root) v = {mine, bytes, 0};
-    if (!root) v.most_back = bytes;
+  const bool empty = b.what == verb::barrier || b.how == meeting::in_memory;
+  std::vector<std::byte> added;
+  if (!empty) {
+    const auto gives = given(b, of.count, me_.rank, me_.size);
+    const auto each = bytes_of(of.type);
+    v = {static_cast<std::byte*>(mine) + gives.first * each, gives.count * each, got(b, of.count, me_.rank, me_.size).count * each};
+    if (b.what == verb::exchange && me_.how == law::asgd) {
+      added = difference(b, mine);
+      v.give = added.data();
+    }
   }
-  const bool elastic = b.what == verb::exchange && me_.how != law::average;
   outcome wrong;
   const auto r = ask(
       [&](std::uint64_t number) {
@@ -205,13 +240,11 @@ outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until)
       },
       v, until,
       [&](const answer& a, const std::byte* back) {
-        if (a.bytes == 0) return;  // nothing changes
-        if (a.bytes != v.most_back)
+        if (empty) return;
+        if (a.bytes != 0 && a.bytes != v.most_back)
           wrong = {TROUPE_EXCHANGE_INTERNAL, "the daemon answered with " + std::to_string(a.bytes) + " bytes"};
-        else if (elastic)
-          push(of.type, mine, back, of.count);
         else
-          std::memcpy(mine, back, a.bytes);
+          apply(b, mine, a.bytes == 0 ? nullptr : back);
       });
   return wrong.code != 0 ? wrong : r;
 }

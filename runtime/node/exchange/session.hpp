@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +46,8 @@ class session {
   session& operator=(const session&) = delete;
 
   bool of_this_process() const;
+  std::uint32_t rank() const { return me_.rank; }
+  std::uint32_t size() const { return me_.size; }
   // Makes waiting calls return and waits for them; later ones are refused.
   void end_calls();
 
@@ -106,6 +109,8 @@ class session {
   outcome map_shared(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
                      std::unique_ptr<shared_array>& made);
   outcome call_hub(begin b, const buffer& of, void* mine, deadline until);
+  std::vector<std::byte> difference(begin& b, const void* mine);
+  void apply(const begin& b, void* mine, const std::byte* back);
   outcome find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const;
 
   // The connection, as far as it is known.
@@ -137,6 +142,7 @@ class session {
   reply reply_;  // to the latest call
   upload upload_;
   std::vector<buffer> buffers_;
+  std::map<std::uint32_t, std::vector<std::byte>> had_;  // under asgd: what this rank has had of a buffer's centre
   std::vector<std::unique_ptr<shared>> shared_;
 
   std::timed_mutex rounds_;  // one round at a time, from the hub's word to the last value; taken before lock_. Guards the two below

@@ -4,6 +4,7 @@
 // it says that it cannot, and so does who finds its memory used.
 #include <utility>
 
+#include "runtime/exchange/parts.hpp"
 #include "runtime/node/exchange/session.hpp"
 #include "runtime/node/exchange/troupe_exchange.h"
 
@@ -16,9 +17,13 @@ constexpr const char* reserved = "\x01team";
 }  // namespace
 
 bool session::of_team(const begin& b, const buffer& of) const {
-  const bool sums = b.what == verb::all_reduce || (b.what == verb::exchange && me_.how == law::average);
-  return sums && b.argument < reductions && me_.size > 1 && me_.size <= team::most_ranks &&
-         of.count * bytes_of(of.type) >= team::worth;
+  const bool small = of.count * bytes_of(of.type) < team::worth;
+  if (small || me_.size < 2 || me_.size > team::most_ranks) return false;
+  if (b.what == verb::exchange) return me_.how == law::average && lawful(of.type);
+  // What the daemon refuses is left to the daemon.
+  const bool mean = b.argument == static_cast<std::uint32_t>(reduction::mean);
+  if (reduces(b.what)) return b.argument < reductions && !(mean && whole_numbers(of.type));
+  return has_root(b.what) ? b.argument < me_.size : b.what == verb::all_gather;
 }
 
 // `mine`: whether this rank could. An error: it is not known, and can be asked again.
@@ -45,8 +50,9 @@ outcome session::decide(deadline until) {
     of = buffers_[static_cast<std::size_t>(number)];
   }
   float all = mine ? 1 : 0;
-  auto r = call_hub({0, verb::all_reduce, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(reduction::sum)}, of, &all,
-                    until);
+  auto r = call_hub(
+      {0, verb::all_reduce, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(reduction::sum), meeting::with_values},
+      of, &all, until);
   if (r.code != 0) {
     if (mine) team_.reset();  // asked again next time
     return r;
@@ -67,26 +73,29 @@ outcome session::call_team(begin b, const buffer& of, void* mine, deadline until
   if (how_ == how_rounds::unknown)
     if (auto r = decide(until); r.code != 0) return r;
   if (how_ == how_rounds::hub) return call_hub(b, of, mine, until);
-  const bool mean = b.what == verb::exchange || b.argument == static_cast<std::uint32_t>(reduction::mean);
-  const begin asked{0, verb::team, b.buffer, static_cast<std::uint32_t>(mean ? reduction::mean : reduction::sum)};
-  switch (team_->gather(std::uint64_t{asked.buffer} << 32 | (asked.argument + 1), until)) {
+  b.how = meeting::in_memory;
+  if (b.what == verb::exchange) b.what = verb::all_reduce, b.argument = static_cast<std::uint32_t>(reduction::mean);
+  const auto kind =
+      static_cast<std::uint32_t>(b.what) << 16 | (b.argument + 1);  // an argument is a rank of 64 at most, or a reduction
+  switch (team_->gather(std::uint64_t{b.buffer} << 32 | kind, until)) {
     case team::met::here: break;
     case team::met::differ:
-      return {TROUPE_EXCHANGE_MISMATCH, "ranks are in all_reduce of different buffers, or one wants the sum and another the mean"};
+      return {TROUPE_EXCHANGE_MISMATCH,
+              "ranks are in calls on different buffers, or in different calls: another reduction, another root"};
     case team::met::elsewhere:
-      if (auto r = call_hub(asked, of, nullptr, until); r.code != 0) return r;
+      if (auto r = call_hub(b, of, nullptr, until); r.code != 0) return r;
       team_->met_at_hub();
   }
-  switch (team_->reduce(of.type, mine, of.count, mean, until, [this] {
+  switch (team_->run({b, of.type, mine, of.count}, until, [this] {
     const std::lock_guard guard(lock_);
     return calls_.closing;
   })) {
     case team::ended::well: return {};
     case team::ended::lost:
       return {TROUPE_EXCHANGE_PEER_LOST,
-              "a rank's process has ended, or left, in the middle of a round: these values may be sums in part"};
+              "a rank's process has ended, or left, in the middle of a round: these values may be done in part"};
     case team::ended::late:
-      return {TROUPE_EXCHANGE_OUT_OF_STEP, "the deadline passed in the middle of a round: these values may be sums in part"};
+      return {TROUPE_EXCHANGE_OUT_OF_STEP, "the deadline passed in the middle of a round: these values may be done in part"};
     case team::ended::called: return closed();
   }
   return {};

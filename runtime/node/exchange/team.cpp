@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime/exchange/arithmetic.hpp"
+#include "runtime/exchange/parts.hpp"
 
 namespace troupe::exchange {
 namespace {
@@ -55,19 +56,22 @@ struct team::head {
   std::uint32_t gate, at_gate;  // the gate moves when a round begins, and when it goes to the hub; how many wait for that
 };
 
-// Elements [0, n) of a chunk, and which of them rank r adds.
+// The k-th piece of every rank's part. Pieces lie in slots and results by rank, each in cache lines of its own, so that no two ranks write to one.
 struct team::chunk {
-  std::byte* values = nullptr;
-  std::uint64_t count = 0, bytes_each = 0;
+  const work* of = nullptr;
+  std::uint64_t k = 0;
   std::uint32_t parity = 0, ranks = 1;
-  element type = element::f32;
-  // In whole cache lines, so that no two ranks write to one.
-  std::uint64_t first(std::uint32_t rank) const {
-    if (rank >= ranks) return count;
-    const std::uint64_t unit = 64 / bytes_each;
-    return std::min(count, count * rank / ranks / unit * unit);
+
+  static std::uint64_t most(std::uint32_t ranks, std::uint64_t each) { return chunk_bytes / ranks / 64 * 64 / each; }
+  std::uint64_t each() const { return bytes_of(of->type); }
+  range piece(std::uint32_t rank) const {
+    const auto part = part_of(of->count, rank, ranks);
+    const auto m = most(ranks, each()), at = std::min(k * m, part.count);
+    return {part.first + at, std::min(m, part.count - at)};
   }
-  std::uint64_t at(std::uint32_t rank) const { return first(rank) * bytes_each; }
+  std::byte* values(std::uint32_t rank) const { return static_cast<std::byte*>(of->values) + piece(rank).first * each(); }
+  std::uint64_t bytes(std::uint32_t rank) const { return piece(rank).count * each(); }
+  std::uint64_t place(std::uint32_t rank) const { return rank * most(ranks, each()) * each(); }
 };
 
 std::uint64_t team::doubles(std::uint32_t ranks) {
@@ -201,56 +205,61 @@ team::ended team::wait_all(bool laid, std::uint32_t at_least, deadline until, co
 }
 
 void team::lay(const chunk& c) const {
-  auto* const into = slot(rank_, c.parity);
-  const auto mine = c.at(rank_), behind = c.at(rank_ + 1), end = c.count * c.bytes_each;
-  std::memcpy(into, c.values, mine);
-  std::memcpy(into + behind, c.values + behind, end - behind);
+  for (std::uint32_t r = 0; r < ranks_; ++r)
+    if (r != rank_) std::memcpy(slot(rank_, c.parity) + c.place(r), c.values(r), c.bytes(r));
 }
 
-void team::add(const chunk& c, bool mean) const {
-  const auto mine = c.at(rank_);
-  std::vector<const std::byte*> all(ranks_);
-  for (std::uint32_t r = 0; r < ranks_; ++r) all[r] = (r == rank_ ? c.values : slot(r, c.parity)) + mine;
-  const auto count = c.first(rank_ + 1) - c.first(rank_);
-  fold_into(c.type, c.values + mine, all, count, mean ? ranks_ : 1);
-  std::memcpy(results(c.parity) + mine, c.values + mine, count * c.bytes_each);
+void team::put(const chunk& c, std::uint32_t part) const {
+  std::memcpy(results(c.parity) + c.place(part), c.values(part), c.bytes(part));
+}
+
+// What this rank has for the others, or for its own part.
+void team::give(const chunk& c) const {
+  const auto& call = c.of->call;
+  if (reduces(call.what)) {
+    std::vector<const std::byte*> all(ranks_);
+    for (std::uint32_t r = 0; r < ranks_; ++r) all[r] = r == rank_ ? c.values(r) : slot(r, c.parity) + c.place(rank_);
+    fold_into(c.of->type, static_cast<reduction>(call.argument), c.values(rank_), all, c.piece(rank_).count);
+    if (call.what == verb::all_reduce) put(c, rank_);
+  } else if (call.what == verb::broadcast || call.what == verb::scatter) {
+    for (std::uint32_t r = 0; r < ranks_ && rank_ == call.argument; ++r) put(c, r);
+  } else {
+    put(c, rank_);
+  }
 }
 
 void team::take(const chunk& c) const {
-  const auto* const from = results(c.parity);
-  const auto mine = c.at(rank_), behind = c.at(rank_ + 1), end = c.count * c.bytes_each;
-  std::memcpy(c.values, from, mine);
-  std::memcpy(c.values + behind, from + behind, end - behind);
+  const auto& call = c.of->call;
+  if (call.what == verb::reduce_scatter || (has_root(call.what) && (rank_ == call.argument) != (call.what == verb::gather))) return;
+  const bool own = call.what == verb::broadcast || call.what == verb::scatter;
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    if (r == rank_ ? !own : call.what == verb::scatter) continue;
+    std::memcpy(c.values(r), results(c.parity) + c.place(r), c.bytes(r));
+  }
 }
 
-// In each step: the chunk after this one is laid down, this one is added when all have laid it, and taken when all have added. Nobody lays
-// chunk k + 2 over chunk k before all have added k, nor adds k + 2 over the results of k before all have laid k + 1, which they do after
-// they have taken k - 1... and k's results are taken before k + 2 is laid.
-team::ended team::reduce(element type, void* values, std::uint64_t count, bool mean, deadline until,
-                         const std::function<bool()>& stops) {
-  const std::uint64_t each = chunk_bytes / bytes_of(type), chunks = (count + each - 1) / each;
+// In each step: the chunk after this one is laid down, this one is given when all have laid it, and taken when all have given. Nobody lays
+// chunk k + 2 over chunk k before all have given k, nor gives k + 2 over the results of k before all have laid k + 1, which they do after
+// they have taken k - 1... and k's results are taken before k + 2 is laid. Where nothing is laid, that it would be is said all the same.
+team::ended team::run(const work& of, deadline until, const std::function<bool()>& stops) {
+  const auto most = chunk::most(ranks_, bytes_of(of.type));
+  std::uint64_t chunks = 0;
+  for (std::uint32_t r = 0; r < ranks_; ++r) chunks = std::max(chunks, (part_of(of.count, r, ranks_).count + most - 1) / most);
   const auto first = chunks_;
-  const auto nth = [&](std::uint64_t k) {
-    return chunk{static_cast<std::byte*>(values) + k * chunk_bytes,
-                 std::min(each, count - k * each),
-                 bytes_of(type),
-                 (first + static_cast<std::uint32_t>(k)) & 1,
-                 ranks_,
-                 type};
-  };
+  const auto nth = [&](std::uint64_t k) { return chunk{&of, k, (first + static_cast<std::uint32_t>(k)) & 1, ranks_}; };
   auto& me = line_of(rank_);
   const auto done = [&](std::uint64_t k) { return first + static_cast<std::uint32_t>(k) + 1; };
-  const auto put = [&](std::uint64_t k) {
-    lay(nth(k));
+  const auto lay_next = [&](std::uint64_t k) {
+    if (reduces(of.call.what)) lay(nth(k));
     tell(me.laid, done(k));
   };
   ended how = ended::well;
-  if (chunks > 0) put(0);
+  if (chunks > 0) lay_next(0);
   for (std::uint64_t k = 0; k < chunks && how == ended::well; ++k) {
-    if (k + 1 < chunks) put(k + 1);
+    if (k + 1 < chunks) lay_next(k + 1);
     how = wait_all(true, done(k), until, stops);
     if (how != ended::well) break;
-    add(nth(k), mean);
+    give(nth(k));
     tell(me.added, done(k));
     how = wait_all(false, done(k), until, stops);
     if (how == ended::well) take(nth(k));

@@ -1,15 +1,16 @@
-// Ranks of one machine whose values meet in shared memory: the sums of large buffers without the daemon.
+// Ranks of one machine whose values meet in shared memory: rounds on large buffers without the daemon.
 //
 //   memory   a shared array of the session's. A page of words, of which each rank writes its own line; for each rank two slots of a chunk;
 //            two chunks of results
 //   to meet  ranks gather here for a moment. When all have come the round begins. When somebody has waited in vain all of them go to the hub
 //            with this round (verb::team), and whoever comes later follows: who calls what, who is missing and whose deadline has passed is
 //            for the hub to say, as of any other round. Until a round has begun it can be taken back, and nobody's values have changed.
-//   a round  chunk by chunk: every rank lays the parts that others add into its slot; when all have, rank r adds part r of all of them, in the
-//            hub's order (arithmetic.hpp), into its own values and the results; when all have, it takes the others' parts. While a chunk is
-//            added the next one is laid down, so two of each.
+//   a round  chunk by chunk. A chunk has a piece of every rank's part (parts.hpp). In a sum every rank lays the pieces of others' parts into its slot;
+//            when all have, rank r adds the pieces of part r, in the hub's order (arithmetic.hpp), into its own values, and into the results if
+//            others get it; when all have, each takes what it gets. While a chunk is added the next one is laid down, so two of each. In rounds
+//            without sums nothing is laid, and whoever gives values puts them into the results.
 //   cost     of p ranks each moves (p - 1) / p of its values in and out of memory that stays in the cache; bytes of the next level: its own values
-//   an end   of a process in the middle of a round, or a deadline, leaves values that are sums in part: that is said (peer_lost, out_of_step),
+//   an end   of a process in the middle of a round, or a deadline, leaves values that are done in part: that is said (peer_lost, out_of_step),
 //            and the team is over for good. It is over, too, when a rank has left.
 //
 // Trust: members are processes of one user (memory_file.hpp). No index or length is taken from the memory; who writes nonsense there spoils
@@ -62,8 +63,14 @@ class team {
   met gather(std::uint64_t what, deadline until);  // `what` tells one call from another
   void met_at_hub();
   void give_up();  // for everybody
-  // `values` become their sum over ranks, or the mean. `stops` is asked now and then.
-  ended reduce(element type, void* values, std::uint64_t count, bool mean, deadline until, const std::function<bool()>& stops);
+  // A call that has been gathered for, on this rank's `values`. `stops` is asked now and then.
+  struct work {
+    exchange::begin call;
+    element type = element::f32;
+    void* values = nullptr;
+    std::uint64_t count = 0;
+  };
+  ended run(const work& of, deadline until, const std::function<bool()>& stops);
 
  private:
   struct line;
@@ -74,7 +81,8 @@ class team {
   std::byte* slot(std::uint32_t rank, std::uint32_t parity) const;
   std::byte* results(std::uint32_t parity) const;
   void lay(const chunk& c) const;
-  void add(const chunk& c, bool mean) const;
+  void give(const chunk& c) const;
+  void put(const chunk& c, std::uint32_t part) const;
   void take(const chunk& c) const;
   ended wait_all(bool laid, std::uint32_t at_least, deadline until, const std::function<bool()>& stops) const;
   bool anybody_ended() const;

@@ -85,7 +85,7 @@ void connection::on_read(const error_code& ec, std::size_t n) {
   if (state_ == state::closed) return;
   if (line_.holds(held_line::reading, shared_from_this(), [this, ec, n] { guard([&] { on_read(ec, n); }); })) return;
   if (ec) return close(stream_.describe(ec));
-  silent_ticks_ = 0;
+  silence_.ticks = 0;
   in_.received(n);
   frame f;
   for (auto r = in_.next(f); r != frame_parser::result::need_more; r = in_.next(f)) {
@@ -104,7 +104,7 @@ bool connection::hand_on(frame&& f) {
   const std::uint64_t chunks = f.bytes == 0 ? 1 : (f.bytes + max_chunk - 1) / max_chunk;
   std::uint64_t lent = 0;
   if (in_.lends()) {
-    if (auto fine = unfold(f, terms_, window_); !fine) return close(fine.error()), false;
+    if (auto fine = unfold(f, shared_.terms, window_); !fine) return close(fine.error()), false;
     for (const auto& p : f.lent) lent += p.bytes;
   }
   std::uint64_t size = f.bytes;
@@ -138,11 +138,11 @@ void connection::on_control(const frame& f) {
       break;
     case control_type::borrows:
       if (state_ != state::up && state_ != state::leaving) break;
-      may_lend_ = terms_.ours != nullptr;
+      shared_.may_lend = shared_.terms.ours != nullptr;
       return;
     case control_type::returned:
-      if (!terms_.ours) break;
-      if (!terms_.ours->returned(bytes)) return close({"bad_loan", "[net] the peer returned what it was not lent"});
+      if (!shared_.terms.ours) break;
+      if (!shared_.terms.ours->returned(bytes)) return close({"bad_loan", "[net] the peer returned what it was not lent"});
       return;
   }
   close({"unexpected_frame", "[net] a control frame of type " + std::to_string(f.type) + " out of turn"});
@@ -168,7 +168,7 @@ void connection::on_hello(const frame& f) {
     return refuse({"name_mismatch", "[net] a node calls itself " + h->node + " but its certificate says otherwise"});
   with_.peer = std::move(*h);
   with_.role = proved->role;
-  if (setting_.lending && with_.peer.memory.bytes > 0) terms_ = setting_.lending->meet(with_.peer.memory);
+  if (setting_.lending && with_.peer.memory.bytes > 0) shared_.terms = setting_.lending->meet(with_.peer.memory);
   state_ = state::waiting;
   setting_.owner.on_hello(shared_from_this(), with_.peer);
 }
@@ -202,8 +202,8 @@ void connection::go_up(std::shared_ptr<peer_counters> counters) {
 }
 
 void connection::begin_lending() {
-  if (!terms_.memory) return;
-  terms_.theirs->on_report([weak = weak_from_this(), &io = setting_.io] {
+  if (!shared_.terms.memory) return;
+  shared_.terms.theirs->on_report([weak = weak_from_this(), &io = setting_.io] {
     asio::post(io, [weak] {
       if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
     });
@@ -225,8 +225,8 @@ void connection::close(const error& reason) {
   if (state_ == state::closed) return;
   state_ = state::closed;
   window_.on_report({});
-  if (terms_.theirs) terms_.theirs->on_report({});
-  if (setting_.lending) setting_.lending->part(terms_);
+  if (shared_.terms.theirs) shared_.terms.theirs->on_report({});
+  if (setting_.lending) setting_.lending->part(shared_.terms);
   timer_.cancel();
   line_.forget();
   hang_up();
@@ -244,7 +244,7 @@ void connection::hang_up() {
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
   // Here and not on the I/O thread, which others wait for, what has to be copied is copied.
-  if (may_lend_) terms_.ours->lend(f);
+  if (shared_.may_lend) shared_.terms.ours->lend(f);
   switch (outbox_.put(std::move(f), payload_bytes)) {
     case outbox::put_result::closed: return false;
     case outbox::put_result::full:
@@ -314,9 +314,9 @@ void connection::return_credit() {
 
 bool connection::return_loans() {
   bool any = false;
-  if (terms_.theirs)
-    for (auto numbers = terms_.theirs->collect(max_control / sizeof(std::uint64_t)); !numbers.empty();
-         numbers = terms_.theirs->collect(max_control / sizeof(std::uint64_t))) {
+  if (shared_.terms.theirs)
+    for (auto numbers = shared_.terms.theirs->collect(max_control / sizeof(std::uint64_t)); !numbers.empty();
+         numbers = shared_.terms.theirs->collect(max_control / sizeof(std::uint64_t))) {
       out_.queue.push_control(control_type::returned, std::move(numbers));
       any = true;
     }
@@ -339,10 +339,10 @@ void connection::on_timer() {
         {"handshake_timeout", "[net] not authenticated within " + std::to_string(setting_.options.handshake.count()) + " ms"});
   // Silence is counted in our own ticks, not by the clock: a node that was itself stopped for a while sees one tick, then hears its
   // peers, and declares nobody dead.
-  ++silent_ticks_;
-  if (silent_ticks_ * setting_.options.heartbeat > setting_.options.silence)
+  ++silence_.ticks;
+  if (silence_.ticks * setting_.options.heartbeat > setting_.options.silence)
     return close({"peer_silent", "[net] no byte for " + std::to_string(setting_.options.silence.count()) + " ms"});
-  if (stall_.tick(out_.writing, stream_.steps_written(), stream_.undelivered()) * setting_.options.heartbeat >
+  if (silence_.receiver.tick(out_.writing, stream_.steps_written(), stream_.undelivered()) * setting_.options.heartbeat >
       setting_.options.stalled)
     return close({"peer_stalled",
                   "[net] it took nothing of what waits for it for " + std::to_string(setting_.options.stalled.count()) + " ms"});

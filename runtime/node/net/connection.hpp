@@ -75,8 +75,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::uint64_t queued_frames() const { return outbox_.frames(); }
   std::uint64_t outstanding() const { return outstanding_; }
   std::uint64_t held() const { return window_.held(); }
-  bool shares_memory() const { return may_lend_ || terms_.memory; }
-  const std::string& why_no_memory() const { return terms_.why_not; }
+  bool shares_memory() const { return shared_.may_lend || shared_.terms.memory; }
+  const std::string& why_no_memory() const { return shared_.terms.why_not; }
 
  private:
   enum class state { handshaking, greeting, waiting, up, leaving, closed };
@@ -128,16 +128,20 @@ class connection : public std::enable_shared_from_this<connection> {
   receive_window window_;
   receive_buffer in_;
   held_line line_;
-  int silent_ticks_ = 0;
-  stall stall_;
+  struct {
+    int ticks = 0;  // without a word of the peer's
+    stall receiver;
+  } silence_;
 
   outgoing out_;
   farewell parting_;
   std::shared_ptr<peer_counters> counters_;
 
   // What of the peer's memory is ours to read, and what of ours it may read; fixed by its hello.
-  lending::terms terms_;
-  std::atomic<bool> may_lend_{false};
+  struct {
+    lending::terms terms;
+    std::atomic<bool> may_lend{false};
+  } shared_;
 
   outbox outbox_;
   std::atomic<std::uint64_t> outstanding_{0};

@@ -14,6 +14,7 @@
 #include "runtime/node/net/io_thread.hpp"
 #include "runtime/node/net/line_limit.hpp"
 #include "runtime/node/net/listener.hpp"
+#include "runtime/node/net/loan_sweeper.hpp"
 #include "runtime/node/net/payload.hpp"
 #include "runtime/node/net/peer_table.hpp"
 #include "runtime/node/pki/certificates.hpp"
@@ -69,7 +70,7 @@ class tcp_transport final : public transport, private connection_owner {
                  *this},
         listener_(io_.context()),
         left_out_(io_.context()),
-        ended_(io_.context()) {}
+        borrowers_(io_.context(), setting_.lending) {}
   ~tcp_transport() override { close(); }
 
   void run() { io_.run(); }
@@ -103,7 +104,6 @@ class tcp_transport final : public transport, private connection_owner {
   void log(const std::string& line) const;
   void log_of(const link& c, const std::string& line);
   void log_left_out();
-  void look_for_ended();
 
   const tcp_options options_;
   const callbacks events_;
@@ -117,8 +117,7 @@ class tcp_transport final : public transport, private connection_owner {
   std::map<std::string, dial, std::less<>> dials_;
   line_limit lines_;  // about strangers
   boost::asio::steady_timer left_out_;
-  boost::asio::steady_timer ended_;  // looks whether borrowers have ended
-  bool looks_for_ended_ = false;
+  loan_sweeper borrowers_;
   bool closing_ = false;
 
   peer_table peers_;
@@ -288,7 +287,7 @@ void tcp_transport::on_closed(const link& c, const error& reason) {
   pending_.remove(keep);
   peers_.pending(pending_.size());
   const bool was_up = peers_.take_down(keep);
-  look_for_ended();
+  borrowers_.look();
   if (closing_) {
     if (all_.empty()) io_.stop();
     return;
@@ -353,22 +352,11 @@ transport_stats tcp_transport::stats() const {
   return out;
 }
 
-// Whoever is cut off may go on reading what it was lent, until its process ends.
-void tcp_transport::look_for_ended() {
-  if (!setting_.lending || looks_for_ended_ || closing_ || !setting_.lending->sweep()) return;
-  looks_for_ended_ = true;
-  ended_.expires_after(std::chrono::milliseconds(500));
-  ended_.async_wait([this](const error_code& ec) {
-    looks_for_ended_ = false;
-    if (!ec) look_for_ended();
-  });
-}
-
 void tcp_transport::shut_down() {
   closing_ = true;
   listener_.stop();
   left_out_.cancel();
-  ended_.cancel();
+  borrowers_.stop();
   while (!dials_.empty()) end_dial(std::string(dials_.begin()->first));
   for (const link& c : std::set<link>(all_)) c->say_goodbye();
   if (all_.empty()) io_.stop();

@@ -1,4 +1,4 @@
-#include "actors/view/task_watch.hpp"
+#include "actors/supervision/task_watch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
-#include "actors/control/loss_book.hpp"
+#include "actors/supervision/loss_book.hpp"
 
-namespace troupe::control {
+namespace troupe {
 
 std::optional<std::string> loss_book::note(const std::string& why, instant now) {
   if (most_ && count_ >= *most_) return *most_ == 0 ? why : why + "; the job may survive " + std::to_string(*most_) + " losses";
@@ -25,4 +25,4 @@ std::optional<loss_book::suspicion> loss_book::overdue(instant now) const {
   return std::nullopt;
 }
 
-}  // namespace troupe::control
+}  // namespace troupe

@@ -1,8 +1,8 @@
-#include "actors/control/liveness.hpp"
+#include "actors/supervision/liveness.hpp"
 
 #include <algorithm>
 
-namespace troupe::control {
+namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,7 +15,7 @@ constexpr std::array<patience, watched_actors> patience_with = {{{"repl", 20s}, 
 
 }  // namespace
 
-bool liveness::ask(watched who, instant now) {
+bool liveness::ask(watched_actor who, instant now) {
   auto& w = all_[static_cast<std::size_t>(who)];
   if (w.waiting || now - w.asked < 1s) return false;
   w.waiting = true;
@@ -23,13 +23,13 @@ bool liveness::ask(watched who, instant now) {
   return true;
 }
 
-void liveness::answered(watched who, instant now) {
+void liveness::answered(watched_actor who, instant now) {
   auto& w = all_[static_cast<std::size_t>(who)];
   w.waiting = false;
   w.moved = now;
 }
 
-void liveness::ran(watched who, std::chrono::nanoseconds in_all, instant now) {
+void liveness::ran(watched_actor who, std::chrono::nanoseconds in_all, instant now) {
   auto& w = all_[static_cast<std::size_t>(who)];
   if (in_all == w.ran) return;
   w.ran = in_all;
@@ -47,4 +47,4 @@ std::optional<std::string> liveness::hung(instant now) const {
   return std::nullopt;
 }
 
-}  // namespace troupe::control
+}  // namespace troupe

@@ -1,4 +1,4 @@
-#include "actors/control/notify.hpp"
+#include "actors/supervision/notify.hpp"
 
 #include <sys/socket.h>
 #include <sys/un.h>

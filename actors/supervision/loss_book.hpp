@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe::control {
+namespace troupe {
 
 class loss_book {
  public:
@@ -56,4 +56,4 @@ class loss_book {
   std::map<std::string, suspicion> suspects_;
 };
 
-}  // namespace troupe::control
+}  // namespace troupe

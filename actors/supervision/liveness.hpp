@@ -16,9 +16,9 @@
 #include <optional>
 #include <string>
 
-namespace troupe::control {
+namespace troupe {
 
-enum class watched : std::uint8_t { repl, exchange, keeper };
+enum class watched_actor : std::uint8_t { repl, exchange, keeper };
 constexpr std::size_t watched_actors = 3;
 
 class liveness {
@@ -26,10 +26,10 @@ class liveness {
   using instant = std::chrono::steady_clock::time_point;
 
   // Who has to be asked now: whoever has answered the time before, a second ago or longer.
-  bool ask(watched who, instant now);
-  void answered(watched who, instant now);
+  bool ask(watched_actor who, instant now);
+  void answered(watched_actor who, instant now);
   // How long this actor's thread has run on a core in all.
-  void ran(watched who, std::chrono::nanoseconds in_all, instant now);
+  void ran(watched_actor who, std::chrono::nanoseconds in_all, instant now);
   // Who is hung, and since when; nothing: all are alive.
   std::optional<std::string> hung(instant now) const;
 
@@ -42,4 +42,4 @@ class liveness {
   std::array<one, watched_actors> all_;
 };
 
-}  // namespace troupe::control
+}  // namespace troupe

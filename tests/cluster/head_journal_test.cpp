@@ -1,0 +1,92 @@
+// What the coordinator's daemon writes down of a job that runs, and what its next life makes of it.
+#include "tests/cluster/losing_head.hpp"
+
+namespace troupe::control {
+namespace {
+
+class head_journals : public head_losses {
+ protected:
+  void note() {
+    for (const auto& l : ordered_in<journal_line>(out_)) lines_ += l.line;
+    out_.clear();
+  }
+  // The next life, when these nodes are there and the job has been read again.
+  void dies_and_lives(const std::vector<std::string>& nodes, const std::vector<std::string>& there = {"n1", "n2", "n3", "n4"}) {
+    note();
+    const auto all = read_journal(journal_queued(queued()) + lines_);
+    h_.emplace(cluster_, "n1", std::uint16_t{8});
+    h_->restore(all, now_, out_);
+    for (const auto& c : ordered_in<check_text>(out_)) id_ = c.job;
+    for (const auto& n : there) joins(n);
+    out_.clear();
+    h_->on_checked(id_, plan(nodes), now_, out_);
+  }
+  unfinished_job queued() const {
+    unfinished_job u;
+    u.number = number_of(id_);
+    u.what = {"job.toml", "text", {}};
+    return u;
+  }
+  void moves(command wish, amendments to, const std::vector<std::string>& nodes) {
+    ASSERT_EQ(h_->tell(0, wish, now_, out_), "");
+    h_->on_plan_found({id_, {}, std::move(to), plan(nodes), "bsp", asked()->leg, 0}, now_, out_);
+    ready(nodes);
+    h_->on_handover(id_, 5, now_, out_);
+    swap_all({"n1", "n2", "n3"});
+  }
+  std::string lines_;
+};
+
+TEST_F(head_journals, the_mode_that_people_have_switched_to_is_that_of_the_next_life) {
+  begin({"n1", "n2"});
+  h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
+  EXPECT_TRUE(std::holds_alternative<journal_line>(out_.front())) << "before anybody is told";
+  dies_and_lives({"n1", "n2"});
+  EXPECT_EQ(sent<prepare>().size(), 0u);
+  ASSERT_NE(asked(), nullptr);
+  EXPECT_EQ(asked()->so_far.mode, "ssp");
+  EXPECT_EQ(asked()->so_far.mode_options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "3"}}));
+  ASSERT_TRUE(asked()->back);
+  EXPECT_FALSE(asked()->back->live) << "nobody has anything of it";
+}
+
+// Whom people have drained stays away, and who was lost does not; both of them over the next life of the coordinator's daemon as well.
+TEST_F(head_journals, who_is_drained_stays_away_and_who_was_lost_is_taken_again) {
+  begin({"n1", "n2", "n3"});
+  moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
+  dies("n3");
+  dies("n2");
+  EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
+  found_live({"n1"});
+  ready({"n1"});
+  h_->on_handover(id_, 6, now_, out_);
+  swap_all({"n1"});
+  out_.clear();
+  joins("n3");
+  EXPECT_EQ(asked(), nullptr);
+  joins("n2");
+  ASSERT_NE(asked(), nullptr);
+  EXPECT_EQ(asked()->wish.key, "n2");
+  dies_and_lives({"n1", "n2", "n3"});
+  ASSERT_NE(asked(), nullptr);
+  EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
+}
+
+TEST_F(head_journals, a_job_that_nobody_has_changed_begins_as_its_file_says) {
+  begin({"n1", "n2"});
+  dies_and_lives({"n1", "n2"});
+  EXPECT_EQ(sent<prepare>().size(), 2u);
+  EXPECT_EQ(asked(), nullptr);
+}
+
+// One that is drained may be gone for good: nobody waits for it.
+TEST_F(head_journals, the_next_life_does_not_wait_for_who_is_drained) {
+  begin({"n1", "n2", "n3"});
+  moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
+  dies_and_lives({"n1", "n2", "n3"}, {"n1", "n2"});
+  ASSERT_NE(asked(), nullptr);
+  EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
+}
+
+}  // namespace
+}  // namespace troupe::control
