@@ -219,7 +219,10 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
       warn_at = now + std::chrono::hours(1);
     }
     const int s = wake.wait(std::chrono::seconds(1));
-    if (s == SIGHUP) hang_up(plane, own, log, manager);
+    if (s == SIGHUP) {
+      hang_up(plane, own, log, manager);
+      warn_at = now;  // of the new one
+    }
     if (s == SIGTERM || s == SIGINT) return;
   }
 }

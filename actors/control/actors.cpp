@@ -216,7 +216,7 @@ void control_actor::take(const store_in& e) {
 
 void control_actor::take(const end_done& d) {
   const auto sent = bytes_out(s_.data_net->stats());
-  member_.on_gone(d.job, sent - std::min(sent, sent_before_), now_, member_out_);
+  member_.on_gone(d.job, sent - std::min(sent, sent_before_), now_, member_out_, d.post_mortem);
   report_state();
 }
 

@@ -162,6 +162,7 @@ struct make_done {
 };
 struct end_done {
   std::uint32_t job = 0;
+  std::string post_mortem = {};
 };
 struct revise_done {
   std::uint32_t job = 0, leg = 0;

@@ -233,6 +233,7 @@ void head::take(const std::string& from, const ended& m, instant now, orders& ou
   auto* j = find(m.job);
   if (!j || j->at != phase::ending || j->waiting.erase(from) == 0) return;
   j->tcp_bytes += m.tcp_bytes;
+  if (!m.post_mortem.empty()) j->post_mortems.push_back(from + ":" + m.post_mortem);
   finish(*j, now, out);
 }
 
@@ -261,6 +262,10 @@ void head::finish(job& j, instant now, orders& out) {
   } else {
     j.view.state = "failed";
     j.view.message = e.event.text;
+    std::sort(j.post_mortems.begin(), j.post_mortems.end());  // the nodes answer in any order
+    std::string folders;
+    for (const auto& f : j.post_mortems) folders += (folders.empty() ? "" : ", ") + f;
+    if (!folders.empty()) e.texts.emplace_back("post_mortem", folders);
   }
   note_lost(j);
   // The next life of this daemon takes it up.

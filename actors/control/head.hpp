@@ -232,10 +232,11 @@ class head {
     std::string kept;       // its newest checkpoint
     std::optional<std::uint64_t> kept_step;
     instant kept_at{};
-    std::string unsaved;         // why the checkpoint that it stopped with is not where it belongs
-    bool stores_late = false;    // some were not waited for
-    std::deque<job_event> held;  // behind a store
-    std::deque<stored> results;  // not yet announced
+    std::vector<std::string> post_mortems;  // "NODE:FOLDER", of a job that has failed
+    std::string unsaved;                    // why the checkpoint that it stopped with is not where it belongs
+    bool stores_late = false;               // some were not waited for
+    std::deque<job_event> held;             // behind a store
+    std::deque<stored> results;             // not yet announced
     std::deque<job_event> history, steps;
     std::optional<job_event> last;  // done, preempted or error
     std::uint64_t tcp_bytes = 0;

@@ -44,12 +44,13 @@ class keeper_actor final : public compat::base_actor {
   void take(const end_roles& x) {
     const auto last = x.why.error.empty() ? nullptr : failed_now(x.job);
     keep_.end(x.job);
+    std::string folder;
     if (last) {
       if (before_ && !last->replays()) leave(x.why, *before_);
-      leave(x.why, *last);
+      folder = leave(x.why, *last);
     }
     before_.reset();
-    answer(end_done{x.job});
+    answer(end_done{x.job, std::move(folder)});
     remove_old_folders();
   }
   void remove_old_folders() const {
@@ -65,11 +66,13 @@ class keeper_actor final : public compat::base_actor {
     if (!r) return nullptr;
     return std::make_unique<failed_job>(*s_.host, std::move(r->made), std::move(r->from));
   }
-  void leave(const end_job& why, const failed_job& what) const {
+  // Where; empty: it could not be.
+  std::string leave(const end_job& why, const failed_job& what) const {
     const auto kept = what.write(why.where, why.error, why.step, s_.said);
     const auto* bad = std::get_if<record_error>(&kept);
     s_.log("job " + std::to_string(number_of(why.job)) +
            (bad ? ": no post-mortem: " + bad->to_string() : " has failed; post-mortem: " + std::get<std::string>(kept)));
+    return bad ? std::string() : std::get<std::string>(kept);
   }
   void remember(std::uint32_t job) {
     if (auto now = failed_now(job); now && now->replays()) before_ = std::move(now);

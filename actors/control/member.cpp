@@ -246,14 +246,14 @@ void member::end(member_orders& out) {
   out.push_back(end_roles{job_->what.job, job_->why});
 }
 
-void member::on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out) {
+void member::on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out, const std::string& post_mortem) {
   if (!job_ || job_->what.job != job) return;
   const auto left_at = job_->left_at;
   job_.reset();
   if (joined_ && left_at > 0)
     say(swapped{job, left_at, tcp_bytes, {}}, out);
   else if (joined_)
-    say(ended{job, tcp_bytes}, out);
+    say(ended{job, tcp_bytes, post_mortem}, out);
   if (auto p = std::exchange(next_, std::nullopt)) begin(std::move(*p), now, out);
 }
 

@@ -70,7 +70,7 @@ class member {
   void on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out);
   void on_data_down(const std::string& peer, const std::string& reason, member_orders& out);
   void on_made(std::uint32_t job, const std::string& error, member_orders& out);
-  void on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out);
+  void on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out, const std::string& post_mortem = {});
   void on_revised(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
   void on_swapped(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
   void on_tick(instant now, member_orders& out);

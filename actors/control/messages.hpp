@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 8;
+constexpr std::uint32_t protocol = 9;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -136,10 +136,11 @@ struct end_job {
 };
 struct ended {
   std::uint32_t job = 0;
-  std::uint64_t tcp_bytes = 0;  // that this node sent to others for this job
+  std::uint64_t tcp_bytes = 0;   // that this node sent to others for this job
+  std::string post_mortem = {};  // its folder there, of a job that has failed; empty: none
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.tcp_bytes);
+    return std::tie(s.job, s.tcp_bytes, s.post_mortem);
   }
 };
 struct leaving {  // this daemon shuts down: stop what needs it, at a boundary and with a checkpoint

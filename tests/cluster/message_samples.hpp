@@ -17,7 +17,7 @@ inline std::vector<message> message_samples() {
           prepared{1, "e", "n3"},
           trouble{1, "n3", "m"},
           end_job{4, "n2", "out of luck", 7},
-          ended{4, 1ull << 40},
+          ended{4, 1ull << 40, "/state/post-mortem/job-4"},
           leaving{false},
           report{1,
                  2,

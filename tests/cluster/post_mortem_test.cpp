@@ -54,11 +54,12 @@ TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
   start_all();
   auto set = workers(2, 2);
   set.emplace_back("train.dynamics.lr=1e20");
-  ASSERT_EQ(run(tiny_job(), set).outcome.exit_code(), 1);
-  for (const char* n : {"n1", "n2"}) ASSERT_TRUE(daemon(n).wait_log("has failed; post-mortem: ", 10s)) << n;
+  const auto failed = run(tiny_job(), set);
+  ASSERT_EQ(failed.outcome.exit_code(), 1);
   const auto one = left_by("n1"), two = left_by("n2");
   ASSERT_FALSE(one.empty());
   ASSERT_FALSE(two.empty());
+  EXPECT_EQ(failed.text("post_mortem"), "n1:" + one.front().string() + ", n2:" + two.front().string());
   const auto both = replay({one.front(), two.front()});
   EXPECT_EQ(both.first, 0) << both.second;
   EXPECT_NE(both.second.find("\"came_again\":true"), std::string::npos) << both.second;

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,10 +37,16 @@ constexpr std::uint64_t coming(std::uint32_t round, std::uint64_t rest) { return
 constexpr std::uint32_t round_of(std::uint64_t come) { return static_cast<std::uint32_t>(come >> 32); }
 constexpr std::chrono::milliseconds in_vain{20};
 
-void rest_a_moment() {
+// One of many short waits before a long one. False: it is time for that. Where ranks have a core each nobody else has to run; where they have not, whoever
+// is waited for is most often one of those who would like this core.
+bool waits_on(unsigned& spun, unsigned spins) {
+  constexpr unsigned yields = 100;
+  if (++spun >= spins + yields) return false;
+  if (spun >= spins) return ::sched_yield() == 0;
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+  return true;
 }
 
 }  // namespace
@@ -150,10 +157,7 @@ team::met team::gather(std::uint64_t what, deadline until) {
     auto now = come.load();
     if (now == coming(round, at_hub)) return met::elsewhere;
     if (round_of(now) != round) break;
-    if (++spun < spins_) {
-      rest_a_moment();
-      continue;
-    }
+    if (waits_on(spun, spins_)) continue;
     if (std::chrono::steady_clock::now() >= limit) {
       if (!come.compare_exchange_strong(now, coming(round, at_hub))) continue;
       open_gate();
@@ -187,10 +191,7 @@ team::ended team::wait_all(bool laid, std::uint32_t at_least, deadline until, co
     auto& w = laid ? l.laid : l.added;
     unsigned spun = 0;
     while (!reached(word(w).load(std::memory_order_acquire), at_least)) {
-      if (++spun < spins_) {
-        rest_a_moment();
-        continue;
-      }
+      if (waits_on(spun, spins_)) continue;
       word(l.waiting).fetch_add(1);
       const auto seen = word(w).load();
       if (!reached(seen, at_least)) sleep_on(w, seen);
