@@ -196,9 +196,11 @@ TEST_F(cluster_exchange, locks_exclude_across_processes) {
   };
   other_process a([&](const auto&) { return count(open(0, 3, TROUPE_EXCHANGE_EASGD, 0.5)); });
   other_process b([&](const auto&) { return count(open(1, 3, TROUPE_EXCHANGE_EASGD, 0.5)); });
-  EXPECT_EQ(count(open(2, 3, TROUPE_EXCHANGE_EASGD, 0.5)), 0);
+  auto* mine = open(2, 3, TROUPE_EXCHANGE_EASGD, 0.5);
+  EXPECT_EQ(count(mine), 0);
   EXPECT_EQ(a.join(), 0);
   EXPECT_EQ(b.join(), 0);
+  EXPECT_EQ(troupe_exchange_close(mine), 0);
   long n = 0;
   auto* f = std::fopen(file.c_str(), "r");
   ASSERT_EQ(std::fscanf(f, "%ld", &n), 1);
