@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare import ROOT, machine
+from compare import ROOT, machine, publish
 from lost_worker import free_ports
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "own_loop"))
@@ -136,11 +136,7 @@ def main():
             daemon.wait()
     text = (f"{datetime.date.today()}. `bench/collectives.py --rounds {a.rounds}`. {machine()}. Milliseconds, medians of {a.rounds} rounds in turn.\n\n"
             "| processes | MB | Troupe | OpenMPI | its time over ours | Gloo | its time over ours |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print("\n" + text)
+    publish(text, a.out)
 
 
 if __name__ == "__main__":

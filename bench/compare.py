@@ -56,6 +56,15 @@ def settings_of(net, threads):
     return [*NETS[net][2:], *split, *([f"topology.workers_per_group={threads}"] if split else [])]
 
 
+def publish(text, out):
+    """To the file `out`, or to stdout."""
+    if out:
+        with open(out, "w") as f:
+            f.write(text)
+    else:
+        print("\n" + text)
+
+
 def machine():
     model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     flags = next((l for l in open("/proc/cpuinfo") if l.startswith("flags")), "")

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 
-from compare import NETS, ROOT, machine
+from compare import NETS, ROOT, machine, publish
 from two_processes import torch_said
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "own_loop"))
@@ -51,11 +51,7 @@ def main():
     head = "| net, a process's batch | one | DDP, Gloo | efficiency | DDP, our hook | efficiency | Gloo's time over ours | weights |\n|" + "---|" * 8
     text = (f"{datetime.date.today()}. `bench/ddp_hook.py --rounds {a.rounds} --ranks {a.ranks}`. {machine()}. Milliseconds a step, medians of "
             f"{a.rounds} rounds in turn.\n\n{head}\n" + "\n".join(rows) + "\n")
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print("\n" + text)
+    publish(text, a.out)
 
 
 if __name__ == "__main__":

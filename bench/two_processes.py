@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare import NETS, ROOT, machine
+from compare import NETS, ROOT, machine, publish
 from lost_worker import free_ports
 
 STEPS = {"lenet": (100, 600), "mlp": (50, 250), "alexnet": (4, 14)}
@@ -106,11 +106,7 @@ def main():
     head = ("| net, a worker's batch | one | shm | efficiency | tcp | efficiency | torch, one | DDP | efficiency |\n|" + "---|" * 9)
     text = (f"{datetime.date.today()}. `bench/two_processes.py --rounds {a.rounds} --reducer {a.reducer}`. {machine()}. Milliseconds a step, medians of "
             f"{a.rounds} rounds in turn.\n\n{head}\n" + "\n".join(rows) + "\n")
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print("\n" + text)
+    publish(text, a.out)
 
 
 if __name__ == "__main__":
