@@ -282,22 +282,21 @@ void tcp_transport::on_frame(const link& c, frame&& f) {
 }
 
 void tcp_transport::on_closed(const link& c, const error& reason) {
-  const link keep = c;
   all_.erase(c);
-  pending_.remove(keep);
+  pending_.remove(c);
   peers_.pending(pending_.size());
-  const bool was_up = peers_.take_down(keep);
+  const bool was_up = peers_.take_down(c);
   borrowers_.look();
   if (closing_) {
     if (all_.empty()) io_.stop();
     return;
   }
   if (was_up) {
-    if (events_.on_peer_down) events_.on_peer_down(keep->peer().node, reason);
+    if (events_.on_peer_down) events_.on_peer_down(c->peer().node, reason);
     return;
   }
-  log_of(keep, "[net] " + keep->remote() + " not accepted: " + reason.code + ": " + reason.message);
-  const auto peer = dial_of(keep);
+  log_of(c, "[net] " + c->remote() + " not accepted: " + reason.code + ": " + reason.message);
+  const auto peer = dial_of(c);
   if (!peer) return;
   dial& d = dials_[*peer];
   d.attempt = nullptr;
