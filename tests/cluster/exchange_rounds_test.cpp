@@ -198,7 +198,7 @@ TEST_F(cluster_exchange_rounds, a_request_whose_deadline_passes_ends_so_and_the_
   const auto b = declare(x, 10), c = declare(y, 10);
   std::vector<float> v(10, 1), w(10, 2);
   std::int64_t late = 0, next = 0;
-  ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), 10, TROUPE_EXCHANGE_SUM, 300, &late), 0);
+  ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), 10, TROUPE_EXCHANGE_SUM, 2000, &late), 0);
   EXPECT_EQ(troupe_exchange_wait(x, late, 1), TROUPE_EXCHANGE_TIMEOUT) << "under way";
   std::int32_t done = 1;
   EXPECT_EQ(troupe_exchange_test(x, late, &done), 0);
