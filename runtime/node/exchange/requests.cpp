@@ -39,14 +39,15 @@ std::optional<outcome> requests::wait(std::int64_t number, session::deadline unt
   ++inside_;
   const auto over = [&] {
     const auto at = all_.find(number);
-    return stopped_ || at == all_.end() || at->second.how;
+    return at == all_.end() || at->second.how;
   };
-  const bool in_time = changed_.wait_until(guard, until, over);
+  changed_.wait_until(guard, until,
+                      over);  // also when all stops: the call that is being made has the caller's values until it returns
   --inside_;
   changed_.notify_all();
   const auto at = all_.find(number);
   if (at == all_.end()) return no_such(number);
-  if (!at->second.how) return in_time ? std::optional(closing()) : std::nullopt;
+  if (!at->second.how) return std::nullopt;
   auto how = std::move(*at->second.how);
   all_.erase(at);
   return how;

@@ -1,7 +1,8 @@
 // Calls of a session that somebody has started and will wait for: they are made one after the other, in the order in which they were started, on a thread
 // of their own, which begins with the first of them.
 //
-// Threads: any. stop() makes everybody who waits return; the destructor waits for them, and for the call that is being made.
+// Threads: any. stop() ends what has not begun; whoever closes the session ends the call that is being made, and with it everybody who waits. The
+// destructor waits for both.
 #pragma once
 
 #include <chrono>
