@@ -5,6 +5,7 @@
 #include <random>
 
 #include "runtime/pipeline/leftovers.hpp"
+#include "tests/sim/mode_run.hpp"
 #include "tests/sim/moving.hpp"
 
 namespace troupe::testing {
