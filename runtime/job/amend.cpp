@@ -186,8 +186,8 @@ std::variant<amendments, std::string> amended(const prepared_job& now, const ame
   std::string error = "unknown command '" + wish.name + "'";
   if (wish.name == "lose")
     error = lose_nodes(now, wish, a);
-  else if (now.plan.server_groups > 1)
-    error = "with several server groups the placement is fixed";
+  else if (wish.name == "move" && now.plan.server_groups > 1)
+    error = "with several server groups every layer is beside its workers: none can be moved";
   else if (wish.name == "move")
     error = move_layer(now, wish.key, wish.options.empty() ? std::string() : wish.options[0].second, a);
   else if (wish.name == "drain")

@@ -51,7 +51,6 @@ void coordinator::take_handover_command(const command& c, effects& out) {
   const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
   const auto mode = boundary_.mode().text();
   if (boundary_.changing() || c.key != mode) return refuse("the mode has changed meanwhile (it is " + mode + "): say it again");
-  if (config_.plan->server_groups > 1) return refuse("with several server groups the placement is fixed");
   boundary_.want_handover(hold());
 }
 

@@ -59,6 +59,24 @@ TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_w
   std::printf("kill -9: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
 }
 
+// hogwild: every node has an array of its own, which is lost with it.
+TEST_F(cluster_recovery, a_killed_node_has_a_part_again_where_nodes_have_server_groups_of_their_own) {
+  make_cluster(3);
+  start_all();
+  auto b = begin(tiny_job(), endless({"train.sync={mode=\"hogwild\",sync_freq=4}", "train.dynamics={rule=\"sgd\",lr=0.01}",
+                                      "topology={worker_groups=3,workers_per_group=1,server_groups=3}"}));
+  ASSERT_TRUE(b->wait_event("step", 20s, 50));
+  kill_hard("n3");
+  ASSERT_TRUE(b->wait_event("recovered", 10s));
+  start("n3");
+  ASSERT_TRUE(b->wait_event("moved", 20s)) << "added again";
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.count("recovered"), 1u);
+  EXPECT_NE(first(r, "moved")->event.text.find("added n3"), std::string::npos);
+}
+
 // One shard, on n1: what a lost worker had of the weights others have too.
 TEST_F(cluster_recovery, a_lost_worker_costs_the_step_that_was_under_way) {
   make_cluster(4);
