@@ -1,5 +1,8 @@
 // `troupe repl` without an address: jobs in this process, one after the other.
+#include <algorithm>
+#include <cctype>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -19,6 +22,22 @@
 namespace troupe {
 namespace {
 
+// A word as a shell reads it again.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+=./,:@%", c) != nullptr; };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// The command that continues what was submitted.
+std::string resume_command(const repl_submission& s, const std::string& checkpoint) {
+  auto line = "troupe train " + shell_word(s.file);
+  for (const auto& o : s.overrides) line += " --set " + shell_word(o);
+  return line + " --resume " + shell_word(checkpoint);
+}
+
 class embedded_backend final : public repl_backend {
  public:
   embedded_backend(std::function<void(const std::string&)> tell_person, std::function<void()> unsaved)
@@ -28,12 +47,18 @@ class embedded_backend final : public repl_backend {
         runner_([this] { run_jobs(); }) {}
 
   ~embedded_backend() override {
+    std::string left;
     {
       std::lock_guard guard(lock_);
       closing_ = true;
-      if (running_) running_->stop();
+      if (running_) {
+        running_->stop();
+        left = "job " + std::to_string(running_id_) + " stops and saves a checkpoint; Ctrl-C leaves without it";
+      }
+      for (const auto& j : waiting_) left += (left.empty() ? "" : "\n") + ("job " + std::to_string(j->id)) + " does not begin";
     }
     changed_.notify_all();
+    if (!left.empty()) tell_person_(left);
     runner_.join();
   }
 
@@ -82,7 +107,7 @@ class embedded_backend final : public repl_backend {
     if (const auto* bad = std::get_if<diagnostics>(&settled)) return text_of(*bad);
     auto& j = std::get<settled_convolutions>(settled).job;
     for (const auto& w : std::get<settled_convolutions>(settled).warnings) tell_person_(w);
-    std::lock_guard guard(lock_);
+    std::unique_lock guard(lock_);
     j->id = job = static_cast<std::uint32_t>(rows_.size() + 1);
     repl_job r;
     r.id = job;
@@ -92,7 +117,10 @@ class embedded_backend final : public repl_backend {
     r.about = std::make_shared<const repl_about>(about_job(*j));
     rows_.push_back(std::move(r));
     waiting_.push_back(std::move(j));
+    submitted_.push_back({s.file, {}, s.overrides});
     changed_.notify_all();
+    changed_.wait(
+        guard, [&] { return running_ || waiting_.empty(); });  // where no other job runs, the next command finds this one running
     return {};
   }
 
@@ -114,7 +142,9 @@ class embedded_backend final : public repl_backend {
         o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
+        kept_ = {};
         row(j->id).state = "running";
+        changed_.notify_all();
       }
       const auto result = running_->run();
       finish(j->id, result);
@@ -131,6 +161,7 @@ class embedded_backend final : public repl_backend {
       r.weights_sha256 = result.weights_sha256;
       r.step = result.step;
       line += r.state + (result.error.empty() ? "" : ": " + result.error);
+      if (r.state == "stopped" && !kept_.path.empty()) line += "; to go on: " + resume_command(submitted_[id - 1], kept_.path);
       running_.reset();
     }
     tell_person_(line);
@@ -176,7 +207,8 @@ class embedded_backend final : public repl_backend {
   kept_file kept_;  // the newest checkpoint; of the thread that runs jobs
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<repl_job> rows_;  // job n is row n - 1
+  std::deque<repl_job> rows_;              // job n is row n - 1
+  std::deque<repl_submission> submitted_;  // the same, without texts
   std::deque<std::shared_ptr<prepared_job>> waiting_;
   std::shared_ptr<embedded_run> running_;
   std::uint32_t running_id_ = 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "actors/repl/repl.hpp"
+#include "actors/repl/signals.hpp"
 #include "actors/repl/tables.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
@@ -71,7 +72,10 @@ int repl_main(const std::vector<std::string>& given) {
     auto here =
         make_embedded_backend([](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, [&] { unsaved = true; });
     repl_session session(*here, a.repl.json);
-    const int code = run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl);
+    repl_signals signals;
+    const int code =
+        run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl, signals);
+    signals.end_at_once();
     here.reset();  // ends the job that runs
     return unsaved ? std::max(code, 1) : code;
   }
@@ -79,7 +83,8 @@ int repl_main(const std::vector<std::string>& given) {
   if (!error.empty()) return fail(2);
   const auto lines = connect_repl(where, a.repl.json, std::chrono::seconds(8), error);
   if (!lines) return fail(1);
-  return run_repl(lines, a.repl);
+  repl_signals signals;
+  return run_repl(lines, a.repl, signals);
 }
 
 }  // namespace troupe

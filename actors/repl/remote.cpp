@@ -3,6 +3,7 @@
 
 #include "actors/control/client_link.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/signals.hpp"
 
 namespace troupe {
 namespace {
@@ -43,6 +44,8 @@ class remote_lines {
       if (r && r->id == a.id && r->how <= static_cast<std::uint8_t>(kind::quit))
         return {static_cast<kind>(r->how), r->text, r->next};
       if (link_->lost()) return lost();
+      if (repl_signals::ends() != 0)
+        return {kind::failed, repl_error_text(json_, "interrupted; " + link_->daemon() + " may still do it")};
     }
     return {kind::failed, repl_error_text(json_, link_->daemon() + " did not answer in time")};
   }

@@ -5,7 +5,8 @@
 //   repl_lines     where lines are answered: a session in this process, or the REPL actor of a daemon
 //   run_repl       the terminal (history, completion), `-c`, or a script on stdin
 //
-// Exit codes: 0, 1 a command failed or the daemon was lost, 2 wrong usage or an unknown command (scripts and -c stop there).
+// Exit codes: 0, 1 a command failed or the daemon was lost, 2 wrong usage or an unknown command (scripts and -c stop there), 128 + n signal n
+// ended the REPL (signals.hpp): SIGTERM, SIGHUP, and SIGINT where lines do not come from a terminal.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,8 @@
 #include "actors/view/view.hpp"
 
 namespace troupe {
+
+class repl_signals;
 
 class repl_session {
  public:
@@ -58,7 +61,7 @@ std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<
 
 // Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
 // running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends, and of each checkpoint; `unsaved`
-// is called when that last checkpoint is not where it belongs: nobody is there any more who has asked. Any thread.
+// is called when that last checkpoint is not where it belongs. Any thread.
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
                                                     std::function<void()> unsaved = {});
 
@@ -71,8 +74,9 @@ struct repl_options {
   bool has_commands = false;
   bool json = false;
 };
-// Reads and answers lines until the end of input, `quit`, or (not at a terminal) the first that fails. Returns the exit code.
-int run_repl(const repl_lines& lines, const repl_options& o);
+// Reads and answers lines until the end of input, `quit`, a signal that ends the REPL, or (not at a terminal) the first line that fails. Returns the
+// exit code.
+int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals);
 
 // `troupe repl [HOST:PORT] [--tls DIR] [--cluster FILE] [--node N] [-c "cmd; cmd"] [--json]`: parses what follows `repl`.
 int repl_main(const std::vector<std::string>& arguments);

@@ -1,28 +1,32 @@
 // Where lines come from: a terminal (libedit: history, completion), `-c`, or stdin.
 #include <histedit.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
+#include <cwchar>
 #include <memory>
 #include <sstream>
 #include <utility>
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/complete.hpp"
+#include "actors/repl/signals.hpp"
 
 namespace troupe {
 namespace {
 
 using kind = repl_reply::kind;
+using woken = repl_signals::woken;
+constexpr std::chrono::milliseconds no_limit{-1};
 
-// Between two askings of one line: a while, or until somebody types a line where `typed` ends that.
-bool wait_a_little(bool typed) {
-  pollfd in{STDIN_FILENO, POLLIN, 0};
-  if (::poll(&in, typed ? 1 : 0, static_cast<int>(repl_ask_every.count())) <= 0 || !typed) return true;
+// Between two askings of one line: a while, or until somebody types a line where `typed` ends that. False: a line or a signal ends the asking.
+bool wait_a_little(repl_signals& signals, bool typed) {
+  const auto by = signals.wait(typed ? STDIN_FILENO : -1, repl_ask_every);
+  if (by != woken::by_input) return repl_signals::ends() == 0;
   char swallowed[4096];
   return ::read(STDIN_FILENO, swallowed, sizeof swallowed) < 0;
 }
@@ -36,13 +40,13 @@ void print(const repl_reply& r) {
 }
 
 // Returns false when no more lines are wanted; `code` is then the exit code.
-bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, int& code) {
+bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, repl_signals& signals, int& code) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
   const auto words = line.substr(begin);
   const auto* row = find_repl_command(repl_split(words).front());
   const bool typed_ends_it = at_terminal && row && row->follow && row->follow->endless;
-  const auto r = run_line(lines, words, nullptr, print, [&] { return wait_a_little(typed_ends_it); });
+  const auto r = run_line(lines, words, nullptr, print, [&] { return wait_a_little(signals, typed_ends_it); });
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   if (r.how == kind::quit) return false;
   if (bad && !at_terminal) code = r.how == kind::usage ? 2 : 1;
@@ -63,10 +67,46 @@ std::vector<std::string> split_commands(const std::string& text) {
   return out;
 }
 
-int run_script(const repl_lines& lines) {
+// The lines of stdin.
+class input_lines {
+ public:
+  explicit input_lines(repl_signals& signals) : signals_(signals) {}
+
+  // False: there are no more, or a signal ends the script.
+  bool next(std::string& line) {
+    for (;;) {
+      if (const auto end = text_.find('\n'); end != std::string::npos) {
+        line = text_.substr(0, end);
+        text_.erase(0, end + 1);
+        return true;
+      }
+      if (at_end_) {
+        line = std::exchange(text_, {});
+        return !line.empty();
+      }
+      while (signals_.wait(STDIN_FILENO, no_limit) != woken::by_input)
+        if (repl_signals::ends() != 0) return false;
+      char buffer[4096];
+      const auto got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0)
+        at_end_ = true;
+      else
+        text_.append(buffer, static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  repl_signals& signals_;
+  std::string text_;
+  bool at_end_ = false;
+};
+
+int run_script(const repl_lines& lines, repl_signals& signals) {
   int code = 0;
+  input_lines input(signals);
   std::string line;
-  while (std::getline(std::cin, line) && answer(lines, line, false, code)) {
+  while (repl_signals::ends() == 0 && input.next(line) && answer(lines, line, false, signals, code)) {
   }
   return code;
 }
@@ -74,6 +114,7 @@ int run_script(const repl_lines& lines) {
 struct terminal {
   std::string prompt;
   const repl_lines& lines;
+  repl_signals& signals;
 };
 
 terminal& terminal_of(EditLine* editor) {
@@ -83,6 +124,30 @@ terminal& terminal_of(EditLine* editor) {
 }
 
 char* prompt_of(EditLine* editor) { return terminal_of(editor).prompt.data(); }
+
+// The next character that is typed; -1 when a signal ends the line. libedit's own handling of signals (EL_SIGNAL) is off: it sends them to the whole
+// process group again, and touches the editor on the thread that received the signal.
+int read_character(EditLine* editor, wchar_t* out) {
+  auto& signals = terminal_of(editor).signals;
+  std::mbstate_t state{};
+  for (;;) {
+    while (signals.wait(STDIN_FILENO, no_limit) != woken::by_input) {
+      if (repl_signals::ends() != 0) return -1;
+      if (repl_signals::take(SIGWINCH)) ::el_resize(editor);
+      if (!repl_signals::take(SIGCONT)) continue;
+      ::el_set(editor, EL_PREP_TERM, 0);  // the shell has changed the terminal's mode: libedit must set it anew
+      ::el_set(editor, EL_PREP_TERM, 1);
+      ::el_set(editor, EL_REFRESH);
+    }
+    char byte = 0;
+    const auto got = ::read(STDIN_FILENO, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return static_cast<int>(got);
+    const auto used = std::mbrtowc(out, &byte, 1, &state);
+    if (used == 0 || used == 1) return 1;
+    if (used == static_cast<std::size_t>(-1)) state = {};  // no character in this locale: dropped
+  }
+}
 
 // The word before the cursor, completed as far as all candidates agree; a second tab shows them. Whoever answers lines knows them.
 unsigned char complete(EditLine* editor, int) {
@@ -107,11 +172,11 @@ std::string history_file() {
   return home ? std::string(home) + "/.troupe_history" : std::string();
 }
 
-int run_terminal(const repl_lines& lines, const repl_options& o) {
-  terminal here{o.prompt, lines};
+int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& signals) {
+  terminal here{o.prompt, lines, signals};
   std::unique_ptr<EditLine, void (*)(EditLine*)> editor(::el_init("troupe", stdin, stdout, stderr), ::el_end);
   std::unique_ptr<History, void (*)(History*)> history(::history_init(), ::history_end);
-  if (!editor || !history) return run_script(lines);
+  if (!editor || !history) return run_script(lines, signals);
   HistEvent event;
   ::history(history.get(), &event, H_SETSIZE, 500);
   ::history(history.get(), &event, H_SETUNIQUE, 1);
@@ -120,17 +185,27 @@ int run_terminal(const repl_lines& lines, const repl_options& o) {
   ::el_set(editor.get(), EL_CLIENTDATA, &here);
   ::el_set(editor.get(), EL_PROMPT, prompt_of);
   ::el_set(editor.get(), EL_EDITOR, "emacs");
-  ::el_set(editor.get(), EL_SIGNAL, 1);
+  ::el_set(editor.get(), EL_GETCFN, read_character);
   ::el_set(editor.get(), EL_HIST, ::history, history.get());
   ::el_set(editor.get(), EL_ADDFN, "troupe-complete", "complete a command", complete);
   ::el_set(editor.get(), EL_BIND, "^I", "troupe-complete", nullptr);
   ::el_source(editor.get(), nullptr);
   int code = 0, count = 0;
-  while (const char* typed = ::el_gets(editor.get(), &count)) {
+  while (repl_signals::ends() == 0) {
+    const char* typed = ::el_gets(editor.get(), &count);
+    if (!typed && repl_signals::take(SIGINT)) {
+      std::printf("^C\n");
+      continue;
+    }
+    if (!typed) {  // the end of input, or a signal that ends the REPL
+      std::printf("\n");
+      break;
+    }
     std::string line(typed, static_cast<std::size_t>(std::max(0, count)));
     while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
     if (!line.empty()) ::history(history.get(), &event, H_ENTER, line.c_str());
-    if (!answer(lines, line, true, code)) break;
+    if (!answer(lines, line, true, signals, code)) break;
+    if (repl_signals::take(SIGINT)) std::printf("\n");  // it has ended the command
   }
   if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
   return code;
@@ -148,15 +223,18 @@ repl_reply run_line(const repl_lines& lines, const std::string& line, const std:
   }
 }
 
-int run_repl(const repl_lines& lines, const repl_options& o) {
+int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals) {
   int code = 0;
   if (o.has_commands) {
     for (const auto& c : split_commands(o.commands))
-      if (!answer(lines, c, false, code)) break;
-    return code;
+      if (repl_signals::ends() != 0 || !answer(lines, c, false, signals, code)) break;
+  } else if (::isatty(STDIN_FILENO) != 0 && !o.json) {
+    code = run_terminal(lines, o, signals);
+  } else {
+    code = run_script(lines, signals);
   }
-  if (::isatty(STDIN_FILENO) != 0 && !o.json) return run_terminal(lines, o);
-  return run_script(lines);
+  const int by = repl_signals::ends();
+  return by != 0 ? 128 + by : code;
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/repl/signals.hpp"
 #include "runtime/pipeline/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 
@@ -211,16 +212,17 @@ TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_wit
   EXPECT_EQ(text("").how, kind::ok);
   EXPECT_EQ(text("  # remark").how, kind::ok);
   EXPECT_EQ(text("exit").how, kind::quit);
+  repl_signals signals;
   repl_options o;
   o.has_commands = true;
   o.commands = "status; nonsense; stop";
   const auto lines = [this](const std::string& l, const std::string*) { return text(l); };
-  EXPECT_EQ(run_repl(lines, o), 2);
+  EXPECT_EQ(run_repl(lines, o, signals), 2);
   EXPECT_TRUE(backend_.told.empty()) << "nothing behind a mistake is done";
   o.commands = "stop 77";
-  EXPECT_EQ(run_repl(lines, o), 1);
+  EXPECT_EQ(run_repl(lines, o, signals), 1);
   o.commands = "status;;quit; nonsense";
-  EXPECT_EQ(run_repl(lines, o), 0);
+  EXPECT_EQ(run_repl(lines, o, signals), 0);
 }
 
 TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {

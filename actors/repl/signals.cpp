@@ -1,0 +1,85 @@
+#include "actors/repl/signals.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+namespace troupe {
+namespace {
+
+constexpr std::array caught = {SIGTERM, SIGHUP, SIGINT, SIGWINCH, SIGCONT};
+constexpr std::size_t that_end = 3;  // the first ones of `caught`
+
+std::array<std::atomic<bool>, caught.size()> noted{};
+std::array<struct sigaction, caught.size()> before{};
+std::atomic<bool> at_once{false};
+int wake_ends[2] = {-1, -1};
+
+void note_signal(int signal) {
+  const int kept = errno;
+  for (std::size_t i = 0; i < caught.size(); ++i) {
+    if (caught[i] != signal) continue;
+    if (i < that_end && at_once) _exit(128 + signal);
+    noted[i] = true;
+  }
+  [[maybe_unused]] const auto written = write(wake_ends[1], "", 1);
+  errno = kept;
+}
+
+}  // namespace
+
+repl_signals::repl_signals() {
+  for (auto& n : noted) n = false;
+  at_once = false;
+  if (pipe2(wake_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // without a pipe signals do what they always do
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < caught.size(); ++i) {
+    sigaction(caught[i], &action, &before[i]);
+    if (before[i].sa_handler == SIG_IGN) sigaction(caught[i], &before[i], nullptr);
+  }
+}
+
+repl_signals::~repl_signals() {
+  if (wake_ends[0] < 0) return;
+  for (std::size_t i = 0; i < caught.size(); ++i) sigaction(caught[i], &before[i], nullptr);
+  for (int& end : wake_ends) {
+    close(end);
+    end = -1;
+  }
+}
+
+repl_signals::woken repl_signals::wait(int fd, std::chrono::milliseconds within) {
+  std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_ends[0], POLLIN, 0}}};
+  // A poll that a signal interrupts counts as woken by it, whichever signal it was.
+  const int ready = poll(fds.data(), fds.size(), static_cast<int>(within.count()));
+  if (ready == 0) return woken::by_time;
+  if (ready > 0 && fds[1].revents == 0) return woken::by_input;
+  std::array<char, 64> drained;
+  while (read(wake_ends[0], drained.data(), drained.size()) > 0) {
+  }
+  return woken::by_signal;
+}
+
+int repl_signals::ends() {
+  for (std::size_t i = 0; i < that_end; ++i)
+    if (noted[i]) return caught[i];
+  return 0;
+}
+
+bool repl_signals::take(int signal) {
+  for (std::size_t i = 0; i < caught.size(); ++i)
+    if (caught[i] == signal) return noted[i].exchange(false);
+  return false;
+}
+
+void repl_signals::end_at_once() { at_once = true; }
+
+}  // namespace troupe

@@ -1,0 +1,170 @@
+// `troupe repl` without a cluster, interrupted: at a terminal and in a script. No signal loses a job.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/record/checkpoint.hpp"
+#include "tests/apps/child.hpp"
+#include "tests/apps/terminal.hpp"
+
+namespace troupe::testing_apps {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+class repl_signals_test : public command_test {
+ protected:
+  repl_signals_test() { write("job.toml", tiny_job()); }
+
+  static constexpr const char* endless = "submit job.toml train.finish.steps=100000000 eval.every=100000000";
+  const std::string prompt = "troupe> ";
+
+  // A REPL in which a job runs that would not end.
+  std::unique_ptr<terminal> with_a_job() {
+    auto t = std::make_unique<terminal>(std::vector<std::string>{troupe_program(), "repl"}, folder_);
+    EXPECT_TRUE(t->shows(prompt)) << t->screen();
+    t->type(std::string(endless) + "\n");
+    EXPECT_TRUE(t->shows("job 1 queued") && t->shows(prompt)) << t->screen();
+    return t;
+  }
+  bool runs(terminal& t) const {
+    t.type("pause 1\n");
+    return t.shows("job 1: pause") && t.shows(prompt);
+  }
+  // The checkpoint is whole, and the command that continues it has been printed: it is run for a step.
+  void continues(const std::string& said) const {
+    const auto read = load_checkpoint(path("tiny.checkpoint.safetensors"));
+    ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << said;
+    const auto command = std::string(
+        "troupe train job.toml --set train.finish.steps=100000000 --set eval.every=100000000 "
+        "--resume tiny.checkpoint.safetensors");
+    EXPECT_NE(said.find(command), std::string::npos) << said;
+    const auto next = std::to_string(std::get<checkpoint>(read).step + 1);
+    const auto r = troupe({"train", "job.toml", "--set", "train.finish.steps=" + next, "--set", "eval.every=100000000", "--resume",
+                           "tiny.checkpoint.safetensors"});
+    EXPECT_EQ(r.code, 0) << r.err;
+  }
+};
+
+TEST_F(repl_signals_test, ctrl_c_at_the_prompt_clears_the_line_and_leaves_the_job_alone) {
+  auto t = with_a_job();
+  ASSERT_TRUE(t->reads_keys());
+  t->type(ctrl_c);
+  ASSERT_TRUE(t->shows(prompt)) << t->screen();
+  ASSERT_TRUE(t->reads_keys());
+  t->type("half a li");
+  ASSERT_TRUE(t->shows("half a li")) << t->screen();
+  t->type(ctrl_c);
+  ASSERT_TRUE(t->shows(prompt)) << t->screen();
+  EXPECT_TRUE(runs(*t)) << "the typed half of a line must not be part of the next one: " << t->screen();
+  t->type("quit\n");
+  EXPECT_EQ(t->wait(), 0) << t->screen();
+  continues(t->screen());
+}
+
+TEST_F(repl_signals_test, ctrl_c_ends_a_command_that_follows_the_job) {
+  auto t = with_a_job();
+  t->type("watch loss\n");
+  ASSERT_TRUE(t->shows("loss")) << t->screen();
+  ASSERT_TRUE(t->shows("loss")) << t->screen();
+  t->type(ctrl_c);
+  ASSERT_TRUE(t->shows(prompt)) << t->screen();
+  EXPECT_TRUE(runs(*t)) << t->screen();
+  ASSERT_TRUE(t->reads_keys());
+  t->type(ctrl_d);
+  EXPECT_EQ(t->wait(), 0) << t->screen();
+  continues(t->screen());
+}
+
+TEST_F(repl_signals_test, sigterm_and_the_end_of_the_terminal_save_the_job) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    auto t = with_a_job();
+    t->type("watch loss\n");
+    ASSERT_TRUE(t->shows("loss")) << t->screen();
+    t->send(signal);
+    EXPECT_EQ(t->wait(), 128 + signal) << t->screen();
+    continues(t->screen());
+    fs::remove(path("tiny.checkpoint.safetensors"));
+  }
+}
+
+// One step of this job takes minutes, so its checkpoint is long in coming.
+TEST_F(repl_signals_test, ctrl_c_while_the_job_is_saved_leaves_at_once) {
+  write("long.toml", R"([job]
+name = "long"
+[data]
+source = "synthetic"
+shape = [1, 32, 32]
+classes = 4
+examples = 8192
+batch = 8192
+[[layer]]
+name = "conv1"
+type = "convolution"
+inputs = ["data"]
+outputs = 256
+kernel = 5
+[[layer]]
+name = "conv2"
+type = "convolution"
+inputs = ["conv1"]
+outputs = 256
+kernel = 5
+[[layer]]
+name = "ip"
+type = "linear"
+inputs = ["conv2"]
+outputs = 4
+[[layer]]
+name = "loss"
+type = "softmax_loss"
+inputs = ["ip", "label"]
+[train]
+dynamics = { rule = "sgd", lr = 0.001 }
+finish = { steps = 100 }
+[pipeline]
+packets = 1024
+)");
+  terminal t({troupe_program(), "repl"}, folder_);
+  ASSERT_TRUE(t.shows(prompt)) << t.screen();
+  t.type("submit long.toml\n");
+  ASSERT_TRUE(t.shows("job 1 queued") && t.shows(prompt)) << t.screen();
+  t.type("quit\n");
+  ASSERT_TRUE(t.shows("Ctrl-C leaves without it")) << t.screen();
+  t.type(ctrl_c);
+  EXPECT_EQ(t.wait(), 130) << t.screen();
+  EXPECT_FALSE(fs::exists(path("long.checkpoint.safetensors")));
+}
+
+TEST_F(repl_signals_test, ctrl_c_ends_commands_of_the_command_line_and_keeps_the_checkpoint) {
+  child c(troupe_program(), {"repl", "-c", std::string(endless) + "; watch loss; nonsense"}, folder_);
+  std::string line;
+  do ASSERT_TRUE(c.read_line(line));
+  while (line.find("loss") == std::string::npos);
+  c.send(SIGINT);
+  const auto r = c.wait();
+  EXPECT_EQ(r.code, 130) << r.err;
+  EXPECT_EQ(r.err.find("nonsense"), std::string::npos) << "nothing behind the signal is done: " << r.err;
+  continues(r.err);
+}
+
+TEST_F(repl_signals_test, ctrl_c_ends_a_script_that_waits_for_its_next_line_and_keeps_the_checkpoint) {
+  ASSERT_EQ(mkfifo(path("script").c_str(), 0600), 0);
+  const int script = open(path("script").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(script, 0);
+  child c("/bin/sh", {"-c", "exec " + troupe_program() + " repl < script"}, folder_);
+  const auto lines = std::string(endless) + "\nwatch loss 3\n";
+  ASSERT_EQ(::write(script, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  std::string line;
+  for (int losses = 0; losses < 3; losses += line.find("loss") == std::string::npos ? 0 : 1) ASSERT_TRUE(c.read_line(line));
+  c.send(SIGINT);
+  const auto r = c.wait();
+  close(script);
+  EXPECT_EQ(r.code, 130) << r.err;
+  continues(r.err);
+}
+
+}  // namespace
+}  // namespace troupe::testing_apps
