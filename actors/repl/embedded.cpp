@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -36,6 +37,15 @@ std::string resume_command(const repl_submission& s, const std::string& checkpoi
   auto line = "troupe train " + shell_word(s.file);
   for (const auto& o : s.overrides) line += " --set " + shell_word(o);
   return line + " --resume " + shell_word(checkpoint);
+}
+
+// A file that is not there yet, so that no run replaces the weights of another.
+std::string unused_weights_file(const std::string& job) {
+  for (unsigned n = 1;; ++n) {
+    auto file = job + (n > 1 ? "." + std::to_string(n) : "") + ".safetensors";
+    std::error_code ec;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(file, ec))) return file;
+  }
 }
 
 class embedded_backend final : public repl_backend {
@@ -147,11 +157,23 @@ class embedded_backend final : public repl_backend {
         changed_.notify_all();
       }
       const auto result = running_->run();
-      finish(j->id, result);
+      finish(*j, result);
     }
   }
 
-  void finish(std::uint32_t id, const embedded_result& result) {
+  // The weights of a job that is done: where the REPL was started, under the job's name. Returns what to say of them.
+  std::string keep_weights(const prepared_job& j, const embedded_result& result) {
+    const auto kept = write_or_elsewhere(unused_weights_file(j.spec.name), [&](const std::string& path) {
+      return write_safetensors(path, result.weights, weights_metadata(j, result.step));
+    });
+    if (!kept.trouble) return ", weights in " + kept.path;
+    if (unsaved_) unsaved_();
+    return ", and its weights are not in their place: " + kept.trouble->to_string();
+  }
+
+  void finish(const prepared_job& j, const embedded_result& result) {
+    const auto id = j.id;
+    const auto weights = result.ok && !result.stopped ? keep_weights(j, result) : std::string();
     std::string line = "job " + std::to_string(id) + " ";
     {
       std::lock_guard guard(lock_);
@@ -160,7 +182,7 @@ class embedded_backend final : public repl_backend {
       r.message = result.error;
       r.weights_sha256 = result.weights_sha256;
       r.step = result.step;
-      line += r.state + (result.error.empty() ? "" : ": " + result.error);
+      line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
       if (r.state == "stopped" && !kept_.path.empty()) line += "; to go on: " + resume_command(submitted_[id - 1], kept_.path);
       running_.reset();
     }

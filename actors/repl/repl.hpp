@@ -60,8 +60,9 @@ std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<
                                                  std::shared_ptr<const repl_events> events);
 
 // Jobs of this process, one after the other, each run embedded: what `troupe repl` without an address talks to. The backend ends the
-// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends, and of each checkpoint; `unsaved`
-// is called when that last checkpoint is not where it belongs. Any thread.
+// running job (with a checkpoint beside it) when it is destroyed. `tell_person` gets a line when a job ends, and of each checkpoint. A job that
+// is done leaves its weights beside its checkpoints. `unsaved` is called when these weights, or that last checkpoint, are not where they belong. Any
+// thread.
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
                                                     std::function<void()> unsaved = {});
 

@@ -8,12 +8,21 @@
 #include "actors/repl/repl.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "tests/actors/embedded_support.hpp"
+#include "tests/runtime/record_temp_dir.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace testing_embedded;
 using namespace std::chrono_literals;
+
+// The process works in a folder of the test's own as long as this lives: jobs leave checkpoints and weights where they run.
+struct working_folder {
+  working_folder() { std::filesystem::current_path(here.path); }
+  ~working_folder() { std::filesystem::current_path(before); }
+  const std::filesystem::path before = std::filesystem::current_path();
+  test::temp_dir here;
+};
 
 class repl_embedded : public testing::Test {
  protected:
@@ -58,6 +67,7 @@ class repl_embedded : public testing::Test {
     return r;
   }
 
+  working_folder folder_;
   std::mutex lock_;
   std::condition_variable changed_;
   std::vector<std::string> lines_;

@@ -1,0 +1,71 @@
+// `troupe repl` without a cluster: where the weights of a job are when it is done.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/record/safetensors.hpp"
+#include "tests/apps/child.hpp"
+#include "tests/apps/terminal.hpp"
+
+namespace troupe::testing_apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string bytes_at(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class repl_weights_test : public command_test {
+ protected:
+  repl_weights_test() { write("job.toml", tiny_job()); }
+
+  // Runs the job to its end and leaves the REPL. Returns its exit code.
+  int run(terminal& t, const std::string& seed) const {
+    EXPECT_TRUE(t.shows("troupe> ")) << t.screen();
+    t.type("submit " + path("job.toml") + " job.seed=" + seed + "\n");
+    EXPECT_TRUE(t.shows("job 1 done")) << t.screen();
+    t.type("quit\n");
+    return t.wait();
+  }
+};
+
+TEST_F(repl_weights_test, weights_of_a_job_that_is_done_are_kept_and_replace_no_file) {
+  const std::vector<std::string> words{troupe_program(), "repl"};
+  terminal first(words, folder_);
+  EXPECT_EQ(run(first, "3"), 0);
+  EXPECT_NE(first.screen().find("job 1 done, weights in tiny.safetensors\r\n"), std::string::npos) << first.screen();
+  ASSERT_EQ(troupe({"train", "job.toml", "--out", "trained.safetensors"}).code, 0);
+  const auto kept = bytes_at(path("tiny.safetensors"));
+  EXPECT_TRUE(kept == bytes_at(path("trained.safetensors"))) << "as embedded `troupe train` writes them";
+  ASSERT_FALSE(kept.empty());
+
+  terminal second(words, folder_);
+  EXPECT_EQ(run(second, "4"), 0);
+  EXPECT_NE(second.screen().find("job 1 done, weights in tiny.2.safetensors\r\n"), std::string::npos) << second.screen();
+  EXPECT_TRUE(bytes_at(path("tiny.safetensors")) == kept) << "another run's";
+  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("tiny.2.safetensors"))));
+  EXPECT_FALSE(bytes_at(path("tiny.2.safetensors")) == kept);
+}
+
+TEST_F(repl_weights_test, weights_are_in_a_second_place_when_the_folder_is_gone) {
+  const auto gone = folder_ / "gone", second = folder_ / "second";
+  fs::create_directories(gone);
+  fs::create_directories(second);
+  ::setenv("TMPDIR", second.c_str(), 1);
+  terminal t({troupe_program(), "repl"}, gone);
+  ::unsetenv("TMPDIR");
+  ASSERT_TRUE(t.shows("troupe> ")) << t.screen();
+  fs::remove_all(gone);
+  t.type("\n");
+  EXPECT_EQ(run(t, "3"), 1) << "the file is not where it belongs: " << t.screen();
+  EXPECT_NE(t.screen().find("tiny.safetensors: "), std::string::npos) << t.screen();
+  const auto at = t.screen().find(second.string() + "/troupe-");
+  ASSERT_NE(at, std::string::npos) << t.screen();
+  const auto file = t.screen().substr(at, t.screen().find(" instead", at) - at);
+  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(file))) << file;
+}
+
+}  // namespace
+}  // namespace troupe::testing_apps
