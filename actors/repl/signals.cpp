@@ -12,20 +12,20 @@
 namespace troupe {
 namespace {
 
-constexpr std::array caught = {SIGTERM, SIGHUP, SIGINT, SIGWINCH, SIGCONT};
-constexpr std::size_t that_end = 3;  // the first ones of `caught`
+constexpr std::array caught_signals = {SIGTERM, SIGHUP, SIGINT, SIGWINCH, SIGCONT};
+constexpr std::size_t signals_that_end = 3;  // the first ones of `caught_signals`
 
-std::array<std::atomic<bool>, caught.size()> noted{};
-std::array<struct sigaction, caught.size()> before{};
-std::atomic<bool> at_once{false};
+std::array<std::atomic<bool>, caught_signals.size()> signals_noted{};
+std::array<struct sigaction, caught_signals.size()> handlers_before{};
+std::atomic<bool> ends_at_once{false};
 int wake_ends[2] = {-1, -1};
 
 void note_signal(int signal) {
   const int kept = errno;
-  for (std::size_t i = 0; i < caught.size(); ++i) {
-    if (caught[i] != signal) continue;
-    if (i < that_end && at_once) _exit(128 + signal);
-    noted[i] = true;
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) {
+    if (caught_signals[i] != signal) continue;
+    if (i < signals_that_end && ends_at_once) _exit(128 + signal);
+    signals_noted[i] = true;
   }
   [[maybe_unused]] const auto written = write(wake_ends[1], "", 1);
   errno = kept;
@@ -34,22 +34,22 @@ void note_signal(int signal) {
 }  // namespace
 
 repl_signals::repl_signals() {
-  for (auto& n : noted) n = false;
-  at_once = false;
+  for (auto& n : signals_noted) n = false;
+  ends_at_once = false;
   if (pipe2(wake_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // without a pipe signals do what they always do
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < caught.size(); ++i) {
-    sigaction(caught[i], &action, &before[i]);
-    if (before[i].sa_handler == SIG_IGN) sigaction(caught[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) {
+    sigaction(caught_signals[i], &action, &handlers_before[i]);
+    if (handlers_before[i].sa_handler == SIG_IGN) sigaction(caught_signals[i], &handlers_before[i], nullptr);
   }
 }
 
 repl_signals::~repl_signals() {
   if (wake_ends[0] < 0) return;
-  for (std::size_t i = 0; i < caught.size(); ++i) sigaction(caught[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) sigaction(caught_signals[i], &handlers_before[i], nullptr);
   for (int& end : wake_ends) {
     close(end);
     end = -1;
@@ -69,17 +69,17 @@ repl_signals::woken repl_signals::wait(int fd, std::chrono::milliseconds within)
 }
 
 int repl_signals::ends() {
-  for (std::size_t i = 0; i < that_end; ++i)
-    if (noted[i]) return caught[i];
+  for (std::size_t i = 0; i < signals_that_end; ++i)
+    if (signals_noted[i]) return caught_signals[i];
   return 0;
 }
 
 bool repl_signals::take(int signal) {
-  for (std::size_t i = 0; i < caught.size(); ++i)
-    if (caught[i] == signal) return noted[i].exchange(false);
+  for (std::size_t i = 0; i < caught_signals.size(); ++i)
+    if (caught_signals[i] == signal) return signals_noted[i].exchange(false);
   return false;
 }
 
-void repl_signals::end_at_once() { at_once = true; }
+void repl_signals::end_at_once() { ends_at_once = true; }
 
 }  // namespace troupe

@@ -20,13 +20,13 @@ namespace troupe {
 namespace {
 
 using kind = repl_reply::kind;
-using woken = repl_signals::woken;
-constexpr std::chrono::milliseconds no_limit{-1};
+using wake = repl_signals::woken;
+constexpr std::chrono::milliseconds without_limit{-1};
 
 // Between two askings of one line: a while, or until somebody types a line where `typed` ends that. False: a line or a signal ends the asking.
 bool wait_a_little(repl_signals& signals, bool typed) {
   const auto by = signals.wait(typed ? STDIN_FILENO : -1, repl_ask_every);
-  if (by != woken::by_input) return repl_signals::ends() == 0;
+  if (by != wake::by_input) return repl_signals::ends() == 0;
   char swallowed[4096];
   return ::read(STDIN_FILENO, swallowed, sizeof swallowed) < 0;
 }
@@ -84,7 +84,7 @@ class input_lines {
         line = std::exchange(text_, {});
         return !line.empty();
       }
-      while (signals_.wait(STDIN_FILENO, no_limit) != woken::by_input)
+      while (signals_.wait(STDIN_FILENO, without_limit) != wake::by_input)
         if (repl_signals::ends() != 0) return false;
       char buffer[4096];
       const auto got = ::read(STDIN_FILENO, buffer, sizeof buffer);
@@ -131,7 +131,7 @@ int read_character(EditLine* editor, wchar_t* out) {
   auto& signals = terminal_of(editor).signals;
   std::mbstate_t state{};
   for (;;) {
-    while (signals.wait(STDIN_FILENO, no_limit) != woken::by_input) {
+    while (signals.wait(STDIN_FILENO, without_limit) != wake::by_input) {
       if (repl_signals::ends() != 0) return -1;
       if (repl_signals::take(SIGWINCH)) ::el_resize(editor);
       if (!repl_signals::take(SIGCONT)) continue;
