@@ -14,7 +14,7 @@ import resource
 import statistics
 import subprocess
 
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 
 def lines(binary, *args):
@@ -67,10 +67,7 @@ One thread, the actors against a plain loop over the same layers and packets:
                  f"{statistics.median(gain):.2f} | {gain[0]:.2f} | {gain[-1]:.2f} |\n")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     text += f"\nPeak resident memory of the largest run (Fashion-MNIST in memory): {peak:.0f} MB.\n"
-    print(text)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

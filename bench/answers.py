@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 CASES = (("REPL to a daemon", "test_cluster", "cluster_repl.answers_while_all_cores_train", 100.0),
          ("monitor in the process", "test_actors", "node_host.monitor_answers_while_every_scheduler_thread_computes", 5.0))
@@ -40,10 +40,7 @@ def main():
         worst = max(p99(os.path.abspath(a.bin), program, test) for _ in range(a.rounds))
         missed = missed or worst >= bar
         text += f"| {title} | {worst:.3g} | {bar:.0f} |\n"
-    print(text)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+    publish(text, a.out, a.bin)
     return 1 if missed else 0
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 EXAMPLES = 60000
 JOB = os.path.join(ROOT, "configs/jobs/lenet_fashion.toml")
@@ -114,8 +114,7 @@ def main():
         lines.append(f"| {batch} | {EXAMPLES // batch * a.epochs} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
     if a.out:
-        with open(a.out, "w") as f:
-            f.write("\n".join(lines) + "\n")
+        publish("\n".join(lines) + "\n", a.out, a.bin)
     if a.svg:
         svg(results, batches, a.svg)
 

@@ -11,7 +11,8 @@ import datetime
 import os
 import statistics
 
-from compare import NETS, ROOT, SLOW, machine, settings_of, troupe_time
+from compare import NETS, SLOW, settings_of, troupe_time
+from environment import ROOT, machine, publish
 
 
 def main():
@@ -45,8 +46,7 @@ def main():
         f"{machine()}. One run of `bench/before_after.py`; ms per step (forward, backward, update; fp32); medians.", "",
         "| net | threads | before | after | after / before | of the rounds |", "|---|---|---|---|---|---|", *lines, ""])
     if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+        publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

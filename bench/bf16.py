@@ -11,7 +11,8 @@ import datetime
 import os
 import statistics
 
-from compare import NETS, ROOT, machine, settings_of, torch_ms, torch_version, troupe_time
+from compare import NETS, settings_of, torch_ms, torch_version, troupe_time
+from environment import ROOT, machine, publish
 
 LAYOUTS = ("nchw", "channels_last")
 
@@ -78,11 +79,7 @@ def main():
             rows[-1]["line"] = (f"| {NETS[net][0]} | {threads} | {told(best['fp32'])} | {told(best['bf16'])} | {told(got['fp32'])} | "
                                 f"{told(got['bf16'])} | {rows[-1]['fp32']:.2f} | {rows[-1]['bf16']:.2f} | {m(got['fp32']) / ours:.2f} |")
             print(rows[-1]["line"], flush=True)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(page(a, rows))
-    else:
-        print(page(a, rows))
+    publish(page(a, rows), a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from PIL import Image
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 from torch_step import Cifar
 
 
@@ -99,8 +99,7 @@ def main():
     text = f"means: Troupe {ours:.4f}, torch {theirs:.4f}, {100 * (ours - theirs):+.2f} points"
     print(text)
     if a.out:
-        with open(a.out, "w") as f:
-            f.write(f"""# Does CIFAR10-full learn as well as in PyTorch?
+        publish(f"""# Does CIFAR10-full learn as well as in PyTorch?
 
 Question: do {a.steps:,} steps of Caffe's CIFAR10-full end where PyTorch's do with the same recipe? Answer: {text}, over {a.seeds} seeds.
 
@@ -110,10 +109,9 @@ Where: {time.strftime('%Y-%m-%d')}, {machine()}, torch {torch.__version__}.
 
 | seed | Troupe | torch |
 |---|---|---|
-""")
-            for r in rows:
-                f.write(f"| {r[0]} | {r[1]:.4f} | {r[3]:.4f} |\n")
-            f.write("\nWhat it does not show: speed (the machine was not idle); the whole of CIFAR-10, or Caffe's 70,000 steps.\n")
+""" + "".join(f"| {r[0]} | {r[1]:.4f} | {r[3]:.4f} |\n" for r in rows) + """
+What it does not show: speed (the machine was not idle); the whole of CIFAR-10, or Caffe's 70,000 steps.
+""", a.out, a.bin)
     return 0 if ours >= theirs - 0.025 else 1
 
 

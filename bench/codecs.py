@@ -11,10 +11,10 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import subprocess
 import tempfile
 
+from environment import machine, publish
 from reducers import cluster_file
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -58,11 +58,10 @@ def main():
             plain_accuracy, plain_bytes = plain_accuracy or accuracy, plain_bytes or pushed
             lines.append(f"| {codec} | {accuracy:.4f} | {accuracy - plain_accuracy:+.4f} | {pushed / plain_bytes:.4f} |")
             print(lines[-1], flush=True)
-    text = (f"{datetime.date.today()}, {platform.processor() or platform.machine()}, {os.cpu_count()} cores. `bench/codecs.py --job "
+    text = (f"{datetime.date.today()}, {machine()}. `bench/codecs.py --job "
             f"{os.path.relpath(a.job, ROOT)} --workers {a.workers} --epochs {a.epochs}{''.join(f' --set {s}' for s in a.set or [])}`\n\n" + "\n".join(lines) + "\n")
     if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+        publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare import ROOT, machine, publish
+from environment import ROOT, machine, publish
 from lost_worker import free_ports
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "own_loop"))
@@ -136,7 +136,7 @@ def main():
             daemon.wait()
     text = (f"{datetime.date.today()}. `bench/collectives.py --rounds {a.rounds}`. {machine()}. Milliseconds, medians of {a.rounds} rounds in turn.\n\n"
             "| processes | MB | Troupe | OpenMPI | its time over ours | Gloo | its time over ours |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
-    publish(text, a.out)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

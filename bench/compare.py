@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """Troupe through its actors against tuned PyTorch on the same machine in one run: forward + backward + update, fp32.
 
-usage: bench/compare.py [--bin build/release/bin/troupe] [--rounds 3] [--seconds 4] [--out docs/measurements/FILE.md]
+usage: bench/compare.py [--bin build/release/bin/troupe] [--nets lenet,mlp,...] [--rounds 3] [--seconds 2] [--out FILE.md | --publish]
 
-The peer is PyTorch as a careful user would run it: the better of NCHW and channels-last, as many BLAS threads as torch threads, and
-glibc's malloc kept from returning memory to the kernel between steps. Both sides run in turn, round after round; what is printed
+The peer is PyTorch as a careful user would run it: the better of NCHW and channels-last, as many BLAS threads as torch threads,
+glibc's malloc kept from returning memory to the kernel between steps, and the better of OPENBLAS_CORETYPE as set and unset where it is set, after a
+check of its products (bench/environment.py). Both ratios are printed. Both sides run in turn, round after round; what is printed
 are medians over the rounds and the ratio of the two. Troupe's packets = threads = sub-solvers, and its time includes loading and
 everything the actors do.
+
+--publish writes the page step_times of docs/measurements and draws the picture of README.md from it. The machine has to be idle.
 """
 import argparse
 import datetime
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
+import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
+import environment
+from environment import HERE, PYTHON, ROOT
+from step_page import MEASUREMENTS, PAGES, beside, candidates, newest_page, page, read_rows, row, verdict
+
 NETS = {
     "lenet": ("LeNet b64", "lenet_fashion.toml"),
     "cifar10_full": ("CIFAR10-full b100", "cifar10_full.toml"),
@@ -33,11 +37,9 @@ SPLIT = {"alexnet": tuple(f"layer.{l}.{what}" for l in ("fc6", "fc7", "fc8") for
 SLOW = ("alexnet", "resnet20")  # a few steps of these take as long as a hundred of others
 
 
-def torch_ms(net, threads, layout, seconds, precision="fp32"):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
-               MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
-    r = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "torch_step.py"), net, str(threads), layout, str(seconds), precision],
-                       env=env, capture_output=True, text=True, check=True)
+def torch_ms(net, threads, layout, seconds, precision="fp32", kernel=None):
+    r = subprocess.run([PYTHON, os.path.join(HERE, "torch_step.py"), net, str(threads), layout, str(seconds), precision],
+                       env=environment.peer_env(threads, kernel), capture_output=True, text=True, check=True)
     return json.loads(r.stdout)["ms"]
 
 
@@ -56,68 +58,57 @@ def settings_of(net, threads):
     return [*NETS[net][2:], *split, *([f"topology.workers_per_group={threads}"] if split else [])]
 
 
-def publish(text, out):
-    """To the file `out`, or to stdout."""
-    if out:
-        with open(out, "w") as f:
-            f.write(text)
-    else:
-        print("\n" + text)
-
-
-def machine():
-    model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    flags = next((l for l in open("/proc/cpuinfo") if l.startswith("flags")), "")
-    return f"{model}, {os.cpu_count()} cores, {'AVX-512' if 'avx512f' in flags else 'AVX2' if 'avx2' in flags else 'SSE'}"
-
-
 def torch_version():
-    return subprocess.run(["/usr/bin/python3", "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+    return subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+
+
+def measure(a, nets, kernels, begin):
+    """{(net, threads): {candidate: [ms]}}: all nets in turn, round after round."""
+    got, longest, by_name = {(net, threads): {} for net in nets for threads in (1, 2)}, 0.0, {k.name: k for k in kernels}
+    for i in range(a.rounds):
+        start = time.monotonic()
+        if i > 0 and a.minutes and start - begin + longest > 60 * a.minutes:
+            print(f"{i} of {a.rounds} rounds: another one would end after {a.minutes} minutes", flush=True)
+            break
+        for (net, threads), times in got.items():
+            peer = {key: v for key, v in times.items() if isinstance(key, tuple)}
+            for kernel, layout in candidates(peer, by_name):
+                times.setdefault((kernel, layout), []).append(torch_ms(net, threads, layout, a.seconds, kernel=by_name[kernel]))
+            t = troupe_time(a.bin, NETS[net][1], threads, min(a.steps, 5) if net in SLOW else a.steps, settings_of(net, threads))
+            times.setdefault("plain", []).append(t["plain_ms"])
+            times.setdefault("actors", []).append(t["actors_ms"])
+            print(f"round {i + 1}, {verdict(NETS[net][0], threads, row(times))}", flush=True)
+        longest = max(longest, time.monotonic() - start)
+    return got
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--seconds", type=float, default=4)
+    p.add_argument("--seconds", type=float, default=2)
     p.add_argument("--steps", type=int, default=60)
     p.add_argument("--nets", default=",".join(NETS))
+    p.add_argument("--minutes", type=float, default=11.5, help="no round begins that would end later; 0: no limit")
     p.add_argument("--out")
+    p.add_argument("--publish", action="store_true", help=f"to docs/measurements/{PAGES[0]}, and draw docs/step_times.svg")
     a = p.parse_args()
-    ratios, alone = {}, {}
-    lines = [f"{machine()}. One run of `bench/compare.py`, {a.rounds} rounds, medians; ms per step (forward, backward, update; fp32).", "",
-             "| net | threads | torch NCHW | torch channels-last | Troupe, plain loop | Troupe, actors | torch / Troupe |", "|---|---|---|---|---|---|---|"]
-    for net in a.nets.split(","):
-        title, job = NETS[net][:2]
-        for threads in (1, 2):
-            got = {"nchw": [], "channels_last": [], "plain": [], "actors": []}
-            for _ in range(a.rounds):
-                for layout in ("nchw", "channels_last"):
-                    got[layout].append(torch_ms(net, threads, layout, a.seconds))
-                t = troupe_time(a.bin, job, threads, min(a.steps, 24) if net in SLOW else a.steps, settings_of(net, threads))
-                got["plain"].append(t["plain_ms"])
-                got["actors"].append(t["actors_ms"])
-            m = {k: statistics.median(v) for k, v in got.items()}
-            best = min(m["nchw"], m["channels_last"])
-            ratios.setdefault(title, []).append(f"{best / m['actors']:.2f}")
-            lines.append(f"| {title} | {threads} | {m['nchw']:.2f} | {m['channels_last']:.2f} | {m['plain']:.2f} | {m['actors']:.2f} | "
-                         f"{best / m['actors']:.2f} |")
-            alone.setdefault(title, []).append(m["actors"])
-            print(lines[-1], flush=True)
-    head = [f"# Troupe against PyTorch, {datetime.date.today()}", "",
-            "**Question.** How fast is a training step through Troupe's actors beside tuned PyTorch, with one thread and with two?",
-            "**Answer.** " + "; ".join(f"{title} {' and '.join(r)} times as fast" for title, r in ratios.items()) + ".",
-            "Two cores against one, through the actors: " + ", ".join(f"{title} {t[0] / t[1]:.2f}" for title, t in alone.items()) + ".", ""]
-    text = "\n".join(head + lines) + "\n\nThe plain loop always runs on one thread, with the same packets. With two threads AlexNet's fc6, fc7 and fc8 are\n" \
-        "split by feature between two workers of the process and take both packets as one (`--set topology.workers_per_group=2\n" \
-        "--set layer.fc6.partition=feature --set layer.fc6.gather=true`).\n\n" \
-        "**What it does not show.** Troupe's time includes loading and everything its actors do; PyTorch's step works on one batch that\n" \
-        "stays in memory. More than two threads, other machines, larger nets, bf16 (`bench/bf16.py`): not tried.\n"
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print(text)
+    begin, load, nets = time.monotonic(), os.getloadavg()[0], a.nets.split(",")
+    kernels = environment.sound(environment.peer_reports())
+    got = measure(a, nets, kernels, begin)
+    rows = {(NETS[net][0], threads): row(times) for (net, threads), times in got.items()}
+    rounds = min(len(times["actors"]) for times in got.values())
+    command = f"`bench/compare.py --nets {a.nets}`, {rounds} rounds of {a.seconds:g} s of PyTorch and {a.steps} steps of Troupe."
+    previous = newest_page()
+    text = page(rows, [k.name for k in kernels], datetime.date.today(), environment.machine(), command, load, previous)
+    out = os.path.join(MEASUREMENTS, PAGES[0]) if a.publish else a.out
+    environment.publish(text, out, a.bin, kernels)
+    print(f"\nBeside docs/measurements/{previous[0]}:\n\n" + "\n".join(beside(read_rows(previous[1]), rows)) + "\n")
+    for (title, threads), r in rows.items():
+        print(verdict(title, threads, r))
+    print(f"{time.monotonic() - begin:.0f} s")
+    if a.publish:
+        subprocess.run([sys.executable, os.path.join(ROOT, "docs/house.py")], check=True)
 
 
 if __name__ == "__main__":

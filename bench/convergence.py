@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from chart import svg
+from environment import publish
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TROUPE = os.environ.get("TROUPE", os.path.join(TOP, "build/release/bin/troupe"))
@@ -99,8 +100,7 @@ def main():
     mark = "<!-- table -->"
     text = open(a.out).read() if os.path.exists(a.out) else f"# Convergence with stragglers, {datetime.date.today()}\n\n{mark}\n{mark}\n"
     before, _, after = text.split(mark)
-    with open(a.out, "w") as f:
-        f.write(before + mark + "\n" + "\n".join(table) + "\n" + mark + after)
+    publish(before + mark + "\n" + "\n".join(table) + "\n" + mark + after, a.out)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
-from compare import machine  # noqa: E402
+from environment import machine, publish  # noqa: E402
 
 ALGORITHMS = ["auto", "lowering1", "lowering2", "lowering3", "direct", "winograd", "winograd4", "onednn", "bf16x3", "bf16"]
 LAYERS = ["lenet_conv1", "lenet_conv2", "cifar_conv1", "cifar_conv2", "cifar_conv3", "alexnet_conv1", "alexnet_conv2", "alexnet_conv3",
@@ -111,10 +111,7 @@ def main():
         sys.exit(f"load average {load:.1f}: the machine is not idle, nothing is written")
     found, linear = measure(a)
     text = page(a, load, found, linear)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    print(text)
+    publish(text, a.out, a.build)
 
 
 if __name__ == "__main__":

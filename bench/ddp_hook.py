@@ -14,7 +14,8 @@ import statistics
 import sys
 import tempfile
 
-from compare import NETS, ROOT, machine, publish
+from compare import NETS
+from environment import ROOT, machine, publish
 from two_processes import torch_said
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "own_loop"))
@@ -51,7 +52,7 @@ def main():
     head = "| net, a process's batch | one | DDP, Gloo | efficiency | DDP, our hook | efficiency | Gloo's time over ours | weights |\n|" + "---|" * 8
     text = (f"{datetime.date.today()}. `bench/ddp_hook.py --rounds {a.rounds} --ranks {a.ranks}`. {machine()}. Milliseconds a step, medians of "
             f"{a.rounds} rounds in turn.\n\n{head}\n" + "\n".join(rows) + "\n")
-    publish(text, a.out)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -55,9 +55,8 @@ def torch_epoch(threads, layout):
 
 
 def peer(threads, layout):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
-               MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
-    r = subprocess.run(["/usr/bin/python3", os.path.abspath(__file__), "--torch", str(threads), "--layout", layout], env=env, capture_output=True,
+    from environment import PYTHON, peer_env
+    r = subprocess.run([PYTHON, os.path.abspath(__file__), "--torch", str(threads), "--layout", layout], env=peer_env(threads), capture_output=True,
                        text=True, check=True)
     return json.loads(r.stdout)
 
@@ -83,7 +82,7 @@ def main():
     a = p.parse_args()
     if a.torch:
         return torch_epoch(a.torch, a.layout)
-    from compare import machine
+    from environment import machine, publish
     lines = ["| threads | torch NCHW s | torch channels-last s | Troupe s | torch / Troupe |", "|---|---|---|---|---|"]
     ratios = []
     for threads in (1, 2):
@@ -109,8 +108,7 @@ def main():
 **What it does not show.** The peer's data lies in memory and is indexed in the training thread: workers of a DataLoader would take the cores that
 train. Evaluation; more threads.
 """
-    if a.out:
-        open(a.out, "w").write(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "own_loop"))
 import run  # noqa: E402
@@ -76,10 +76,7 @@ def main():
         rows.append(f"| {call} | {int(n):,} | {1e3 * slowest[key]:.3f} | {both_ways} |")
     rows.append("\n**What it does not show.** More than two processes; several machines; a daemon that hosts roles at the same time.")
     text = "\n".join(rows) + "\n"
-    print(text)
-    if args.out:
-        with open(args.out, "w") as f:
-            f.write(text)
+    publish(text, args.out, args.bin)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 
-from compare import ROOT, machine
+from environment import ROOT, machine, record
 from lost_worker import free_ports
 
 
@@ -85,7 +85,7 @@ def main():
     print(text)
     if a.out:
         with open(a.out, "a") as f:
-            f.write(text)
+            f.write(text + "\n" + record(a.bin) + "\n")
 
 
 if __name__ == "__main__":

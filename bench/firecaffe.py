@@ -14,14 +14,13 @@ import datetime
 import json
 import math
 import os
-import platform
 import resource
 import subprocess
 import sys
 import tomllib
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
+from environment import ROOT, machine, publish
+
 IMAGES = 1281167
 # scenario, epochs, the paper's hours and speed-up over one GPU
 ROWS = [
@@ -97,11 +96,6 @@ def speed(binary, steps):
             "rate": d["events"] / d["seconds"], "memory": after.ru_maxrss / 1024, "trace": d["trace_sha256"]}
 
 
-def machine():
-    model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    return f"{model}, {os.cpu_count()} cores"
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
@@ -118,9 +112,8 @@ def main():
         sys.exit("the same seed gave different traces")
     if a.out:
         commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        with open(a.out, "w") as f:
-            f.write(TEXT.format(date=datetime.date.today(), machine=machine(), commit=commit, rows="\n".join(table), worst=100 * worst,
-                                others="\n".join(more), runs=len(s), least=s[0]["wall"], most=s[-1]["wall"], load=os.getloadavg()[0], **mid))
+        publish(TEXT.format(date=datetime.date.today(), machine=machine(), commit=commit, rows="\n".join(table), worst=100 * worst,
+                            others="\n".join(more), runs=len(s), least=s[0]["wall"], most=s[-1]["wall"], load=os.getloadavg()[0], **mid), a.out, a.bin)
     wrong = [f"off the formula by {100 * worst:.1f} %"] * (worst > 0.05)
     wrong += [f"{mid['rate']:,.0f} events a second"] * (mid["rate"] < 1e6)
     wrong += [f"{mid['wall']:.0f} s for {mid['steps']} steps"] * (mid["wall"] > 60) + [f"{mid['memory']:.0f} MB"] * (mid["memory"] > 2048)

@@ -18,7 +18,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
-from compare import machine, troupe_time  # noqa: E402
+from compare import troupe_time  # noqa: E402
+from environment import PYTHON, machine, peer_env, publish  # noqa: E402
 
 NETS = {
     "lenet": ("LeNet b64", "lenet_fashion.toml", []),
@@ -43,8 +44,7 @@ print(json.dumps({"flops": 2 * 1024**3 / best(30, lambda: torch.mm(a, b)), "byte
 
 
 def peaks():
-    env = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    r = subprocess.run(["/usr/bin/python3", "-c", PEAKS], env=env, capture_output=True, text=True, check=True)
+    r = subprocess.run([PYTHON, "-c", PEAKS], env=peer_env(1), capture_output=True, text=True, check=True)
     return json.loads(r.stdout)
 
 
@@ -101,9 +101,7 @@ operations at sgemm's {peak["flops"] / 1e9:.0f} GFLOP/s and its bytes at memory'
 **What it does not show.** Below 1: winograd makes fewer operations than the plain sum that is counted, our own kernels pass OpenBLAS' rate, and
 activations that are still in a cache move faster than memory. Two threads. Operations of layers that make no products count as nothing.
 """
-    if a.out:
-        open(a.out, "w").write(text)
-    print(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import os
 import statistics
 import subprocess
 
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 JOB = os.path.join(ROOT, "configs/jobs/lenet_modes.toml")
 HOGWILD = ['train.sync={mode="hogwild"}', "train.dynamics.lr=0.01"]
@@ -112,10 +112,7 @@ def main():
     one_s, two_s = times(a, troupe)
     add = json.loads(subprocess.run([os.path.join(a.bin, "bench_hogwild_add")], capture_output=True, text=True, check=True).stdout)
     text = page(a, load, accuracy, one_s, two_s, add)
-    print(text)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

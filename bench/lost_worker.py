@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from compare import ROOT, machine
+from environment import PYTHON, ROOT, machine, peer_env, publish
 
 STEPS = 100000
 
@@ -109,12 +109,12 @@ def troupe(binaries, workers, every):
 def torch(workers, every):
     with tempfile.TemporaryDirectory() as folder:
         worker = os.path.join(ROOT, "bench/torch_elastic_worker.py")
-        launcher = subprocess.Popen(["/usr/bin/python3", "-m", "torch.distributed.run", "--standalone", "--max_restarts=3",
+        launcher = subprocess.Popen([PYTHON, "-m", "torch.distributed.run", "--standalone", "--max_restarts=3",
                                      # torch 1.13 cannot read its own default of these two under Python 3.11
                                      "--redirects=1", "--tee=1", f"--log_dir={folder}/logs",
                                      f"--nproc_per_node={workers}", worker, folder, "128", str(STEPS), str(every)],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                                    env={**os.environ, "OMP_NUM_THREADS": "1"})
+                                    env=peer_env(1))
         path, killed, deadline = os.path.join(folder, "steps"), None, time.time() + 180
         try:
             while time.time() < deadline:
@@ -170,10 +170,7 @@ def main():
     text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps; torch goes on from it, Troupe from what its shard has.\n"
              "torch's launcher notices the death by polling, ends all other workers and starts all of them anew: interpreter, imports, process\n"
              "group. Troupe's other daemons stay as they are; their roles begin again in a plan without the dead one.\n")
-    print(text)
-    if a.out:
-        with open(os.path.join(ROOT, a.out), "w") as f:
-            f.write(text)
+    publish(text, a.out and os.path.join(ROOT, a.out), a.bin)
 
 
 if __name__ == "__main__":

@@ -69,9 +69,8 @@ def torch_step(threads, seconds):
 
 
 def peer(threads, seconds):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
-               MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
-    r = subprocess.run(["/usr/bin/python3", os.path.abspath(__file__), "--torch", str(threads), "--seconds", str(seconds)], env=env,
+    from environment import PYTHON, peer_env
+    r = subprocess.run([PYTHON, os.path.abspath(__file__), "--torch", str(threads), "--seconds", str(seconds)], env=peer_env(threads),
                        capture_output=True, text=True, check=True)
     return json.loads(r.stdout)
 
@@ -103,7 +102,7 @@ def main():
     a = p.parse_args()
     if a.torch:
         return torch_step(a.torch, a.seconds)
-    from compare import machine
+    from environment import machine, publish
     over = min if a.least else statistics.median
     words = "".join(chr(48 + i * 7 % WORDS) for i in range(WORDS))
     lines = ["| threads | PyTorch ms | Troupe, plain loop ms | Troupe, actors ms | PyTorch / actors | sgemm GFLOP/s | floor ms |",
@@ -132,7 +131,8 @@ def main():
                 "**Question.** How fast is a training step of the character LSTM through Troupe's actors beside tuned PyTorch?",
                 f"**Answer.** {ratios[0]:.2f} times as fast with one thread, {ratios[1]:.2f} with two.", "",
                 f"{machine()}. One run of `bench/lstm.py`, {a.rounds} rounds, {what}.", ""]
-        open(a.out, "w").write("\n".join(head + lines) + "\n\n**What it does not show.** More than two threads, other lengths and widths; PyTorch's batch stays in memory.\n")
+        publish("\n".join(head + lines) + "\n\n**What it does not show.** More than two threads, other lengths and widths; PyTorch's batch stays in memory.\n",
+                a.out, a.bin)
 
 
 if __name__ == "__main__":

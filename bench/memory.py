@@ -15,8 +15,8 @@ import subprocess
 import sys
 
 import compare
+from environment import HERE, PYTHON, ROOT, machine, peer_env, publish
 
-ROOT = compare.ROOT
 STEPS = 4
 
 
@@ -32,11 +32,8 @@ def peak_mb(command, env):
 
 
 def torch_mb(net, threads, layout, tuned):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-    if tuned:
-        env.update(MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
-    script = os.path.join(compare.HERE, "torch_step.py")
-    return peak_mb(["/usr/bin/python3", script, net, str(threads), layout, "1"], env)[0]
+    script = os.path.join(HERE, "torch_step.py")
+    return peak_mb([PYTHON, script, net, str(threads), layout, "1"], peer_env(threads, tuned=tuned))[0]
 
 
 def settings_of(net, packets, more):
@@ -63,7 +60,7 @@ def main():
     p.add_argument("--out")
     a = p.parse_args()
     ratios = {}
-    lines = [f"{compare.machine()}. One run of `bench/memory.py`: the most a process had resident, MB (10^6 bytes); {STEPS} steps of forward, "
+    lines = [f"{machine()}. One run of `bench/memory.py`: the most a process had resident, MB (10^6 bytes); {STEPS} steps of forward, "
              "backward and update with momentum, fp32.", "",
              "| net | packets = threads | PyTorch, best | PyTorch, settings of bench/compare.py | Troupe, actors | of it tensors (`troupe plan`) | Troupe / PyTorch |",
              "|---|---|---|---|---|---|---|"]
@@ -81,11 +78,7 @@ def main():
             "**Answer.** Of PyTorch's least: " + "; ".join(f"{net} {' and '.join(r)}" for net, r in ratios.items()) + ".", ""]
     text = "\n".join(head + lines) + "\n\n**What it does not show.** PyTorch's process includes Python and all of the library (about 200 MB before the\n" \
         "first tensor); Troupe's includes its data. Two packets are two half batches whose activations are there at once.\n"
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

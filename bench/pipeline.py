@@ -18,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
+from environment import ROOT, publish
 
 
 class run:
@@ -192,9 +191,7 @@ def main():
            "90.6 %, the others stayed, and it was left out. What 4 packets lack is the warm-up in whole steps: versions are of steps, so the first stage may "
            "begin step t + 1 only when all of step t - 1 has come back, and then has 4 packets under way, not 8.\n"]
     text = "\n".join(out).rstrip() + "\n"
-    with open(a.out, "w") as f:
-        f.write(text)
-    print(text)
+    publish(text, a.out, a.bin)
     for line in failed:
         print("FAILED:", line)
     sys.exit(1 if failed else 0)

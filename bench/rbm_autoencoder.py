@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from chart import svg
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 
 def run(troupe, job, out, every, steps, sets=(), weights=None):
@@ -78,8 +78,7 @@ def main():
     plot(rows, folder)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     seeded, random = rows["autoencoder, seeded"][0][-1][1], rows["autoencoder, random"][0][-1][1]
-    with open(os.path.join(folder, "rbm_autoencoder.md"), "w") as f:
-        f.write(f"""# Does a stack of Boltzmann machines seed an autoencoder?
+    publish(f"""# Does a stack of Boltzmann machines seed an autoencoder?
 
 Question: does the reconstruction error fall through SINGA's recipe (machines by contrastive divergence, unrolled, then
 backpropagation)? Answer: to {seeded:.2f} squared error a test image of Fashion-MNIST with 30 numbers for an image; from random weights the
@@ -98,7 +97,7 @@ the test examples; machines above the first are given probabilities. The autoenc
 ![autoencoders](rbm_autoencoder.svg)
 
 What it does not show: MNIST, which the papers use (it is not among Debian's packages); other learning rates; more than one seed.
-""")
+""", os.path.join(folder, "rbm_autoencoder.md"), a.bin)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import os
 import subprocess
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from environment import ROOT, publish
+
 REDUCERS = ["server", "sharded", "ring", "tree", "hierarchical", "auto"]
 
 
@@ -59,11 +60,7 @@ def main():
             print(lines[-1], flush=True)
     text = (f"{datetime.date.today()}. `bench/reducers.py --job {os.path.relpath(a.job, ROOT)} --each {a.each}`, counted from plans. "
             f"Bytes of the busiest node's busier direction in a step, over the parameters' bytes.\n\n" + "\n".join(lines) + "\n")
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
-    else:
-        print("\n" + text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import argparse
 import os
 import statistics
 
-from compare import NETS, ROOT, SLOW, machine, settings_of, troupe_time
+from compare import NETS, SLOW, settings_of, troupe_time
+from environment import ROOT, machine
 
 
 def main():

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from compare import NETS, ROOT, machine, publish
+from compare import NETS
+from environment import PYTHON, ROOT, machine, peer_env, publish
 from lost_worker import free_ports
 
 STEPS = {"lenet": (100, 600), "mlp": (50, 250), "alexnet": (4, 14)}
@@ -67,9 +68,8 @@ class Cluster:
 
 def torch_said(net, ranks, more=None):
     """What the slowest rank of bench/torch_ddp.py said."""
-    env = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", MALLOC_MMAP_THRESHOLD_="4294967296",
-               MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_ports(1)[0]))
-    all_ranks = [subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "bench/torch_ddp.py"), net, str(STEPS[net][1])],
+    env = {**peer_env(1), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    all_ranks = [subprocess.Popen([PYTHON, os.path.join(ROOT, "bench/torch_ddp.py"), net, str(STEPS[net][1])],
                                   env={**env, **(more or {}), "RANK": str(r), "WORLD_SIZE": str(ranks)}, stdout=subprocess.PIPE, text=True) for r in range(ranks)]
     said = [p.communicate()[0] for p in all_ranks]
     if any(p.returncode for p in all_ranks):
@@ -106,7 +106,7 @@ def main():
     head = ("| net, a worker's batch | one | shm | efficiency | tcp | efficiency | torch, one | DDP | efficiency |\n|" + "---|" * 9)
     text = (f"{datetime.date.today()}. `bench/two_processes.py --rounds {a.rounds} --reducer {a.reducer}`. {machine()}. Milliseconds a step, medians of "
             f"{a.rounds} rounds in turn.\n\n{head}\n" + "\n".join(rows) + "\n")
-    publish(text, a.out)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

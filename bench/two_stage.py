@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 
-from compare import ROOT, machine
+from environment import ROOT, machine, publish
 
 JOB = os.path.join(ROOT, "configs/jobs/two_stage.toml")
 CLUSTER = os.path.join(ROOT, "configs/clusters/local2.toml")
@@ -102,10 +102,7 @@ def main():
 |---|---|---|---|---|
 | {statistics.median(x for x, _ in pairs):.2f} | {statistics.median(y for _, y in pairs):.2f} | {statistics.median(gains):.2f} | {gains[0]:.2f} | {gains[-1]:.2f} |
 """
-    print(text)
-    if a.out:
-        with open(a.out, "w") as f:
-            f.write(text)
+    publish(text, a.out, a.bin)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ import sys
 from xml.sax.saxutils import escape
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "bench"))
+from step_page import newest_page, read_rows  # noqa: E402
+
 FONT = "'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif"
 
 # Storeys from the roof down: folder, what it is, colour, rooms (name, what is in it, width).
@@ -68,24 +71,21 @@ def house():
 
 
 def measured():
-    """[(net, torch, Troupe)] on two threads, with the date of the page and its machine."""
-    with open(os.path.join(HERE, "measurements", "torch_zen4.md"), encoding="utf-8") as f:
-        lines = f.read()
-    date = re.search(r"^# .*, (\d{4}-\d\d-\d\d)$", lines, re.M).group(1)
-    rows = []
-    for net, nchw, last, actors in re.findall(r"^\| ([^|]+?) \| 2 \| ([\d.]+) \| ([\d.]*) ?\| [\d.]* ?\| ([\d.]+) \|", lines, re.M):
-        if "epoch" not in net:
-            rows.append((net, min(float(v) for v in (nchw, last) if v), float(actors)))
-    if len(rows) != 6:
-        sys.exit(f"docs/measurements/torch_zen4.md: 6 nets on two threads wanted, got {len(rows)}")
-    return rows, date
+    """[(net, torch, Troupe)] on two threads, the date of the page and its machine."""
+    name, lines = newest_page()
+    date = re.search(r"^# .*, (\d{4}-\d\d-\d\d)$", lines, re.M)
+    where = re.search(r"^\*\*Where\.\*\* (.*?)\.(?: |$)", lines, re.M)
+    rows = [(net, *ms) for (net, threads), ms in read_rows(lines).items() if threads == 2]
+    if not (date and where and rows):
+        sys.exit(f"docs/measurements/{name}: a date in the title, **Where.** and rows of two threads wanted")
+    return rows, date.group(1), where.group(1)
 
 
 def bars():
-    rows, date = measured()
+    rows, date, where = measured()
     width, left, full, step = 790, 220, 430, 46
     parts = [text(20, 30, "ms per training step, as a part of PyTorch's time: lower is better", 15, weight="bold"),
-             text(20, 50, f"forward, backward and update in fp32, two threads; tuned PyTorch 1.13; AMD EPYC (Zen 4), 2 cores, Debian 12, {date}", 10.5, colour="#555")]
+             text(20, 50, f"forward, backward and update in fp32, two threads; tuned PyTorch 1.13; {where}, {date}", 10.5, colour="#555")]
     y = 70
     for net, torch, ours in rows:
         parts.append(text(left - 12, y + 22, net, 12, "end"))

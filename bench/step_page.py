@@ -1,0 +1,130 @@
+"""The page of bench/compare.py: the table of training steps, the better of what PyTorch ran with, and what an older page had."""
+import os
+import re
+import statistics
+
+MEASUREMENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "measurements")
+PAGES = tuple(f"{name}.md" for name in ("step_times", "torch_zen4"))  # the first that exists has the figures so far
+LAYOUTS = {"nchw": "NCHW", "channels_last": "channels-last"}
+SLOWER = 1.15  # a layout that is so much slower than the other one in the first round is not taken again
+
+
+def newest_page():
+    """(name, text) of the page that has the figures so far."""
+    name = next(n for n in PAGES if os.path.exists(os.path.join(MEASUREMENTS, n)))
+    with open(os.path.join(MEASUREMENTS, name), encoding="utf-8") as f:
+        return name, f.read()
+
+
+def candidates(times, kernels):
+    """[(kernel's name, layout)] of the next round. times: {(kernel's name, layout): [ms], ...} of the rounds before."""
+    def middle(key):
+        return statistics.median(times[key])
+
+    found = []
+    for kernel in kernels:
+        keys = [(kernel, layout) for layout in LAYOUTS]
+        least = min((middle(k) for k in keys if k in times), default=None)
+        found += [k for k in keys if k not in times or middle(k) <= SLOWER * least]
+    return found
+
+
+def peer_best(medians, kernel=None):
+    """(ms, kernel's name, layout): PyTorch's least median, of all kernels or of one; None where there is none."""
+    return min(((ms, *key) for key, ms in medians.items() if isinstance(key, tuple) and kernel in (None, key[0])), default=None)
+
+
+def row(times):
+    """Of one net and number of threads: medians by candidate, PyTorch's best, its best with the variables as set, and the two ratios."""
+    medians = {key: statistics.median(list_) for key, list_ in times.items()}
+    best, as_set, ours = peer_best(medians), peer_best(medians, "as set"), medians["actors"]
+    return {"medians": medians, "best": best, "as_set": as_set, "ratio": best[0] / ours, "ratio_as_set": as_set and as_set[0] / ours}
+
+
+def ratio_text(ratio):
+    return "wrong products" if ratio is None else f"{ratio:.2f}"
+
+
+def verdict(title, threads, r):
+    ms, kernel, layout = r["best"]
+    return (f"{title}, {threads} thread{'s' * (threads > 1)}: Troupe {r['medians']['actors']:.2f} ms; PyTorch / Troupe {r['ratio']:.2f} (its best: {ms:.2f} ms, "
+            f"{LAYOUTS[layout]}, variables {kernel}), {ratio_text(r['ratio_as_set'])} (variables as set)")
+
+
+def table(rows, kernels):
+    """rows: {(title, threads): row}; kernels: the names that PyTorch ran with."""
+    keys = [(k, layout) for k in kernels for layout in LAYOUTS]
+    names = [f"torch {LAYOUTS[layout]}" + (f", {k}" if len(kernels) > 1 else "") for k, layout in keys]
+    head = ["net", "threads", *names, "Troupe, plain loop", "Troupe, actors", "torch's best / Troupe", "torch as set / Troupe"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for (title, threads), r in rows.items():
+        cells = [f"{r['medians'][k]:.2f}" for k in [*keys, "plain", "actors"]]
+        lines.append(f"| {title} | {threads} | " + " | ".join(cells) + f" | {r['ratio']:.2f} | {ratio_text(r['ratio_as_set'])} |")
+    return lines
+
+
+def numbers(cells):
+    return [float(c) for c in cells if re.fullmatch(r"\d+(\.\d+)?", c)]
+
+
+def read_rows(text):
+    """{(net, threads): (PyTorch's least ms, ms through Troupe's actors)} of the first table of steps of a page."""
+    found, head = {}, None
+    for line in text.splitlines():
+        cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if cells[:2] == ["net", "threads"] and "Troupe, actors" in cells:
+            head = cells
+        elif head and not cells:
+            break
+        elif head and cells[1].isdigit():
+            peer = numbers(c for name, c in zip(head, cells) if name.startswith("torch") and "/" not in name)
+            ours = numbers([cells[head.index("Troupe, actors")]])
+            if peer and ours and not cells[0].endswith(", s"):  # an epoch's seconds
+                found[cells[0], int(cells[1])] = (min(peer), ours[0])
+    return found
+
+
+def beside(old, rows):
+    """The new figures beside those of an older page (read_rows), for the rows that both have."""
+    lines = ["| net | threads | torch's best, before | now | Troupe, before | now | torch / Troupe, before | now | torch as set, now |", "|---" * 9 + "|"]
+    for (title, threads), r in rows.items():
+        if (title, threads) in old:
+            peer, ours = old[title, threads]
+            lines.append(f"| {title} | {threads} | {peer:.2f} | {r['best'][0]:.2f} | {ours:.2f} | {r['medians']['actors']:.2f} | {peer / ours:.2f} | "
+                         f"{r['ratio']:.2f} | {ratio_text(r['ratio_as_set'])} |")
+    return lines
+
+
+def both(rows, title, key):
+    return " and ".join(ratio_text(r[key]) for (t, _), r in rows.items() if t == title)
+
+
+def page(rows, kernels, date, where, command, load, previous):
+    """previous: (file name, its text) of an older page, or None."""
+    titles = list(dict.fromkeys(title for title, _ in rows))
+    two = [(t, rows[t, 1]["medians"]["actors"] / rows[t, 2]["medians"]["actors"]) for t in titles]
+    lines = [f"# Troupe against PyTorch, {date}", "",
+             "**Question.** How fast is a training step through Troupe's actors beside tuned PyTorch, with one thread and with two?",
+             "**Answer.** " + "; ".join(f"{t} {both(rows, t, 'ratio')} times as fast" for t in titles) + ".",
+             "Two cores against one, through the actors: " + ", ".join(f"{t} {r:.2f}" for t, r in two) + ".", "",
+             f"**Command.** {command}", f"**Where.** {where}. Medians; ms per step (forward, backward, update; fp32)."]
+    if load > 0.5:
+        lines.append(f"**The machine was not idle**: load average {load:.1f} at the beginning.")
+    lines += ["", *table(rows, kernels), "",
+              "PyTorch runs with BLAS threads as torch threads, glibc's malloc kept from returning memory to the kernel, NCHW and channels-last, and with "
+              "OPENBLAS_CORETYPE", "and OPENBLAS_L2_SIZE as set and, where one of them is set, unset, after a check of its products. Its best time counts; the "
+              "last column has its best with the variables", "as set. A layout that took more than " f"{SLOWER} times as long as the other in the first round was not taken "
+              "again. Troupe runs with the variables as set."]
+    if previous:
+        name, text = previous
+        heading = text.partition("\n")[0].lstrip("# ")
+        lines += ["", f"Beside [{name}]({name}) ({heading}):", "", *beside(read_rows(text), rows)]
+    return "\n".join(lines) + """
+
+The plain loop always runs on one thread, with the same packets. With two threads AlexNet's fc6, fc7 and fc8 are
+split by feature between two workers of the process and take both packets as one (`--set topology.workers_per_group=2
+--set layer.fc6.partition=feature --set layer.fc6.gather=true`).
+
+**What it does not show.** Troupe's time includes loading and everything its actors do; PyTorch's step works on one batch that
+stays in memory. More than two threads, other machines, larger nets, bf16 (`bench/bf16.py`): not tried.
+"""

@@ -1,0 +1,155 @@
+"""bench/environment.py, bench/peer_kernel.py and bench/step_page.py: which kernels PyTorch runs with, the check of their products, and what pages say.
+
+usage: bench_test.py ROOT
+"""
+import os
+import sys
+import unittest
+from unittest import mock
+
+import numpy
+
+ROOT = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import environment  # noqa: E402
+import peer_kernel  # noqa: E402
+import step_page  # noqa: E402
+
+SET = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
+SIZES = ((1, 1, 1), (7, 13, 31), (33, 17, 65))
+
+
+def product(a, b, c, _):
+    return a @ b if c is None else a @ b + c
+
+
+def said(rate, wrong=()):
+    return {"torch": "1.13", "corename": "Haswell", "config": "OpenBLAS 0.3.21", "library": "/lib/libopenblas.so", "products": 8, "wrong": list(wrong),
+            "sgemm_gflops": [rate, 2 * rate]}
+
+
+def measured(as_set, unset, actors):
+    times = {"plain": [actors], "actors": [actors]}
+    for kernel, list_ in (("as set", as_set), ("unset", unset)):
+        for layout, ms in zip(step_page.LAYOUTS, list_):
+            times[kernel, layout] = [ms]
+    return times
+
+
+class Kernels(unittest.TestCase):
+    def test_are_tried_as_set_and_unset_where_a_variable_is_set(self):
+        self.assertEqual([(k.name, k.variables) for k in environment.kernels({**SET, "HOME": "/"})], [("as set", SET), ("unset", {})])
+        self.assertEqual(len(environment.kernels({"OPENBLAS_L2_SIZE": "512"})), 2)
+        self.assertEqual([k.variables for k in environment.kernels({"OPENBLAS_NUM_THREADS": "2"})], [{}])
+
+    def test_decide_the_variables_of_the_peer(self):
+        with mock.patch.dict(os.environ, SET):
+            as_set, unset = (environment.peer_env(2, k) for k in environment.kernels(os.environ))
+        self.assertEqual({n: as_set[n] for n in SET}, SET)
+        self.assertFalse(set(SET) & set(unset))
+        self.assertEqual((unset["OMP_NUM_THREADS"], unset["OPENBLAS_NUM_THREADS"]), ("2", "2"))
+        self.assertIn("MALLOC_TOP_PAD_", unset)
+
+    def test_with_wrong_products_are_not_chosen(self):
+        slow, fast = environment.kernels(SET)
+        self.assertEqual(environment.best_of([(slow, said(50)), (fast, said(100))]), fast)
+        self.assertEqual(environment.best_of([(slow, said(50)), (fast, said(100, ["sgemm 1 x 1 x 1"]))]), slow)
+        self.assertEqual(environment.sound([(slow, said(50, ["x"])), (fast, said(100))]), [fast])
+        with self.assertRaises(SystemExit):
+            environment.sound([(slow, said(50, ["x"])), (fast, said(100, ["x"]))])
+
+
+class Check(unittest.TestCase):
+    def test_passes_right_products_of_all_forms(self):
+        report = peer_kernel.check(product, SIZES)
+        self.assertEqual(report["wrong"], [])
+        self.assertEqual(report["products"], 3 * 2 * 8 * 2)
+        self.assertLess(report["worst"], 1)
+
+    def test_reports_one_wrong_element(self):
+        def wrong(a, b, c, threads):
+            got = product(a, b, c, threads)
+            if got.shape == (33, 17) and got.dtype == numpy.float32 and c is None and threads == 2:
+                got[32, 16] += 0.01
+            return got
+
+        report = peer_kernel.check(wrong, SIZES)
+        self.assertEqual(len(report["wrong"]), 4)
+        self.assertIn("sgemm 33 x 17 x 65, 2 threads: error 0.01", report["wrong"][0])
+
+    def test_reports_a_fault_of_transposed_operands_and_values_that_are_not_numbers(self):
+        report = peer_kernel.check(lambda a, b, c, t: product(a, b, c, t) * (1 if a.flags.c_contiguous else numpy.nan), ((7, 13, 31),))
+        self.assertEqual(len(report["wrong"]), 16)
+        self.assertTrue(all("a transposed" in w for w in report["wrong"]))
+        self.assertEqual(report["worst"], float("inf"))
+
+
+class Steps(unittest.TestCase):
+    def test_are_compared_with_the_least_time_of_all_kernels(self):
+        r = step_page.row(measured((20.0, 18.0), (12.0, 15.0), 10.0))
+        self.assertEqual(r["best"], (12.0, "unset", "nchw"))
+        self.assertEqual(r["as_set"], (18.0, "as set", "channels_last"))
+        self.assertAlmostEqual(r["ratio"], 1.2)
+        self.assertAlmostEqual(r["ratio_as_set"], 1.8)
+        said_ = step_page.verdict("LeNet b64", 2, r)
+        self.assertIn("PyTorch / Troupe 1.20", said_)
+        self.assertIn("1.80 (variables as set)", said_)
+
+    def test_are_compared_without_a_kernel_of_wrong_products(self):
+        r = step_page.row({k: v for k, v in measured((20.0, 18.0), (12.0, 15.0), 10.0).items() if k[0] != "as set"})
+        self.assertAlmostEqual(r["ratio"], 1.2)
+        self.assertIsNone(r["ratio_as_set"])
+        self.assertIn("wrong products", step_page.verdict("LeNet b64", 1, r))
+
+    def test_leave_out_a_layout_that_is_much_slower_under_its_kernel(self):
+        every = [(k, layout) for k in ("as set", "unset") for layout in step_page.LAYOUTS]
+        self.assertEqual(step_page.candidates({}, ("as set", "unset")), every)
+        times = {every[0]: [40.0], every[1]: [20.0], every[2]: [10.0], every[3]: [11.0]}
+        self.assertEqual(step_page.candidates(times, ("as set", "unset")), every[1:])
+
+    def test_are_read_from_pages_with_one_kernel(self):
+        text = ("# T, 2026-01-01\n\n| net | threads | torch NCHW | torch channels-last | Troupe, plain loop | Troupe, actors | torch / Troupe |\n"
+                "|---|---|---|---|---|---|---|\n| LeNet b64 | 2 | 12.68 | 8.72 | 7.76 | 4.78 | 1.82 |\n| LSTM | 1 | 251.4 | | 181.9 | 181.1 | 1.39 |\n"
+                "| epoch of Fashion-MNIST, s | 1 | 21.68 | 14.48 | | 7.93 | 1.82 |\n\n| net | threads | other |\n|---|---|---|\n| LeNet b64 | 1 | 3 |\n")
+        self.assertEqual(step_page.read_rows(text), {("LeNet b64", 2): (8.72, 4.78), ("LSTM", 1): (251.4, 181.1)})
+
+    def test_stand_on_the_page_with_both_ratios_and_beside_older_ones(self):
+        rows = {("LeNet b64", t): step_page.row(measured((20.0 / t, 18.0 / t), (12.0 / t, 15.0 / t), 10.0 / t)) for t in (1, 2)}
+        for load, busy in ((0.1, False), (0.9, True)):
+            text = step_page.page(rows, ["as set", "unset"], "2026-01-01", "A machine", "`x`", load, None)
+            self.assertEqual("not idle" in text, busy)
+        self.assertEqual(step_page.read_rows(text), {("LeNet b64", 1): (12.0, 10.0), ("LeNet b64", 2): (6.0, 5.0)})
+        self.assertIn("| 1.20 | 1.80 |", text)
+        self.assertIn("torch NCHW, unset", text)
+        newer = step_page.page(rows, ["as set", "unset"], "2026-01-02", "A machine", "`x`", 0, ("torch_zen4.md", text.replace("10.00", "8.00")))
+        self.assertIn("| LeNet b64 | 1 | 12.00 | 12.00 | 8.00 | 10.00 | 1.50 | 1.20 | 1.80 |", newer)
+
+
+class Pages(unittest.TestCase):
+    def test_have_one_section_about_the_environment(self):
+        once = environment.with_section("# T\n\ntext\n", "## Environment\n\n| a | b |\n")
+        self.assertEqual(once, "# T\n\ntext\n\n## Environment\n\n| a | b |\n")
+        self.assertEqual(environment.with_section(once, "## Environment\n\n| c | d |\n"), once.replace("| a | b |", "| c | d |"))
+        self.assertIn("## More\n", environment.with_section(once + "\n## More\n", "## Environment\n\n| c | d |\n"))
+
+    def test_say_which_kernel_was_used_and_which_was_wrong(self):
+        ours = {**said(40), "fma_instructions": "AVX-512", "fma_gflops": [250, 500], "numerics": "openblas-Haswell/x86-64-v4"}
+        as_set, unset = environment.kernels(SET)
+        peers = [(as_set, said(50, ["sgemm 1 x 1 x 1"])), (unset, said(100))]
+        text = environment.section("2026-01-01", "abc", 0.1, {**SET, "HOME": "/"}, ours, peers, [unset])
+        self.assertIn("| variables | OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=512 |", text)
+        self.assertIn("250 / 500 GFLOP/s", text)
+        self.assertIn("1 of 8 products wrong, **not used**", text)
+        self.assertIn("sgemm 100 / 200 GFLOP/s; 8 products right |", text)
+        self.assertIn("not recorded", environment.section("2026-01-01", "abc", 0.1, {}, None, [], []))
+
+    def test_are_marked_once_where_they_name_pytorch_and_record_nothing(self):
+        once = environment.marked("# T, 2026-01-01\n\nBeside PyTorch.\n")
+        self.assertEqual(once, f"# T, 2026-01-01\n\n{environment.MARK}\n\nBeside PyTorch.\n")
+        self.assertEqual(environment.marked(once), once)
+        for text in ("# T\n\nBytes of reducers.\n", "# T\n\nBeside PyTorch.\n\n## Environment\n\n| a | b |\n"):
+            self.assertEqual(environment.marked(text), text)
+
+
+if __name__ == "__main__":
+    unittest.main()
