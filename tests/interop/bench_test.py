@@ -2,6 +2,7 @@
 
 usage: bench_test.py ROOT
 """
+import glob
 import os
 import sys
 import unittest
@@ -16,6 +17,8 @@ import peer_kernel  # noqa: E402
 import step_page  # noqa: E402
 
 SET = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
+# They name PyTorch, but none of their figures depends on its products: links to other pages, accuracies, Gloo alone.
+NO_PRODUCTS = ("accuracy.md", "cifar10.md", "collectives.md", "two_cores.md")
 SIZES = ((1, 1, 1), (7, 13, 31), (33, 17, 65))
 
 
@@ -149,6 +152,17 @@ class Pages(unittest.TestCase):
         self.assertEqual(environment.marked(once), once)
         for text in ("# T\n\nBytes of reducers.\n", "# T\n\nBeside PyTorch.\n\n## Environment\n\n| a | b |\n"):
             self.assertEqual(environment.marked(text), text)
+
+    def test_of_the_repository_record_what_pytorch_ran_with_or_say_that_they_do_not(self):
+        pages = [p for p in glob.glob(os.path.join(ROOT, "docs/measurements/*.md")) if os.path.basename(p) not in ("README.md", *NO_PRODUCTS)]
+        self.assertTrue(pages)
+        unmarked = []
+        for path in pages:
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+            if environment.marked(text) != text:
+                unmarked.append(os.path.basename(path))
+        self.assertEqual(unmarked, [], "publish them anew, or mark them: bench/environment.py --mark FILE")
 
 
 if __name__ == "__main__":
