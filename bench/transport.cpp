@@ -44,8 +44,8 @@ struct block {
     std::fill_n(arena ? lent.data : own->data(), bytes, std::byte{7});
   }
   const_part part(std::size_t n) const {
-    if (own) return {own->data(), n, own};
-    return {lent.data, n, lent.region, lent.region, static_cast<std::size_t>(lent.data - lent.region->base)};
+    if (own) return {own->data(), n, own, nullptr, 0, true};
+    return {lent.data, n, lent.region, lent.region, static_cast<std::size_t>(lent.data - lent.region->base), true};
   }
 };
 
@@ -67,7 +67,7 @@ class end {
     o.ca = dir / "ca.pem", o.certificate = dir / (name + ".pem"), o.key = dir / (name + ".key");
     callbacks on;
     on.on_peer_up = [this](const std::string&, std::uint64_t) { change([this] { up_ = true; }); };
-    on.on_frame = [this, echoes](const std::string& peer, frame&& f) {
+    on.on_frame = [this, echoes](const std::string& peer, frame&& f) -> expected<void> {
       if (echoes && f.destination == ping) {
         outgoing_frame back;
         back.type = 1, back.destination = ping, back.id = f.id;
@@ -75,6 +75,7 @@ class end {
         net->send(peer, std::move(back));
       }
       change([&] { ++got[f.destination]; });
+      return {};
     };
     auto made = make_tcp_transport(o, on);
     if (!made) std::fprintf(stderr, "%s\n", made.error().message.c_str()), std::exit(1);

@@ -29,12 +29,13 @@ struct client_link::impl {
       reason = why.message;
       changed.notify_all();
     };
-    c.on_frame = [this](const std::string&, net::frame&& f) {
+    c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
       auto m = control::from_frame(f);
-      if (!m) return;
+      if (!m) return net::unreadable(peer, f, "it is no control message");
       std::lock_guard guard(lock);
       inbox.push_back(std::move(*m));
       changed.notify_all();
+      return {};
     };
     return c;
   }

@@ -34,7 +34,7 @@ class exchange_actor final : public compat::base_actor {
 
   void hear(const std::string& peer, const net::frame& f) {
     const auto m = exchange::from_frame(f);
-    if (!m) return perform(exchange::drop_effect{peer, "a message that cannot be read"});
+    if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is no message of the exchange").message});
     // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
     if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});

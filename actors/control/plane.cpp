@@ -60,6 +60,7 @@ net::callbacks callbacks_of(shared& s, bool data) {
     if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
     if (!data && why.code == "queue_full") s.log(peer + " does not read what it asked for: disconnected");
     if (why.code == "peer_stalled") s.log(peer + " does not read: " + why.message);
+    if (why.code == net::unreadable_frame) s.log(why.message + ": disconnected");
     s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
   };
   c.log = [&s](const std::string& line) { s.log(line); };
@@ -102,25 +103,27 @@ void hear_exchange(shared& s, client_roles& roles, const std::string& peer, net:
                       exchange::to_frame(exchange::answer{0, exchange::code::bad_argument, why, 0, 0}));  // opening has no number
 }
 
-void hear_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
-  const auto role = roles.of(peer);
-  if (exchange::is_exchange_type(f.type) && net::is_operator(peer)) return hear_exchange(s, roles, peer, std::move(f));
-  auto m = from_frame(f);
-  if (!m) {
-    s.log(peer + " sent what is no control message (type " + std::to_string(f.type) + "): disconnected");
-    return s.control_net->disconnect(peer);
-  }
+void hear_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
   // Straight to the REPL actor: a line must not wait for anything.
-  if (auto* a = std::get_if<ask>(&*m)) {
+  if (auto* a = std::get_if<ask>(&m)) {
     auto who = asker_of(peer, role, *a);
     if (role == certificate_role::node && !s.is_node(peer)) who = {peer, role};  // of the CA's, and not of the cluster file's
     return s.repl.post(ask_in{peer, std::move(*a), std::move(who), f.payload});
   }
-  if (auto* a = std::get_if<answer>(&*m)) {
+  if (auto* a = std::get_if<answer>(&m)) {
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  s.control.post(control_note{message_in{peer, std::move(*m), {net::operator_of(peer), role}, f.payload}});
+  s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
+}
+
+net::expected<void> hear_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+    return hear_exchange(s, roles, peer, std::move(f)), net::expected<void>();
+  auto m = from_frame(f);
+  if (!m) return net::unreadable(peer, f, "it is no control message");
+  hear_message(s, roles.of(peer), peer, std::move(*m), f);
+  return {};
 }
 
 host_config host_config_of(shared& s, const node_spec& me) {
@@ -161,9 +164,9 @@ struct control_plane::impl {
     control.max_queued_operator = most_queued_for_operator;
     control.pool_keep = 4 << 20;
     auto on_data = callbacks_of(s, true);
-    on_data.on_frame = [this](const std::string& peer, net::frame&& f) { s.route.receive(peer, std::move(f)); };
+    on_data.on_frame = [this](const std::string& peer, net::frame&& f) { return s.route.receive(peer, std::move(f)); };
     auto on_control = callbacks_of(s, false);
-    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { hear_control(s, clients, peer, std::move(f)); };
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { return hear_control(s, clients, peer, std::move(f)); };
     on_control.on_proved = [this](const std::string& peer, certificate_role role) { clients.up(peer, role); };
     on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const net::error& why) {
       clients.down(peer);

@@ -25,6 +25,10 @@ class daemon_backend final : public repl_backend {
     auto v = s_.published.get();
     for (auto& r : s_.host->published()) v.roles.push_back({s_.options.node, std::move(r)});
     v.dropped = s_.host->counts();
+    const auto frames = s_.route.counts();
+    v.dropped.unknown_job += frames.unknown_job;
+    v.unreadable = frames.unreadable;
+    v.wrong_source = frames.wrong_source;
     return v;
   }
   const repl_events& events() const override { return s_.said; }

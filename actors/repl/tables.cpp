@@ -70,7 +70,9 @@ std::string repl_status_text(bool json, const repl_view& v) {
     o["dropped"] = {{"unknown_job", v.dropped.unknown_job},
                     {"unknown_role", v.dropped.unknown_role},
                     {"old_incarnation", v.dropped.old_incarnation},
-                    {"to_failed", v.dropped.to_failed}};
+                    {"to_failed", v.dropped.to_failed},
+                    {"unreadable", v.unreadable},
+                    {"wrong_source", v.wrong_source}};
     if (j) o["job"] = object_of(*j);
     return line_of(o);
   }
@@ -78,6 +80,8 @@ std::string repl_status_text(bool json, const repl_view& v) {
       v.cluster.empty() ? "embedded" : "node " + v.node + " of cluster " + v.cluster + ", coordinated by " + v.coordinator;
   text += ", up " + number(v.up_seconds, "%.0f") + " s";
   if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
+  if (v.unreadable > 0)
+    text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " of other nodes could not be decoded";
   text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles here");
   return text;
 }

@@ -1,8 +1,9 @@
 // Between the roles here and the roles on other nodes: an envelope becomes a frame of the data plane, and a frame an envelope.
-// Frames: type 1, destination = the role, id = the message's id, payload = the wire format (runtime/messages/wire.hpp).
+// runtime/node/role_frames.hpp has their layout.
 //
 // Invariants: an envelope is delivered only if its job is open here and its source role lives on the node that sent it, so neither
-// leftovers of an old job nor a node that lies about its roles reach a role. Whatever is dropped is counted.
+// leftovers of an old job nor a node that lies about its roles reach a role. Whatever is dropped is counted. A frame that cannot be decoded
+// ends the connection with its sender: a message is lost, and a job that waits for it would wait for ever.
 // Credit of the transport is returned when a frame has been handed to its role: the roles' own credit bounds what they keep, and a
 // backward must not wait for bytes that only that backward frees.
 // Threads: any. send() is called on actor threads, receive() on the transport's.
@@ -27,7 +28,7 @@ namespace troupe {
 struct router_counts {
   std::uint64_t sent = 0, received = 0;  // messages
   std::uint64_t unsent = 0;              // the peer was not up, or it was too large
-  std::uint64_t unreadable = 0;          // not a message
+  std::uint64_t unreadable = 0;          // cannot be decoded; each has ended a connection
   std::uint64_t unknown_job = 0;         // a job that is not open here (any more)
   std::uint64_t wrong_source = 0;        // a role that does not live where the frame came from
 };
@@ -45,7 +46,8 @@ class router final : public job_routes {
   // Why it can never be sent, in the words of an event `error`: what a job has lost must end it. A peer that is gone is no error here, others
   // know of it; nothing then.
   std::string send(std::uint32_t node, envelope e);
-  void receive(const std::string& peer, net::frame&& f);
+  // An error: the frame cannot be decoded.
+  net::expected<void> receive(const std::string& peer, net::frame&& f);
   router_counts counts() const;
 
  private:

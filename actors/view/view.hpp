@@ -74,6 +74,7 @@ struct repl_view {
   std::vector<repl_job> jobs;
   std::vector<repl_role> roles;
   host_counts dropped;
+  std::uint64_t unreadable = 0, wrong_source = 0;  // frames of other nodes that were dropped (shell/router.hpp)
   std::uint64_t events = 0;  // number of the newest event that this view knows of; the log of events may be about to hear of it
 };
 

@@ -256,7 +256,7 @@ std::vector<wire_part> encode(const envelope& e) {
   for (const auto* t : w.payloads) {
     const auto before = parts.back().bytes;  // parts begin aligned
     if (const auto gap = aligned(before) - before; gap > 0) parts.push_back({zeros.data(), gap, nullptr, nullptr});
-    parts.push_back({t->raw(), t->bytes(), t->owner(), region_of(*t)});
+    parts.push_back({t->raw(), t->bytes(), t->owner(), region_of(*t), true});
   }
   return parts;
 }

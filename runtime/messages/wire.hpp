@@ -35,12 +35,14 @@ constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message
 
 // A piece of an encoded message, for scatter/gather. `owner` keeps it alive; null for constants. `region`: that it lies in, if any, for
-// transports that need not read it.
+// transports that need not read it. `payload`: it is one tensor's payload, so that decode() takes it as a wire_piece too. No other part may
+// become one.
 struct wire_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner{};
   std::shared_ptr<const memory_region> region{};
+  bool payload = false;
 };
 
 // A tensor's payload that does not stand with the rest of the message: its bytes are [at, at + bytes) of the message. What comes after lies

@@ -39,6 +39,27 @@ envelope weights_of(const std::shared_ptr<device>& dev, std::int64_t elements) {
   return e;
 }
 
+// A message as it arrives: its bytes, in one block.
+struct outgoing {
+  std::uint16_t type = 0;
+  std::vector<std::byte> bytes;
+
+  std::shared_ptr<std::byte> block() const {
+    const std::shared_ptr<std::byte> at(static_cast<std::byte*>(::operator new (bytes.size(), std::align_val_t{wire_alignment})),
+                                        [](std::byte* p) { ::operator delete (p, std::align_val_t{wire_alignment}); });
+    std::copy(bytes.begin(), bytes.end(), at.get());
+    return at;
+  }
+};
+outgoing bytes_of(const envelope& e) {
+  outgoing out{1, {}};
+  for (const auto& p : encode(e)) {
+    const auto* at = static_cast<const std::byte*>(p.data);
+    out.bytes.insert(out.bytes.end(), at, at + p.bytes);
+  }
+  return out;
+}
+
 // A message that is dropped without a word leaves a job waiting for ever.
 TEST(router, a_message_that_is_too_large_is_an_error_of_the_job) {
   const std::shared_ptr<device> dev = make_cpu_device();
@@ -80,6 +101,50 @@ TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_de
   EXPECT_EQ(p.region->base + p.offset, at);
   EXPECT_EQ(p.bytes, 4096U);
   EXPECT_EQ(net.last.parts.front().region, nullptr) << "the head lies on the heap";
+}
+
+net::frame received(const outgoing& sent) { return {sent.type, 0, 0, 0, sent.bytes.size(), sent.block()}; }
+
+// What is dropped in silence leaves a job waiting for ever, so that what cannot be decoded ends the connection.
+TEST(router, names_the_peer_the_message_and_its_sizes_when_a_frame_cannot_be_decoded) {
+  router r;
+  r.open(7, {"n1", "n2"}, {0, 1});
+  auto sent = bytes_of({{.job = 7, .src = role_id{1}, .dst = role_id{0}}, inventory{7, {{1, 2}}, {}}});
+  sent.bytes.push_back(std::byte{0});
+  const auto refused = r.receive("n2", received(sent));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, net::unreadable_frame);
+  EXPECT_EQ(refused.error().message, "[net] n2 sent a frame that cannot be decoded (type 1, " + std::to_string(sent.bytes.size()) +
+                                         " bytes, 0 of them lent): inventory: trailing bytes after the payload");
+  sent.type = 2;
+  EXPECT_FALSE(r.receive("n2", received(sent)));
+  auto without = bytes_of({{.job = 7, .src = role_id{1}, .dst = role_id{0}}, weights{3, tensor::declare({4}, dtype::f32)}});
+  const auto empty = r.receive("n2", received(without));
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().message.find("weights: a tensor has no values"), std::string::npos) << empty.error().message;
+  EXPECT_EQ(r.counts().unreadable, 3U);
+}
+
+// Both happen in sound clusters: a job has just ended, or its roles have just moved.
+TEST(router, counts_and_drops_a_message_when_its_job_or_its_source_is_not_known) {
+  host_config config;
+  config.threads = 1;
+  const auto host = std::make_unique<node_host>(std::move(config));
+  taking_transport net;
+  router r;
+  r.attach(&net, host.get());
+  r.open(7, {"n1", "n2", "n3"}, {0, 1, 2});
+  const auto sound = [](std::uint32_t job, std::uint32_t from) {
+    return received(bytes_of({{.job = job, .src = role_id{from}, .dst = role_id{0}}, credit{1}}));
+  };
+  EXPECT_TRUE(r.receive("n2", sound(8, 1)));
+  EXPECT_TRUE(r.receive("n2", sound(7, 2))) << "this role lives on n3";
+  EXPECT_TRUE(r.receive("n2", sound(7, 9))) << "there is no such role";
+  EXPECT_TRUE(r.receive("n2", sound(7, 1)));
+  EXPECT_EQ(r.counts().unknown_job, 1U);
+  EXPECT_EQ(r.counts().wrong_source, 2U);
+  EXPECT_EQ(r.counts().received, 1U);
+  EXPECT_EQ(r.counts().unreadable, 0U);
 }
 
 }  // namespace

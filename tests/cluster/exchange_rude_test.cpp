@@ -84,7 +84,10 @@ class far_daemon {
     o->key = tls + "/" + node + ".key";
     o->operators = true;
     net::callbacks c;
-    c.on_frame = [this](const std::string& peer, net::frame&& f) { answer_to(peer, f); };
+    c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
+      answer_to(peer, f);
+      return {};
+    };
     auto made = net::make_tcp_transport(std::move(*o), std::move(c));
     if (!made) throw std::runtime_error(made.error().message);
     net_ = std::move(*made);

@@ -28,7 +28,10 @@ class rude_operator {
     net::callbacks c;
     c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };
     c.on_peer_down = [this](const std::string&, const net::error& why) { change([&] { down_ = why.code; }); };
-    c.on_frame = [this](const std::string&, net::frame&& f) { change([&] { frames_.push_back(std::move(f)); }); };
+    c.on_frame = [this](const std::string&, net::frame&& f) -> net::expected<void> {
+      change([&] { frames_.push_back(std::move(f)); });
+      return {};
+    };
     auto made = net::make_tcp_transport(std::move(*o), std::move(c));
     if (!made) throw std::runtime_error(made.error().message);
     net_ = std::move(*made);

@@ -2,6 +2,7 @@
 // certificate. It goes on, holds no more memory and no more descriptors. TROUPE_LIVE_FRAMES=1000000 sends so many.
 #include <cstdlib>
 
+#include "runtime/messages/fits.hpp"
 #include "tests/cluster/message_samples.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/faults/memory_of.hpp"
@@ -119,8 +120,15 @@ class cluster_frames : public cluster_test {
     const auto exchanged = [&](std::size_t i) { return static_cast<std::uint16_t>(exchange::first_type + i); };
     sent += talk(control, false, 20, exchange_, exchanged, heard);
     sent += talk(control, false, 1, exchange_, exchanged, any);
+    const auto taken = [](std::uint16_t, const std::string& b) {
+      envelope e;
+      std::string error;
+      return wire_samples::decode_bytes({b.begin(), b.end()}, e, error) && has_values(e);
+    };
     sent += talk(
-        data, true, 1500, data_, [&](std::size_t) { return static_cast<std::uint16_t>(below(50) ? 1 : below(65536)); }, any);
+        data, true, 1500, data_, [](std::size_t) { return std::uint16_t{1}; }, taken);
+    sent += talk(
+        data, true, 1, data_, [&](std::size_t) { return static_cast<std::uint16_t>(below(2) ? 1 : below(65536)); }, any);
     daemon("n1").wait_log("\x01", 0ms);
     return sent;
   }

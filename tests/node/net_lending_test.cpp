@@ -32,7 +32,7 @@ struct lying {
     static const bytes head(64);
     outgoing_frame f{1, 0, 5, 0, {}};
     f.parts = {{head.data(), head.size(), nullptr},
-               {nullptr, n, owner, at.region, static_cast<std::size_t>(at.data - at.region->base)}};
+               {nullptr, n, owner, at.region, static_cast<std::size_t>(at.data - at.region->base), true}};
     return f;
   }
 };
@@ -235,7 +235,7 @@ TEST(net_lending, what_is_not_sent_after_all_is_taken_back) {
   EXPECT_EQ(arena->taken(), 0U);
 }
 
-TEST(net_lending, what_is_small_or_finds_no_room_goes_as_bytes) {
+TEST(net_lending, what_is_small_or_unmarked_or_finds_no_room_goes_as_bytes) {
   const auto arena = arena_of(mebi);
   const auto l = std::make_shared<loans>(arena, buffer_pool::make(0, arena), memory_file::descriptor());
   auto small = frame_of(pattern(64 + lend_from - 1, 1));
@@ -246,6 +246,10 @@ TEST(net_lending, what_is_small_or_finds_no_room_goes_as_bytes) {
   odd.parts.insert(odd.parts.begin(), {three.data(), 3, nullptr});
   l->lend(odd);
   EXPECT_FALSE(odd.lent) << "its place is no multiple of 64";
+  auto unmarked = frame_of(pattern(64 + 2 * lend_from, 1));
+  unmarked.parts[1].may_be_lent = false;
+  l->lend(unmarked);
+  EXPECT_FALSE(unmarked.lent) << "its receiver takes no pieces of it";
   auto large = frame_of(pattern(64 + 2 * mebi, 1));
   l->lend(large);
   EXPECT_FALSE(large.lent) << "the arena is smaller";

@@ -204,9 +204,10 @@ TEST_F(net_refusal, a_claim_of_4_gib_costs_only_the_connection_that_made_it) {
 }
 
 TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_cut_off) {
-  a.when_frame = [this](const std::string&, frame&& f) {
+  a.when_frame = [this](const std::string&, frame&& f) -> expected<void> {
     const std::lock_guard lock(a.mutex);
     a.frames.push_back({"b", std::move(f)});
+    return {};
   };
   {
     const auto b = authenticated();

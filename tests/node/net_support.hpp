@@ -92,6 +92,7 @@ inline outgoing_frame frame_of(bytes payload, std::uint64_t id = 0, std::uint16_
   // Two uneven parts, as a message header and a tensor would be.
   const std::size_t cut = std::min<std::size_t>(owner->size(), 64);
   f.parts = {{owner->data(), cut, owner}, {owner->data() + cut, owner->size() - cut, owner}};
+  f.parts[1].may_be_lent = true;
   return f;
 }
 
@@ -128,9 +129,10 @@ class node {
       if (when_up) when_up(p);
     };
     on.on_peer_down = [this](const std::string& p, const error& why) { change([&] { downs[p].push_back(why); }); };
-    on.on_frame = [this](const std::string& p, frame&& f) {
+    on.on_frame = [this](const std::string& p, frame&& f) -> expected<void> {
       if (when_frame) return when_frame(p, std::move(f));
       change([&] { frames.push_back({p, std::move(f)}); });
+      return {};
     };
     on.log = [this](const std::string& line) { change([&] { log.push_back(line); }); };
     auto t = make ? make(o, on) : make_tcp_transport(o, on);
@@ -186,7 +188,7 @@ class node {
   }
 
   std::function<void(const std::string&)> when_up;
-  std::function<void(const std::string&, frame&&)> when_frame;  // set before any peer is up
+  std::function<expected<void>(const std::string&, frame&&)> when_frame;  // set before any peer is up
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::vector<std::uint64_t>> ups;

@@ -194,10 +194,10 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_cost_only_
   node a("a"), b("b");
   b.listen();
   a.when_up = [&](const std::string& p) { EXPECT_TRUE(a.net->send(p, frame_of(pattern(10, 1), 5))); };
-  b.when_frame = [&](const std::string& p, frame&& f) {
+  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void> {
     if (f.id == 5) {
       EXPECT_TRUE(b.net->send(p, frame_of(pattern(20, 2), 6)));
-      return;
+      return {};
     }
     throw std::runtime_error("from the application");
   };
@@ -211,6 +211,30 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_cost_only_
   a.net->connect("b", {"127.0.0.1", b.port}, 10s);
   EXPECT_TRUE(b.wait_up("a", 2)) << "the I/O thread lives on";
   EXPECT_TRUE(a.wait_frames(2)) << "the answer of the second time, before anybody leaves";
+}
+
+TEST_P(transport_conformance, a_frame_that_its_receiver_refuses_ends_the_connection_with_the_receivers_reason) {
+  node a("a"), b("b");
+  std::vector<std::uint64_t> came;
+  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void> {
+    came.push_back(f.id);
+    if (f.id == 2) return unreadable(p, f, "it is too odd");
+    return {};
+  };
+  b.listen();
+  ASSERT_TRUE(join(a, b, "a", "b"));
+  for (std::uint64_t id = 1; id <= 50; ++id) (void)a.net->send("b", frame_of(pattern(100, id), id));
+  ASSERT_TRUE(b.wait_down("a", 5s));
+  EXPECT_EQ(b.downs["a"][0].code, unreadable_frame);
+  EXPECT_EQ(b.downs["a"][0].message,
+            "[net] a sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them lent): it is too odd");
+  ASSERT_TRUE(a.wait_down("b", 5s));
+  EXPECT_EQ(came, (std::vector<std::uint64_t>{1, 2})) << "nothing that was sent after a lost message is heard";
+  a.net->connect("b", {"127.0.0.1", b.port}, 10s);
+  ASSERT_TRUE(a.wait_up("b", 2));
+  ASSERT_TRUE(a.net->send("b", frame_of(pattern(100, 1), 1)));
+  EXPECT_TRUE(b.eventually(5s, [&] { return b.stats_of("a").frames_in >= 3; }));
+  EXPECT_TRUE(b.stats_of("a").up);
 }
 
 TEST_P(transport_conformance, disconnect_ends_one_connection) {

@@ -21,7 +21,7 @@ std::shared_ptr<mapped_region> filled_region(std::size_t n, std::uint64_t seed) 
   return r;
 }
 const_part piece(const std::shared_ptr<mapped_region>& r, std::size_t offset, std::size_t n) {
-  return {nullptr, n, nullptr, r, offset};
+  return {nullptr, n, nullptr, r, offset, true};
 }
 
 outgoing_frame frame_to(std::uint32_t destination, std::size_t size, std::uint64_t id, std::uint32_t source = 0) {
@@ -34,15 +34,16 @@ outgoing_frame frame_to(std::uint32_t destination, std::size_t size, std::uint64
 class gate {
  public:
   explicit gate(node& at) {
-    at.when_frame = [this, &at](const std::string& peer, frame&& f) {
+    at.when_frame = [this, &at](const std::string& peer, frame&& f) -> expected<void> {
       if (f.id == id) {
         inside_.set_value();
         opened_.get_future().wait();
-        return;
+        return {};
       }
       const std::lock_guard lock(at.mutex);
       at.frames.push_back({peer, std::move(f)});
       at.changed.notify_all();
+      return {};
     };
   }
   bool closed() { return inside_.get_future().wait_for(10s) == std::future_status::ready; }
@@ -109,7 +110,7 @@ TEST_P(transport_conformance, a_region_lives_until_the_last_handle_of_what_lies_
     watch = r;
     auto owner = std::make_shared<int>(1);
     const std::weak_ptr<int> owned = owner;
-    ASSERT_TRUE(a.net->send("b", {1, 0, 5, 9, {{nullptr, r->bytes, owner, r, 0}}}));
+    ASSERT_TRUE(a.net->send("b", {1, 0, 5, 9, {{nullptr, r->bytes, owner, r, 0, true}}}));
     const auto* const base = r->base;
     r.reset();
     owner.reset();

@@ -32,8 +32,11 @@ net::callbacks session::hear() {
     line_.reason = why.message;
     changed_.notify_all();
   };
-  c.on_frame = [this](const std::string&, net::frame&& f) {
-    if (auto m = from_frame(f)) take(std::move(*m));
+  c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
+    auto m = from_frame(f);
+    if (!m) return net::unreadable(peer, f, "it is no message of the exchange");
+    take(std::move(*m));
+    return {};
   };
   return c;
 }

@@ -112,13 +112,14 @@ bool connection::hand_on(frame&& f) {
   counters_->frames_in.fetch_add(1, std::memory_order_relaxed);
   counters_->bytes_in.fetch_add(size + chunks * header_bytes, std::memory_order_relaxed);
   counters_->lent_in.fetch_add(lent, std::memory_order_relaxed);
-  if (!line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); }))
-    setting_.owner.on_frame(shared_from_this(), std::move(f));
+  if (line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); })) return true;
+  if (auto fine = setting_.owner.on_frame(shared_from_this(), std::move(f)); !fine) return close(fine.error()), false;
   return true;
 }
 
 void connection::hand_on_late() {
-  while (auto f = line_.next_due()) setting_.owner.on_frame(shared_from_this(), std::move(*f));
+  while (auto f = line_.next_due())
+    if (auto fine = setting_.owner.on_frame(shared_from_this(), std::move(*f)); !fine) return close(fine.error());
 }
 
 void connection::on_control(const frame& f) {

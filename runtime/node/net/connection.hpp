@@ -37,7 +37,8 @@ struct connection_owner {
   // Answers with bless(), refuse(), or nothing to wait for the peer's welcome. `h.node` is proved by the certificate.
   virtual void on_hello(const std::shared_ptr<connection>& c, const hello& h) = 0;
   virtual void on_welcome(const std::shared_ptr<connection>& c) = 0;
-  virtual void on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
+  // An error: the connection is closed with it.
+  virtual expected<void> on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
   virtual void on_closed(const std::shared_ptr<connection>& c, const error& reason) = 0;  // once
 };
 

@@ -112,7 +112,9 @@ std::optional<loans::placed> loans::place(const const_part& p) {
 void loans::lend(outgoing_frame& f) {
   std::uint64_t at = 0, rest = 0;
   std::size_t worth = 0;
-  const auto pays = [](const const_part& p, std::uint64_t where) { return p.bytes >= lend_from && where % line == 0; };
+  const auto pays = [](const const_part& p, std::uint64_t where) {
+    return p.may_be_lent && p.bytes >= lend_from && where % line == 0;
+  };
   for (const auto& p : f.parts) {
     const bool lent = pays(p, at);
     worth += lent ? 1 : 0;

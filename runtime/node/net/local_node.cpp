@@ -317,8 +317,10 @@ void local_node::receive(const link_ptr& l, outgoing_frame& f) {
       r.bytes_in += bytes + header_bytes;
       if (lent) r.lent_in += bytes;
     }
-    if (events_.on_frame) events_.on_frame(l->name, std::move(in));
-    return;
+    if (!events_.on_frame) return;
+    auto fine = events_.on_frame(l->name, std::move(in));
+    if (fine) return;
+    why = fine.error();
   } catch (const std::exception& e) {
     why = {"exception", std::string("[net] ") + e.what()};
   }

@@ -50,6 +50,16 @@ std::vector<std::byte> whole(const frame& f) {
   return out;
 }
 
+error unreadable(const std::string& peer, const frame& f, const std::string& why) {
+  std::size_t all = f.bytes, lent = 0;
+  for (const auto& p : f.lent) {
+    all += bytes_elsewhere(p);
+    lent += p.bytes;
+  }
+  return {unreadable_frame, "[net] " + peer + " sent a frame that cannot be decoded (type " + std::to_string(f.type) + ", " +
+                                std::to_string(all) + " bytes, " + std::to_string(lent) + " of them lent): " + why};
+}
+
 std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
   std::map<std::string, peer_stats> out;
   for (const auto& p : s.peers) {

@@ -91,7 +91,7 @@ class tcp_transport final : public transport, private connection_owner {
 
   void on_hello(const link& c, const hello& h) override;
   void on_welcome(const link& c) override;
-  void on_frame(const link& c, frame&& f) override;
+  expected<void> on_frame(const link& c, frame&& f) override;
   void on_closed(const link& c, const error& reason) override;
 
   void accepted(tcp::socket&& socket);
@@ -277,8 +277,9 @@ void tcp_transport::promote(const link& c) {
   if (events_.on_peer_up) events_.on_peer_up(name, c->peer().incarnation);
 }
 
-void tcp_transport::on_frame(const link& c, frame&& f) {
-  if (!closing_ && events_.on_frame) events_.on_frame(c->peer().node, std::move(f));
+expected<void> tcp_transport::on_frame(const link& c, frame&& f) {
+  if (closing_ || !events_.on_frame) return {};
+  return events_.on_frame(c->peer().node, std::move(f));
 }
 
 void tcp_transport::on_closed(const link& c, const error& reason) {

@@ -34,12 +34,14 @@ namespace troupe::net {
 
 // Bytes to send, and what keeps them alive and unchanged until it is dropped. Either by pointer, or as a piece of a region: then
 // they are its [offset, offset + bytes), and `data` is not looked at. Who does not know the region reads it; who does need not.
+// `may_be_lent`: the receiver of such a frame takes this part as a piece of its own (frame::lent). All other parts always travel as bytes.
 struct const_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner{};
   std::shared_ptr<const memory_region> region{};
   std::size_t offset = 0;
+  bool may_be_lent = false;
 };
 
 // Types from here up belong to the transport itself; send() refuses them.
@@ -85,6 +87,10 @@ struct frame {
 };
 std::vector<std::byte> whole(const frame& f);
 
+// What on_frame returns of a frame that its receiver cannot decode. The message names the peer, the frame's type and sizes, and `why`.
+inline constexpr const char* unreadable_frame = "unreadable_frame";
+error unreadable(const std::string& peer, const frame& f, const std::string& why);
+
 // Returns the frame's bytes to its sender now, while the memory lives on. For a receiver whose own protocol already bounds what it
 // keeps (activations held until the backward comes): otherwise the backward could wait for credit that only the backward frees.
 // Any copy of the payload's shared_ptr will do, aliased ones too; the second call does nothing.
@@ -98,7 +104,8 @@ expected<address> parse_address(std::string_view text);  // "10.0.0.1:4000", "[:
 std::string to_string(const address& a);
 
 struct callbacks {
-  std::function<void(const std::string& peer, frame&&)> on_frame;
+  // An error ends the connection with this reason: the peer's further frames are dropped, and on_peer_down follows.
+  std::function<expected<void>(const std::string& peer, frame&&)> on_frame;
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
   // Before on_peer_up, where the peer has proved it: what its certificate says of it (pki/roles.hpp). May be empty.
   std::function<void(const std::string& peer, certificate_role role)> on_proved{};

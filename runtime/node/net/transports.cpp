@@ -79,9 +79,10 @@ class transport_set final : public transport {
     callbacks on;
     on.log = events_.log;
     on.on_proved = events_.on_proved;
-    on.on_frame = [this](const std::string& peer, frame&& f) {
+    on.on_frame = [this](const std::string& peer, frame&& f) -> expected<void> {
       const std::lock_guard one(turn_);
-      if (events_.on_frame) events_.on_frame(peer, std::move(f));
+      if (!events_.on_frame) return {};
+      return events_.on_frame(peer, std::move(f));
     };
     on.on_peer_up = [this, row](const std::string& peer, std::uint64_t incarnation) {
       const std::lock_guard one(turn_);
