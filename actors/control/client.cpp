@@ -59,7 +59,7 @@ struct run {
 
   // Asks for the job where it was, until somebody answers. Nothing: it is followed again.
   std::optional<cluster_outcome> follow_again() {
-    const auto why = "lost the connection to " + link().daemon() + ": " + link().why_lost();
+    const auto why = link().why_lost();
     const auto until = std::chrono::steady_clock::now() + what.wait_for_daemon;
     while (std::chrono::steady_clock::now() < until) {
       if (detach) return end_with(end::detached);
@@ -70,7 +70,7 @@ struct run {
         continue;
       }
       connection = std::move(*made);
-      link().send(control::follow{control::number_of(result.job)});
+      (void)link().send(control::follow{control::number_of(result.job)});
       for (const auto late = std::chrono::steady_clock::now() + piece_within; !link().lost();) {
         if (detach) return end_with(end::detached);
         const auto m = link().receive(look_every);
@@ -95,18 +95,19 @@ struct run {
     return false;
   }
 
-  cluster_outcome lost() { return end_with(end::failed, "lost the connection to " + link().daemon() + ": " + link().why_lost()); }
+  cluster_outcome lost() { return end_with(end::failed, link().why_lost()); }
 
   cluster_outcome all() {
     const auto bytes = bytes_of(what.given);
     const auto within = check_within + control::time_for(bytes);
     const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
-    link().send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given});
+    if (const auto sent = link().send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given}); !sent)
+      return end_with(end::failed, sent.error().message);
     auto deadline = std::chrono::steady_clock::now() + within;
     while (true) {
       auto m = link().receive(look_every);
       if (const auto* f = m ? std::get_if<control::fetch>(&*m) : nullptr) {
-        link().send(control::read_piece(*f, what.given, "pieces of " + what.given));
+        (void)link().send(control::read_piece(*f, what.given, "pieces of " + what.given));
         deadline = std::chrono::steady_clock::now() + within;
         continue;
       }
@@ -159,14 +160,14 @@ struct run {
     std::string bytes;
     std::uint64_t total = 0;
     do {
-      link().send(control::fetch{result.job, bytes.size()});
+      (void)link().send(control::fetch{result.job, bytes.size()});
       const auto deadline = std::chrono::steady_clock::now() + piece_within;
       std::optional<control::piece> p;
       while (!p) {
         auto m = link().receive(look_every);
         if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
         if (!p && (link().lost() || std::chrono::steady_clock::now() > deadline))
-          return "the weights did not come: " + link().why_lost();
+          return "the weights did not come: " + (link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
       }
       if (!p->error.empty()) return "the weights did not come: " + p->error;
       if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";

@@ -73,14 +73,18 @@ net::expected<std::unique_ptr<client_link>> client_link::open(const cluster_addr
   return std::unique_ptr<client_link>(new client_link(std::move(p)));
 }
 
-bool client_link::send(const control::message& m) {
-  std::string to;
+net::expected<void> client_link::send(const control::message& m) {
+  auto f = control::to_frame(m);
+  if (const auto bytes = f.parts.front().bytes; bytes > control::max_message)
+    return net::error{"too_large", "this makes a message of " + std::to_string(bytes) + " bytes, and " + impl_->daemon +
+                                       " takes at most " + std::to_string(control::max_message)};
+  bool down = false;
   {
     std::lock_guard guard(impl_->lock);
-    if (impl_->down) return false;
-    to = impl_->daemon;
+    down = impl_->down;
   }
-  return impl_->net->send(to, control::to_frame(m));
+  if (down || !impl_->net->send(impl_->daemon, std::move(f))) return net::error{"lost", why_lost()};
+  return {};
 }
 
 std::optional<control::message> client_link::receive(std::chrono::milliseconds within) {
@@ -98,7 +102,7 @@ bool client_link::lost() const {
 }
 std::string client_link::why_lost() const {
   std::lock_guard guard(impl_->lock);
-  return impl_->reason;
+  return "lost the connection to " + impl_->daemon + (impl_->reason.empty() ? "" : ": " + impl_->reason);
 }
 const std::string& client_link::daemon() const { return impl_->daemon; }
 

@@ -20,11 +20,12 @@ class client_link {
   client_link(const client_link&) = delete;
   client_link& operator=(const client_link&) = delete;
 
-  bool send(const control::message& m);  // false: the connection is lost
+  // Errors: "too_large" (the connection goes on), "lost".
+  net::expected<void> send(const control::message& m);
   // The next message; nothing after `within` or when the connection is lost and everything that had come is read.
   std::optional<control::message> receive(std::chrono::milliseconds within);
   bool lost() const;
-  std::string why_lost() const;
+  std::string why_lost() const;       // a sentence with the daemon's name
   const std::string& daemon() const;  // the node's name
 
  private:

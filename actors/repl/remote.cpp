@@ -35,7 +35,7 @@ class remote_lines {
     // A daemon that was restarted is found again.
     if (link_->lost())
       if (const auto error = connect(3s); !error.empty()) return {kind::failed, repl_error_text(json_, error)};
-    if (!link_->send(a)) return lost();
+    if (const auto sent = link_->send(a); !sent) return {kind::failed, repl_error_text(json_, sent.error().message)};
     const auto within = a.has_text ? 70s : 10s;  // a submission is checked, and its data opened
     const auto deadline = std::chrono::steady_clock::now() + within;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -51,9 +51,7 @@ class remote_lines {
   }
 
  private:
-  repl_reply lost() const {
-    return {kind::failed, repl_error_text(json_, "lost the connection to " + link_->daemon() + ": " + link_->why_lost())};
-  }
+  repl_reply lost() const { return {kind::failed, repl_error_text(json_, link_->why_lost())}; }
   // `submit FILE ...`: files are read here, where the person is.
   static std::string submitted_file(const std::string& line) {
     const auto words = repl_split(line);

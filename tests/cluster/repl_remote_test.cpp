@@ -215,5 +215,22 @@ TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
   EXPECT_NE(f.log().find("no daemon answers at"), std::string::npos) << f.log();
 }
 
+TEST_F(cluster_repl, a_line_is_refused_with_its_size_when_it_is_larger_than_a_message_may_be) {
+  start_all();
+  std::string error;
+  const auto lines = connect_repl(coordinator(), false, 5s, error);
+  ASSERT_TRUE(lines) << error;
+  ASSERT_EQ(lines("status", nullptr).how, kind::ok);
+  const auto refused = lines("status " + std::string(3 << 20, 'x'), nullptr);
+  EXPECT_EQ(refused.how, kind::failed);
+  EXPECT_NE(refused.text.find("this makes a message of 31457"), std::string::npos) << refused.text;
+  EXPECT_NE(refused.text.find("n1 takes at most 2097152"), std::string::npos) << refused.text;
+  EXPECT_EQ(lines("status", nullptr).how, kind::ok) << "the connection goes on";
+  const auto job = run(tiny_job() + "# " + std::string(3 << 20, 'x'));
+  EXPECT_EQ(job.outcome.how, cluster_outcome::end::failed);
+  ASSERT_FALSE(job.outcome.messages.empty());
+  EXPECT_NE(job.outcome.messages.front().find("takes at most 2097152"), std::string::npos) << job.outcome.messages.front();
+}
+
 }  // namespace
 }  // namespace troupe::testing_cluster
