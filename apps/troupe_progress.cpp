@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "actors/control/client.hpp"
+#include "apps/troupe_rows.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
@@ -146,7 +147,10 @@ void progress::show(const event_effect& e, const event_texts& texts) {
     out_.remark((where.empty() ? "" : where + ": ") + e.text);
     if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) out_.remark("post-mortem: " + folder);
   } else {
-    line("step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text));
+    auto text = "step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text);
+    if (e.text.empty())  // then its values are all that it tells
+      for (const auto& [key, value] : e.values) text += " " + key + " = " + number_text(value);
+    line(text);
   }
 }
 

@@ -232,5 +232,17 @@ TEST_F(cluster_repl, a_line_is_refused_with_its_size_when_it_is_larger_than_a_me
   EXPECT_NE(job.outcome.messages.front().find("takes at most 2097152"), std::string::npos) << job.outcome.messages.front();
 }
 
+TEST_F(cluster_repl, a_following_client_prints_key_and_value_when_a_setting_changes) {
+  start_all();
+  process follower({std::string(TROUPE_BIN_DIR) + "/troupe", "train", write("job.toml", tiny_job()), "--cluster",
+                    path("cluster.toml"), "--set", "train.finish.steps=100000000", "--set", "eval.every=0"},
+                   folder_);
+  ASSERT_TRUE(follower.wait_out("examples/s", 30s)) << follower.log();
+  ASSERT_EQ(ask("n1", "set train.dynamics.lr 0.001").how, kind::ok);
+  EXPECT_TRUE(follower.wait_out("  set train.dynamics.lr = 0.001\n", 10s)) << follower.out();
+  EXPECT_EQ(ask("n1", "stop").how, kind::ok);
+  EXPECT_EQ(follower.wait(20s), 0) << follower.log();
+}
+
 }  // namespace
 }  // namespace troupe::testing_cluster
