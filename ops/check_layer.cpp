@@ -1,5 +1,7 @@
 #include "ops/check_layer.hpp"
 
+#include <algorithm>
+
 #include "ops/check_layer_checker.hpp"
 
 namespace troupe {
@@ -9,7 +11,7 @@ std::vector<std::string> layer_checker::run() {
   check_inputs();
   check_contract(values);
   if (findings_.empty() && differentiable()) {
-    check_gradients(values);
+    check_gradients();
     check_skipping(values);
     check_accumulate(values);
   }
@@ -17,6 +19,7 @@ std::vector<std::string> layer_checker::run() {
     check_statistics(values);
     check_purity();
     check_f32(values);
+    check_f32(random_values(1, spread::wide));
     if (takes_bf16_) check_bf16(values);
     if (layer_.in_place()) check_in_place(values);
     if (layer_.gathered()) check_gathered();
@@ -25,10 +28,24 @@ std::vector<std::string> layer_checker::run() {
   return std::move(findings_);
 }
 
-std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how) {
+layer_coverage& layer_coverage::operator+=(const layer_coverage& more) {
+  compared += more.compared;
+  elements += more.elements;
+  kinks += more.kinks;
+  draws += more.draws;
+  low = std::min(low, more.low);
+  high = std::max(high, more.high);
+  return *this;
+}
+
+std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how,
+                                     layer_coverage* seen) {
   try {
     const auto made = type.make(check_options(c.given, type.specs));
-    return layer_checker(*made, type.takes_bf16, c, dev, how).run();
+    layer_checker checker(*made, type.takes_bf16, c, dev, how);
+    auto findings = checker.run();
+    if (seen != nullptr) *seen += checker.seen();
+    return findings;
   } catch (const option_error& e) {
     return {std::string("options: ") + e.what()};
   } catch (const shape_error& e) {

@@ -1,6 +1,8 @@
 // The checks of check_layer, each in a file of its kind (check_layer_*.cpp).
 #pragma once
 
+#include <set>
+
 #include "ops/check_layer_passes.hpp"
 
 namespace troupe {
@@ -11,6 +13,7 @@ class layer_checker : layer_passes {
  public:
   using layer_passes::layer_passes;
   std::vector<std::string> run();
+  const layer_coverage& seen() const { return seen_; }
 
  private:
   void find(std::string what) { findings_.push_back(std::move(what)); }
@@ -22,10 +25,12 @@ class layer_checker : layer_passes {
   void check_statistics(const pass_values& v);
   void check_test_phase(const pass_values& v);
 
-  void check_gradients(const pass_values& v);
-  void check_gradient(const std::string& what, const pass_values& v, tensors pass_values::*list, std::size_t i,
-                      const tensor& gradient);
-  std::string compare(const pass_values& v, tensors pass_values::*list, std::size_t i, std::int64_t j, double analytic);
+  struct drawn;
+  void check_gradients();
+  void check_draw(const drawn& d);
+  void check_gradient(const std::string& what, const drawn& d, tensors pass_values::*list, std::size_t i, const tensor& gradient);
+  std::string compare(const drawn& d, tensors pass_values::*list, std::size_t i, std::int64_t j, double analytic);
+  void note_range(const tensors& in);
   void check_skipping(const pass_values& v);
   void check_accumulate(const pass_values& v);
 
@@ -38,6 +43,8 @@ class layer_checker : layer_passes {
   void check_gathered();
 
   std::vector<std::string> findings_;
+  layer_coverage seen_;
+  std::set<std::string> wrong_;  // tensors whose gradients have a finding already
 };
 
 }  // namespace troupe

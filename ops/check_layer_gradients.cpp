@@ -1,61 +1,127 @@
 // Gradients against central differences, and when only some of them are wanted or they are added to others.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/check_layer_checker.hpp"
 
 namespace troupe {
 
-void layer_checker::check_gradients(const pass_values& v) {
-  auto p = make_plan(phase::train, dtype::f64);
-  const pass_results r = both(v, *p);
-  for (std::size_t i = 0; i < v.in.size(); ++i)
-    if (wants_gradient(i)) check_gradient(numbered("input", i), v, &pass_values::in, i, r.grad_in[i]);
-  for (std::size_t i = 0; i < v.params.size(); ++i)
-    if (specs_[i].trainable) check_gradient("parameter '" + specs_[i].name + "'", v, &pass_values::params, i, r.grad_params[i]);
+// One packet of values, its plan, what forward() makes of them, and the gradients that come in, as one list of elements.
+struct layer_checker::drawn {
+  pass_values v;
+  std::uint32_t packet;
+  std::unique_ptr<plan> p;
+  std::vector<double> out, weights;
+};
+
+// Draws alternate between two packets and between normal and wide values; a seed gives two of them.
+void layer_checker::check_gradients() {
+  constexpr int most = 32;
+  while (seen_.draws < 2 * how_.seeds || (seen_.draws < most && seen_.compared < how_.samples)) {
+    const int n = seen_.draws++;
+    seed_ = how_.seed + static_cast<std::uint64_t>(n / 2);
+    drawn d{
+        .v = {}, .packet = static_cast<std::uint32_t>(n % 2), .p = make_plan(phase::train, dtype::f64), .out = {}, .weights = {}};
+    d.v = random_values(d.packet, (n + n / 2) % 2 == 0 ? spread::normal : spread::wide);
+    d.out = outputs_of(d.v, *d.p, d.packet);
+    for (const tensor& w : home(d.v.grad_out))
+      for (std::int64_t j = 0; j < w.count(); ++j) d.weights.push_back(value(w, j));
+    note_range(d.v.in);
+    check_draw(d);
+  }
+  seed_ = how_.seed;
 }
 
-void layer_checker::check_gradient(const std::string& what, const pass_values& v, tensors pass_values::*list, std::size_t i,
+void layer_checker::check_draw(const drawn& d) {
+  const pass_results r = both(d.v, *d.p, d.packet);
+  for (std::size_t i = 0; i < d.v.in.size(); ++i)
+    if (wants_gradient(i)) check_gradient(numbered("input", i), d, &pass_values::in, i, r.grad_in[i]);
+  for (std::size_t i = 0; i < d.v.params.size(); ++i)
+    if (specs_[i].trainable) check_gradient("parameter '" + specs_[i].name + "'", d, &pass_values::params, i, r.grad_params[i]);
+}
+
+void layer_checker::note_range(const tensors& in) {
+  for (const tensor& t : home(in))
+    for (std::int64_t j = 0; floating(t) && j < t.count(); ++j) {
+      seen_.low = std::min(seen_.low, value(t, j));
+      seen_.high = std::max(seen_.high, value(t, j));
+    }
+}
+
+namespace {
+
+// `samples` of `count` elements: the first, the last, and others spread over the tensor, at other places with every `start`.
+std::set<std::int64_t> elements_to_try(std::int64_t count, std::int64_t samples, std::int64_t start) {
+  if (count == 0) return {};
+  std::set<std::int64_t> chosen{0, count - 1};
+  auto stride = static_cast<std::int64_t>(0.618 * static_cast<double>(count)) + 1;
+  while (std::gcd(stride, count) != 1) ++stride;
+  for (std::int64_t at = start % count; static_cast<std::int64_t>(chosen.size()) < std::min(samples, count);
+       at = (at + stride) % count)
+    chosen.insert(at);
+  return chosen;
+}
+
+}  // namespace
+
+void layer_checker::check_gradient(const std::string& what, const drawn& d, tensors pass_values::*list, std::size_t i,
                                    const tensor& gradient) {
+  if (wrong_.count(what) > 0) return;
   const tensor found = home(gradient);
-  const std::int64_t count = gradient.count(), stride = std::max<std::int64_t>(1, count / how_.samples);
-  for (std::int64_t j = 0; j < count; j += stride) {
-    const std::string error = compare(v, list, i, j, value(found, j));
+  seen_.elements += gradient.count();
+  for (const std::int64_t j : elements_to_try(gradient.count(), how_.samples, 7919 * seen_.draws)) {
+    ++seen_.compared;
+    const std::string error = compare(d, list, i, j, value(found, j));
     if (error.empty()) continue;
-    find("gradient of " + what + ", element " + std::to_string(j) + ": " + error);
-    return;  // one element tells enough
+    find("gradient of " + what + ", element " + std::to_string(j) + " of packet " + std::to_string(d.packet) + ": " + error);
+    wrong_.insert(what);  // one element tells enough
+    return;
   }
 }
 
 // Central differences with the given step and a smaller one (a kink may lie within the larger step, but not within both unless
-// the point sits on it). On a kink, anything between the two one-sided derivatives is a right answer.
-std::string layer_checker::compare(const pass_values& v, tensors pass_values::*list, std::size_t i, std::int64_t j,
-                                   double analytic) {
+// the point sits on it). On a kink, anything between the two one-sided derivatives is a right answer. Differences are taken of each output
+// and then added: an output that does not change adds no rounding error, and `rounding` bounds that of those which do.
+std::string layer_checker::compare(const drawn& d, tensors pass_values::*list, std::size_t i, std::int64_t j, double analytic) {
+  double rounding = 0;
   const auto shifted = [&](double by) {
-    pass_values w = v;
+    pass_values w = d.v;
     tensor& t = (w.*list)[i];
     t = copied(t);
     tensor element = t.slice(j, {1}), more = tensor::allocate(dev_, {1}, dtype::f64);
     dev_.fill(by, more);
     dev_.axpy(1.0, more, element);
-    return objective(w);
+    double sum = 0;
+    rounding = 0;
+    const auto out = outputs_of(w, *d.p, d.packet);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      if (out[k] == d.out[k]) continue;
+      sum += (out[k] - d.out[k]) * d.weights[k];
+      rounding += 4 * std::numeric_limits<double>::epsilon() * std::fabs(out[k] * d.weights[k] / by);
+    }
+    return sum / by;
   };
   const auto close = [&](double a, double b) {
-    return std::fabs(a - b) <= how_.tolerance * std::max({1.0, std::fabs(a), std::fabs(b)});
+    return std::fabs(a - b) <= how_.tolerance * std::max({1.0, std::fabs(a), std::fabs(b)}) + rounding;
   };
-  const double x = value(home((v.*list)[i]), j), here = objective(v);
+  const double x = value(home((d.v.*list)[i]), j);
   double left = 0, right = 0;
   for (const double factor : {1.0, 0.01}) {
     const double h = how_.step * factor * std::max(1.0, std::fabs(x));
-    right = (shifted(h) - here) / h;
-    left = (here - shifted(-h)) / h;
+    right = shifted(h);
+    left = shifted(-h);
     if (close((left + right) / 2, analytic)) return "";
   }
   const bool kink = !close(left, right) && std::fabs(right - left) > 100 * how_.tolerance;
-  const double low = std::min(left, right) - how_.tolerance, high = std::max(left, right) + how_.tolerance;
-  if (kink && analytic >= low && analytic <= high) return "";
+  const double slack = how_.tolerance + rounding, low = std::min(left, right) - slack, high = std::max(left, right) + slack;
+  if (kink && analytic >= low && analytic <= high) {
+    ++seen_.kinks;
+    return "";
+  }
   return "backward() says " + std::to_string(analytic) + ", central differences " + std::to_string((left + right) / 2) +
-         (kink ? " (at a kink: " + std::to_string(left) + " and " + std::to_string(right) + ")" : "");
+         (kink ? " (at a kink: " + std::to_string(left) + " and " + std::to_string(right) + ")" : "") + ", at the value " +
+         std::to_string(x);
 }
 
 void layer_checker::check_skipping(const pass_values& v) {

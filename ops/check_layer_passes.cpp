@@ -2,14 +2,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace troupe {
 
 tensor layer_passes::random(shape s, std::uint32_t number, double deviation) {
   tensor narrow = tensor::allocate(dev_, s, dtype::f32), wide = tensor::allocate(dev_, s, dtype::f64);
-  dev_.fill_gaussian({how_.seed, number, 0x40000000U}, 0.0, deviation, narrow);
+  dev_.fill_gaussian({seed_, number, 0x40000000U}, 0.0, deviation, narrow);
   dev_.copy(narrow, wide);  // values that f32 holds exactly, so that both types see the same
   return wide;
+}
+
+// Of eight elements in a row three are normal, two uniform in [-8, 8], two near a number where functions often have a kink, but further from
+// it than a step of the differences, and one lies in 8 to 24 on either side.
+tensor layer_passes::wide_random(shape s, std::uint32_t number) {
+  constexpr double kinks[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6};
+  const auto uniform = [&](std::uint32_t which, double low, double high) {
+    tensor u = tensor::allocate(dev_, s, dtype::f32);
+    dev_.fill_uniform({seed_, number, 0x40000000U + which}, low, high, u);
+    return home(u);
+  };
+  const tensor normal = home(random(s, number)), place = uniform(1, -1, 1), choice = uniform(2, 0, std::size(kinks));
+  tensor values = tensor::allocate(dev_.host(), s, dtype::f64), there = tensor::allocate(dev_, s, dtype::f64);
+  for (std::int64_t i = 0; i < values.count(); ++i) {
+    const double n = value(normal, i), u = value(place, i);
+    const auto kind = (i + static_cast<std::int64_t>(seed_)) % 8;
+    double x = n;
+    if (kind == 1 || kind == 5) x = 8 * u;
+    if (kind == 2 || kind == 6)
+      x = std::copysign(kinks[static_cast<std::size_t>(value(choice, i)) % std::size(kinks)], n) +
+          std::copysign(0.004 + 0.05 * std::fabs(u), u);
+    if (kind == 3) x = std::copysign(8 + 16 * std::fabs(u), u);
+    values.mutable_data<double>()[i] = static_cast<float>(x);  // as random()
+  }
+  dev_.fetch(values, there);
+  return there;
 }
 
 tensor layer_passes::labels(shape s, std::uint32_t number) {
@@ -23,12 +50,14 @@ tensor layer_passes::labels(shape s, std::uint32_t number) {
   return there;
 }
 
-pass_values layer_passes::random_values(std::uint32_t packet) {
+pass_values layer_passes::random_values(std::uint32_t packet, spread of_inputs) {
   pass_values v;
   std::uint32_t number = packet * 1000;
   for (std::size_t i = 0; i < case_.in.size(); ++i) {
     const bool label = case_.integer_labels && i + 1 == case_.in.size();
-    v.in.push_back(label ? labels(case_.in[i], ++number) : random(case_.in[i], ++number));
+    const shape& s = case_.in[i];
+    ++number;
+    v.in.push_back(label ? labels(s, number) : of_inputs == spread::wide ? wide_random(s, number) : random(s, number));
   }
   number = 500;  // parameters are shared by the packets
   for (const auto& p : specs_) {
@@ -91,7 +120,7 @@ tensors layer_passes::poisoned_like(const tensors& xs) {
 context layer_passes::make_context(phase ph, std::uint32_t packet) const {
   return {.dev = dev_,
           .ph = ph,
-          .seed = how_.seed,
+          .seed = seed_,
           .layer = 3,
           .step = 7,
           .first_example = 100ULL * packet,
@@ -135,14 +164,12 @@ pass_results layer_passes::both(const pass_values& v, plan& p, std::uint32_t pac
   return r;
 }
 
-double layer_passes::objective(const pass_values& v) {
-  auto p = make_plan(phase::train, dtype::f64);
+std::vector<double> layer_passes::outputs_of(const pass_values& v, plan& p, std::uint32_t packet) {
   saved s;
-  const tensors out = home(forward(v, *p, s, phase::train)), weights = home(v.grad_out);
-  double sum = 0;
-  for (std::size_t i = 0; i < out.size(); ++i)
-    for (std::int64_t j = 0; j < out[i].count(); ++j) sum += value(out[i], j) * value(weights[i], j);
-  return sum;
+  std::vector<double> all;
+  for (const tensor& out : home(forward(v, p, s, phase::train, packet)))
+    for (std::int64_t j = 0; j < out.count(); ++j) all.push_back(value(out, j));
+  return all;
 }
 
 }  // namespace troupe

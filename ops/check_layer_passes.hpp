@@ -22,6 +22,8 @@ struct pass_results {
   tensors out, grad_in, grad_params;
 };
 
+enum class spread { normal, wide };  // of inputs: of deviation 1, or over [-24, 24]
+
 class layer_passes {
  public:
   layer_passes(const layer& l, bool takes_bf16, const layer_case& c, device& dev, const layer_check& how)
@@ -30,6 +32,7 @@ class layer_passes {
         case_(c),
         dev_(dev),
         how_(how),
+        seed_(how.seed),
         out_shapes_(l.infer(c.in)),
         specs_(l.params(c.in)),
         needs_(l.backward_needs(c.in)) {}
@@ -45,7 +48,8 @@ class layer_passes {
 
   tensor random(shape s, std::uint32_t number, double deviation = 1.0);
   tensor labels(shape s, std::uint32_t number);
-  pass_values random_values(std::uint32_t packet);
+  tensor wide_random(shape s, std::uint32_t number);
+  pass_values random_values(std::uint32_t packet, spread of_inputs = spread::normal);
   tensors converted(const tensors& from, dtype t);
   // As a job in t has them.
   pass_values converted(const pass_values& v, dtype t);
@@ -62,7 +66,8 @@ class layer_passes {
   pass_results backward(const pass_values& v, plan& p, const saved& s, std::uint32_t packet = 0, bool want_in = true,
                         bool want_params = true, const tensors* into = nullptr);
   pass_results both(const pass_values& v, plan& p, std::uint32_t packet = 0);
-  double objective(const pass_values& v);
+  // Elements of all outputs of a forward pass in training, one list.
+  std::vector<double> outputs_of(const pass_values& v, plan& p, std::uint32_t packet);
 
   // For the host to look at: what lies elsewhere comes home.
   tensor home(const tensor& t) const { return at_home(dev_, t); }
@@ -77,6 +82,7 @@ class layer_passes {
   const layer_case& case_;
   device& dev_;
   const layer_check& how_;
+  std::uint64_t seed_;  // of the values and of what the layer draws
   shapes out_shapes_;
   param_specs specs_;
   struct backward_needs needs_;

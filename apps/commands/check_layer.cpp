@@ -13,25 +13,44 @@ namespace {
 
 struct check_layer_arguments {
   std::string plugin, name;
+  layer_check how;
 };
 
 using findings = std::vector<std::string>;
 
-findings of_case(const layer_type& type, const layer_case& c, device& dev) {
+findings of_case(const layer_type& type, const layer_case& c, device& dev, const layer_check& how, layer_coverage& seen) {
   try {
-    return check_layer(type, c, dev);
+    return check_layer(type, c, dev, how, &seen);
   } catch (const std::exception& e) {
     return {std::string("it threw: ") + e.what()};
   }
 }
 
+nlohmann::ordered_json as_json(const layer_coverage& c) {
+  return {{"compared", c.compared}, {"elements", c.elements}, {"kinks", c.kinks},
+          {"draws", c.draws},       {"low", c.low},           {"high", c.high}};
+}
+
+// For people: how much of the gradients was compared, and where.
+std::string coverage_line(const layer_coverage& c) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "gradients: %lld of %lld elements compared, %lld at kinks (either side is right), %d draws of values, inputs from "
+                "%.1f to %.1f\n",
+                static_cast<long long>(c.compared), static_cast<long long>(c.elements), static_cast<long long>(c.kinks), c.draws,
+                c.low, c.high);
+  return text;
+}
+
 // One line for people, or one event, for the row itself (`of` is empty) or one of its cases. True: nothing was found.
-bool tell(const output& out, const layer_type& type, const std::string& of, std::size_t wide, const findings& found) {
+bool tell(const output& out, const layer_type& type, const std::string& of, std::size_t wide, const findings& found,
+          const layer_coverage& seen = {}) {
   if (out.json()) {
     nlohmann::ordered_json o{{"event", of.empty() ? "row" : "case"}, {"layer", type.name}};
     if (!of.empty()) o["case"] = of;
     o["ok"] = found.empty();
     o["findings"] = found;
+    if (!of.empty()) o["coverage"] = as_json(seen);
     out.object(o);
   }
   const std::string what = of.empty() ? "(the row)" : of;
@@ -55,11 +74,21 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
   for (const auto& c : type->cases) wide = std::max(wide, c.name.size());
   const auto dev = make_cpu_device();
   const bool row = tell(out, *type, {}, wide, check_layer_row(*type));
-  for (const auto& c : type->cases)
-    if (!tell(out, *type, c.name, wide, of_case(*type, c, *dev))) ++wrong;
+  layer_coverage all;
+  for (const auto& c : type->cases) {
+    layer_coverage seen;
+    const auto found = of_case(*type, c, *dev, a.how, seen);
+    if (!tell(out, *type, c.name, wide, found, seen)) ++wrong;
+    all += seen;
+  }
   if (out.json())
-    out.object(
-        {{"event", "done"}, {"layer", type->name}, {"ok", row && wrong == 0}, {"cases", type->cases.size()}, {"wrong", wrong}});
+    out.object({{"event", "done"},
+                {"layer", type->name},
+                {"ok", row && wrong == 0},
+                {"cases", type->cases.size()},
+                {"wrong", wrong},
+                {"coverage", as_json(all)}});
+  out.text(coverage_line(all));
   out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases wrong\n");
   return row && wrong == 0 ? exit_done : exit_failed;
 }
@@ -67,6 +96,11 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
 void add_options(CLI::App& c, check_layer_arguments& a) {
   c.add_option("PLUGIN", a.plugin, "The layer's plugin, a shared library")->required()->option_text("FILE");
   c.add_option("NAME", a.name, "Layer type of that plugin")->required()->option_text(" ");
+  c.add_option("--samples", a.how.samples,
+               "Elements of each tensor whose gradients are compared in each draw of values (default: 100)")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1000000));
+  c.add_option("--seed", a.how.seed, "First seed of the values (default: 1)")->option_text("N");
   json_option(c);
 }
 

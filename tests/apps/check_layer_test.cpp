@@ -43,6 +43,28 @@ TEST_F(check_layer_command, a_wrong_gradient_is_found_in_the_cases_that_have_it)
   EXPECT_EQ(all.back()["wrong"], 2);
 }
 
+TEST_F(check_layer_command, says_how_much_was_compared_with_which_inputs) {
+  const auto o = check("swish", {"swish"});
+  EXPECT_NE(o.out.find("gradients: "), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find(" draws of values, inputs from -"), std::string::npos) << o.out;
+  const auto coverage = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all{"swish", "--json"};
+    all.insert(all.end(), words.begin(), words.end());
+    return objects(check("swish", all).out);
+  };
+  const auto usual = coverage({});
+  const auto total = usual.back()["coverage"];
+  std::int64_t compared = 0;
+  for (const auto& e : of_kind(usual, "case")) compared += e["coverage"]["compared"].get<std::int64_t>();
+  EXPECT_EQ(total["compared"], compared);
+  EXPECT_LT(total["low"], -8);
+  EXPECT_GT(total["high"], 8);
+  EXPECT_LT(coverage({"--samples", "5"}).back()["coverage"]["compared"], compared);
+  EXPECT_EQ(coverage({}).back()["coverage"], total) << "the same, twice";
+  EXPECT_NE(coverage({"--seed", "5"}).back()["coverage"]["low"], total["low"]);
+  for (const char* wrong : {"0", "-1", "many"}) EXPECT_EQ(check("swish", {"swish", "--samples", wrong}).code, 2) << wrong;
+}
+
 TEST_F(check_layer_command, what_throws_and_what_lacks_cases_is_told) {
   const auto o = check("crooked", {"thrower"});
   EXPECT_EQ(o.code, 1);

@@ -21,7 +21,7 @@ TEST_P(stock_layer, passes_check_layer_on_every_device) {
   for (const auto& each : test::device_cases()) {
     if (each.name == "v4" && make_cpu_device("x86-64-v4-amx")) continue;  // the same kernels, but for the tiles
     const auto dev = each.make();
-    layer_check how;
+    layer_check how{.samples = 40, .seeds = 1};          // as many as there are otherwise: check_layer_draws_test.cpp
     if (GetParam() == "rbm") how.bf16_tolerance = 1e30;  // what is drawn depends on the last bit (bf16_test.cpp looks at the rest)
     if (GetParam() == "rnn") how.bf16_tolerance = 0.3;   // a state of relu that is nearly 0 may fall on the other side of the kink
     for (const auto& finding : check_layer_type(*r.find(GetParam()), *dev, how)) ADD_FAILURE() << each.name << ": " << finding;
