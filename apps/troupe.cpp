@@ -6,6 +6,7 @@
 
 #include "actors/repl/repl.hpp"
 #include "apps/commands/commands.hpp"
+#include "apps/troupe_usage.hpp"
 
 namespace troupe {
 namespace {
@@ -34,12 +35,13 @@ void add(CLI::App& app, const cli_command& row, command_run& chosen) {
   c->callback([&chosen, run = row.add_options(*c)] { chosen = run; });
 }
 
-// A mistake on the command line. CLI11 says what it is; --help is no mistake.
-int usage_error(const CLI::App& app, const CLI::ParseError& e, const output& out) {
+// A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no mistake.
+int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& words, const output& out) {
   if (e.get_exit_code() == 0) return app.exit(e) == 0 ? exit_done : exit_wrong;
+  const auto unknown = unknown_word(app, words);
   std::string hint = "try: troupe --help";
   for (const auto* c : app.get_subcommands()) hint = "try: troupe " + c->get_name() + " --help";
-  return out.wrong("command line", std::string(e.what()) + " (" + hint + ")");
+  return out.wrong("command line", (unknown.empty() ? std::string(e.what()) : unknown) + " (" + hint + ")");
 }
 
 int run(int argc, char** argv) {
@@ -59,7 +61,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return usage_error(app, e, out);
+    return usage_error(app, e, {argv + 1, argv + argc}, out);
   }
   try {
     return chosen(out);

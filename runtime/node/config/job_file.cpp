@@ -9,6 +9,7 @@
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/job_keys.hpp"
+#include "runtime/node/config/key_places.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
 
@@ -18,7 +19,10 @@ namespace {
 class job_reader {
  public:
   job_reader(const document_table& root, const std::string& file, const tables& all, const std::vector<std::string>* only_plugins)
-      : root_(root, "", {file, 1, 1}, errors_), all_(all), only_plugins_(only_plugins) {
+      : elsewhere_([&all](const std::string& key) { return places_of_key(key, job_key_paths(all)); }),
+        root_(root, "", {file, 1, 1}, errors_, nullptr, {}, &elsewhere_),
+        all_(all),
+        only_plugins_(only_plugins) {
     job_.file = file;
     job_.name = std::filesystem::path(file).stem().string();
     for (auto* at :
@@ -54,7 +58,7 @@ class job_reader {
       return std::nullopt;
     }
     at = root_.at(key);
-    if (const auto* t = v->table()) return table_reader(*t, "[" + std::string(key) + "]", at, errors_, noted);
+    if (const auto* t = v->table()) return table_reader(*t, "[" + std::string(key) + "]", at, errors_, noted, {}, &elsewhere_);
     root_.error(key, in_quotes(key) + " must be a table, it is " + kind_of(*v));
     return std::nullopt;
   }
@@ -351,6 +355,7 @@ class job_reader {
   }
 
   diagnostics errors_;
+  key_finder elsewhere_;
   table_reader root_;
   const tables& all_;
   const std::vector<std::string>* only_plugins_;

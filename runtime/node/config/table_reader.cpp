@@ -231,7 +231,7 @@ std::optional<table_reader> table_reader::table(std::string_view key, std::strin
   if (!v) return std::nullopt;
   const auto* t = v->table();
   if (!t) return wrong(key, "a table", *v), std::nullopt;
-  return table_reader(*t, std::move(name), at(key), errors_, noted_, prefix_ + std::string(key) + ".");
+  return table_reader(*t, std::move(name), at(key), errors_, noted_, prefix_ + std::string(key) + ".", elsewhere_);
 }
 
 // A value as an option; the row's declaration says later whether its kind fits.
@@ -287,6 +287,17 @@ options table_reader::rest(const option_specs& specs) {
   return {};
 }
 
+// A key of this table that is written alike; else where in the file such a key stands; else the keys that this table has.
+std::string table_reader::hint_about(const std::string& unknown) const {
+  if (const auto near = did_you_mean(unknown, known_); !near.empty()) return near;
+  std::string places;
+  const auto here = (name_.empty() ? name_ : name_.substr(1, name_.size() - 2) + ".");  // "[train]" -> "train."
+  for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>())
+    if (path.substr(0, path.rfind('.') + 1) != here) places += (places.empty() ? "" : " or ") + in_quotes(path);
+  if (!places.empty()) return "; did you mean " + places + "?";
+  return known_.empty() ? std::string() : "; known: " + joined(known_);
+}
+
 void table_reader::finish() {
   if (forgiven_) return;
   int unknown = 0;
@@ -296,9 +307,7 @@ void table_reader::finish() {
       error_at(e.at, "and more unknown keys");
       break;
     }
-    auto hint = did_you_mean(e.key, known_);
-    if (hint.empty() && !known_.empty()) hint = "; known: " + joined(known_);
-    error_at(e.at, "unknown key " + in_quotes(e.key) + hint);
+    error_at(e.at, "unknown key " + in_quotes(e.key) + hint_about(e.key));
   }
   forgiven_ = true;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,14 +15,22 @@
 namespace troupe {
 
 using key_positions = std::map<std::string, source_position>;
+// Where in the whole file a key like this one stands, as dotted paths: for the hint about an unknown key.
+using key_finder = std::function<std::vector<std::string>(const std::string&)>;
 
 class table_reader {
  public:
   // `name`: how messages call the table, as in "[train.finish]" or "layer 'conv1'". Positions of keys are noted in `noted` (may be
   // null) under `prefix` + key. An empty name: the file itself.
   table_reader(const document_table& table, std::string name, source_position at, diagnostics& errors,
-               key_positions* noted = nullptr, std::string prefix = {})
-      : table_(table), name_(std::move(name)), at_(std::move(at)), errors_(errors), noted_(noted), prefix_(std::move(prefix)) {}
+               key_positions* noted = nullptr, std::string prefix = {}, const key_finder* elsewhere = nullptr)
+      : table_(table),
+        name_(std::move(name)),
+        at_(std::move(at)),
+        errors_(errors),
+        noted_(noted),
+        prefix_(std::move(prefix)),
+        elsewhere_(elsewhere) {}
 
   const source_position& at() const { return at_; }
   source_position at(std::string_view key) const;  // of the key, or of the table
@@ -56,6 +65,7 @@ class table_reader {
 
  private:
   bool known(std::string_view key) const;
+  std::string hint_about(const std::string& unknown) const;
   void note(const std::string& key, const document_entry& e);
   bool number(std::string_view key, const document_value& v, double& into, double min, double max);
   void wrong(std::string_view key, const std::string& wanted, const document_value& v);
@@ -67,6 +77,7 @@ class table_reader {
   diagnostics& errors_;
   key_positions* noted_;
   std::string prefix_;
+  const key_finder* elsewhere_;  // null: the file has no table of keys; inner tables have the same
   std::vector<std::string> known_;
   bool forgiven_ = false;
 };

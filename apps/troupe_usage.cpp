@@ -1,0 +1,52 @@
+#include "apps/troupe_usage.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "runtime/graph/wording.hpp"
+#include "runtime/node/config/key_places.hpp"
+#include "runtime/node/node_tables.hpp"
+
+namespace troupe {
+namespace {
+
+bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
+
+// "3" of "--epochs=3" and of "--epochs 3"; else VALUE.
+std::string value_of(const std::string& option, const std::vector<std::string>& words) {
+  if (const auto equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
+  const auto at = std::find(words.begin(), words.end(), option);
+  return at == words.end() || at + 1 == words.end() || is_option(*(at + 1)) ? "VALUE" : *(at + 1);
+}
+
+// An option of the command; where it takes keys of a job, else the key that is called so.
+std::string hint_about_option(const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
+  const auto name = option.substr(2, option.find('=') - 2);
+  std::vector<std::string> options;
+  for (const auto* o : command.get_options())
+    for (const auto& n : o->get_lnames()) options.push_back("--" + n);
+  const auto near = did_you_mean("--" + name, options);
+  if (!near.empty() || command.get_option_no_throw("--set") == nullptr) return near;
+  auto key = name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  const auto places = places_of_key(key, job_key_paths(node_tables()));
+  return places.empty() ? "" : "; did you mean " + in_quotes("--set " + places[0] + "=" + value_of(option, words)) + "?";
+}
+
+}  // namespace
+
+std::string unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) {
+    std::vector<std::string> names;
+    for (const auto* c : app.get_subcommands({})) names.push_back(c->get_name());
+    if (words.empty() || words[0].starts_with("-")) return {};
+    return "unknown command " + in_quotes(words[0]) + did_you_mean(words[0], names);
+  }
+  for (const auto& word : chosen[0]->remaining())
+    if (is_option(word))
+      return "unknown option " + in_quotes(word.substr(0, word.find('='))) + hint_about_option(*chosen[0], word, words);
+  return {};
+}
+
+}  // namespace troupe

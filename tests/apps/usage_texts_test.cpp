@@ -1,0 +1,45 @@
+// The texts of troupe for people: hints about commands, options and keys that do not exist, and names of what is printed.
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class usage_texts : public command_test {};
+
+TEST_F(usage_texts, names_the_nearest_command_option_or_key_when_a_word_is_unknown) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> lines{
+      {{"trian", "job.toml"}, "unknown command 'trian'; did you mean 'train'?"},
+      {{"qqqqqqqq"}, "unknown command 'qqqqqqqq' (try: troupe --help)"},
+      {{"train", "a.toml", "--theads", "2"}, "unknown option '--theads'; did you mean '--threads'?"},
+      {{"train", "a.toml", "--epochs", "3"}, "unknown option '--epochs'; did you mean '--set train.finish.epochs=3'?"},
+      {{"train", "--epochs", "3", "a.toml"}, "unknown option '--epochs'; did you mean '--set train.finish.epochs=3'?"},
+      {{"train", "a.toml", "--lr=0.1"}, "unknown option '--lr'; did you mean '--set train.dynamics.lr=0.1'?"},
+      {{"train", "a.toml", "--momentum"}, "unknown option '--momentum'; did you mean '--set train.dynamics.momentum=VALUE'?"},
+      {{"sim", "a.toml", "--nodes", "4", "--batch", "64"}, "unknown option '--batch'; did you mean '--set data.batch=64'?"},
+      {{"layers", "--epochs", "3"}, "unknown option '--epochs' (try: troupe layers --help)"}};
+  for (const auto& [words, message] : lines) {
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 2) << message;
+    EXPECT_NE(o.err.find(message), std::string::npos) << o.err << "instead of " << message;
+  }
+}
+
+TEST_F(usage_texts, says_where_a_key_stands_when_an_override_names_the_wrong_table) {
+  const auto job = write("job.toml", tiny_job());
+  const std::vector<std::pair<std::string, std::string>> sets{
+      {"train.lr=0.1", "unknown key 'lr'; did you mean 'train.dynamics.lr'?"},
+      {"lr=0.1", "unknown key 'lr'; did you mean 'train.dynamics.lr'?"},
+      {"train.epochs=3", "unknown key 'epochs'; did you mean 'train.finish.epochs'?"},
+      {"train.dynamics.batch=3", "unknown key 'batch'; did you mean 'data.batch' or 'eval.batch'?"},
+      {"pipeline.momentum=0.9", "unknown key 'momentum'; did you mean 'train.dynamics.momentum'?"}};
+  for (const auto& [set, message] : sets) {
+    const auto o = troupe({"train", job, "--set", set});
+    EXPECT_EQ(o.code, 2) << set;
+    EXPECT_NE(o.err.find(message), std::string::npos) << o.err << "instead of " << message;
+  }
+}
+
+}  // namespace
+}  // namespace troupe
