@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/device.hpp"
+#include "runtime/graph/wording.hpp"
 #include "runtime/job/coarse.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
@@ -114,6 +115,25 @@ void set_workers(job_spec& j, std::uint32_t workers) {
   j.data.batch = (j.data.batch + packets - 1) / packets * packets;
 }
 
+// Where the batch is said, and, where sim has changed it, what made it as large and what to do.
+diagnostic batch_of(const job_spec& j, std::int64_t asked, std::uint32_t workers) {
+  const auto at = position_of(j.data.key_at, "batch", j.data.at);
+  if (j.data.batch == asked) return {at, {}};
+  const auto more = j.data.values.values.contains("examples")
+                        ? "set more examples (--set data.examples=" + std::to_string(j.data.batch) + ")"
+                        : std::string("take data with more examples");
+  return {at, "the job has batch " + std::to_string(asked) + ", and sim rounds it up to a multiple of its " +
+                  std::to_string(j.pipeline.packets) + " packets, one for each of " + std::to_string(workers) +
+                  " workers at least: " + more + " or fewer nodes"};
+}
+
+// `list`, with `batch` said where it is about the batch.
+diagnostics explained(diagnostics list, const diagnostic& batch) {
+  for (auto& d : list)
+    if (!batch.message.empty() && d.at.to_string() == batch.at.to_string()) d.message += "; " + batch.message;
+  return list;
+}
+
 // Does a layer say where it lies?
 bool says_where(const job_spec& j) {
   return std::any_of(j.layers.begin(), j.layers.end(),
@@ -209,16 +229,18 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
     if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
     nodes = std::move(std::get<cluster_spec>(cluster).nodes);
   }
+  diagnostic batch;
   auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
                                {}, [&](job_spec& j, std::vector<node_spec>& list) {
                                  s.asked_batch = j.data.batch;
                                  if (a.cluster.empty()) set_workers(j, s.workers);
+                                 batch = batch_of(j, s.asked_batch, s.workers);
                                  // Buckets are of equal size and lie beside every worker: placed layers stay layers.
                                  s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
                                  adjust(j, a.steps, s.maths, s.buckets);
                                  list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
                                });
-  if (auto* bad = std::get_if<diagnostics>(&prepared)) return std::move(*bad);
+  if (auto* bad = std::get_if<diagnostics>(&prepared)) return explained(std::move(*bad), batch);
   const auto full = std::get<std::shared_ptr<prepared_job>>(prepared);
   s.job = full;
   if (s.buckets > 0 && full->plan.placed)

@@ -50,6 +50,28 @@ TEST_F(sim_command, the_same_job_gives_the_same_weights_on_a_virtual_cluster_wit
   EXPECT_GT(stormy["virtual_seconds"].get<double>(), quiet["virtual_seconds"].get<double>());
 }
 
+TEST_F(sim_command, says_what_made_a_batch_too_large_and_takes_the_advice) {
+  const std::vector<std::string> words{"sim", config("jobs/lenet_synthetic.toml"), "--nodes", "1000", "--maths", "none", "--steps",
+                                       "1"};
+  const auto o = troupe(words);
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(
+      o.err.find("batch 1000 is larger than the training split of 512 examples; the job has batch 16, and sim rounds it up to a "
+                 "multiple of its 1000 packets, one for each of 1000 workers at least: set more examples (--set "
+                 "data.examples=1000) or fewer nodes"),
+      std::string::npos)
+      << o.err;
+  auto more = words;
+  more.insert(more.end(), {"--set", "data.examples=1000"});
+  EXPECT_EQ(troupe(more).code, 0);
+  auto own = words;  // a batch that the user wrote is told as it is
+  own[3] = "4";
+  own.insert(own.end(), {"--set", "data.batch=1024"});
+  const auto asked = troupe(own);
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_EQ(asked.err.find("sim rounds"), std::string::npos) << asked.err;
+}
+
 TEST_F(sim_command, the_same_seed_gives_the_same_trace_and_another_one_another) {
   const auto job = write("job.toml", tiny_job());
   const auto trace = [&](const char* seed, const char* maths) {
