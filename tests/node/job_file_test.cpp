@@ -197,6 +197,27 @@ TEST(job_file, mistakes_are_collected_in_the_order_of_the_file) {
                                 HasSubstr("job.toml:35:1: [train.dynamics]: option 'momentum' must be at least 0 and at most 1")));
 }
 
+TEST(job_file, says_how_a_refused_plugin_differs_from_one_that_the_cluster_file_names) {
+  const std::string digest(64, 'a'), other(64, 'b');
+  const std::vector<std::string> only{"/srv/plugins/libswish.so", "/srv/plugins/libgate.so#sha256=" + digest};
+  const auto said = [&](const std::string& name) {
+    const auto r = read_plugins("plugins = [\"" + name + "\"]\n", "/home/me/job.toml", {}, &only);
+    const auto* errors = std::get_if<diagnostics>(&r);
+    return errors ? errors->at(0).to_string() : std::string();
+  };
+  const std::string refused = ": this node loads only plugins that its cluster file names";
+  for (const char* good : {"libswish.so", "/srv/plugins/libswish.so", "../../srv/plugins/libswish.so", "libgate.so"})
+    EXPECT_EQ(said(good), "");
+  EXPECT_THAT(
+      said("build/libswish.so"),
+      HasSubstr("plugin 'build/libswish.so'" + refused +
+                "; it names 'libswish.so' in another folder: write the name alone, plugins = [\"libswish.so\"], to mean that one"));
+  EXPECT_THAT(said("libgate.so#sha256=" + other), HasSubstr(refused + "; it names 'libgate.so' with another sha256"));
+  EXPECT_THAT(said("libswish.so#sha256=" + other), HasSubstr(refused + "; it names 'libswish.so' without a sha256"));
+  EXPECT_THAT(said("libswich.so"), HasSubstr(refused + "; did you mean 'libswish.so'?"));
+  EXPECT_THAT(said("build/libswish.so"), testing::Not(HasSubstr("/srv/")));
+}
+
 TEST(job_file, plugins_are_resolved_against_the_file) {
   const auto folder = std::filesystem::temp_directory_path() /
                       ("troupe_plugins_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()));

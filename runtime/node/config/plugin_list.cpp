@@ -28,6 +28,23 @@ std::string one_of(const std::vector<std::string>& only, const std::string& name
   return {};
 }
 
+// Why none of `only` is meant by `name`, as far as one is like it. Folders of this node are not told.
+std::string difference(const std::vector<std::string>& only, const std::string& name) {
+  const auto wanted = split_plugin(name);
+  const auto file = std::filesystem::path(wanted.path).filename().string();
+  std::vector<std::string> files;
+  for (const auto& o : only) {
+    const auto has = split_plugin(o);
+    files.push_back(std::filesystem::path(has.path).filename().string());
+    if (files.back() != file) continue;
+    if (!wanted.sha256.empty() && wanted.sha256 != has.sha256)
+      return "; it names " + in_quotes(file) + (has.sha256.empty() ? " without a sha256" : " with another sha256");
+    return "; it names " + in_quotes(file) + " in another folder: write the name alone, plugins = [\"" + file +
+           "\"], to mean that one";
+  }
+  return did_you_mean(file, files);
+}
+
 bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -48,7 +65,8 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
       found.push_back(one_of(*only, names[i], path));
       if (!found.back().empty()) continue;
       found.pop_back();
-      root.error_at(at(), "plugin " + in_quotes(names[i]) + ": this node loads only plugins that its cluster file names");
+      root.error_at(at(), "plugin " + in_quotes(names[i]) + ": this node loads only plugins that its cluster file names" +
+                              difference(*only, names[i]));
       continue;
     }
     std::error_code ec;
