@@ -64,6 +64,9 @@ int output::failed(const std::string& where, const std::string& text) const {
   return exit_failed;
 }
 
+std::string weights_line(const std::string& hash) {
+  return "weights_sha256 " + hash + " (of the weights' values; `sha256sum` of a weights file is another)";
+}
 std::string fixed(double x, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, x);

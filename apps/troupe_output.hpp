@@ -39,6 +39,8 @@ class output {
 // which stderr then says.
 int with_stdout(int code);
 
+// "weights_sha256 HASH (...)": the hash of all weights, and that it is none of a file.
+std::string weights_line(const std::string& hash);
 // "0.8712"; "1:02:03"
 std::string fixed(double x, int digits);
 std::string clock_text(double seconds);

@@ -137,7 +137,7 @@ void progress::show(const event_effect& e, const event_texts& texts) {
     line(std::string(e.text == "stopped" ? "stopped" : "done") + ": " + with_commas(e.step) + " steps, " +
          fixed(value_of(e, "epochs"), 2) + " epochs" + (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " +
          fixed(value_of(e, "seconds"), 1) + " s");
-    line("weights sha256 " + text_of(texts, "weights_sha256"));
+    line(weights_line(text_of(texts, "weights_sha256")));
   } else if (e.kind == "warning") {
     erase();
     out_.remark(e.text);

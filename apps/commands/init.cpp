@@ -26,7 +26,7 @@ int run_init(const init_arguments& a, const output& out) {
   const auto hash = weights_sha256(named);
   if (out.json())
     out.object({{"event", "init"}, {"file", a.out}, {"parameters", j.graph.parameter_count}, {"weights_sha256", hash}});
-  out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(j.graph.parameter_count)) + " parameters, weights sha256 " + hash +
+  out.text(a.out + ": " + with_commas(static_cast<std::uint64_t>(j.graph.parameter_count)) + " parameters\n" + weights_line(hash) +
            "\n");
   return exit_done;
 }

@@ -257,7 +257,7 @@ class simulation {
     tell(o, "\n" + with_commas(done_.step) + " steps in " + now_text() + "; a step takes " +
                 fixed(1000 * quantile(step_times_, 0.5), 3) + " ms (median), " + fixed(1000 * quantile(step_times_, 0.99), 3) +
                 " ms (p99), and moves " + bytes_text(static_cast<double>(bytes) / steps) + " between nodes\n" +
-                with_commas(world_.events()) + " events in " + fixed(wall_, 2) + " s; trace " + trace + "\n");
+                with_commas(world_.events()) + " events in " + fixed(wall_, 2) + " s; trace_sha256 " + trace + "\n");
   }
 
   sim_setup s_;

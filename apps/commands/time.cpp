@@ -181,7 +181,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
                        {"packets", j.plan.packets},
                        {"sub_solvers", j.plan.sub_solvers},
                        {"steps", t.samples()}});
-  table += left("(load, sum of packets, update)", 30) + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
+  table += "(load, sum of packets, update) " + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
   if (!chosen.empty()) table += "convolutions (" + j.spec.convolution + "):\n" + chosen + "\n";
   out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
            " ms, actors " + fixed(t.actors_ms(), 3) + " ms (" + difference(t.plain_ms(), t.actors_ms()) + ")\n");

@@ -134,7 +134,11 @@ cli_command train_command() {
       "  troupe train configs/jobs/lenet_fashion.toml --out lenet.safetensors\n"
       "  troupe train job.toml --set train.dynamics.lr=0.02 --set pipeline.sub_solvers=2 --threads 2\n"
       "  troupe train job.toml --resume job.checkpoint.safetensors\n"
-      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends at once.",
+      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends at once.\n"
+      "weights_sha256, printed at the end, is over the values of all weights in layer order, whatever file they are in: equal "
+      "weights have\n"
+      "equal hashes. It is none of the file's bytes, which `sha256sum FILE` hashes, nor the `sha256` in the file's metadata, of "
+      "its header.",
       add_options, run_train);
 }
 

@@ -50,6 +50,13 @@ TEST_F(sim_command, the_same_job_gives_the_same_weights_on_a_virtual_cluster_wit
   EXPECT_GT(stormy["virtual_seconds"].get<double>(), quiet["virtual_seconds"].get<double>());
 }
 
+TEST_F(sim_command, prints_the_hash_of_the_trace_under_the_name_that_its_event_has) {
+  const auto job = write("job.toml", tiny_job());
+  const auto hash = done({job, "--nodes", "2"})["trace_sha256"].get<std::string>();
+  const auto text = troupe({"sim", job, "--nodes", "2"}).out;
+  EXPECT_NE(text.find("; trace_sha256 " + hash + "\n"), std::string::npos) << text;
+}
+
 TEST_F(sim_command, says_what_made_a_batch_too_large_and_takes_the_advice) {
   const std::vector<std::string> words{"sim", config("jobs/lenet_synthetic.toml"), "--nodes", "1000", "--maths", "none", "--steps",
                                        "1"};

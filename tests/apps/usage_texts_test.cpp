@@ -41,5 +41,21 @@ TEST_F(usage_texts, says_where_a_key_stands_when_an_override_names_the_wrong_tab
   }
 }
 
+TEST_F(usage_texts, time_separates_the_last_row_from_its_numbers) {
+  const auto text = troupe({"time", write("job.toml", tiny_job()), "--steps", "10"}).out;
+  EXPECT_NE(text.find("\n(load, sum of packets, update) 0."), std::string::npos) << text;
+}
+
+TEST_F(usage_texts, the_hash_of_the_weights_has_the_name_of_its_json_key_and_says_that_it_is_none_of_a_file) {
+  const auto job = write("job.toml", tiny_job());
+  const auto made = objects(troupe({"init", job, "--out", path("i.safetensors"), "--json"}).out).at(0);
+  const auto line = "\nweights_sha256 " + made["weights_sha256"].get<std::string>() + " (of the weights' values; `sha256sum`";
+  for (const auto& words : {std::vector<std::string>{"init", job, "--out", path("again.safetensors")},
+                            {"train", job, "--set", "train.dynamics.lr=0"}}) {
+    const auto text = troupe(words).out;
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace troupe
