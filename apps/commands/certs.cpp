@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
@@ -28,6 +29,12 @@ std::string day_of(std::chrono::system_clock::time_point t) {
   char text[16];
   std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
   return text;
+}
+
+// Where the certificate of NAME lies on this machine.
+std::string folder_of(const certs_arguments& a, const cluster_spec& c) {
+  const auto of_client = operator_folder(c.tls_dir, a.name);
+  return (std::filesystem::exists(of_client) ? of_client : certificate_folder(c.tls_dir, a.name)).string();
 }
 
 int refused(const certs_arguments& a, const net::error& e, const output& out) {
@@ -70,6 +77,11 @@ int run_list(const certs_arguments& a, const cluster_spec& c, const output& out)
   return exit_done;
 }
 
+constexpr const char* copy_revoked =
+    "revoked.pem lists the revoked certificates. Copy it into the certificate folder of every node, next to ca.pem, and send the "
+    "node's daemon "
+    "SIGHUP: it then closes connections that use one of them.\n";
+
 // Who is told what has happened, and what is to be done now.
 int done(const certs_arguments& a, const std::string& text, nlohmann::ordered_json more, const output& out) {
   nlohmann::ordered_json o{{"event", "certs"}, {"action", a.action}, {"name", a.name}};
@@ -83,19 +95,16 @@ int run_renew(const certs_arguments& a, const cluster_spec& c, const certificate
   if (const auto made = renew_certificate(c.tls_dir, a.name, a.revoke, options); !made) return refused(a, made.error(), out);
   return done(a,
               a.name + " has a new key and certificate" + (a.revoke ? ", and the ones before are revoked" : "") +
-                  ".\nGive its folder to its machine; a daemon takes it up on SIGHUP." +
-                  (a.revoke ? " What is revoked is in revoked.pem: every node needs it.\n" : "\n"),
+                  ".\nCopy its folder, " + folder_of(a, c) +
+                  ", to its machine in place of the old one. A daemon reads it when it gets SIGHUP.\n" +
+                  (a.revoke ? copy_revoked : ""),
               {{"revoked", a.revoke}}, out);
 }
 
 int run_revoke(const certs_arguments& a, const cluster_spec& c, const output& out) {
   const auto gone = revoke_certificates(c.tls_dir, a.name);
   if (!gone) return refused(a, gone.error(), out);
-  return done(a,
-              std::to_string(gone->size()) + " certificates of " + a.name +
-                  " are revoked.\nCopy revoked.pem into every node's folder, beside ca.pem, and send its daemon SIGHUP: "
-                  "connections with them end "
-                  "then.\n",
+  return done(a, std::to_string(gone->size()) + " certificates of " + a.name + " are revoked.\n" + copy_revoked,
               {{"serials", *gone}}, out);
 }
 
@@ -105,11 +114,13 @@ int run_add_node(const certs_arguments& a, const cluster_spec& c, const certific
     if (const auto at = net::parse_address(n.address); at && n.name == a.name && hosts.empty()) hosts.push_back(at->host);
   if (hosts.empty())
     return out.wrong(a.cluster, a.cluster + " has no node " + in_quotes(a.name) +
-                                    " (yet): --host says where it is reached, as in --host 10.0.0.4");
+                                    ": --host says where it is reached, as in --host 10.0.0.4 (or add its [[node]] table first)");
   if (const auto made = add_node_certificate(c.tls_dir, {a.name, hosts}, options); !made) return refused(a, made.error(), out);
-  return done(
-      a, "node " + a.name + " has a certificate.\nGive its folder and the cluster file, with its [[node]] table, to its machine.\n",
-      {{"hosts", hosts}}, out);
+  return done(a,
+              "node " + a.name + " has a certificate.\nAdd a [[node]] table for " + a.name +
+                  " to the cluster file, if there is none. Copy the file and the folder " + folder_of(a, c) +
+                  " to the machine of " + a.name + ".\n",
+              {{"hosts", hosts}}, out);
 }
 
 int run_add_client(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
@@ -118,9 +129,8 @@ int run_add_client(const certs_arguments& a, const cluster_spec& c, const certif
   if (const auto made = add_operator_certificate(c.tls_dir, a.name, *role, options); !made) return refused(a, made.error(), out);
   const auto folder = operator_folder(c.tls_dir, a.name).string();
   return done(a,
-              a.name + " has a certificate with the role " + a.role + ".\nGive it the folder " + folder +
-                  ", to be client/ beside its cluster file's "
-                  "certificates.\n",
+              a.name + " has a certificate with the role " + a.role + ".\nCopy the folder " + folder + " to the machine of " +
+                  a.name + ", as client/ in the folder that [cluster.tls] dir of its cluster file names.\n",
               {{"role", a.role}, {"folder", folder}}, out);
 }
 
@@ -144,12 +154,12 @@ void add_options(CLI::App& c, certs_arguments& a) {
       ->check(CLI::IsMember(std::vector<std::string>{"list", "renew", "revoke", "add-node", "add-client"}));
   c.add_option("NAME", a.name, "Of a node, or of a client (client: the one that init-cluster makes)")->option_text(" ");
   file_option(c, "--cluster", a.cluster, "Cluster file")->required();
-  c.add_option("--role", a.role, "add-client: what it may: " + client_roles_text())->option_text("ROLE");
+  c.add_option("--role", a.role, "add-client: what the client may do: " + client_roles_text())->option_text("ROLE");
   c.add_option("--host", a.hosts, "add-node: address or name that it is reached at (default: the cluster file's)")
       ->option_text("HOST")
       ->allow_extra_args(false);
-  c.add_flag("--revoke", a.revoke, "renew: the certificates before are worth nothing from now on");
-  c.add_option("--days", a.days, "How long a new certificate is good (default: 3650)")
+  c.add_flag("--revoke", a.revoke, "renew: also revoke the certificates that are replaced");
+  c.add_option("--days", a.days, "Days until a new certificate expires (default: 3650)")
       ->option_text("N")
       ->check(CLI::Range(1, 36500));
   json_option(c);
@@ -159,7 +169,7 @@ void add_options(CLI::App& c, certs_arguments& a) {
 
 cli_command certs_command() {
   return make_command<certs_arguments>(
-      "certs", "Certificates of a cluster: which there are and until when, renew, revoke, add nodes and clients with roles",
+      "certs", "Certificates of a cluster: list with expiry dates, renew, revoke, add nodes and clients",
       "  troupe certs list --cluster cluster.toml\n  troupe certs add-client alice --role submit --cluster cluster.toml\n"
       "  troupe certs renew n2 --cluster cluster.toml\n  troupe certs revoke alice --cluster cluster.toml\n"
       "  troupe certs add-node n4 --host 10.0.0.4 --cluster cluster.toml",

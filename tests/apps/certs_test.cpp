@@ -51,6 +51,23 @@ TEST_F(certs_command, lists_adds_renews_and_revokes) {
     EXPECT_TRUE(there(std::string(folder) + "/revoked.pem")) << folder;
 }
 
+TEST_F(certs_command, says_which_folder_to_copy_where) {
+  const auto certs_folder = (folder_ / "certs").string();
+  const auto said = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
+    const auto o = certs(std::move(words));
+    EXPECT_EQ(o.code, 0) << o.err;
+    for (const auto& part : parts) EXPECT_NE(o.out.find(part), std::string::npos) << o.out << "lacks: " << part;
+  };
+  said({"add-client", "alice", "--role", "submit"},
+       {"Copy the folder " + certs_folder +
+        "/client.alice to the machine of alice, as client/ in the folder that [cluster.tls] dir"});
+  said({"add-node", "n5", "--host", "127.0.0.5"}, {"Add a [[node]] table for n5 to the cluster file", certs_folder + "/n5"});
+  said({"renew", "n1"}, {"Copy its folder, " + certs_folder + "/n1, to its machine in place of the old one", "SIGHUP"});
+  const std::string copy = "Copy it into the certificate folder of every node, next to ca.pem, and send the node's daemon SIGHUP";
+  said({"renew", "alice", "--revoke"}, {"/client.alice, to its machine", copy});
+  said({"revoke", "alice"}, {"certificates of alice are revoked", copy});
+}
+
 TEST_F(certs_command, mistakes_are_named) {
   const auto said = [&](std::vector<std::string> words, const std::string& what) {
     const auto o = certs(std::move(words));
