@@ -152,7 +152,8 @@ void head::gather(job& j, instant now, orders& out) {
   }
   if (changed) {
     runs(j, now, out);
-    return begin_loss(j, self_ + " was started again, and people had changed the job's plan", false, {}, now, out);
+    return begin_loss(j, "coordinator " + self_ + " restarted and keeps the changes made by set, mode, move, drain and pause",
+                      false, {}, now, out);
   }
   j.at = phase::preparing;
   j.deadline = now + prepare_within + time_for(j.given.bytes);

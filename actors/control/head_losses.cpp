@@ -94,7 +94,9 @@ void head::went_back(job& j, const successor& n, instant now, orders& out) {
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
   const auto text = n.lost + "; " + done_text(loss_of(n.without));
-  job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text}, {}};
+  const bool from_nothing = n.step == 0 && !n.live && (again > 0 || j.restored);
+  const auto* where = from_nothing ? "; there was no checkpoint, so training restarts at step 0" : "";
+  job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text + where}, {}};
   if (!n.without.empty()) e.texts = {{"where", *n.without.begin()}};
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
   on_event(e, now, out);

@@ -175,7 +175,7 @@ std::string done_text(const command& c) {
   if (c.name == "lose") {
     std::vector<std::string> names;
     for (const auto& [key, node] : c.options) names.push_back(node);
-    return names.empty() ? "began anew on all nodes" : "went on without " + joined(names);
+    return names.empty() ? "all nodes start their roles again" : "went on without " + joined(names);
   }
   if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
   return (c.name == "drain" ? "drained " : "added ") + c.key;

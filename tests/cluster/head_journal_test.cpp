@@ -79,6 +79,20 @@ TEST_F(head_journals, a_job_that_nobody_has_changed_begins_as_its_file_says) {
   EXPECT_EQ(asked(), nullptr);
 }
 
+TEST_F(head_journals, says_in_recovered_that_there_was_no_checkpoint_and_what_is_kept_when_the_coordinator_restarted) {
+  begin({"n1", "n2"});
+  h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
+  dies_and_lives({"n1", "n2"});
+  h_->on("client.2", follow{number_of(id_)}, now_, out_);
+  ASSERT_NE(asked(), nullptr);
+  found({"n1", "n2"}, 0);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  EXPECT_EQ(last_said(),
+            "recovered: coordinator n1 restarted and keeps the changes made by set, mode, move, drain and pause; all nodes start "
+            "their roles again; there was no checkpoint, so training restarts at step 0");
+}
+
 // One that is drained may be gone for good: nobody waits for it.
 TEST_F(head_journals, the_next_life_does_not_wait_for_who_is_drained) {
   begin({"n1", "n2", "n3"});

@@ -18,7 +18,7 @@ TEST_F(head_losses, a_connection_lost_between_two_that_are_there_begins_the_job_
   found({"n1", "n2", "n3"}, 40);
   ready({"n1", "n2", "n3"});
   swap_all({"n1", "n2", "n3"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: reset; began anew on all nodes");
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: reset; all nodes start their roles again");
 }
 
 TEST_F(head_losses, a_connection_lost_because_its_node_died_is_one_loss) {
@@ -79,7 +79,7 @@ TEST_F(head_losses, roles_begin_anew_when_one_fails_and_the_job_ends_when_it_fai
   found({"n1", "n2", "n3"}, 50);
   ready({"n1", "n2", "n3"});
   swap_all({"n1", "n2", "n3"});
-  EXPECT_EQ(last_said(), "recovered: node n2: role worker1/conv1: label 9 of 4 classes; began anew on all nodes");
+  EXPECT_EQ(last_said(), "recovered: node n2: role worker1/conv1: label 9 of 4 classes; all nodes start their roles again");
   EXPECT_EQ(sent<end_job>().size(), 0u);
   h_->on("n2", failed, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 3u) << "the reason is still there";
