@@ -4,8 +4,9 @@
 usage: bench/compare.py [--bin build/release/bin/troupe] [--nets lenet,mlp,...] [--rounds 3] [--seconds 2] [--out FILE.md | --publish]
 
 The peer is PyTorch as a careful user would run it: the better of NCHW and channels-last, as many BLAS threads as torch threads,
-glibc's malloc kept from returning memory to the kernel between steps, and the better of OPENBLAS_CORETYPE as set and unset where it is set, after a
-check of its products (bench/environment.py). Both ratios are printed. Both sides run in turn, round after round; what is printed
+glibc's malloc kept from returning memory to the kernel between steps. Both sides run with OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as set and, where one
+of them is set, unset, after a check of the products (bench/environment.py). The best time of each counts; the ratio of both with the variables as set
+is printed beside it. Both sides run in turn, round after round; what is printed
 are medians over the rounds and the ratio of the two. Troupe's packets = threads = sub-solvers, and its time includes loading and
 everything the actors do.
 
@@ -21,7 +22,7 @@ import time
 
 import environment
 from environment import HERE, PYTHON, ROOT
-from step_page import MEASUREMENTS, PAGES, beside, candidates, newest_page, page, read_rows, row, verdict
+from step_page import LOOPS, MEASUREMENTS, PAGES, candidates, newest_page, page, row, verdict
 
 NETS = {
     "lenet": ("LeNet b64", "lenet_fashion.toml"),
@@ -43,11 +44,11 @@ def torch_ms(net, threads, layout, seconds, precision="fp32", kernel=None):
     return json.loads(r.stdout)["ms"]
 
 
-def troupe_time(binary, job, threads, steps, settings):
+def troupe_time(binary, job, threads, steps, settings, kernel=None):
     more = [word for s in settings for word in ("--set", s)]
     r = subprocess.run([binary, "time", os.path.join(ROOT, "configs/jobs", job), "--json", "--threads", str(threads), "--steps", str(steps),
                         "--set", f"pipeline.packets={threads}", "--set", f"pipeline.sub_solvers={threads}", *more],
-                       capture_output=True, text=True)
+                       env=environment.with_kernel(kernel) if kernel else None, capture_output=True, text=True)
     if r.returncode != 0:
         sys.exit(r.stdout + r.stderr)
     return next(e for e in map(json.loads, r.stdout.splitlines()) if e["event"] == "time")
@@ -62,24 +63,30 @@ def torch_version():
     return subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
 
 
-def measure(a, nets, kernels, begin):
-    """{(net, threads): {candidate: [ms]}}: all nets in turn, round after round."""
-    got, longest, by_name = {(net, threads): {} for net in nets for threads in (1, 2)}, 0.0, {k.name: k for k in kernels}
+def one_round(a, net, threads, times, kernels, ours):
+    """Adds a time of each candidate. times: {(side, kernel's name, layout or loop): [ms]}"""
+    by_name = {k.name: k for k in kernels}
+    for key in candidates(times, by_name):
+        times.setdefault(key, []).append(torch_ms(net, threads, key[2], a.seconds, kernel=by_name[key[1]]))
+    for k in ours:
+        t = troupe_time(a.bin, NETS[net][1], threads, min(a.steps, 5) if net in SLOW else a.steps, settings_of(net, threads), k)
+        for loop in LOOPS:
+            times.setdefault(("Troupe", k.name, loop), []).append(t[loop + "_ms"])
+
+
+def measure(a, nets, kernels, ours, begin):
+    """{(net, threads): times}: all nets in turn, round after round; and the number of rounds."""
+    got, longest = {(net, threads): {} for net in nets for threads in (1, 2)}, 0.0
     for i in range(a.rounds):
         start = time.monotonic()
         if i > 0 and a.minutes and start - begin + longest > 60 * a.minutes:
             print(f"{i} of {a.rounds} rounds: another one would end after {a.minutes} minutes", flush=True)
-            break
+            return got, i
         for (net, threads), times in got.items():
-            peer = {key: v for key, v in times.items() if isinstance(key, tuple)}
-            for kernel, layout in candidates(peer, by_name):
-                times.setdefault((kernel, layout), []).append(torch_ms(net, threads, layout, a.seconds, kernel=by_name[kernel]))
-            t = troupe_time(a.bin, NETS[net][1], threads, min(a.steps, 5) if net in SLOW else a.steps, settings_of(net, threads))
-            times.setdefault("plain", []).append(t["plain_ms"])
-            times.setdefault("actors", []).append(t["actors_ms"])
+            one_round(a, net, threads, times, kernels, ours)
             print(f"round {i + 1}, {verdict(NETS[net][0], threads, row(times))}", flush=True)
         longest = max(longest, time.monotonic() - start)
-    return got
+    return got, a.rounds
 
 
 def main():
@@ -94,16 +101,14 @@ def main():
     p.add_argument("--publish", action="store_true", help=f"to docs/measurements/{PAGES[0]}, and draw docs/step_times.svg")
     a = p.parse_args()
     begin, load, nets = time.monotonic(), os.getloadavg()[0], a.nets.split(",")
-    kernels = environment.sound(environment.peer_reports())
-    got = measure(a, nets, kernels, begin)
+    reports = environment.peer_reports()
+    kernels, ours = environment.sound(reports), environment.kernels_of_troupe(reports, a.bin)
+    got, rounds = measure(a, nets, kernels, ours, begin)
     rows = {(NETS[net][0], threads): row(times) for (net, threads), times in got.items()}
-    rounds = min(len(times["actors"]) for times in got.values())
     command = f"`bench/compare.py --nets {a.nets}`, {rounds} rounds of {a.seconds:g} s of PyTorch and {a.steps} steps of Troupe."
-    previous = newest_page()
-    text = page(rows, [k.name for k in kernels], datetime.date.today(), environment.machine(), command, load, previous)
+    text = page(rows, datetime.date.today(), environment.machine(), command, load, newest_page())
     out = os.path.join(MEASUREMENTS, PAGES[0]) if a.publish else a.out
-    environment.publish(text, out, a.bin, kernels)
-    print(f"\nBeside docs/measurements/{previous[0]}:\n\n" + "\n".join(beside(read_rows(previous[1]), rows)) + "\n")
+    environment.publish(text, out, a.bin, kernels, ours)
     for (title, threads), r in rows.items():
         print(verdict(title, threads, r))
     print(f"{time.monotonic() - begin:.0f} s")

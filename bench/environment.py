@@ -8,7 +8,7 @@ usage: bench/environment.py [--bin build/release/bin] [--no-peer]
 
 OPENBLAS_CORETYPE makes OpenBLAS use the kernels of the processor that it names. Set to an older processor than the machine's, it slows PyTorch, and
 a ratio to PyTorch is too high. So PyTorch is tried with the variables as they are set and without OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE. Kernels
-whose products are wrong (bench/peer_kernel.py) are not used. Troupe runs with the variables as they are set.
+whose products are wrong (bench/peer_kernel.py) are not used. Troupe runs with the variables as they are set; bench/compare.py times it without them too.
 """
 import argparse
 import collections
@@ -40,12 +40,16 @@ def kernels(environ):
     return [Kernel("as set", found), Kernel("unset", {})] if found else [Kernel("as set", {})]
 
 
+def with_kernel(kernel):
+    return {**{n: v for n, v in os.environ.items() if n not in SELECTS}, **kernel.variables}
+
+
 def peer_env(threads, kernel=None, tuned=True):
     """PyTorch's variables: BLAS threads as torch threads, glibc's malloc kept from returning memory to the kernel (`tuned`), and a kernel, by
     default the best one."""
     kernel = kernel or best_kernel()
-    env = {n: v for n, v in os.environ.items() if n not in SELECTS}
-    env.update(kernel.variables, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+    env = with_kernel(kernel)
+    env.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
     if tuned:
         env.update(MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="4294967296", MALLOC_TOP_PAD_=str(256 << 20))
     return env
@@ -54,17 +58,23 @@ def peer_env(threads, kernel=None, tuned=True):
 asked = {}  # kernel's name -> what peer_kernel.py said; only scripts with a peer ask
 
 
+def ask_peer(kernel):
+    """What bench/peer_kernel.py says. A process that ends otherwise (a kernel for another processor: SIGILL) has no right products."""
+    r = subprocess.run([PYTHON, os.path.join(HERE, "peer_kernel.py")], env=peer_env(2, kernel), capture_output=True, text=True)
+    if r.returncode == 0:
+        return json.loads(r.stdout)
+    why = f"the check ended with {r.returncode}; {r.stderr.strip().rpartition(chr(10))[2]}"
+    return {"torch": "", "library": "", "corename": "", "products": 0, "wrong": [why], "sgemm_gflops": [0, 0]}
+
+
 def peer_reports():
     """[(kernel, what bench/peer_kernel.py says of it)], found out once."""
     for kernel in kernels(os.environ):
         if kernel.name not in asked:
-            r = subprocess.run([PYTHON, os.path.join(HERE, "peer_kernel.py")], env=peer_env(2, kernel), capture_output=True, text=True)
-            if r.returncode != 0:
-                sys.exit(f"bench/peer_kernel.py failed with the variables {kernel.name}:\n{r.stderr}")
-            asked[kernel.name] = json.loads(r.stdout)
+            asked[kernel.name] = ask_peer(kernel)
             wrong = asked[kernel.name]["wrong"]
             if wrong:
-                print(f"PyTorch, variables {kernel.name}: {len(wrong)} products are wrong, this kernel is not used; {wrong[0]}", file=sys.stderr)
+                print(f"PyTorch, {told(kernel)}: not used, {len(wrong)} checks failed: {wrong[0]}", file=sys.stderr)
     return [(kernel, asked[kernel.name]) for kernel in kernels(os.environ)]
 
 
@@ -114,13 +124,23 @@ def folder_of(binaries):
     return path if os.path.isdir(path) else os.path.dirname(path)
 
 
-def troupe_report(binaries=None):
-    """What bench_environment says; None where it is not built."""
+def troupe_report(binaries=None, kernel=None):
+    """What bench_environment says; None where it is not built. kernel: by default the variables as they are set."""
     program = os.path.join(folder_of(binaries), "bench_environment")
     if not os.path.exists(program):
         return None
-    said = json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+    said = json.loads(subprocess.run([program], env=with_kernel(kernel or kernels(os.environ)[0]), capture_output=True, text=True, check=True).stdout)
     return {**said, "library": os.path.realpath(said["library"])}
+
+
+def checked_for_troupe(said, ours):
+    """Whether the check in PyTorch's process (`said`) was one of what Troupe runs (`ours`): the same library and the same kernels."""
+    return bool(ours) and not said["wrong"] and (said["library"], said["corename"]) == (ours["library"], ours["corename"])
+
+
+def kernels_of_troupe(reports, binaries):
+    """Those that Troupe is timed with: where their products were checked; without one of them the variables as set."""
+    return [k for k, said in reports if checked_for_troupe(said, troupe_report(binaries, k))] or [reports[0][0]]
 
 
 def two(rates):
@@ -133,28 +153,34 @@ def blas(said):
     return f"kernel {said['corename']}; {said['config']}; `{said['library']}`"
 
 
+def told(kernel):
+    return "variables as set" if kernel.name == "as set" else f"{' and '.join(SELECTS)} unset"
+
+
 def section(when, commit, load, environ, ours, peers, used):
-    """The section of a page. ours: troupe_report(); peers: peer_reports(), [] without a peer; used: the kernels that figures were taken with."""
+    """The section of a page. ours: [(kernel, troupe_report())]; peers: peer_reports(), [] without a peer; used: the kernels that PyTorch's
+    figures were taken with."""
     rows = [("taken", f"{when}, commit {commit}, load average {load:.1f} at the end"), ("processor", machine()), ("variables", variables(environ))]
     if ours:
-        rows += [(f"peak of multiply-adds ({ours['fma_instructions']}), 1 / 2 threads", f"{two(ours['fma_gflops'])} GFLOP/s"),
-                 ("OpenBLAS of Troupe", f"{blas(ours)}; sgemm {two(ours['sgemm_gflops'])} GFLOP/s; `{ours['numerics']}`")]
-    else:
-        rows += [("OpenBLAS of Troupe, peak of multiply-adds", "not recorded: bench_environment was not built")]
+        rows.append((f"peak of multiply-adds ({ours[0][1]['fma_instructions']}), 1 / 2 threads", f"{two(ours[0][1]['fma_gflops'])} GFLOP/s"))
+    for kernel, said in ours:
+        rows.append((f"OpenBLAS of Troupe, {told(kernel)}", f"{blas(said)}; sgemm {two(said['sgemm_gflops'])} GFLOP/s; `{said['numerics']}`"))
+    if not ours:
+        rows.append(("OpenBLAS of Troupe, peak of multiply-adds", "not recorded: bench_environment was not built"))
     for kernel, said in peers:
-        checked = (f"{len(said['wrong'])} of {said['products']} products wrong, **not used**" if said["wrong"] else
+        checked = (f"{len(said['wrong'])} of {said['products']} products wrong, **not used**: {said['wrong'][0]}" if said["wrong"] else
                    f"{said['products']} products right" + ("" if kernel in used else ", not used: the other is faster"))
-        what = ", variables as set" if kernel.name == "as set" else f", {' and '.join(SELECTS)} unset"
-        rows.append((f"OpenBLAS of PyTorch {said['torch']}{what}", f"{blas(said)}; sgemm {two(said['sgemm_gflops'])} GFLOP/s; {checked}"))
+        rows.append((f"OpenBLAS of PyTorch {said['torch']}, {told(kernel)}", f"{blas(said)}; sgemm {two(said['sgemm_gflops'])} GFLOP/s; {checked}"))
     return f"{HEADING}\n\n| | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
 
 
-def record(binaries=None, used=None):
-    """The section of this moment. used: kernels, by default the best one."""
+def record(binaries=None, used=None, ours=None):
+    """The section of this moment. used: kernels of PyTorch, by default the best one; ours: of Troupe, by default the variables as set."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     load = os.getloadavg()[0]
     peers = peer_reports() if asked else []
-    return section(datetime.date.today(), commit or "unknown", load, os.environ, troupe_report(binaries), peers,
+    reports = [(k, troupe_report(binaries, k)) for k in ours or kernels(os.environ)[:1]]
+    return section(datetime.date.today(), commit or "unknown", load, os.environ, [(k, said) for k, said in reports if said], peers,
                    used or ([best_kernel()] if peers else []))
 
 
@@ -163,9 +189,9 @@ def with_section(text, new):
     return re.sub(rf"\n{HEADING}\n\n(\|.*\n)*", "", text).rstrip() + "\n\n" + new
 
 
-def publish(text, out, binaries=None, used=None):
+def publish(text, out, binaries=None, used=None, ours=None):
     """The page with its environment, to stdout and, where it is given, to the file `out`."""
-    text = with_section(text, record(binaries, used))
+    text = with_section(text, record(binaries, used, ours))
     if out:
         with open(out, "w", encoding="utf-8") as f:
             f.write(text)

@@ -12,7 +12,6 @@ import datetime
 import gzip
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -54,9 +53,9 @@ def torch_epoch(threads, layout):
     print(json.dumps({"s": time.perf_counter() - begin, "steps": len(labels) // 64}))
 
 
-def peer(threads, layout):
+def peer(threads, layout, kernel):
     from environment import PYTHON, peer_env
-    r = subprocess.run([PYTHON, os.path.abspath(__file__), "--torch", str(threads), "--layout", layout], env=peer_env(threads), capture_output=True,
+    r = subprocess.run([PYTHON, os.path.abspath(__file__), "--torch", str(threads), "--layout", layout], env=peer_env(threads, kernel), capture_output=True,
                        text=True, check=True)
     return json.loads(r.stdout)
 
@@ -82,20 +81,23 @@ def main():
     a = p.parse_args()
     if a.torch:
         return torch_epoch(a.torch, a.layout)
-    from environment import machine, publish
-    lines = ["| threads | torch NCHW s | torch channels-last s | Troupe s | torch / Troupe |", "|---|---|---|---|---|"]
-    ratios = []
+    from environment import machine, peer_reports, publish, sound
+    from step_page import LAYOUTS, ratio_text, row, table
+    kernels, rows = sound(peer_reports()), {}
     for threads in (1, 2):
-        plain, last, ours = [], [], []
+        times = {}
         for _ in range(a.rounds):
-            one = peer(threads, "nchw")
-            plain.append(one["s"])
-            last.append(peer(threads, "channels_last")["s"])
-            ours.append(run_s(a.bin, threads, 2 * one["steps"]) - run_s(a.bin, threads, one["steps"]))
-        x, y, z = (statistics.median(v) for v in (plain, last, ours))
-        ratios.append(min(x, y) / z)
-        lines.append(f"| {threads} | {x:.2f} | {y:.2f} | {z:.2f} | {ratios[-1]:.2f} |")
-        print(lines[-1], flush=True)
+            for k in kernels:
+                for layout in LAYOUTS:
+                    one = peer(threads, layout, k)
+                    times.setdefault(("torch", k.name, layout), []).append(one["s"])
+            ours = run_s(a.bin, threads, 2 * one["steps"]) - run_s(a.bin, threads, one["steps"])
+            times.setdefault(("Troupe", "as set", "actors"), []).append(ours)
+        rows["epoch of Fashion-MNIST, s", threads] = row(times)
+        print(table(rows)[-1], flush=True)
+    ratios = [r["ratio"] for r in rows.values()]
+    as_set = " and ".join(ratio_text(r["ratio_as_set"]) for r in rows.values())
+    print(f"Epoch, one thread and two: PyTorch / Troupe {ratios[0]:.2f} and {ratios[1]:.2f}, {as_set} with the variables as set")
     text = f"""# An epoch of Fashion-MNIST with LeNet, {datetime.date.today()}
 
 **Question.** How fast is an epoch, loading included, beside tuned PyTorch?
@@ -103,12 +105,12 @@ def main():
 
 **Command.** `bench/epoch.py --rounds {a.rounds}`. **Where.** {machine()}. Batch 64, fp32, medians.
 
-""" + "\n".join(lines) + """
+""" + "\n".join(table(rows)) + """
 
 **What it does not show.** The peer's data lies in memory and is indexed in the training thread: workers of a DataLoader would take the cores that
 train. Evaluation; more threads.
 """
-    publish(text, a.out, a.bin)
+    publish(text, a.out, a.bin, kernels)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import statistics
 MEASUREMENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "measurements")
 PAGES = tuple(f"{name}.md" for name in ("step_times", "torch_zen4"))  # the first that exists has the figures so far
 LAYOUTS = {"nchw": "NCHW", "channels_last": "channels-last"}
+LOOPS = {"plain": "plain loop", "actors": "actors"}
 SLOWER = 1.15  # a layout that is so much slower than the other one in the first round is not taken again
 
 
@@ -17,28 +18,29 @@ def newest_page():
 
 
 def candidates(times, kernels):
-    """[(kernel's name, layout)] of the next round. times: {(kernel's name, layout): [ms], ...} of the rounds before."""
+    """[("torch", kernel's name, layout)] of the next round. times: {(side, kernel's name, layout or loop): [ms]} of the rounds before."""
     def middle(key):
         return statistics.median(times[key])
 
     found = []
     for kernel in kernels:
-        keys = [(kernel, layout) for layout in LAYOUTS]
+        keys = [("torch", kernel, layout) for layout in LAYOUTS]
         least = min((middle(k) for k in keys if k in times), default=None)
         found += [k for k in keys if k not in times or middle(k) <= SLOWER * least]
     return found
 
 
-def peer_best(medians, kernel=None):
-    """(ms, kernel's name, layout): PyTorch's least median, of all kernels or of one; None where there is none."""
-    return min(((ms, *key) for key, ms in medians.items() if isinstance(key, tuple) and kernel in (None, key[0])), default=None)
+def least(medians, side, kernel=None):
+    """(ms, kernel's name, layout or loop): the side's least median, of all kernels or of one; None where there is none."""
+    return min(((ms, k, how) for (who, k, how), ms in medians.items() if who == side and how != "plain" and kernel in (None, k)), default=None)
 
 
 def row(times):
-    """Of one net and number of threads: medians by candidate, PyTorch's best, its best with the variables as set, and the two ratios."""
+    """Of one net and number of threads: medians by candidate; the best of both sides and their ratio; the same with the variables as set."""
     medians = {key: statistics.median(list_) for key, list_ in times.items()}
-    best, as_set, ours = peer_best(medians), peer_best(medians, "as set"), medians["actors"]
-    return {"medians": medians, "best": best, "as_set": as_set, "ratio": best[0] / ours, "ratio_as_set": as_set and as_set[0] / ours}
+    torch, ours, torch_set, ours_set = (least(medians, side, k) for k in (None, "as set") for side in ("torch", "Troupe"))
+    return {"medians": medians, "torch": torch, "ours": ours, "ratio": torch[0] / ours[0],
+            "ratio_as_set": torch_set[0] / ours_set[0] if torch_set and ours_set else None}
 
 
 def ratio_text(ratio):
@@ -46,19 +48,20 @@ def ratio_text(ratio):
 
 
 def verdict(title, threads, r):
-    ms, kernel, layout = r["best"]
-    return (f"{title}, {threads} thread{'s' * (threads > 1)}: Troupe {r['medians']['actors']:.2f} ms; PyTorch / Troupe {r['ratio']:.2f} (its best: {ms:.2f} ms, "
-            f"{LAYOUTS[layout]}, variables {kernel}), {ratio_text(r['ratio_as_set'])} (variables as set)")
+    ms, kernel, layout = r["torch"]
+    return (f"{title}, {threads} thread{'s' * (threads > 1)}: PyTorch / Troupe {r['ratio']:.2f} ({ms:.2f} ms, {LAYOUTS[layout]}, variables {kernel}; "
+            f"{r['ours'][0]:.2f} ms, variables {r['ours'][1]}), {ratio_text(r['ratio_as_set'])} with the variables as set")
 
 
-def table(rows, kernels):
-    """rows: {(title, threads): row}; kernels: the names that PyTorch ran with."""
-    keys = [(k, layout) for k in kernels for layout in LAYOUTS]
-    names = [f"torch {LAYOUTS[layout]}" + (f", {k}" if len(kernels) > 1 else "") for k, layout in keys]
-    head = ["net", "threads", *names, "Troupe, plain loop", "Troupe, actors", "torch's best / Troupe", "torch as set / Troupe"]
+def table(rows):
+    """rows: {(title, threads): row}"""
+    keys = sorted(next(iter(rows.values()))["medians"], key=lambda key: key[0] == "Troupe")
+    several = len({kernel for _, kernel, _ in keys}) > 1
+    names = [(f"torch {LAYOUTS[how]}" if side == "torch" else f"Troupe, {LOOPS[how]}") + (f", {k}" if several else "") for side, k, how in keys]
+    head = ["net", "threads", *names, "torch's best / Troupe's", "torch / Troupe, as set"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for (title, threads), r in rows.items():
-        cells = [f"{r['medians'][k]:.2f}" for k in [*keys, "plain", "actors"]]
+        cells = [f"{r['medians'][k]:.2f}" for k in keys]
         lines.append(f"| {title} | {threads} | " + " | ".join(cells) + f" | {r['ratio']:.2f} | {ratio_text(r['ratio_as_set'])} |")
     return lines
 
@@ -72,25 +75,25 @@ def read_rows(text):
     found, head = {}, None
     for line in text.splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
-        if cells[:2] == ["net", "threads"] and "Troupe, actors" in cells:
+        if cells[:2] == ["net", "threads"] and any(c.startswith("Troupe, actors") for c in cells):
             head = cells
         elif head and not cells:
             break
         elif head and cells[1].isdigit():
             peer = numbers(c for name, c in zip(head, cells) if name.startswith("torch") and "/" not in name)
-            ours = numbers([cells[head.index("Troupe, actors")]])
+            ours = numbers(c for name, c in zip(head, cells) if name.startswith("Troupe, actors"))
             if peer and ours and not cells[0].endswith(", s"):  # an epoch's seconds
-                found[cells[0], int(cells[1])] = (min(peer), ours[0])
+                found[cells[0], int(cells[1])] = (min(peer), min(ours))
     return found
 
 
 def beside(old, rows):
     """The new figures beside those of an older page (read_rows), for the rows that both have."""
-    lines = ["| net | threads | torch's best, before | now | Troupe, before | now | torch / Troupe, before | now | torch as set, now |", "|---" * 9 + "|"]
+    lines = ["| net | threads | torch's best, before | now | Troupe, before | now | torch / Troupe, before | now | with the variables as set, now |", "|---" * 9 + "|"]
     for (title, threads), r in rows.items():
         if (title, threads) in old:
             peer, ours = old[title, threads]
-            lines.append(f"| {title} | {threads} | {peer:.2f} | {r['best'][0]:.2f} | {ours:.2f} | {r['medians']['actors']:.2f} | {peer / ours:.2f} | "
+            lines.append(f"| {title} | {threads} | {peer:.2f} | {r['torch'][0]:.2f} | {ours:.2f} | {r['ours'][0]:.2f} | {peer / ours:.2f} | "
                          f"{r['ratio']:.2f} | {ratio_text(r['ratio_as_set'])} |")
     return lines
 
@@ -99,10 +102,10 @@ def both(rows, title, key):
     return " and ".join(ratio_text(r[key]) for (t, _), r in rows.items() if t == title)
 
 
-def page(rows, kernels, date, where, command, load, previous):
+def page(rows, date, where, command, load, previous):
     """previous: (file name, its text) of an older page, or None."""
     titles = list(dict.fromkeys(title for title, _ in rows))
-    two = [(t, rows[t, 1]["medians"]["actors"] / rows[t, 2]["medians"]["actors"]) for t in titles]
+    two = [(t, rows[t, 1]["ours"][0] / rows[t, 2]["ours"][0]) for t in titles]
     lines = [f"# Troupe against PyTorch, {date}", "",
              "**Question.** How fast is a training step through Troupe's actors beside tuned PyTorch, with one thread and with two?",
              "**Answer.** " + "; ".join(f"{t} {both(rows, t, 'ratio')} times as fast" for t in titles) + ".",
@@ -110,11 +113,11 @@ def page(rows, kernels, date, where, command, load, previous):
              f"**Command.** {command}", f"**Where.** {where}. Medians; ms per step (forward, backward, update; fp32)."]
     if load > 0.5:
         lines.append(f"**The machine was not idle**: load average {load:.1f} at the beginning.")
-    lines += ["", *table(rows, kernels), "",
-              "PyTorch runs with BLAS threads as torch threads, glibc's malloc kept from returning memory to the kernel, NCHW and channels-last, and with "
-              "OPENBLAS_CORETYPE", "and OPENBLAS_L2_SIZE as set and, where one of them is set, unset, after a check of its products. Its best time counts; the "
-              "last column has its best with the variables", "as set. A layout that took more than " f"{SLOWER} times as long as the other in the first round was not taken "
-              "again. Troupe runs with the variables as set."]
+    lines += ["", *table(rows), "",
+              "PyTorch runs with BLAS threads as torch threads, glibc's malloc kept from returning memory to the kernel, NCHW and channels-last. Both sides run with",
+              "OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as set and, where one of them is set, unset, after a check of the products. The best time of each side counts; the",
+              f"last column has both sides with the variables as set. A layout that took more than {SLOWER} times as long as the other in the first round was not",
+              "taken again."]
     if previous:
         name, text = previous
         heading = text.partition("\n")[0].lstrip("# ")

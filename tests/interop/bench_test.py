@@ -32,10 +32,11 @@ def said(rate, wrong=()):
 
 
 def measured(as_set, unset, actors):
-    times = {"plain": [actors], "actors": [actors]}
-    for kernel, list_ in (("as set", as_set), ("unset", unset)):
-        for layout, ms in zip(step_page.LAYOUTS, list_):
-            times[kernel, layout] = [ms]
+    """actors: with the variables as set, and unset."""
+    times = {}
+    for kernel, torch, ours in (("as set", as_set, actors[0]), ("unset", unset, actors[1])):
+        times.update({("torch", kernel, layout): [ms] for layout, ms in zip(step_page.LAYOUTS, torch)})
+        times.update({("Troupe", kernel, loop): [ms] for loop, ms in (("plain", ours / 2), ("actors", ours))})
     return times
 
 
@@ -60,6 +61,25 @@ class Kernels(unittest.TestCase):
         self.assertEqual(environment.sound([(slow, said(50, ["x"])), (fast, said(100))]), [fast])
         with self.assertRaises(SystemExit):
             environment.sound([(slow, said(50, ["x"])), (fast, said(100, ["x"]))])
+
+    def test_are_not_right_when_the_check_ends_in_another_way(self):
+        with mock.patch.object(environment, "PYTHON", "/bin/false"):
+            report = environment.ask_peer(environment.kernels({})[0])
+        self.assertEqual(len(report["wrong"]), 1)
+        with self.assertRaises(SystemExit):
+            environment.sound([(environment.kernels({})[0], report)])
+
+    def test_of_troupe_are_those_that_were_checked_in_the_same_library(self):
+        checked = said(100)
+        self.assertTrue(environment.checked_for_troupe(checked, checked))
+        for ours in (None, {**checked, "library": "/other.so"}, {**checked, "corename": "Zen"}):
+            self.assertFalse(environment.checked_for_troupe(checked, ours))
+        self.assertFalse(environment.checked_for_troupe(said(100, ["x"]), checked))
+        as_set, unset = environment.kernels(SET)
+        with mock.patch.object(environment, "troupe_report", lambda *_: checked):
+            self.assertEqual(environment.kernels_of_troupe([(as_set, said(50, ["x"])), (unset, checked)], None), [unset])
+        with mock.patch.object(environment, "troupe_report", lambda *_: None):
+            self.assertEqual(environment.kernels_of_troupe([(as_set, checked), (unset, checked)], None), [as_set])
 
 
 class Check(unittest.TestCase):
@@ -88,26 +108,26 @@ class Check(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
-    def test_are_compared_with_the_least_time_of_all_kernels(self):
-        r = step_page.row(measured((20.0, 18.0), (12.0, 15.0), 10.0))
-        self.assertEqual(r["best"], (12.0, "unset", "nchw"))
-        self.assertEqual(r["as_set"], (18.0, "as set", "channels_last"))
-        self.assertAlmostEqual(r["ratio"], 1.2)
-        self.assertAlmostEqual(r["ratio_as_set"], 1.8)
-        said_ = step_page.verdict("LeNet b64", 2, r)
-        self.assertIn("PyTorch / Troupe 1.20", said_)
-        self.assertIn("1.80 (variables as set)", said_)
+    def test_are_compared_with_the_least_times_of_all_kernels(self):
+        r = step_page.row(measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0)))
+        self.assertEqual((r["torch"], r["ours"]), ((12.0, "unset", "nchw"), (8.0, "unset", "actors")))
+        self.assertEqual((r["ratio"], r["ratio_as_set"]), (1.5, 2.0))
+        words = step_page.verdict("LeNet b64", 2, r)
+        self.assertIn("PyTorch / Troupe 1.50", words)
+        self.assertIn("2.00 with the variables as set", words)
 
     def test_are_compared_without_a_kernel_of_wrong_products(self):
-        r = step_page.row({k: v for k, v in measured((20.0, 18.0), (12.0, 15.0), 10.0).items() if k[0] != "as set"})
-        self.assertAlmostEqual(r["ratio"], 1.2)
-        self.assertIsNone(r["ratio_as_set"])
+        times = measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0))
+        for layout in step_page.LAYOUTS:
+            del times["torch", "as set", layout]
+        r = step_page.row(times)
+        self.assertEqual((r["ratio"], r["ratio_as_set"]), (1.5, None))
         self.assertIn("wrong products", step_page.verdict("LeNet b64", 1, r))
 
     def test_leave_out_a_layout_that_is_much_slower_under_its_kernel(self):
-        every = [(k, layout) for k in ("as set", "unset") for layout in step_page.LAYOUTS]
+        every = [("torch", k, layout) for k in ("as set", "unset") for layout in step_page.LAYOUTS]
         self.assertEqual(step_page.candidates({}, ("as set", "unset")), every)
-        times = {every[0]: [40.0], every[1]: [20.0], every[2]: [10.0], every[3]: [11.0]}
+        times = {every[0]: [40.0], every[1]: [20.0], every[2]: [10.0], every[3]: [11.0], ("Troupe", "as set", "actors"): [1.0]}
         self.assertEqual(step_page.candidates(times, ("as set", "unset")), every[1:])
 
     def test_are_read_from_pages_with_one_kernel(self):
@@ -116,16 +136,25 @@ class Steps(unittest.TestCase):
                 "| epoch of Fashion-MNIST, s | 1 | 21.68 | 14.48 | | 7.93 | 1.82 |\n\n| net | threads | other |\n|---|---|---|\n| LeNet b64 | 1 | 3 |\n")
         self.assertEqual(step_page.read_rows(text), {("LeNet b64", 2): (8.72, 4.78), ("LSTM", 1): (251.4, 181.1)})
 
+    def test_name_the_kernel_of_each_side_where_there_are_several(self):
+        two, one = measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0)), measured((20.0, 18.0), (), (9.0, 8.0))
+        del two["Troupe", "unset", "plain"], two["Troupe", "unset", "actors"], one["Troupe", "unset", "plain"], one["Troupe", "unset", "actors"]
+        head = step_page.table({("LeNet b64", 1): step_page.row(two)})[0]
+        self.assertIn("torch channels-last, unset | Troupe, plain loop, as set | Troupe, actors, as set |", head)
+        lines = step_page.table({("LeNet b64", 1): step_page.row(one)})
+        self.assertIn("| torch NCHW | torch channels-last | Troupe, plain loop | Troupe, actors |", lines[0])
+        self.assertIn("| LeNet b64 | 1 | 20.00 | 18.00 | 4.50 | 9.00 | 2.00 | 2.00 |", lines[2])
+
     def test_stand_on_the_page_with_both_ratios_and_beside_older_ones(self):
-        rows = {("LeNet b64", t): step_page.row(measured((20.0 / t, 18.0 / t), (12.0 / t, 15.0 / t), 10.0 / t)) for t in (1, 2)}
+        rows = {("LeNet b64", t): step_page.row(measured((20.0 / t, 18.0 / t), (12.0 / t, 15.0 / t), (9.0 / t, 8.0 / t))) for t in (1, 2)}
         for load, busy in ((0.1, False), (0.9, True)):
-            text = step_page.page(rows, ["as set", "unset"], "2026-01-01", "A machine", "`x`", load, None)
+            text = step_page.page(rows, "2026-01-01", "A machine", "`x`", load, None)
             self.assertEqual("not idle" in text, busy)
-        self.assertEqual(step_page.read_rows(text), {("LeNet b64", 1): (12.0, 10.0), ("LeNet b64", 2): (6.0, 5.0)})
-        self.assertIn("| 1.20 | 1.80 |", text)
+        self.assertEqual(step_page.read_rows(text), {("LeNet b64", 1): (12.0, 8.0), ("LeNet b64", 2): (6.0, 4.0)})
+        self.assertIn("| 1.50 | 2.00 |", text)
         self.assertIn("torch NCHW, unset", text)
-        newer = step_page.page(rows, ["as set", "unset"], "2026-01-02", "A machine", "`x`", 0, ("torch_zen4.md", text.replace("10.00", "8.00")))
-        self.assertIn("| LeNet b64 | 1 | 12.00 | 12.00 | 8.00 | 10.00 | 1.50 | 1.20 | 1.80 |", newer)
+        newer = step_page.page(rows, "2026-01-02", "A machine", "`x`", 0, ("torch_zen4.md", text.replace("8.00", "6.00")))
+        self.assertIn("| LeNet b64 | 1 | 12.00 | 12.00 | 6.00 | 8.00 | 2.00 | 1.50 | 2.00 |", newer)
 
 
 class Pages(unittest.TestCase):
@@ -139,12 +168,12 @@ class Pages(unittest.TestCase):
         ours = {**said(40), "fma_instructions": "AVX-512", "fma_gflops": [250, 500], "numerics": "openblas-Haswell/x86-64-v4"}
         as_set, unset = environment.kernels(SET)
         peers = [(as_set, said(50, ["sgemm 1 x 1 x 1"])), (unset, said(100))]
-        text = environment.section("2026-01-01", "abc", 0.1, {**SET, "HOME": "/"}, ours, peers, [unset])
+        text = environment.section("2026-01-01", "abc", 0.1, {**SET, "HOME": "/"}, [(as_set, ours)], peers, [unset])
         self.assertIn("| variables | OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=512 |", text)
         self.assertIn("250 / 500 GFLOP/s", text)
-        self.assertIn("1 of 8 products wrong, **not used**", text)
+        self.assertIn("1 of 8 products wrong, **not used**: sgemm 1 x 1 x 1", text)
         self.assertIn("sgemm 100 / 200 GFLOP/s; 8 products right |", text)
-        self.assertIn("not recorded", environment.section("2026-01-01", "abc", 0.1, {}, None, [], []))
+        self.assertIn("not recorded", environment.section("2026-01-01", "abc", 0.1, {}, [], [], []))
 
     def test_are_marked_once_where_they_name_pytorch_and_record_nothing(self):
         once = environment.marked("# T, 2026-01-01\n\nBeside PyTorch.\n")
