@@ -13,7 +13,7 @@ namespace {
 bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 
 // "3" of "--epochs=3" and of "--epochs 3"; else VALUE.
-std::string value_of(const std::string& option, const std::vector<std::string>& words) {
+std::string value_given(const std::string& option, const std::vector<std::string>& words) {
   if (const auto equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
   const auto at = std::find(words.begin(), words.end(), option);
   return at == words.end() || at + 1 == words.end() || is_option(*(at + 1)) ? "VALUE" : *(at + 1);
@@ -30,7 +30,7 @@ std::string hint_about_option(const CLI::App& command, const std::string& option
   auto key = name;
   std::replace(key.begin(), key.end(), '-', '_');
   const auto places = places_of_key(key, job_key_paths(node_tables()));
-  return places.empty() ? "" : "; did you mean " + in_quotes("--set " + places[0] + "=" + value_of(option, words)) + "?";
+  return places.empty() ? "" : "; did you mean " + in_quotes("--set " + places[0] + "=" + value_given(option, words)) + "?";
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ findings of_case(const layer_type& type, const layer_case& c, device& dev, const
   }
 }
 
-nlohmann::ordered_json as_json(const layer_coverage& c) {
+nlohmann::ordered_json coverage_json(const layer_coverage& c) {
   return {{"compared", c.compared}, {"elements", c.elements}, {"kinks", c.kinks},
           {"draws", c.draws},       {"low", c.low},           {"high", c.high}};
 }
@@ -50,7 +50,7 @@ bool tell(const output& out, const layer_type& type, const std::string& of, std:
     if (!of.empty()) o["case"] = of;
     o["ok"] = found.empty();
     o["findings"] = found;
-    if (!of.empty()) o["coverage"] = as_json(seen);
+    if (!of.empty()) o["coverage"] = coverage_json(seen);
     out.object(o);
   }
   const std::string what = of.empty() ? "(the row)" : of;
@@ -87,7 +87,7 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
                 {"ok", row && wrong == 0},
                 {"cases", type->cases.size()},
                 {"wrong", wrong},
-                {"coverage", as_json(all)}});
+                {"coverage", coverage_json(all)}});
   out.text(coverage_line(all));
   out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases wrong\n");
   return row && wrong == 0 ? exit_done : exit_failed;

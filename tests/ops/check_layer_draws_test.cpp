@@ -23,14 +23,14 @@ struct element_place {
   std::int64_t index, row;
   std::uint32_t packet;
 };
-using curve = std::function<double(double)>;
-using curve_gradient = std::function<double(double, const element_place&)>;
+using real_function = std::function<double(double)>;
+using real_gradient = std::function<double(double, const element_place&)>;
 
 // y = f(x) by element; backward multiplies by `df`, which may be wrong.
 struct element_layer final : layer {
-  curve f;
-  curve_gradient df;
-  element_layer(curve function, curve_gradient gradient) : f(std::move(function)), df(std::move(gradient)) {}
+  real_function f;
+  real_gradient df;
+  element_layer(real_function of_x, real_gradient gradient) : f(std::move(of_x)), df(std::move(gradient)) {}
 
   shapes infer(const shapes& in) const override { return in; }
   signatures supported() const override { return alike({distribution::split_0}, 1); }
@@ -55,7 +55,7 @@ struct element_layer final : layer {
   }
 };
 
-layer_type row_of(const curve& f, const curve_gradient& df) {
+layer_type row_of(const real_function& f, const real_gradient& df) {
   return {.name = "element",
           .doc = "y = f(x)",
           .specs = {},
@@ -63,7 +63,8 @@ layer_type row_of(const curve& f, const curve_gradient& df) {
           .cases = {}};
 }
 
-std::vector<std::string> findings_of(const curve& f, const curve_gradient& df, const shape& in, const layer_check& how = {}) {
+std::vector<std::string> findings_of(const real_function& f, const real_gradient& df, const shape& in,
+                                     const layer_check& how = {}) {
   return check_layer(row_of(f, df), example("rows", {}, {in}), *make_cpu_device(), how);
 }
 
@@ -92,7 +93,7 @@ TEST(check_layer_draws, finds_a_hard_swish_whose_gradient_is_0_from_3_on) {
           << in.to_string() << ", seed " << seed;
 }
 TEST(check_layer_draws, passes_right_functions_with_kinks_whatever_the_seed) {
-  const std::vector<std::pair<curve, curve_gradient>> right{
+  const std::vector<std::pair<real_function, real_gradient>> right{
       {hard_swish, hard_swish_gradient},
       {[](double x) { return std::fabs(x); }, [](double x, const element_place&) { return x < 0 ? -1.0 : 1.0; }},
       {[](double x) { return std::fmin(std::fmax(x, 0.0), 6.0); },
