@@ -37,6 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr auto drain_within = std::chrono::seconds(25);
+constexpr auto release_every = std::chrono::seconds(10);  // memory
 
 int wrong(const std::string& message) {
   std::fprintf(stderr, "trouped: %s\n", message.c_str());
@@ -206,9 +207,13 @@ void hang_up(control_plane& plane, own_certificates& own, event_log& log, servic
 // A signal to end.
 void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
                       watchdog& dog) {
-  auto warn_at = std::chrono::steady_clock::now();
+  auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
   while (true) {
     const auto now = std::chrono::steady_clock::now();
+    if (now >= release_at) {
+      plane.release_unused();
+      release_at = now + release_every;
+    }
     if (dog.look(now)) {
       log(fmt::format("actors of this daemon have been hung for {} s more than they may: exit", watchdog::patience.count()));
       log.drain();

@@ -121,6 +121,9 @@ struct shared {
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
+  // Any thread (plane.cpp). Gives memory back to the system: what pools have not needed since the last call; or all that they do not use now.
+  void release_unused() const;
+  void release_all_unused() const;
 };
 
 inline job_place job_place_of(const shared& s) {

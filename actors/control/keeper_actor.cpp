@@ -50,6 +50,7 @@ class keeper_actor final : public compat::base_actor {
       folder = leave(x.why, *last);
     }
     before_.reset();
+    s_.release_all_unused();
     answer(end_done{x.job, std::move(folder)});
     remove_old_folders();
   }

@@ -1,5 +1,6 @@
 #include "actors/control/plane.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "actors/control/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
+#include "ops/cpu/block_pool.hpp"
 #include "ops/device_rows.hpp"
 #include "runtime/exchange/wire.hpp"
 #include "runtime/messages/wire.hpp"
@@ -142,6 +144,22 @@ host_config host_config_of(shared& s, const node_spec& me) {
 
 }  // namespace
 
+namespace control {
+
+void shared::release_unused() const {
+  constexpr std::uint64_t worth_a_trim = std::uint64_t{1} << 20;
+  const auto bytes = cpu::block_pool::release_unused_of_all() + data_net->release_unused() + control_net->release_unused();
+  if (bytes >= worth_a_trim) ::malloc_trim(0);
+}
+
+void shared::release_all_unused() const {
+  for (int twice = 0; twice < 2; ++twice)
+    cpu::block_pool::release_unused_of_all(), data_net->release_unused(), control_net->release_unused();
+  ::malloc_trim(0);
+}
+
+}  // namespace control
+
 struct control_plane::impl {
   client_roles clients;
   shared s;
@@ -254,6 +272,7 @@ net::expected<void> control_plane::reload_certificates() {
 
 listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
+void control_plane::release_unused() { impl_->s.release_unused(); }
 void control_plane::checkpoint() {
   impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}, {impl_->s.options.node, certificate_role::admin}}});
 }

@@ -58,6 +58,8 @@ class control_plane {
   // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint: the running job, now.
   void drain();
   void checkpoint();
+  // Gives memory that has been unused since the last call back to the system.
+  void release_unused();
   // As net::transport has it, on both planes.
   net::expected<void> reload_certificates();
 

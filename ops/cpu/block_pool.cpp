@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdlib>
 #include <new>
+#include <set>
 
 #include "ops/region_of.hpp"
 
@@ -28,7 +29,31 @@ void* aligned_memory(std::size_t bytes) {
   return memory;
 }
 
+// Of this process. A pool that goes waits for who releases.
+struct all_pools {
+  std::mutex mutex;
+  std::set<block_pool*> list;
+  static all_pools& get() {
+    static auto* const all = new all_pools;  // pools may outlive static objects
+    return *all;
+  }
+};
+
 }  // namespace
+
+block_pool::block_pool(std::shared_ptr<arena> from) : arena_(std::move(from)) {
+  auto& all = all_pools::get();
+  std::lock_guard lock(all.mutex);
+  all.list.insert(this);
+}
+
+std::size_t block_pool::release_unused_of_all() {
+  auto& all = all_pools::get();
+  std::lock_guard lock(all.mutex);
+  std::size_t bytes = 0;
+  for (auto* p : all.list) bytes += p->release_unused();
+  return bytes;
+}
 
 // The allocator of a shared_ptr's control block: it places it in the header of the memory block itself, and returns that to the
 // pool when the control block goes, which is the last thing that happens to it. It keeps the pool alive.
@@ -92,9 +117,10 @@ std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     auto& list = free_[size_class];
-    if (!list.empty()) {
-      b = list.back();
-      list.pop_back();
+    if (!list.blocks.empty()) {
+      b = list.blocks.back();
+      list.blocks.pop_back();
+      list.unused = std::min(list.unused, list.blocks.size());
       ++statistics_.blocks_reused;
     } else {
       ++statistics_.blocks_made;
@@ -123,7 +149,31 @@ std::shared_ptr<storage> block_pool::allocate(std::size_t bytes) {
 void block_pool::give_back(block* b) {
   std::lock_guard lock(mutex_);
   statistics_.bytes_in_use -= bytes_of(b->size_class);
-  free_[b->size_class].push_back(b);
+  free_[b->size_class].blocks.push_back(b);
+}
+
+void block_pool::free_block(block* b) const {
+  if (b->memory.data) arena_->give_back(b->memory);
+  b->~block();
+  std::free(b);
+}
+
+std::size_t block_pool::release_unused() {
+  std::vector<block*> unused;
+  std::size_t bytes = 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& list : free_) {
+      const auto end = list.blocks.begin() + static_cast<std::ptrdiff_t>(list.unused);
+      unused.insert(unused.end(), list.blocks.begin(), end);
+      list.blocks.erase(list.blocks.begin(), end);
+      list.unused = list.blocks.size();
+    }
+    for (const block* b : unused) bytes += bytes_of(b->size_class);
+    statistics_.bytes_held -= bytes;
+  }
+  for (block* b : unused) free_block(b);
+  return bytes;
 }
 
 device::pool_statistics block_pool::statistics() const {
@@ -137,12 +187,13 @@ std::uint64_t block_pool::made_beyond() const {
 }
 
 block_pool::~block_pool() {
+  {
+    auto& all = all_pools::get();
+    std::lock_guard lock(all.mutex);
+    all.list.erase(this);
+  }
   for (auto& list : free_)
-    for (block* b : list) {
-      if (b->memory.data) arena_->give_back(b->memory);
-      b->~block();
-      std::free(b);
-    }
+    for (block* b : list.blocks) free_block(b);
 }
 
 }  // namespace troupe::cpu

@@ -118,6 +118,26 @@ std::vector<std::byte> written(std::uint64_t id, const std::vector<std::byte>& p
   return out;
 }
 
+TEST(buffer_pool, releases_blocks_that_nobody_has_needed_between_two_calls) {
+  const auto pool = buffer_pool::make(std::uint64_t{64} << 20);
+  constexpr std::size_t large = 1 << 20;
+  const auto take = [&](int n) {
+    std::vector<std::shared_ptr<std::byte>> blocks;
+    for (int i = 0; i < n; ++i) blocks.push_back(pool->take(large, nullptr));
+    return blocks;
+  };
+  take(10);
+  EXPECT_EQ(pool->kept_bytes(), 10 * large);
+  EXPECT_EQ(pool->release_unused(), 0U) << "they were in use since the last call";
+  auto held = take(3);
+  EXPECT_EQ(pool->release_unused(), 7 * large) << "three have been used again";
+  EXPECT_EQ(pool->kept_bytes(), 0U);
+  held.clear();
+  EXPECT_EQ(pool->release_unused(), 0U);
+  EXPECT_EQ(pool->release_unused(), 3 * large);
+  EXPECT_EQ(pool->kept_bytes(), 0U);
+}
+
 // Whatever pieces bytes come in, the frames are the same; long payloads go where they belong without staging.
 TEST(receive_buffer, frames_come_out_whatever_pieces_their_bytes_come_in) {
   std::vector<std::byte> stream;

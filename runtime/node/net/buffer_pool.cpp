@@ -1,6 +1,8 @@
 #include "runtime/node/net/buffer_pool.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -13,8 +15,8 @@ std::shared_ptr<buffer_pool> buffer_pool::make(std::uint64_t keep_bytes, std::sh
 }
 
 buffer_pool::~buffer_pool() {
-  for (auto& [size, blocks] : free_)
-    for (const block& b : blocks) free_memory(b);
+  for (auto& [size, list] : free_)
+    for (const block& b : list.blocks) free_memory(b);
 }
 
 std::size_t buffer_pool::class_size(std::size_t bytes) {
@@ -49,9 +51,11 @@ std::shared_ptr<std::byte> buffer_pool::take(std::size_t bytes, std::shared_ptr<
   {
     const std::lock_guard lock(mutex_);
     const auto found = free_.find(capacity);
-    if (found != free_.end() && !found->second.empty()) {
-      b = std::move(found->second.back());
-      found->second.pop_back();
+    if (found != free_.end() && !found->second.blocks.empty()) {
+      auto& list = found->second;
+      b = std::move(list.blocks.back());
+      list.blocks.pop_back();
+      list.unused = std::min(list.unused, list.blocks.size());
       kept_ -= capacity;
     }
   }
@@ -72,13 +76,31 @@ void buffer_pool::give_back(block&& b) noexcept {
     const std::lock_guard lock(mutex_);
     if (kept_ + b.capacity <= keep_bytes_) {
       const auto capacity = b.capacity;
-      free_[capacity].push_back(b);
+      free_[capacity].blocks.push_back(b);
       kept_ += capacity;
       return;
     }
   } catch (const std::bad_alloc&) {  // no room to remember it: free it
   }
   free_memory(b);
+}
+
+std::uint64_t buffer_pool::release_unused() {
+  std::vector<block> unused;
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [capacity, list] : free_) {
+      const auto end = list.blocks.begin() + static_cast<std::ptrdiff_t>(list.unused);
+      unused.insert(unused.end(), std::make_move_iterator(list.blocks.begin()), std::make_move_iterator(end));
+      list.blocks.erase(list.blocks.begin(), end);
+      bytes += capacity * list.unused;
+      list.unused = list.blocks.size();
+    }
+    kept_ -= bytes;
+  }
+  for (const block& b : unused) free_memory(b);
+  return bytes;
 }
 
 std::uint64_t buffer_pool::kept_bytes() const {

@@ -27,6 +27,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   // Charges `account` (if any) frame_cost(bytes). Null when memory is out.
   std::shared_ptr<std::byte> take(std::size_t bytes, std::shared_ptr<credit_account> account);
   std::uint64_t kept_bytes() const;
+  // Frees the blocks that have been unused since the last call: two calls free every block that is unused now. Bytes.
+  std::uint64_t release_unused();
   std::uint64_t made_beyond() const;  // blocks from the heap, because the arena had no more
 
   // Four classes to each power of two: at most a quarter is wasted.
@@ -48,7 +50,11 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   const std::shared_ptr<arena> arena_;
   mutable std::mutex mutex_;
   std::uint64_t kept_ = 0, beyond_ = 0;
-  std::unordered_map<std::size_t, std::vector<block>> free_;
+  struct free_list {
+    std::vector<block> blocks;  // the last one is used next
+    std::size_t unused = 0;     // the first so many have been here since the last release
+  };
+  std::unordered_map<std::size_t, free_list> free_;  // by capacity
 };
 
 }  // namespace troupe::net

@@ -116,6 +116,7 @@ class lending {
   ~lending();
 
   memory_at where() const { return arena_->where(); }
+  std::uint64_t release_unused() { return pool_->release_unused(); }  // any thread
   terms meet(const memory_at& peer);
   // A connection on these terms is over. What the peer still has stays lent.
   void part(const terms& t);

@@ -81,6 +81,9 @@ class tcp_transport final : public transport, private connection_owner {
   void limit(const std::string& peer, std::uint64_t bytes) override;
   expected<void> reload_certificates() override;
   transport_stats stats() const override;
+  std::uint64_t release_unused() override {
+    return setting_.pool->release_unused() + (setting_.lending ? setting_.lending->release_unused() : 0);
+  }
   void close() override;
 
  private:

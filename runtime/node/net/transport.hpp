@@ -169,6 +169,9 @@ class transport {
 
   virtual transport_stats stats() const = 0;
 
+  // Frees the memory kept for payloads that has been unused since the last call: two calls free all that is unused now. Bytes.
+  virtual std::uint64_t release_unused() { return 0; }
+
   // Says goodbye, lets queued frames out for a short while, drops the rest and joins every thread. Idempotent.
   virtual void close() = 0;
 };

@@ -63,6 +63,11 @@ class transport_set final : public transport {
     }
     return sum;
   }
+  std::uint64_t release_unused() override {
+    std::uint64_t bytes = 0;
+    for (const auto& t : all_) bytes += t->release_unused();
+    return bytes;
+  }
   void close() override {
     for (const auto& t : all_) t->close();
   }
