@@ -24,9 +24,9 @@ constexpr const char* footer =
     "`troupe COMMAND --help` explains a command.";
 
 std::vector<cli_command> commands() {
-  return {train_command(),  test_command(),   sample_command(), time_command(),     init_command(),        pack_command(),
-          unroll_command(), plan_command(),   sim_command(),    check_command(),    check_layer_command(), init_cluster_command(),
-          certs_command(),  layers_command(), modes_command(),  reference_command()};
+  return {train_command(),        attach_command(), test_command(),   sample_command(), time_command(),     init_command(),
+          pack_command(),         unroll_command(), plan_command(),   sim_command(),    check_command(),    check_layer_command(),
+          init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
 }
 
 void add(CLI::App& app, const cli_command& row, command_run& chosen) {

@@ -57,6 +57,36 @@ struct run {
   }
   client_link& link() const { return *connection; }
 
+  void note_job(std::uint32_t id) {
+    result.job = id;
+    result.number = control::number_of(id);
+  }
+
+  // Nothing: no answer came in time, or the connection is lost, or the caller detaches.
+  std::optional<control::submitted> asked_to_follow(std::uint32_t number) {
+    (void)link().send(control::follow{number});
+    const auto late = std::chrono::steady_clock::now() + piece_within;
+    while (!link().lost() && !detach && std::chrono::steady_clock::now() < late) {
+      auto m = link().receive(look_every);
+      if (auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) return std::move(*s);
+    }
+    return std::nullopt;
+  }
+
+  cluster_outcome attach() {
+    result.number = what.attach;
+    const auto s = asked_to_follow(what.attach);
+    if (detach) return end_with(end::detached);
+    if (!s && link().lost()) return lost();
+    if (!s) return end_with(end::failed, link().daemon() + " did not answer in 5 s");
+    if (s->job == 0) {
+      result.messages = s->messages;
+      return end_with(end::refused);
+    }
+    note_job(s->job);
+    return follow();
+  }
+
   // Asks for the job where it was, until somebody answers. Nothing: it is followed again.
   std::optional<cluster_outcome> follow_again() {
     const auto why = link().why_lost();
@@ -70,19 +100,12 @@ struct run {
         continue;
       }
       connection = std::move(*made);
-      (void)link().send(control::follow{control::number_of(result.job)});
-      for (const auto late = std::chrono::steady_clock::now() + piece_within; !link().lost();) {
-        if (detach) return end_with(end::detached);
-        const auto m = link().receive(look_every);
-        const auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr;
-        if (s && s->job == 0) return end_with(end::failed, why + "; and then: " + (s->messages.empty() ? "" : s->messages.front()));
-        if (s) {
-          again = s->job == result.job;
-          result.job = s->job;
-          return std::nullopt;
-        }
-        if (std::chrono::steady_clock::now() > late) break;
-      }
+      const auto s = asked_to_follow(result.number);
+      if (!s) continue;
+      if (s->job == 0) return end_with(end::failed, why + "; and then: " + (s->messages.empty() ? "" : s->messages.front()));
+      again = s->job == result.job;
+      note_job(s->job);
+      return std::nullopt;
     }
     return preempted.empty() ? end_with(end::failed, why) : end_with(end::preempted, preempted);
   }
@@ -97,7 +120,7 @@ struct run {
 
   cluster_outcome lost() { return end_with(end::failed, link().why_lost()); }
 
-  cluster_outcome all() {
+  cluster_outcome submit() {
     const auto bytes = bytes_of(what.given);
     const auto within = check_within + control::time_for(bytes);
     const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
@@ -116,7 +139,7 @@ struct run {
           result.messages = s->messages;
           return end_with(end::refused);
         }
-        result.job = s->job;
+        note_job(s->job);
         return what.follow ? follow() : end_with(end::accepted);
       }
       if (link().lost()) return lost();
@@ -210,7 +233,8 @@ cluster_outcome run_on_cluster(const cluster_submission& what, const std::functi
       failed.how = link.error().code == "unreachable" ? end::failed : end::refused;
       return failed;
     }
-    return run{what, on_event, detach, std::move(*link)}.all();
+    run one{what, on_event, detach, std::move(*link)};
+    return what.attach != 0 ? one.attach() : one.submit();
   } catch (const std::exception& e) {
     failed.messages.push_back(e.what());
     return failed;

@@ -1,4 +1,4 @@
-// The outside of a running cluster: submits a job to the coordinator's daemon and follows it. No CAF, no actors: a program that
+// The outside of a running cluster: submits a job to the coordinator's daemon, or finds one there by its number, and follows it. No CAF, no actors: a program that
 // only submits pays for neither. The connection is mutual TLS with the operators' certificate (client.pem, client.key) of the tls
 // folder. Errors: values; nothing throws. Deadlines: an address where no daemon answers is named after at most `reach_within`.
 #pragma once
@@ -39,8 +39,9 @@ struct cluster_submission {
   enum class beginning : std::uint8_t { fillers, weights, checkpoint };
 
   cluster_address where;
-  std::string file;  // as the user named it, for messages
-  std::string text;  // of the job file
+  std::uint32_t attach = 0;  // the number of the job to follow; 0: one is submitted, and what is below up to `given` says which
+  std::string file;          // as the user named it, for messages
+  std::string text;          // of the job file
   std::vector<std::string> overrides;
   beginning from = beginning::fillers;
   std::string given;   // the file that it begins with, on this machine; it travels to the coordinator's daemon
@@ -54,7 +55,8 @@ struct cluster_submission {
 struct cluster_outcome {
   enum class end : std::uint8_t { done, failed, refused, detached, accepted, preempted };
   end how = end::failed;
-  std::uint32_t job = 0;              // 0: none was made
+  std::uint32_t job = 0;              // its id; 0: none was made
+  std::uint32_t number = 0;           // by which people know it
   std::vector<std::string> messages;  // `file:line:col: message`, or why the cluster could not be reached
   // Preempted: stopped, with a checkpoint, because a node that it needs shuts down.
   int exit_code() const { return how == end::refused ? 2 : how == end::failed || how == end::preempted ? 1 : 0; }

@@ -6,6 +6,7 @@
 namespace troupe {
 
 cli_command train_command();
+cli_command attach_command();
 cli_command test_command();
 cli_command sample_command();
 cli_command time_command();

@@ -49,6 +49,13 @@ std::optional<record_error> check_given(const train_arguments& a) {
   return bad;
 }
 
+std::string detached_text(const cluster_outcome& end, const std::string& weights, const std::string& cluster) {
+  if (end.number == 0) return "detached before the job was accepted: the REPL's `jobs` shows whether it is there";
+  const auto number = std::to_string(end.number), where = " --cluster " + cluster;
+  return "detached: job " + number + " goes on; to follow it again: troupe attach " + number + where +
+         (weights.empty() ? "" : " --out " + weights) + "; to stop it: troupe repl" + where + " -c \"stop " + number + "\"";
+}
+
 }  // namespace
 
 int run_train_cluster(const train_arguments& a, const output& out) {
@@ -56,8 +63,12 @@ int run_train_cluster(const train_arguments& a, const output& out) {
     return out.wrong("--checkpoint", "not with --cluster: checkpoints are kept by the coordinator's node, below its state");
   if (const auto bad = check_given(a)) return wrong_file(out, *bad);
   if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
-  auto made = submission_of(a);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+  const auto made = submission_of(a);
+  if (const auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
+  return follow_on_cluster(std::get<cluster_submission>(made), a.cluster, out);
+}
+
+int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out) {
   std::atomic<bool> detach{false};
   const signal_watch watch([&](int) { detach = true; });
   std::optional<job_event> done;
@@ -66,7 +77,7 @@ int run_train_cluster(const train_arguments& a, const output& out) {
   {
     progress told(out, {});
     end = run_on_cluster(
-        std::get<cluster_submission>(made),
+        s,
         [&](const job_event& e) {
           // The event "done" is held back until the weights are fetched: it is the last one.
           if (e.event.kind == "done") return void(done = e);
@@ -78,7 +89,7 @@ int run_train_cluster(const train_arguments& a, const output& out) {
         detach);
     if (end.how == cluster_outcome::end::done && done) told.event(done->event, done->texts);
   }
-  if (end.how == cluster_outcome::end::detached && !out.json()) out.remark("detached: job " + std::to_string(end.job) + " goes on");
+  if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));
   if (!told_error)
     for (const auto& m : end.messages) {
       const auto [where, text] = place_and_text(m);

@@ -39,8 +39,8 @@ TEST_F(usage, with_json_a_wrong_command_line_is_an_event) {
 }
 
 TEST_F(usage, help_is_no_mistake_and_shows_examples) {
-  for (const char* name : {"train", "test", "time", "init", "pack", "plan", "sim", "check", "check-layer", "layers", "modes",
-                           "reference", "init-cluster"}) {
+  for (const char* name : {"train", "attach", "test", "time", "init", "pack", "plan", "sim", "check", "check-layer", "layers",
+                           "modes", "reference", "init-cluster"}) {
     const auto o = troupe({name, "--help"});
     EXPECT_EQ(o.code, 0);
     EXPECT_EQ(o.err, "");

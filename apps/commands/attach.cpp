@@ -1,0 +1,48 @@
+// `troupe attach JOB-NUMBER --cluster FILE`: follows a job of a cluster that was submitted before; Ctrl-C detaches.
+#include <CLI/CLI.hpp>
+
+#include "apps/command.hpp"
+#include "apps/commands/commands.hpp"
+#include "apps/commands/train.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+
+namespace troupe {
+namespace {
+
+struct attach_arguments {
+  std::uint32_t job = 0;
+  std::string cluster, out;
+};
+
+int run_attach(const attach_arguments& a, const output& out) {
+  if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  auto cluster = read_cluster_file(a.cluster);
+  if (const auto* bad = std::get_if<diagnostics>(&cluster)) return out.wrong(*bad);
+  cluster_submission s;
+  s.where = coordinator_of(std::get<cluster_spec>(cluster));
+  s.attach = a.job;
+  s.out = a.out;
+  return follow_on_cluster(s, a.cluster, out);
+}
+
+void add_attach_options(CLI::App& c, attach_arguments& a) {
+  c.add_option("JOB-NUMBER", a.job, "The job's number, as the REPL's `jobs` shows it")
+      ->required()
+      ->option_text("(required)")
+      ->check(CLI::Range(1u, 65535u));
+  file_option(c, "--cluster", a.cluster, "The cluster's file")->required()->option_text("FILE (required)");
+  file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command attach_command() {
+  return make_command<attach_arguments>("attach", "Follow a job of a cluster again, and fetch its weights",
+                                        "  troupe attach 1 --cluster cluster.toml\n"
+                                        "  troupe attach 1 --cluster cluster.toml --out lenet.safetensors\n"
+                                        "A job that is over says its result again. Ctrl-C detaches: the job goes on.",
+                                        add_attach_options, run_attach);
+}
+
+}  // namespace troupe
