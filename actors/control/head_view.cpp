@@ -42,6 +42,8 @@ repl_node head::row_of(const std::string& name, instant now) const {
     row.note = number + " goes on without it: others cannot reach it";
   else if (j->losses.away.contains(name))
     row.note = number + " goes on without it";
+  else if (j->words.without.contains(name))
+    row.note = "drained: " + number + " does not use it before `add-node " + name + "`";
   return row;
 }
 

@@ -38,7 +38,7 @@ struct repl_node {
   std::uint64_t lives = 0, losses = 0;    // its daemons that have joined, and how often one was lost, since the coordinator's began
   std::optional<std::uint64_t> at_stake =
       {};                 // steps of the running job that would be made again if it were lost now; none: it has no part
-  std::string note = {};  // who cannot reach it, who goes on without it
+  std::string note = {};  // who cannot reach it, who goes on without it, from which job it is drained
   std::vector<repl_link> links = {};
 };
 

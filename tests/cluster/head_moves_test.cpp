@@ -77,6 +77,31 @@ class head_moves : public testing::Test {
   std::uint32_t id_ = 0;
 };
 
+TEST_F(head_moves, nodes_shows_that_a_node_is_drained_when_the_plan_without_it_runs) {
+  const auto note_of_n2 = [&] {
+    repl_view v;
+    h_->fill(v, now_);
+    return v.nodes.at(1).note;
+  };
+  const auto swap_to = [&](const std::vector<std::string>& nodes, amendments words) {
+    h_->on_plan_found({id_, {}, std::move(words), plan(nodes), "bsp", wished_leg()}, now_, out_);
+    ready(nodes);
+    h_->on_handover(id_, 120, now_, out_);
+    const auto swaps = sent<swap>();
+    for (const auto& [node, s] : swaps) h_->on(node, swapped{id_, s.leg, 0, {}}, now_, out_);
+  };
+  wish({"drain", "n2", 0, {}});
+  EXPECT_EQ(note_of_n2(), "") << "it has its roles still";
+  amendments drained;
+  drained.without = {"n2"};
+  swap_to({"n1"}, drained);
+  EXPECT_EQ(note_of_n2(), "drained: job 1 does not use it before `add-node n2`");
+  out_.clear();
+  wish({"add-node", "n2", 0, {}});
+  swap_to({"n1", "n2"}, {});
+  EXPECT_EQ(note_of_n2(), "");
+}
+
 TEST_F(head_moves, every_node_makes_the_plan_then_training_stands_then_all_swap_then_it_goes_on) {
   wish_move();
   EXPECT_EQ(ordered<check_move>(), 1u);
