@@ -33,8 +33,7 @@ def cost(binary, job, steps, rounds, settings):
 def step_ms(binary, job, packets, solvers):
     events = lines(binary, "train", job, "--threads", "2", "--set", "train.finish={steps=400}", "--set", "eval.every=0",
                    "--set", f"pipeline.packets={packets}", "--set", f"pipeline.sub_solvers={solvers}")
-    batch = 64
-    return statistics.median(1000 * batch / e["examples_per_s"] for e in events[20:] if e["event"] == "step")
+    return statistics.median(1000 * e["step_seconds"] for e in events[20:] if e["event"] == "step")
 
 
 def main():

@@ -52,6 +52,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
     j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {
     j.paused = kind == "paused";
+    if (j.paused) j.view.examples_per_s = 0;
   } else if (kind == "set") {
     for (const auto& [key, value] : e.event.values) j.since.settings.push_back({key, value, e.event.step});
     note_set(j, out);

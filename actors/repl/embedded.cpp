@@ -205,7 +205,10 @@ class embedded_backend final : public repl_backend {
       if (e.kind == "step" && name == "skipped") r.skipped = static_cast<std::uint64_t>(value);
       if (e.kind == "eval" && name == "accuracy") r.accuracy = value;
     }
-    if (e.kind == "paused") r.state = "paused";
+    if (e.kind == "paused") {
+      r.state = "paused";
+      r.examples_per_s = 0;
+    }
     if (e.kind == "resumed") r.state = "running";
   }
 

@@ -77,7 +77,8 @@ std::string repl_staleness_text(bool json, const event_effect& e) {
 
 std::string repl_step_text(const event_effect& e) {
   std::string s = "step " + number(e.step);
-  for (const auto& [k, v] : e.values) s += "  " + k + " " + number(v, k == "examples_per_s" ? "%.0f" : "%.6g");
+  for (const auto& [k, v] : e.values)
+    if (k != "step_seconds") s += "  " + k + " " + number(v, k == "examples_per_s" ? "%.0f" : "%.6g");
   return s;
 }
 

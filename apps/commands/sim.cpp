@@ -146,7 +146,7 @@ class simulation {
     double loss = 0;
     for (const auto& [name, value] : e.values) {
       if (name == "loss") loss = value;
-      if (name == "examples_per_s" || (name == "loss" && !s_.maths)) continue;
+      if (name == "examples_per_s" || name == "step_seconds" || (name == "loss" && !s_.maths)) continue;
       o[name] = value;
     }
     o["step_seconds"] = took;

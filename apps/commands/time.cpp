@@ -81,8 +81,7 @@ class alternation {
   void hear(const event_effect& e) {
     if (e.kind == "step") {
       for (const auto& [name, v] : e.values)
-        if (name == "examples_per_s" && v > 0 && heard_ > 0 && blocks_ > 0)
-          actor_times_.push_back(1000.0 * static_cast<double>(job_->spec.data.batch) / v);
+        if (name == "step_seconds" && v > 0 && heard_ > 0 && blocks_ > 0) actor_times_.push_back(1000.0 * v);
       if (++heard_ == block_) actors_->command({"pause", {}, 0});
     }
     if (e.kind != "paused") return;

@@ -126,7 +126,8 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
     boundary_.want_checkpoint(hold());
   }
   e.values.emplace_back("loss", loss);
-  e.values.emplace_back("examples_per_s", took > 0 ? static_cast<double>(config_.batch) / took : 0.0);
+  e.values.emplace_back("examples_per_s", time_.rate.add(static_cast<double>(config_.batch), took));
+  e.values.emplace_back("step_seconds", took);
   if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
   out.event(std::move(e));
   // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is not, and what is left out has no loss.

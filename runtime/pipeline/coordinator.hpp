@@ -46,6 +46,7 @@
 #include "runtime/pipeline/leftovers.hpp"
 #include "runtime/pipeline/mode_facts.hpp"
 #include "runtime/pipeline/portion_dealer.hpp"
+#include "runtime/pipeline/recent_rate.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
 #include "runtime/pipeline/rest_notices.hpp"
 #include "runtime/pipeline/skipped_steps.hpp"
@@ -157,6 +158,7 @@ class coordinator final : public role {
 
   struct moments {
     time_point begun{}, last_step{}, last_checkpoint{}, now{};
+    recent_rate rate;
   };
 
   coordinator_config config_;

@@ -94,6 +94,19 @@ TEST_F(repl_embedded, a_mistake_names_its_place_and_queues_nothing) {
   EXPECT_EQ(session_.run("stop").how, repl_reply::kind::failed);
 }
 
+TEST_F(repl_embedded, the_rate_of_a_job_is_0_when_it_is_paused) {
+  submit_and_wait("train.finish.steps=100000000 job.name=paused");
+  const auto becomes = [&](auto wanted) {
+    for (const auto deadline = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < deadline;
+         std::this_thread::yield())
+      if (wanted(backend_->view().jobs.at(0))) return true;
+    return false;
+  };
+  EXPECT_TRUE(becomes([](const repl_job& j) { return j.examples_per_s > 0; }));
+  EXPECT_EQ(session_.run("pause").how, repl_reply::kind::ok);
+  EXPECT_TRUE(becomes([](const repl_job& j) { return j.state == "paused" && j.examples_per_s == 0; }));
+}
+
 TEST_F(repl_embedded, layers_and_modes_of_the_job_are_known) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;

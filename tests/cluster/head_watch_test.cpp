@@ -118,6 +118,14 @@ TEST_F(head_watching, what_a_loss_costs_now_is_told_for_every_node) {
   EXPECT_FALSE(v.nodes.at(3).at_stake) << "it has no part";
 }
 
+TEST_F(head_watching, the_rate_of_a_job_is_0_when_it_is_paused) {
+  begin({"n1", "n2"});
+  h_->on_event({id_, {"step", 7, {{"loss", 1}, {"examples_per_s", 100}}, {}}, {}}, now_, out_);
+  EXPECT_EQ(seen().jobs.at(0).examples_per_s, 100);
+  h_->on_event({id_, {"paused", 7, {}, {}}, {}}, now_, out_);
+  EXPECT_EQ(seen().jobs.at(0).examples_per_s, 0);
+}
+
 TEST_F(head_watching, lives_and_losses_are_counted) {
   begin({"n1", "n2", "n3"});
   EXPECT_EQ(seen().nodes.at(1).lives, 1u);

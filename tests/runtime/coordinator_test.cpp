@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "ops/device.hpp"
 #include "tests/runtime/graph_fixture.hpp"
@@ -102,6 +103,20 @@ TEST(coordinator, starts_shards_and_grants_steps_a_window_ahead) {
   EXPECT_THAT(s.granted(), ElementsAre(4u));
   s.hear(start{});
   EXPECT_THAT(s.out.list(), IsEmpty()) << "it has begun";
+}
+
+TEST(coordinator, tells_the_mean_rate_when_steps_complete_in_bursts) {
+  seat s([](coordinator_config& c) { c.batch = 10; });
+  s.hear(start{});
+  for (std::uint64_t k = 0; k < 8; ++k) {
+    s.now += std::chrono::milliseconds(k % 2 == 0 ? 1 : 199);
+    s.step(k);
+  }
+  std::map<std::string, double> values;
+  for (auto& e : s.out.list())
+    if (auto* told = std::get_if<event_effect>(&e)) values = {told->values.begin(), told->values.end()};
+  EXPECT_NEAR(values["examples_per_s"], 100, 1e-6) << "80 examples in 0.8 s; the last step alone had 50 a second";
+  EXPECT_NEAR(values["step_seconds"], 0.199, 1e-9);
 }
 
 TEST(coordinator, evaluates_at_a_boundary_and_goes_on) {

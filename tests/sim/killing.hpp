@@ -170,7 +170,7 @@ inline std::string told(const run_result& r) {
     if (e.kind != "step" && e.kind != "eval") continue;
     s << e.kind << " " << e.step;
     for (const auto& [name, value] : e.values)
-      if (name != "examples_per_s" && name != "seconds") s << " " << name << " " << value;
+      if (name != "examples_per_s" && name != "step_seconds" && name != "seconds") s << " " << name << " " << value;
     s << "\n";
   }
   return s.str();
