@@ -50,16 +50,17 @@ void head::take(const std::string& from, const join& m, instant now, orders& out
   if (at == members_.end()) answer.refusal = "the cluster file of " + self_ + " has no node named " + from;
   if (m.protocol != protocol) answer.refusal = from + " speaks another version of the protocol; run the same Troupe on all nodes";
   if (m.abi != abi_version) answer.refusal = from + " is another build of Troupe (ABI " + std::to_string(m.abi) + ")";
-  out.push_back(to_peer{from, answer});
   if (!answer.refusal.empty()) {
+    out.push_back(to_peer{from, answer});
     out.push_back(log_line{"refused " + from + ": " + answer.refusal});
     return;
   }
+  auto* j = find(active_);
+  if (!rejoins(j, from, m, out)) return;
   auto& who = at->second;
   if (who.said.incarnation != m.incarnation || who.lives == 0) ++who.lives;
   who = {true, false, false, m, {}, now, {}, who.lives, who.losses};
   out.push_back(log_line{"node " + from + " has joined, data plane at " + m.data_address});
-  auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
   if (!j || j->at != phase::running) return;
   j->losses.not_now.erase(from);
@@ -89,7 +90,8 @@ void head::on_peer_down(const std::string& peer, const std::string& reason, inst
   const auto concerned = j && std::count(j->plan.nodes.begin(), j->plan.nodes.end(), peer) > 0;
   if (!concerned) return;
   if (j->at == phase::preparing) runs(*j, now, out);
-  if (j->at == phase::running) return lose(*j, peer, "node " + peer + " is lost: " + reason, now, out);
+  if (j->at == phase::running && !comes_back(*j, peer, now))
+    return lose(*j, peer, "node " + peer + " is lost: " + reason, now, out);
   if (j->at == phase::ending && j->waiting.erase(peer) > 0) finish(*j, now, out);
 }
 
@@ -187,7 +189,7 @@ void head::runs(job& j, instant now, orders& out) {
 void head::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
-  if (j->next && j->next->goes_back() && m.node != from) return;  // of the plan that is over
+  if (((j->next && j->next->goes_back()) || j->back) && m.node != from) return;  // of the plan that is over
   if (unreachable(*j, m.node, from, m.message, now, out)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
   const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
@@ -211,6 +213,7 @@ void head::end(job& j, instant now, orders& out) {
   std::set<std::string> nodes(j.plan.nodes.begin(), j.plan.nodes.end());
   if (j.next) nodes.insert(j.next->plan.nodes.begin(), j.next->plan.nodes.end());
   j.next.reset();
+  j.back.reset();
   j.at = phase::ending;
   j.deadline = now + end_within;
   j.waiting.clear();
@@ -305,12 +308,15 @@ void head::forget_old() {
 // --- time
 
 void head::on_tick(instant now, orders& out) {
+  if (stood_still(now)) clock_.woke = now, clock_.slept = now - clock_.ticked;
+  clock_.ticked = now;
   forget_old();
   refuse_late_pieces(now, out);
   refuse_late_checks(now, out);
   auto* j = find(active_);
   if (!j) return;
   if (j->at == phase::running) {
+    if (j->back) return watch_rejoining(*j, now, out);
     watch_successor(*j, now, out);
     if (j->at == phase::running) watch_suspects(*j, now, out);
     if (j->at == phase::running) watch_progress(*j, now, out);

@@ -213,6 +213,15 @@ class head {
     std::set<std::string> silent;   // of `without`: who cannot say what it has
     bool goes_back() const { return !lost.empty(); }
   };
+  // This daemon stood still, and nodes have given it up: they have the job's roles still, and are waited for.
+  struct rejoining {
+    static constexpr std::chrono::seconds within{5};
+    static constexpr std::chrono::milliseconds all_heard{500};  // the ends of all connections that have ended meanwhile
+    std::set<std::string> waiting;
+    std::string why;
+    instant since{};
+    std::vector<command> held = {};  // words meanwhile
+  };
   struct job {
     std::uint32_t id = 0;
     job_text what;
@@ -247,7 +256,10 @@ class head {
     std::uint32_t legs = 0;  // plans after the first, those included of which nothing came
     amendments words;        // that it was made with
     amendments noted;        // of them, what people have said, as the journal has it
+    std::uint32_t leg = 0;   // of the plan that runs
     std::optional<successor> next;
+    std::optional<rejoining> back;
+    std::set<std::string> without_roles;  // nodes of the plan that runs whose daemons have been lost since it began
     loss_book losses;
     going_back since;                          // but for `seconds`
     std::optional<std::uint64_t> role_failed;  // at this step, when all roles were begun anew
@@ -333,6 +345,10 @@ class head {
   void nothing_is_left(job& j, const std::string& why, instant now, orders& out);
   void went_back(job& j, const successor& n, instant now, orders& out);
   void take_back(job& j, instant now, orders& out);
+  bool stood_still(instant now) const;
+  bool comes_back(job& j, const std::string& peer, instant now);
+  bool rejoins(job* j, const std::string& from, const join& m, orders& out);
+  void watch_rejoining(job& j, instant now, orders& out);
   void refused(job& j, const command& wish, instant now, orders& out);
   void watch_suspects(job& j, instant now, orders& out);
   bool unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now, orders& out);
@@ -350,6 +366,10 @@ class head {
   job_numbers numbers_;
   std::uint32_t active_ = 0;
   bool draining_ = false, may_inject_ = false;
+  struct {
+    instant ticked{}, woke{};
+    std::chrono::steady_clock::duration slept{};
+  } clock_;
   std::string lost_by_draining_;
   std::map<std::string, member> members_;
   std::map<std::uint32_t, job> jobs_;

@@ -7,6 +7,8 @@
 //               The same where nodes are not there when the job is to begin
 //   leaving     a node that shuts down is drained like by a person's word, and may go when its roles are elsewhere
 //   hung        one of its tasks does not end: as lost, though its daemon is there
+//   stopped     this daemon itself stood still for so long that nodes have given it up: they keep their roles for a while (member.hpp), join again, and
+//               the same nodes go on from what they have. Who has not joined within 5 s is lost
 //   back        a node that was lost or has left, and joins again, is added at the next step boundary
 //
 // Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not counted again; one while nodes swap waits until
@@ -40,6 +42,7 @@ void head::lose(job& j, const std::string& node, const std::string& why, instant
 
 // `held`: words that wait for the plan to come. `live`: it may go on from what the others have.
 void head::begin_loss(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out) {
+  if (auto b = std::exchange(j.back, std::nullopt)) held.insert(held.end(), b->held.begin(), b->held.end());
   std::set<std::string> gone, without, down, silent;
   for (const auto& [name, m] : members_)
     if (!m.up || m.hung || (m.leaving && name != self_) || j.losses.apart.contains(name))
@@ -48,7 +51,7 @@ void head::begin_loss(job& j, const std::string& why, bool live, std::vector<com
     const auto& m = members_[n];
     if (!m.up || m.hung) gone.insert(n);
     if (down.contains(n)) without.insert(n);
-    if (!m.up || m.hung || j.losses.apart.contains(n)) silent.insert(n);
+    if (!m.up || m.hung || j.losses.apart.contains(n) || j.without_roles.contains(n)) silent.insert(n);
   }
   j.losses.clear_all();
   for (const auto& n : down)
@@ -65,7 +68,7 @@ void head::begin_loss(job& j, const std::string& why, bool live, std::vector<com
   n.deadline = now + successor::made_within;
   auto back = j.since;
   back.seconds = seconds_of(now - j.begun);
-  back.live = live;
+  back.live = live && j.leg != ~0u;
   back.silent = std::move(silent);
   out.emplace_back(check_move{j.id, j.words, n.wish, j.what, n.leg, std::move(back)});
   j.next = std::move(n);
@@ -125,7 +128,7 @@ bool head::restart_role(job& j, const std::string& where, const std::string& tex
 
 // Nodes that shut down, and those that are there again: one after the other, each a plan of its own.
 void head::take_back(job& j, instant now, orders& out) {
-  if (j.next || j.stopping || draining_ || j.last || j.at != phase::running) return;
+  if (j.next || j.back || j.stopping || draining_ || j.last || j.at != phase::running) return;
   for (const auto& n : j.plan.nodes)
     if (members_[n].up && members_[n].leaving && n != self_) return wish(j, {"drain", n, 0, {}}, now, out);
   for (const auto& n : j.losses.away)
@@ -155,6 +158,49 @@ void head::came_to_itself(const std::string& node, instant now, orders& out) {
   auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
   if (j && j->at == phase::running) take_back(*j, now, out);
+}
+
+// --- this daemon stood still
+
+// Since its last tick. Its peers hear nothing of a daemon for 4 s and give it up.
+bool head::stood_still(instant now) const {
+  constexpr auto ticks_missed = std::chrono::seconds(3);
+  return clock_.ticked != instant{} && now - clock_.ticked > ticks_missed;
+}
+
+// The connection with a node of a job that runs has ended. True: because this daemon stood still, most likely, so that the node may have its roles still.
+bool head::comes_back(job& j, const std::string& peer, instant now) {
+  j.without_roles.insert(peer);
+  const bool sleeps = stood_still(now);
+  const bool slept = clock_.woke != instant{} && now - clock_.woke < rejoining::within;
+  if (j.next || draining_ || !j.losses.survives_any() || (!sleeps && !slept)) return false;
+  if (!j.back) {
+    const auto s = std::chrono::duration_cast<std::chrono::seconds>(sleeps ? now - clock_.ticked : clock_.slept).count();
+    j.back = rejoining{{}, self_ + " stood still for " + std::to_string(s) + " s, and others gave it up", now};
+  }
+  j.back->waiting.insert(peer);
+  return true;
+}
+
+// False: it has roles that nobody wants any more, and joins when they are gone.
+bool head::rejoins(job* j, const std::string& from, const join& m, orders& out) {
+  if (m.job != 0) {
+    const bool wanted = j && j->back && m.job == j->id && m.leg == j->leg && members_[from].said.incarnation == m.incarnation;
+    if (!wanted) return out.push_back(to_peer{from, joined{{}, m.job}}), false;
+    j->without_roles.erase(from);
+  }
+  if (j && j->back) j->back->waiting.erase(from);
+  out.push_back(to_peer{from, joined{}});
+  return true;
+}
+
+void head::watch_rejoining(job& j, instant now, orders& out) {
+  const auto b = *j.back;
+  if (now - b.since < (b.waiting.empty() ? rejoining::all_heard : rejoining::within)) return;
+  const auto no = j.losses.note(b.why, now);
+  if (no) return fail(j, self_, *no, now, out);
+  begin_loss(j, b.why, true, {}, now, out);
+  j.next->stood_still = b.since;
 }
 
 // A node of the job shuts down. False: the job has to stop for it.

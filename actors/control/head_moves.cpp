@@ -31,7 +31,9 @@ revise revision(const prepare& p, std::uint32_t leg, const amendments& a) {
 
 // Words to the coordinator role reach the next one when this one may have ended.
 void head::tell_or_hold(job& j, command c, orders& out) {
-  if (j.next && (j.next->goes_back() || j.next->at >= successor::phase::draining))
+  if (j.back)
+    j.back->held.push_back(std::move(c));
+  else if (j.next && (j.next->goes_back() || j.next->at >= successor::phase::draining))
     j.next->held.push_back(std::move(c));
   else
     out.emplace_back(tell_job{j.id, std::move(c)});
@@ -39,6 +41,7 @@ void head::tell_or_hold(job& j, command c, orders& out) {
 
 void head::wish(job& j, const command& c, instant now, orders& out) {
   const auto no = [&](const std::string& why) { on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out); };
+  if (j.back) return no("nodes that were lost join again");
   if (j.next) return no("another move is under way: " + done_text(j.next->wish));
   if (j.stopping || draining_) return no("the job is ending");
   const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
@@ -151,6 +154,8 @@ void head::swap_done(job& j, instant now, orders& out) {
   auto n = std::move(*j.next);
   j.next.reset();
   j.plan = n.plan;
+  j.leg = n.broken ? ~0u : n.leg;  // ~0: roles are made and never begun, so they have nothing to go on from
+  j.without_roles.clear();
   j.words = n.words;
   j.view.about = j.plan.about;
   j.progress_at = now;

@@ -6,6 +6,7 @@ namespace troupe::control {
 namespace {
 
 constexpr auto mesh_within = std::chrono::seconds(10);
+constexpr auto keep_within = std::chrono::seconds(30);
 // Before a fault begins: whoever asked for it has the answer by then, those who follow know of it, and the log is written.
 constexpr auto inject_after = std::chrono::milliseconds(200);
 constexpr std::size_t most_injected = 64;
@@ -13,7 +14,14 @@ constexpr std::size_t most_injected = 64;
 }  // namespace
 
 void member::on(const message& m, instant now, member_orders& out) {
-  if (const auto* j = std::get_if<control::joined>(&m)) {
+  if (const auto* j = std::get_if<control::joined>(&m); j && j->ends != 0) {
+    keeps_.joins_again = true;
+    keeps_.roles = false;
+    if (!job_ || job_->what.job != j->ends) return introduce_again(out);
+    job_->left_at = 0;
+    end(out);
+  } else if (j) {
+    keeps_ = {};
     joined_ = j->refusal.empty();
     refusal_ = j->refusal;
     out.push_back(log_line{joined_ ? "joined the cluster at " + coordinator_ : coordinator_ + " refused this node: " + refusal_});
@@ -50,10 +58,33 @@ void member::take_end(const end_job& why, member_orders& out) {
   end(out);
 }
 
-void member::on_coordinator_up(member_orders& out) { say(introduction_, out); }
+void member::on_coordinator_up(member_orders& out) {
+  auto m = introduction_;
+  if (job_ && keeps_.roles) m.job = job_->what.job, m.leg = job_->leg;
+  say(m, out);
+}
+
+// Not where it has closed the connection: it has ended, or has given this node up.
+bool member::keep_roles(const std::string& reason) {
+  return reason.starts_with("peer_silent") && job_ && job_->answered && !job_->ending && !leg_ && !next_;
+}
+
+void member::introduce_again(member_orders& out) {
+  if (std::exchange(keeps_.joins_again, false)) say(introduction_, out);
+}
+
+void member::drop_kept(instant now, member_orders& out) {
+  if (!keeps_.roles) return;
+  if (!keeps_.until) keeps_.until = now + keep_within;
+  if (now < *keeps_.until) return;
+  keeps_ = {};
+  if (job_ && !leg_) end(out);
+}
 
 void member::on_coordinator_down(const std::string& reason, member_orders& out) {
   if (std::exchange(joined_, false)) out.push_back(log_line{"the coordinator's daemon " + coordinator_ + " is lost: " + reason});
+  keeps_.joins_again = false;
+  if (keeps_.roles || keep_roles(reason)) return void(keeps_.roles = true);
   next_.reset();
   if (leg_ && leg_->swapping)
     leg_->ending = true;
@@ -152,6 +183,7 @@ void member::on_data_down(const std::string& peer, const std::string& reason, me
 
 void member::on_tick(instant now, member_orders& out) {
   look_after_injected(now, out);
+  drop_kept(now, out);
   if (leg_ && !leg_->answered && !leg_->missing.empty() && now >= leg_->deadline)
     answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out, *leg_->missing.begin());
   if (!job_ || job_->answered || job_->ending || job_->missing.empty() || now < job_->deadline) return;
@@ -250,6 +282,7 @@ void member::on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, me
   if (!job_ || job_->what.job != job) return;
   const auto left_at = job_->left_at;
   job_.reset();
+  introduce_again(out);
   if (joined_ && left_at > 0)
     say(swapped{job, left_at, tcp_bytes, {}}, out);
   else if (joined_)

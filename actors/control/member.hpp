@@ -1,6 +1,8 @@
 // A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes its part of a job when told, is
 // connected with every other node of the job before it says so, and tells of losses. Pure but for being told the time.
 //
+// A coordinator's daemon that falls silent may go on: for 30 s its job's roles stay, and this node says so when it joins again.
+//
 //   out -> joined -> [preparing -> hosting -> ending] -> joined        the coordinator's daemon lost: job ended, out
 //
 // Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it ends the roles of the one and begins those
@@ -95,12 +97,20 @@ class member {
   void begin(prepare p, instant now, member_orders& out);
   void answer(std::string error, member_orders& out, const std::string& peer = {});
   void end(member_orders& out);
+  bool keep_roles(const std::string& reason);
+  void drop_kept(instant now, member_orders& out);
+  void introduce_again(member_orders& out);
   void look_after_injected(instant now, member_orders& out);
   void say(message m, member_orders& out) { out.push_back(to_peer{coordinator_, std::move(m)}); }
 
   const std::string self_, coordinator_;
   join introduction_;
   bool joined_ = false;
+  struct {
+    bool roles = false;  // of a job, while the coordinator's daemon is silent
+    std::optional<instant> until;
+    bool joins_again = false;  // when they are gone
+  } keeps_;
   std::string refusal_;
   std::optional<hosted_plan> job_;
   std::optional<hosted_plan> leg_;  // the job's next plan

@@ -25,7 +25,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 9;
+constexpr std::uint32_t protocol = 10;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -33,16 +33,19 @@ struct join {
   std::string data_address, numerics;
   std::uint32_t protocol = 0, abi = 0;
   std::uint64_t incarnation = 0;
+  std::uint32_t job = 0,
+                leg = 0;  // of the plan whose roles it has still, from before the coordinator's daemon fell silent; job 0: none
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation);
+    return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation, s.job, s.leg);
   }
 };
 struct joined {
-  std::string refusal;  // empty: welcome
+  std::string refusal;     // empty: welcome
+  std::uint32_t ends = 0;  // not yet: end the roles of this job and join again
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.refusal);
+    return std::tie(s.refusal, s.ends);
   }
 };
 

@@ -252,6 +252,28 @@ TEST_F(cluster_recovery, a_stopped_node_is_done_without_and_fenced_when_it_wakes
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
+// For longer than the others wait to hear of it. All shards live, so nothing is made again.
+TEST_F(cluster_recovery, a_stopped_coordinator_goes_on_from_live_state_when_it_wakes) {
+  make_cluster(3);
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 2)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 250));
+  daemon("n1").signal(SIGSTOP);
+  for (const char* n : {"n2", "n3"}) ASSERT_TRUE(daemon(n).wait_log("the coordinator's daemon n1 is lost", 10s)) << n;
+  daemon("n1").signal(SIGCONT);
+  ASSERT_TRUE(b->wait_event("recovered", 20s));
+  ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+  const auto r = b->join();
+  expect_done(r);
+  EXPECT_EQ(r.count("recovered"), 1u);
+  const auto* e = first(r, "recovered");
+  ASSERT_TRUE(e);
+  EXPECT_NE(e->event.text.find("n1 stood still for"), std::string::npos) << e->event.text;
+  EXPECT_GE(e->event.step, 250u) << "nothing has been kept: it began again";
+  EXPECT_LE(value(*e, "steps_again"), 3);
+  std::printf("%s: step %.0f, %.0f ms\n", e->event.text.c_str(), static_cast<double>(e->event.step), value(*e, "ms"));
+}
+
 TEST_F(cluster_recovery, a_node_that_is_told_to_go_hands_its_part_over_and_the_job_goes_on) {
   make_cluster(3);
   start_all();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -40,6 +41,42 @@ class agenda {
   std::priority_queue<entry> queue_;
   time_point now_{};
   std::uint64_t entered_ = 0, done_ = 0;
+};
+
+// What is to happen in one process. While it is stopped (SIGSTOP) nothing happens there: what was to happen does so, in its order, when it goes on.
+class process_agenda {
+ public:
+  explicit process_agenda(agenda& all) : all_(all) {}
+  process_agenda(const process_agenda&) = delete;
+  process_agenda& operator=(const process_agenda&) = delete;
+
+  time_point now() const { return all_.now(); }
+  void at(time_point when, agenda::work w) {
+    all_.at(when, [here = std::weak_ptr<process_agenda*>(here_), w = std::move(w)]() mutable {
+      if (const auto p = here.lock()) (*p)->now_or_later(std::move(w));
+    });
+  }
+  void in(duration d, agenda::work w) { at(now() + d, std::move(w)); }
+  // At once, unless the process is stopped.
+  void now_or_later(agenda::work w) {
+    if (stopped_)
+      late_.push_back(std::move(w));
+    else
+      w();
+  }
+  void stop() { stopped_ = true; }
+  void go_on() {
+    stopped_ = false;
+    for (auto& w : std::exchange(late_, {})) at(now(), std::move(w));
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  agenda& all_;
+  bool stopped_ = false;
+  std::vector<agenda::work> late_;
+  const std::shared_ptr<process_agenda*> here_ =
+      std::make_shared<process_agenda*>(this);  // what waits for one that is gone is void
 };
 
 }  // namespace troupe::recovery

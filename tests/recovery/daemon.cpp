@@ -29,8 +29,9 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
       coordinator_(coordinator_in(s.cluster)),
       state_(std::move(state)),
       incarnation_(incarnation),
+      when_(s.when),
       roles_(
-          node_, s.when, s.random, s.compute, *s.dev,
+          node_, when_, s.random, s.compute, *s.dev,
           {[this](const std::string& to, envelope e) { return s_.net.send(plane::data, node_, to, std::move(e)); },
            [this](std::uint32_t job, std::uint32_t leg, const event_effect& e) {
              from_roles([this, job, leg, e] {
@@ -73,13 +74,12 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
   post(range{1ns, tick_every}.drawn(s_.random), [this] { tick(); });
 }
 
-daemon::~daemon() { *here_ = false; }
+daemon::~daemon() = default;
 
 // --- what comes in, one thing after the other
 
 void daemon::post(duration after, std::function<void()> what) {
-  s_.when.in(after, [this, here = here_, what = std::move(what)] {
-    if (!*here) return;
+  when_.in(after, [this, what = std::move(what)] {
     what();
     settle();
   });
@@ -102,6 +102,17 @@ void daemon::keep(const range& takes, std::function<answer()> what) {
 }
 
 void daemon::on_up(plane p, const std::string& peer, std::uint64_t incarnation) {
+  when_.now_or_later([=, this] { hear_up(p, peer, incarnation); });
+}
+void daemon::on_down(plane p, const std::string& peer, const std::string& reason) {
+  when_.now_or_later([=, this] { hear_down(p, peer, reason); });
+}
+void daemon::on_cargo(plane p, const std::string& peer, cargo c) {
+  if (!when_.stopped()) return hear(p, peer, std::move(c));
+  when_.now_or_later([=, this, box = std::make_shared<cargo>(std::move(c))] { hear(p, peer, std::move(*box)); });
+}
+
+void daemon::hear_up(plane p, const std::string& peer, std::uint64_t incarnation) {
   if (p == plane::data) {
     member_.on_data_up(peer, incarnation, member_out_);
   } else if (head_) {
@@ -113,7 +124,7 @@ void daemon::on_up(plane p, const std::string& peer, std::uint64_t incarnation) 
   settle();
 }
 
-void daemon::on_down(plane p, const std::string& peer, const std::string& reason) {
+void daemon::hear_down(plane p, const std::string& peer, const std::string& reason) {
   if (p == plane::data) {
     member_.on_data_down(peer, reason, member_out_);
   } else if (head_) {
@@ -124,7 +135,7 @@ void daemon::on_down(plane p, const std::string& peer, const std::string& reason
   settle();
 }
 
-void daemon::on_cargo(plane p, const std::string& peer, cargo c) {
+void daemon::hear(plane p, const std::string& peer, cargo c) {
   if (p == plane::data) {
     roles_.receive(peer, std::get<envelope>(std::move(c)));
     return;
@@ -139,8 +150,10 @@ void daemon::on_cargo(plane p, const std::string& peer, cargo c) {
 }
 
 void daemon::client_says(const std::string& client, control::message m) {
-  if (head_) head_->on(client, m, now(), head_out_);
-  settle();
+  when_.now_or_later([=, this] {
+    if (head_) head_->on(client, m, now(), head_out_);
+    settle();
+  });
 }
 
 void daemon::client_gone(const std::string& client) {
@@ -149,6 +162,7 @@ void daemon::client_gone(const std::string& client) {
 }
 
 std::string daemon::tell(command c) {
+  if (when_.stopped()) return "it is stopped";
   auto why = head_ ? head_->tell(0, c, now(), head_out_) : std::string("no coordinator");
   settle();
   return why;
@@ -156,11 +170,13 @@ std::string daemon::tell(command c) {
 
 void daemon::drain() {
   if (std::exchange(draining_, true)) return;
-  if (head_)
-    head_->drain(now(), head_out_);
-  else
-    member_.drain(member_out_);
-  settle();
+  when_.now_or_later([this] {
+    if (head_)
+      head_->drain(now(), head_out_);
+    else
+      member_.drain(member_out_);
+    settle();
+  });
 }
 
 void daemon::take_store(std::uint32_t job, const store_effect& e) {

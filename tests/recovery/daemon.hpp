@@ -59,7 +59,9 @@ class daemon final : public ears {
   bool idle() const { return member_.idle() && roles_.idle(); }
   role_host& roles() { return roles_; }
   double slow_disk = 1;
-  // A frozen process (SIGSTOP) is not simulated: nothing is heard of it, as of a machine that is cut off.
+  // SIGSTOP and SIGCONT. What comes meanwhile lies in its sockets.
+  void stop() { when_.stop(); }
+  void go_on() { when_.go_on(); }
   void client_says(const std::string& client, control::message m);
   void client_gone(const std::string& client);
   std::string tell(command c);
@@ -79,6 +81,9 @@ class daemon final : public ears {
   using answer = std::function<void()>;
   void keep(const range& takes, std::function<answer()> what);
   void tick();
+  void hear_up(plane p, const std::string& peer, std::uint64_t incarnation);
+  void hear_down(plane p, const std::string& peer, const std::string& reason);
+  void hear(plane p, const std::string& peer, cargo c);
   void settle();
   void report_state();
   void take_store(std::uint32_t job, const store_effect& e);
@@ -107,7 +112,7 @@ class daemon final : public ears {
   const std::string node_, coordinator_;
   const std::filesystem::path state_;
   const std::uint64_t incarnation_;
-  const std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
+  process_agenda when_;
   role_host roles_;
   std::unique_ptr<control::journal> book_;
   std::optional<control::keeper> keeper_;

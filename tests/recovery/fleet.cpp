@@ -101,6 +101,21 @@ void fleet::stop(const std::string& node, bool silently) {
 void fleet::kill(const std::string& node) { stop(node, false); }
 void fleet::lose(const std::string& node) { stop(node, true); }
 
+void fleet::stop_for(const std::string& node, duration time) {
+  auto& m = machines_.at(node);
+  if (!m.daemon) return;
+  on_log(node, "stopped for " + std::to_string(seconds_of(time)) + " s");
+  net_.stop(node);
+  m.daemon->stop();
+  agenda_.in(time, [this, node, life = m.lives] {
+    const auto& now = machines_.at(node);
+    if (!now.daemon || now.lives != life) return;
+    on_log(node, "goes on");
+    net_.go_on(node);
+    now.daemon->go_on();
+  });
+}
+
 void fleet::drain(const std::string& node) {
   auto& m = machines_.at(node);
   if (!m.daemon) return;

@@ -38,7 +38,8 @@ class fleet final : public watcher {
   void kill(const std::string& node);  // the daemon alone: its connections close
   void lose(const std::string& node);  // the machine: nothing is heard of it
   void start(const std::string& node);
-  void drain(const std::string& node);  // SIGTERM; its daemon goes when it may
+  void stop_for(const std::string& node, duration time);  // SIGSTOP, then SIGCONT
+  void drain(const std::string& node);                    // SIGTERM; its daemon goes when it may
   void cut(plane p, const std::string& from, const std::string& to, bool yes);
   void tell(command c);
   daemon* at(const std::string& node);

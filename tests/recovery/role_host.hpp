@@ -44,7 +44,7 @@ class role_host final : public job_host, public job_routes {
     std::function<void(std::uint32_t job, std::uint32_t leg, const store_effect&)> on_store;
     std::function<void(const acted&)> on_acted;  // after its effects have taken place
   };
-  role_host(std::string node, agenda& a, sim::random& r, compute_times t, device& dev, outside o)
+  role_host(std::string node, process_agenda& a, sim::random& r, compute_times t, device& dev, outside o)
       : node_(std::move(node)),
         agenda_(a),
         random_(r),
@@ -98,7 +98,7 @@ class role_host final : public job_host, public job_routes {
   void fail(hosted& h, role_id self, std::uint64_t step, const std::string& what);
 
   const std::string node_;
-  agenda& agenda_;
+  process_agenda& agenda_;
   sim::random& random_;
   const compute_times times_;
   device& dev_;

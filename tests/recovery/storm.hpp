@@ -1,6 +1,6 @@
 // What befalls a fleet, drawn from a seed: daemons killed and machines lost, once or again, restarted or not; ways cut, one or both, of either
-// plane; daemons told to go; the coordinator's daemon killed; and people's words at odd moments. After a while the storm is over: whoever is to
-// come back does, ways are whole, and who had paused the job lets it go on.
+// plane; daemons stopped (SIGSTOP) that go on later; daemons told to go; the coordinator's daemon killed; and people's words at odd moments.
+// After a while the storm is over: whoever is to come back does, ways are whole, and who had paused the job lets it go on.
 #pragma once
 
 #include "tests/recovery/laws.hpp"
@@ -110,7 +110,7 @@ class storm_maker {
       case 0:
       case 1:
       case 2: return death();
-      case 3: return coordinator_death();
+      case 3: return below(2) == 0 ? coordinator_death() : stop();
       case 4:
       case 5: return cuts();
       case 6: return leave();
@@ -141,6 +141,13 @@ class storm_maker {
       f.kill(it);
       f.when().in(later, [&f, it] { f.start(it); });
     });
+  }
+
+  void stop() {
+    const auto node = below(3) == 0 ? other_node() : std::string("n1");
+    const auto time = ms(below(3) == 0 ? 200 + below(5000) : 5000 + below(below(4) == 0 ? 40000 : 8000));
+    when("stop " + node + " for " + std::to_string(time.count()) + " ms",
+         [=](fleet& f, const std::string&) { f.stop_for(node, time); });
   }
 
   void cuts() {

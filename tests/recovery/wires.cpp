@@ -26,6 +26,7 @@ void wires::open(const std::string& node, std::uint64_t incarnation, ears& who) 
 
 void wires::close(const std::string& node, bool silently) {
   nodes_.erase(node);
+  stopped_.erase(node);
   for (auto& [w, e] : ends_) {
     const auto& [p, at, peer] = w;
     if (at == node) e.up = false;
@@ -163,6 +164,21 @@ void wires::cut(plane p, const std::string& from, const std::string& to) {
     if (at != cuts_.end() && at->second == number) drop(p, to, from, session, "peer_silent: nothing was heard for 5 s");
   });
 }
+
+void wires::stop(const std::string& node) {
+  const auto number = ++cut_count_;
+  if (!stopped_.emplace(node, number).second) return;
+  for (const auto& [w, e] : ends_) {
+    const auto& [p, at, peer] = w;
+    if (peer != node || !e.up) continue;
+    agenda_.in(times_.silence, [=, this, p = p, at = at, session = e.session] {
+      const auto now = stopped_.find(node);
+      if (now != stopped_.end() && now->second == number) drop(p, at, node, session, "peer_silent: nothing was heard for 5 s");
+    });
+  }
+}
+
+void wires::go_on(const std::string& node) { stopped_.erase(node); }
 
 void wires::mend(plane p, const std::string& from, const std::string& to) {
   if (cuts_.erase({p, from, to}) == 0) return;

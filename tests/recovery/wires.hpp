@@ -3,6 +3,7 @@
 //
 //   a daemon is killed     its peers see the connection close
 //   a machine is lost      its peers hear nothing, and give it up after `silence`; sooner when it is there again and knows nothing of them
+//   a daemon is stopped    its peers hear nothing, and give it up after `silence`; it hears of that when it goes on
 //   a way is cut           whoever hears nothing through it for `silence` gives up; the other side sees that close, if it can
 //
 // Order: of a connection of the control plane all, of the data plane each pair of roles. Ways are cut by plane and direction.
@@ -60,6 +61,9 @@ class wires {
   bool up(plane p, const std::string& at, const std::string& peer) const;
   void cut(plane p, const std::string& from, const std::string& to);
   void mend(plane p, const std::string& from, const std::string& to);
+  // The process stands still: its peers hear nothing of it, and what they send waits in its sockets.
+  void stop(const std::string& node);
+  void go_on(const std::string& node);
   std::uint64_t lost() const { return lost_; }
 
  private:
@@ -78,7 +82,9 @@ class wires {
   };
 
   bool cut_now(plane p, const std::string& from, const std::string& to) const { return cuts_.count({p, from, to}) > 0; }
-  bool passes(plane p, const std::string& a, const std::string& b) const { return !cut_now(p, a, b) && !cut_now(p, b, a); }
+  bool passes(plane p, const std::string& a, const std::string& b) const {
+    return !cut_now(p, a, b) && !cut_now(p, b, a) && stopped_.count(a) + stopped_.count(b) == 0;
+  }
   void try_dial(plane p, const std::string& from, const std::string& to, time_point until, std::uint64_t incarnation);
   void establish(plane p, const std::string& at, const std::string& peer, std::uint64_t session, std::uint64_t of_peer,
                  std::uint64_t mine);
@@ -97,6 +103,7 @@ class wires {
   std::map<way, std::uint64_t> cuts_;         // and which cut it is
   std::map<way, std::vector<waiting>> held_;  // behind a cut
   std::map<way, time_point> dials_;
+  std::map<std::string, std::uint64_t> stopped_;  // nodes, and which stop it is
   std::map<std::tuple<plane, std::string, std::string, std::uint32_t, std::uint32_t>, time_point> last_;
   std::uint64_t sessions_ = 0, cut_count_ = 0, lost_ = 0;
 };

@@ -1,0 +1,41 @@
+// The coordinator's daemon stands still for so long that all others give it up, and goes on (SIGSTOP, SIGCONT). Nobody has died, so nothing is made again.
+#include "tests/recovery/laws.hpp"
+#include "tests/sim/mode_run.hpp"
+
+namespace troupe::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(recovery_stopped, a_coordinator_that_was_stopped_goes_on_from_live_state_in_every_mode) {
+  for (const auto& m : modes())
+    for (const bool works : {true, false}) {
+      SCOPED_TRACE(m.name + (works ? "" : ", nothing on the coordinator's node"));
+      small_text t;
+      t.steps = 60, t.checkpoint = "", t.workers = works ? 3 : 2;
+      fleet_config c;
+      c.coordinator_works = works;
+      c.job = text_of(m, t);
+      c.logs = std::getenv("TROUPE_TRACE") != nullptr;
+      const auto calm = run_fleet(c);
+      ASSERT_EQ(calm.wrong, "");
+      const auto first = testing::first_seed();
+      for (auto seed = first; seed < first + testing::seeds(3); ++seed) {
+        c.seed = seed;
+        const auto got = run_fleet(c, [&](fleet& f) {
+          f.after_point(calm.points / 4 + 7 * (seed % 40), [&](const std::string&) { f.stop_for(f.coordinator(), 8s); });
+        });
+        ASSERT_EQ(got.wrong, "");
+        EXPECT_EQ(got.kind, "done") << got.text;
+        ASSERT_EQ(got.recovered, 1u);
+        EXPECT_GT(got.recovered_at[0], 0u) << "nothing has been kept: it began again";
+        EXPECT_EQ(got.moved, 0u);
+        if (m.lockstep) {
+          EXPECT_EQ(got.sha, calm.sha);
+        }
+      }
+    }
+}
+
+}  // namespace
+}  // namespace troupe::recovery
