@@ -237,17 +237,17 @@ struct piece {
   }
 };
 
-// A line for the REPL actor, and what it says.
+// A line for the REPL actor, and what it says. A client sends the text of the file that its line names; without a file the text is empty.
 struct ask {
   std::uint64_t id = 0;
-  bool json = false, has_text = false;
+  bool json = false;
   std::string line, text;
   // Of a node that passes a client's line on: whose. A client's own word for it is not looked at.
   std::string whose = {};
   std::uint8_t role = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.id, s.json, s.has_text, s.line, s.text, s.whose, s.role);
+    return std::tie(s.id, s.json, s.line, s.text, s.whose, s.role);
   }
 };
 struct answer {

@@ -117,7 +117,7 @@ class repl_actor final : public compat::base_actor {
 
   void run(const ask_in& a) {
     daemon_backend backend(s_, a.who);
-    const auto r = s_.options.answers.line(backend, a.what.json, a.what.line, a.what.has_text ? &a.what.text : nullptr);
+    const auto r = s_.options.answers.line(backend, a.what.json, a.what.line, a.what.text.empty() ? nullptr : &a.what.text);
     if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
     s_.control.post(control_note{submit_in{a.peer, a.who.name, a.what.id, a.what.json, std::move(*backend.submission)}});
   }
@@ -133,7 +133,7 @@ class repl_actor final : public compat::base_actor {
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))
       return reply(a.peer, a.what.id,
                    {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
-    const auto within = a.what.has_text ? relay_submit_within : relay_within;
+    const auto within = a.what.text.empty() ? relay_within : relay_submit_within;
     relays_[on.id] = {a.peer, a.what.id, std::chrono::steady_clock::now() + within};
     if (!std::exchange(watching_, true)) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
   }

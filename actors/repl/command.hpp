@@ -43,7 +43,7 @@ struct repl_command {
   const repl_following* follow = nullptr;    // null: it is answered at once
   std::vector<repl_choices> completes = {};  // by argument; null: nothing is known of that one
   repl_choices completes_rest = nullptr;     // every argument behind those
-  bool takes_file = false;                   // the first argument is a file's name, and it is read where the person is
+  bool takes_file = false;                   // the first argument is a file's name: its text comes with the line (files.cpp)
   right needs = right::all;                  // who may say it on a daemon: a row that does not say so is for admin alone
 };
 

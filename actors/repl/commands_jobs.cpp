@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
+#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {
@@ -10,13 +11,10 @@ using kind = repl_reply::kind;
 
 repl_reply run_submit(const repl_request& r) {
   if (r.args.empty()) return r.usage("submit FILE [key=value...]");
-  repl_submission s{r.args[0], {}, {r.args.begin() + 1, r.args.end()}};
-  if (r.text) {
-    s.text = *r.text;
-  } else {
-    std::string error;
-    if (!read_submission(s.file, s.text, error)) return r.fail(error);
-  }
+  if (!r.text)
+    return r.usage("submit: the text of " + in_quotes(r.args[0]) +
+                   " is missing: it comes with the line, and no file is opened here");
+  const repl_submission s{r.args[0], *r.text, {r.args.begin() + 1, r.args.end()}};
   std::uint32_t job = 0;
   const auto error = r.backend.submit(s, job);
   if (!error.empty()) return submitted_reply(r.json, 0, {error});

@@ -73,8 +73,8 @@ int repl_main(const std::vector<std::string>& given) {
         make_embedded_backend([](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, [&] { unsaved = true; });
     repl_session session(*here, a.repl.json);
     repl_signals signals;
-    const int code =
-        run_repl([&](const std::string& line, const std::string* text) { return session.run(line, text); }, a.repl, signals);
+    const auto lines = [&](const std::string& line, const std::string* text) { return session.run(line, text); };
+    const int code = run_repl(repl_with_files(lines, a.repl.json), a.repl, signals);
     signals.end_at_once();
     here.reset();  // ends the job that runs
     return unsaved ? std::max(code, 1) : code;

@@ -1,6 +1,4 @@
 // Lines for the REPL actor of a daemon.
-#include <fstream>
-
 #include "actors/control/client_link.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/repl/signals.hpp"
@@ -23,20 +21,12 @@ class remote_lines {
   }
 
   repl_reply run(const std::string& line, const std::string* text) {
-    control::ask a{++asked_, json_, false, line, {}};
-    if (text) {
-      a.has_text = true;
-      a.text = *text;
-    } else if (const auto file = submitted_file(line); !file.empty()) {
-      std::string error;
-      if (!read_submission(file, a.text, error)) return {kind::failed, repl_error_text(json_, error)};
-      a.has_text = true;
-    }
+    const control::ask a{++asked_, json_, line, text ? *text : std::string()};
     // A daemon that was restarted is found again.
     if (link_->lost())
       if (const auto error = connect(3s); !error.empty()) return {kind::failed, repl_error_text(json_, error)};
     if (const auto sent = link_->send(a); !sent) return {kind::failed, repl_error_text(json_, sent.error().message)};
-    const auto within = a.has_text ? 70s : 10s;  // a submission is checked, and its data opened
+    const auto within = text ? 70s : 10s;  // a submission is checked, and its data opened
     const auto deadline = std::chrono::steady_clock::now() + within;
     while (std::chrono::steady_clock::now() < deadline) {
       auto m = link_->receive(100ms);
@@ -52,12 +42,6 @@ class remote_lines {
 
  private:
   repl_reply lost() const { return {kind::failed, repl_error_text(json_, link_->why_lost())}; }
-  // `submit FILE ...`: files are read here, where the person is.
-  static std::string submitted_file(const std::string& line) {
-    const auto words = repl_split(line);
-    const auto* row = words.size() > 1 ? find_repl_command(words[0]) : nullptr;
-    return row && row->takes_file ? words[1] : std::string();
-  }
 
   cluster_address where_;
   bool json_;
@@ -71,7 +55,7 @@ repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::mi
   auto remote = std::make_shared<remote_lines>(where, json);
   error = remote->connect(within);
   if (!error.empty()) return {};
-  return [remote](const std::string& line, const std::string* text) { return remote->run(line, text); };
+  return repl_with_files([remote](const std::string& line, const std::string* text) { return remote->run(line, text); }, json);
 }
 
 }  // namespace troupe

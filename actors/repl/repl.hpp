@@ -28,7 +28,7 @@ class repl_signals;
 class repl_session {
  public:
   repl_session(repl_backend& backend, bool json) : backend_(backend), json_(json) {}
-  // `text` is a file's text for `submit FILE`, when the caller has read it already.
+  // `text`: of the file that `submit FILE` names. A session opens no file: it may answer a client of a daemon.
   repl_reply run(const std::string& line, const std::string* text = nullptr);
 
  private:
@@ -48,6 +48,10 @@ repl_answers session_answers();
 
 // Answers one line; `text` as above. A remote one has a deadline and answers kind::failed after it.
 using repl_lines = std::function<repl_reply(const std::string& line, const std::string* text)>;
+
+// Reads the file that a line names, where the line comes without its text, and has `answer` answer the line with the text. For the process of
+// the person who types; what cannot be read is an error and `answer` is not called.
+repl_lines repl_with_files(repl_lines answer, bool json);
 
 // Asks a line and whatever its replies say must be asked next. `show` gets every reply with a text; the last one is returned.
 // `go_on` is called between two askings: it waits a little, and ends the matter when it returns false.

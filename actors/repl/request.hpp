@@ -20,7 +20,7 @@ struct repl_request {
   repl_backend& backend;
   bool json;
   repl_words args;          // after the command's name
-  const std::string* text;  // of a file that the line names, when the caller has read it
+  const std::string* text;  // of the file that the line names
   std::string line;
   const repl_command* command = nullptr;  // its row
 

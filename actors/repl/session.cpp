@@ -1,6 +1,5 @@
 // One line in, one reply out. A line is a command and words; what it shows comes from one snapshot of the backend.
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "actors/repl/command.hpp"
@@ -8,8 +7,6 @@
 
 namespace troupe {
 namespace {
-
-constexpr std::size_t max_job_text = std::size_t{1} << 20;
 
 const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& hidden() {
   static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> rows = {{"_follow", repl_follow},
@@ -56,18 +53,6 @@ std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& a
 const repl_job* find_job(const repl_view& v, std::uint32_t id) {
   const auto at = std::find_if(v.jobs.begin(), v.jobs.end(), [&](const auto& j) { return j.id == id; });
   return at == v.jobs.end() ? nullptr : &*at;
-}
-
-bool read_submission(const std::string& file, std::string& text, std::string& error) {
-  std::ifstream in(file, std::ios::binary);
-  text.assign(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
-    error = "cannot read " + file;
-    return false;
-  }
-  if (text.size() <= max_job_text) return true;
-  error = file + " is larger than 1 MiB";
-  return false;
 }
 
 repl_reply repl_session::run(const std::string& line, const std::string* text) {

@@ -24,7 +24,4 @@ std::string repl_moved_text(const event_effect& e);
 std::string repl_event_json(const event_effect& e);
 std::string repl_told_text(bool json, std::uint32_t job, const command& c);
 
-// A job file's text, at most 1 MiB. False and `error` otherwise.
-bool read_submission(const std::string& file, std::string& text, std::string& error);
-
 }  // namespace troupe

@@ -232,7 +232,10 @@ TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
   ASSERT_EQ(backend_.submitted.size(), 1u);
   EXPECT_EQ(backend_.submitted[0].text, given);
   EXPECT_EQ(backend_.submitted[0].overrides, (std::vector<std::string>{"train.finish.steps=1", "job.name=two words"}));
-  EXPECT_EQ(text("submit /nonexistent/file").how, kind::failed);
+  const auto without = text("submit /etc/hostname");
+  EXPECT_EQ(without.how, kind::usage);
+  EXPECT_NE(without.text.find("the text of '/etc/hostname' is missing"), std::string::npos) << without.text;
+  EXPECT_EQ(backend_.submitted.size(), 1u);
   backend_.refusal = "a.toml:1:1: unknown table";
   EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::usage);
   backend_.refusal.clear();

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <functional>
 
 #include "runtime/record/safetensors.hpp"
 #include "tests/apps/child.hpp"
@@ -75,6 +76,46 @@ TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) 
     }
   EXPECT_TRUE(is_fifo(path("fifo")));
   EXPECT_TRUE(std::filesystem::is_symlink(path("null")) && std::filesystem::is_symlink(path("lost")));
+}
+
+// One reader for all of them: `troupe` answers at once, and takes no memory for what lies there.
+TEST_F(files, only_regular_files_of_a_sane_size_are_read_by_any_command) {
+  const auto job = write("job.toml", tiny_job());
+  const auto scenario = write("scenario.toml", "[[fault]]\nkind = \"crash\"\ntrace = \"bad\"\n");
+  const std::vector<std::pair<std::string, std::function<void()>>> bad{
+      {"this is a FIFO, and only regular files are read", [&] { ASSERT_EQ(::mkfifo(path("bad").c_str(), 0600), 0); }},
+      {"this is a device, and only regular files are read", [&] { std::filesystem::create_symlink("/dev/zero", path("bad")); }},
+      {"this is a folder, and only regular files are read", [&] { std::filesystem::create_directory(path("bad")); }},
+      {"the file is larger than 1 MiB", [&] {
+         std::ofstream(path("bad")) << "x";
+         std::filesystem::resize_file(path("bad"), std::uintmax_t{1} << 30);
+       }}};
+  const auto file = path("bad");
+  for (const auto& [why, make] : bad) {
+    std::filesystem::remove_all(file);
+    make();
+    for (const auto& words : std::vector<std::vector<std::string>>{{"repl", "-c", "submit " + file},
+                                                                   {"repl", "--cluster", file, "-c", "status"},
+                                                                   {"check", file},
+                                                                   {"check", scenario},
+                                                                   {"train", file},
+                                                                   {"train", job, "--cluster", file},
+                                                                   {"plan", file},
+                                                                   {"plan", job, "--cluster", file},
+                                                                   {"sim", file},
+                                                                   {"sim", job, "--nodes", "2", "--faults", file},
+                                                                   {"sim", job, "--nodes", "2", "--network", file},
+                                                                   {"init", file, "--out", path("w")},
+                                                                   {"time", file},
+                                                                   {"pack", file, "--out", path("p")},
+                                                                   {"init-cluster", "--cluster", file},
+                                                                   {"certs", "list", "--cluster", file}}) {
+      const auto o = troupe(words);
+      EXPECT_EQ(o.code, words[0] == "repl" && words[1] == "-c" ? 1 : 2) << words[0] << " " << words[1] << ": " << o.out << o.err;
+      EXPECT_NE((o.out + o.err).find(file + ": " + why), std::string::npos)
+          << words[0] << " " << words[1] << ": " << o.out << o.err;
+    }
+  }
 }
 
 TEST_F(files, a_link_to_a_file_stays_and_the_file_is_replaced) {

@@ -27,7 +27,7 @@ inline std::vector<message> message_samples() {
           follow{3},
           fetch{3, 4},
           piece{3, 4, 5, std::string(1000, '\xfe'), {}},
-          ask{1, true, true, "line", "text", "alice", 2},
+          ask{1, true, "line", "text", "alice", 2},
           answer{1, 2, "text", "next"},
           revise{{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}}, false, 0},
                  3,

@@ -72,7 +72,7 @@ TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_litt
   const auto before = most_memory("n2");
   const auto c = rude("n2");
   // 40,000 answers of a few KiB.
-  for (std::uint64_t i = 0; i < 40'000 && c->send(control::ask{i, false, false, "help", {}}); ++i) {
+  for (std::uint64_t i = 0; i < 40'000 && c->send(control::ask{i, false, "help", {}}); ++i) {
   }
   EXPECT_TRUE(c->let_go());
   EXPECT_TRUE(daemon("n2").wait_log("does not read what it asked for: disconnected", 10s));

@@ -246,8 +246,8 @@ TEST(job_file, files_that_cannot_be_configurations) {
     return e && !e->empty() ? e->front().to_string() : std::string();
   };
   EXPECT_EQ(message((folder / "no.toml").string()), (folder / "no.toml").string() + ": there is no such file");
-  EXPECT_THAT(message(folder.string()), HasSubstr("this is not a regular file"));
-  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is not a regular file"));
+  EXPECT_THAT(message(folder.string()), HasSubstr("this is a folder, and only regular files are read"));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is a device, and only regular files are read"));
   const auto big = (folder / "big.toml").string();
   std::ofstream(big) << std::string(max_document_bytes + 1, '#');
   EXPECT_THAT(message(big), HasSubstr("the file is larger than 1 MiB"));

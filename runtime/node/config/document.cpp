@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -60,6 +60,14 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
+const char* name_of_kind(std::filesystem::file_type t) {
+  using enum std::filesystem::file_type;
+  if (t == directory) return "a folder";
+  if (t == fifo) return "a FIFO";
+  if (t == socket) return "a socket";
+  return t == block || t == character ? "a device" : "something else";
+}
+
 bool is_named(const document_value& v, const std::string& name) {
   const auto* t = v.table();
   const auto* e = t ? find_entry(*t, "name") : nullptr;
@@ -113,15 +121,15 @@ std::variant<std::string, diagnostics> read_text(const std::string& path) {
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
   if (!std::filesystem::exists(status)) return fail("there is no such file");
-  if (!std::filesystem::is_regular_file(status)) return fail("this is not a regular file");
-  std::ifstream f(path, std::ios::binary);
-  if (!f) return fail("the file cannot be read");
-  std::string text(max_document_bytes + 1, '\0');
-  f.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (f.bad()) return fail("the file cannot be read");
-  text.resize(static_cast<std::size_t>(f.gcount()));
-  if (text.size() > max_document_bytes) return fail("the file is larger than 1 MiB: this is no configuration");
-  return text;
+  if (!std::filesystem::is_regular_file(status))
+    return fail(std::string("this is ") + name_of_kind(status.type()) + ", and only regular files are read");
+  // Whatever has taken the place of the file since then is refused when it is opened, and not waited for.
+  std::vector<std::uint8_t> bytes;
+  if (std::filesystem::file_size(path, ec) > max_document_bytes && !ec)
+    return fail("the file is larger than 1 MiB: this is no configuration");
+  if (const auto wrong = read_whole(path, bytes, max_document_bytes); !wrong.empty())
+    return fail("the file cannot be read: " + wrong);
+  return std::string(bytes.begin(), bytes.end());
 }
 
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors) {

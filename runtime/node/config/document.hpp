@@ -40,7 +40,8 @@ const document_entry* find_entry(const document_table& t, std::string_view key);
 // "a number", "a table", ... for messages.
 const char* kind_of(const document_value& v);
 
-// The file's bytes; refuses what cannot be a configuration (missing, a folder, more than max_document_bytes).
+// The bytes of a configuration file, for every command that reads one. Refuses what cannot be one: a missing file, anything but a regular file
+// (a FIFO is not waited for), more than max_document_bytes.
 std::variant<std::string, diagnostics> read_text(const std::string& path);
 
 // The text as a tree. Refuses NUL bytes, bad UTF-8 and absurd nesting before the parser sees them.

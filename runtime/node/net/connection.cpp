@@ -169,7 +169,9 @@ void connection::on_hello(const frame& f) {
     return refuse({"name_mismatch", "[net] a node calls itself " + h->node + " but its certificate says otherwise"});
   with_.peer = std::move(*h);
   with_.role = proved->role;
-  if (setting_.lending && with_.peer.memory.bytes > 0) shared_.terms = setting_.lending->meet(with_.peer.memory);
+  // Nodes alone lend: no client names memory that is opened here.
+  const bool lends = proved->role == certificate_role::node && with_.peer.memory.bytes > 0;
+  if (setting_.lending && lends) shared_.terms = setting_.lending->meet(with_.peer.memory);
   state_ = state::waiting;
   setting_.owner.on_hello(shared_from_this(), with_.peer);
 }

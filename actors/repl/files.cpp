@@ -1,0 +1,31 @@
+// Files that lines name: read in the process of the person who types, never in that of a daemon.
+#include "actors/repl/command.hpp"
+#include "runtime/node/config/document.hpp"
+
+namespace troupe {
+namespace {
+
+// `submit FILE ...`
+std::string file_of_line(const std::string& line) {
+  const auto words = repl_split(line);
+  const auto* row = words.size() > 1 ? find_repl_command(words[0]) : nullptr;
+  return row && row->takes_file ? words[1] : std::string();
+}
+
+}  // namespace
+
+repl_lines repl_with_files(repl_lines answer, bool json) {
+  return [answer = std::move(answer), json](const std::string& line, const std::string* text) {
+    const auto file = text ? std::string() : file_of_line(line);
+    if (file.empty()) return answer(line, text);
+    const auto failed = [&](const std::string& why) {
+      return repl_reply{repl_reply::kind::failed, repl_error_text(json, why), {}};
+    };
+    const auto read = read_text(file);
+    if (const auto* bad = std::get_if<diagnostics>(&read)) return failed(bad->front().to_string());
+    const auto& whole = std::get<std::string>(read);
+    return whole.empty() ? failed(file + ": the file is empty") : answer(line, &whole);
+  };
+}
+
+}  // namespace troupe
