@@ -181,6 +181,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, (word.size() + 1) / 3) + 1;
   for (const auto& c : candidates) {
+    // The distance is at least the difference of the lengths.
+    if (std::max(word.size(), c.size()) - std::min(word.size(), c.size()) >= best_distance) continue;
     // Optimal string alignment distance: insert, delete, replace, swap neighbours.
     std::vector<std::vector<std::size_t>> d(word.size() + 1, std::vector<std::size_t>(c.size() + 1));
     for (std::size_t i = 0; i <= word.size(); ++i) {

@@ -17,6 +17,9 @@ struct job_budget {
   std::uint64_t bytes = std::uint64_t{64} << 20;  // of their texts
 };
 
+// Every position in a job's text has the name of its file, and so every mistake that is told.
+constexpr std::size_t max_file_name = 4096;
+
 std::uint64_t bytes_of(const job_text& t);
 
 // Why a submission of `asked` bytes is not taken beside `jobs` others that have `bytes`; empty: it is.

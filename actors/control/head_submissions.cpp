@@ -18,6 +18,8 @@ constexpr auto answer_within = 60s;
 
 std::string head::why_not_taken(const submit& m) const {
   if (draining_) return self_ + " shuts down and takes no more jobs";
+  if (const auto longest = std::max(m.what.file.size(), m.given.file.size()); longest > max_file_name)
+    return "a file's name has " + std::to_string(longest) + " bytes: it may have " + std::to_string(max_file_name);
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;
   for (const auto& [id, j] : jobs_) {

@@ -11,6 +11,7 @@
 #include "runtime/graph/edge_types.hpp"
 #include "runtime/graph/gradients.hpp"
 #include "runtime/graph/graph_check.hpp"
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/graph/order.hpp"
 #include "runtime/graph/shape_bounds.hpp"
 #include "runtime/graph/wording.hpp"
@@ -167,7 +168,9 @@ class builder {
         const auto key = "inputs." + std::to_string(k);
         const auto ref = resolve(s.inputs[k]);
         if (ref.layer == unresolved) {
-          layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + did_you_mean(s.inputs[k], known));
+          // A comparison with every name of a large file takes a while, and no more mistakes than these are told.
+          const auto hint = errors_.size() < most_mistakes_told ? did_you_mean(s.inputs[k], known) : std::string();
+          layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
           names_resolved_ = d.sound = false;
         } else if (ref == tensor_ref{from_data, 1} && graph_.classes <= 0) {
           layer_error(s, key, "the source " + in_quotes(job_.data.source) + " has no labels");

@@ -60,6 +60,16 @@ class head_admission : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
+// Each mistake of a job names the file.
+TEST_F(head_admission, a_name_of_a_file_that_is_too_long_is_refused) {
+  h_->on("client.x", submit{{std::string(max_file_name + 1, 'n'), "text", {}}, true, 5}, now_, out_);
+  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  h_->on("client.x", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, std::string(max_file_name + 1, 'n'), 8}}, now_,
+         out_);
+  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  EXPECT_TRUE(ordered<check_text>().empty());
+}
+
 TEST_F(head_admission, jobs_that_are_being_checked_count_as_those_that_wait) {
   for (int i = 0; i < 256; ++i) submit_as("client." + std::to_string(i));
   EXPECT_TRUE(sent<submitted>().empty());

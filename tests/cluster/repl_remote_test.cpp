@@ -136,6 +136,23 @@ TEST_F(cluster_repl, submit_reads_the_file_here_and_mistakes_come_back) {
   EXPECT_TRUE(daemon("n1").wait_log("job 2 (tiny) is over: done", 30s));
 }
 
+// All that is wrong with it would be 13 MB.
+TEST_F(cluster_repl, a_file_of_mistakes_is_answered_with_the_first_hundred) {
+  start_all();
+  std::string text;
+  while (text.size() < 900'000) text += "[[layer]]\n";
+  const auto file = write("mistakes.toml", text);
+  for (const std::string node : {"n1", "n2"}) {
+    const auto refused = ask(node, "submit " + file);
+    EXPECT_EQ(refused.how, kind::usage) << refused.text.substr(0, 200);
+    EXPECT_EQ(std::count(refused.text.begin(), refused.text.end(), '\n'), 100) << node;
+    EXPECT_NE(refused.text.find(" more mistakes"), std::string::npos) << node;
+  }
+  const auto r = run(text);
+  EXPECT_EQ(r.outcome.exit_code(), 2);
+  EXPECT_EQ(r.outcome.messages.size(), 101u) << r.outcome.messages.front();
+}
+
 // One thread per daemon in long jobs, and as many daemons as fill the cores of a small machine. How fast is bench/answers.py's.
 TEST_F(cluster_repl, answers_while_all_cores_train) {
   start_all();

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/device_names.hpp"
@@ -60,7 +61,7 @@ class cluster_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return std::move(errors_);
+    if (!errors_.empty()) return told_mistakes(std::move(errors_));
     return std::move(spec_);
   }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/data/file_bytes.hpp"
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -165,9 +166,12 @@ std::variant<document_table, diagnostics> parse_document(const std::string& text
                                                          const std::vector<std::string>& overrides) {
   auto parsed = parse_document(text, file);
   diagnostics errors;
+  if (overrides.size() > max_overrides)
+    return diagnostics{
+        {{file, 0, 0}, std::to_string(overrides.size()) + " overrides: there may be " + std::to_string(max_overrides)}};
   if (auto* root = std::get_if<document_table>(&parsed))
     for (const auto& o : overrides) apply_override(*root, o, errors);
-  if (!errors.empty()) return errors;
+  if (!errors.empty()) return told_mistakes(std::move(errors));
   return parsed;
 }
 

@@ -14,6 +14,7 @@
 namespace troupe {
 
 constexpr std::size_t max_document_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_overrides = 10'000;  // of one job
 
 struct document_entry;
 struct document_value;

@@ -6,6 +6,7 @@
 
 #include "ops/filler.hpp"
 #include "runtime/data/augment.hpp"
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/job_keys.hpp"
@@ -45,7 +46,7 @@ class job_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return std::move(errors_);
+    if (!errors_.empty()) return told_mistakes(std::move(errors_));
     return std::move(job_);
   }
 
@@ -372,7 +373,7 @@ std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::stri
   diagnostics errors;
   table_reader root(std::get<document_table>(doc), "", {file, 1, 1}, errors);
   auto found = take_plugins(root, file, only);
-  if (!errors.empty()) return errors;
+  if (!errors.empty()) return told_mistakes(std::move(errors));
   return found;
 }
 

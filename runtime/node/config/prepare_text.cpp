@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/node/config/data_folders.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -41,7 +42,9 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
     nodes[0].name = "local";
     nodes[0].devices = std::get<job_spec>(spec).devices;
   }
-  return prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
+  auto made = prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
+  if (auto* bad = std::get_if<diagnostics>(&made)) return told_mistakes(std::move(*bad));
+  return made;
 }
 
 }  // namespace

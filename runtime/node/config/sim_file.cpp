@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/graph/mistakes.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/fault_trace.hpp"
@@ -44,7 +45,7 @@ class sim_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return std::move(errors_);
+    if (!errors_.empty()) return told_mistakes(std::move(errors_));
     return std::move(spec_);
   }
 

@@ -1,0 +1,76 @@
+// Files with more mistakes than a person reads: the first hundred are told, and how many more there are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/graph/mistakes.hpp"
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/config/sim_file.hpp"
+#include "tests/node/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace job_test;
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+// `line` again and again, 900 KB of it.
+std::string full_of(const std::string& line) {
+  std::string text;
+  while (text.size() + line.size() < 900'000) text += line;
+  return text;
+}
+
+void expect_a_hundred(const diagnostics& all, const std::string& file, const char* what) {
+  ASSERT_EQ(all.size(), most_mistakes_told + 1) << what;
+  EXPECT_THAT(all.front().to_string(), StartsWith(file + ":")) << what;
+  EXPECT_THAT(all.back().to_string(), StartsWith(file + ": ... and ")) << what;
+  EXPECT_THAT(all.back().to_string(), EndsWith(" more mistakes")) << what;
+}
+
+TEST(many_mistakes, a_file_of_mistakes_is_told_by_its_first_hundred) {
+  const auto job = [](const std::string& text) {
+    auto r = parse_job(text, "f.toml", *all_tables());
+    return std::holds_alternative<diagnostics>(r) ? std::get<diagnostics>(r) : diagnostics{};
+  };
+  expect_a_hundred(job(full_of("[[layer]]\n")), "f.toml", "bare layers");
+  expect_a_hundred(job(full_of("[[layer]]\nnope = 1\n")), "f.toml", "unknown keys");
+  const auto cluster = parse_cluster(full_of("[[node]]\n"), "f.toml");
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(cluster));
+  expect_a_hundred(std::get<diagnostics>(cluster), "f.toml", "nodes");
+  const auto sim = parse_sim(full_of("[[fault]]\n"), "f.toml");
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(sim));
+  expect_a_hundred(std::get<diagnostics>(sim), "f.toml", "faults");
+  const auto plugins = read_plugins("plugins = [" + full_of("\"x\",") + "]\n", "f.toml");
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(plugins));
+  expect_a_hundred(std::get<diagnostics>(plugins), "f.toml", "plugins");
+}
+
+TEST(many_mistakes, the_model_is_told_by_its_first_hundred_too) {
+  std::string text =
+      "[data]\nsource = \"synthetic\"\nshape = [4]\nclasses = 2\nexamples = 8\nbatch = 4\n[train]\nfinish = { steps = 1 }\n";
+  for (int n = 0; n < 10'000; ++n)
+    text += "[[layer]]\nname = \"r" + std::to_string(n) + "\"\ntype = \"relu\"\ninputs = [\"no" + std::to_string(n) + "\"]\n";
+  const auto r = prepare_text({text, "f.toml", {}}, all_tables());
+  ASSERT_TRUE(std::holds_alternative<diagnostics>(r));
+  expect_a_hundred(std::get<diagnostics>(r), "f.toml", "inputs that no layer has");
+}
+
+TEST(many_mistakes, overrides_are_told_by_their_first_hundred_and_are_not_without_end) {
+  const auto of = [](std::size_t n) {
+    auto r = parse_job("", "f.toml", *all_tables(), std::vector<std::string>(n, "="));
+    return std::holds_alternative<diagnostics>(r) ? std::get<diagnostics>(r) : diagnostics{};
+  };
+  EXPECT_EQ(of(100).size(), 100u);
+  EXPECT_EQ(of(101).size(), 101u);
+  EXPECT_EQ(of(101).back().message, "... and 1 more mistakes");
+  EXPECT_EQ(of(max_overrides).size(), 101u);
+  const auto more = of(max_overrides + 1);
+  ASSERT_EQ(more.size(), 1u);
+  EXPECT_EQ(more[0].to_string(), "f.toml: 10001 overrides: there may be 10000");
+}
+
+}  // namespace
+}  // namespace troupe
