@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "actors/control/plane.hpp"
@@ -65,6 +67,10 @@ std::string check_tls(const cluster_spec& c, const std::string& node) {
   return fine ? std::string() : fine.error().message;
 }
 
+// These would end the process by default. A timer or a person sends them by mistake: they are told once, and ignored.
+constexpr std::array<std::pair<int, const char*>, 3> signals_without_meaning = {
+    {{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"}}};
+
 // Signals and the end of draining, on one poll() in the main thread.
 class wakeups {
  public:
@@ -72,6 +78,7 @@ class wakeups {
     sigset_t set;
     sigemptyset(&set);
     for (int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, s);
+    for (const auto& [s, name] : signals_without_meaning) sigaddset(&set, s);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -204,10 +211,17 @@ void hang_up(control_plane& plane, own_certificates& own, event_log& log, servic
   manager.ready("up");
 }
 
+// `told`: those that the log knows.
+void tell_of_ignored(int signal, std::set<int>& told, event_log& log) {
+  for (const auto& [s, name] : signals_without_meaning)
+    if (s == signal && told.insert(s).second) log(std::string(name) + ": this signal has no meaning for the daemon and is ignored");
+}
+
 // A signal to end.
 void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
                       watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
+  std::set<int> told;
   while (true) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= release_at) {
@@ -229,6 +243,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
       warn_at = now;  // of the new one
     }
     if (s == SIGTERM || s == SIGINT) return;
+    tell_of_ignored(s, told, log);
   }
 }
 
@@ -269,6 +284,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   p.incarnation = state.next_incarnation();
   p.may_inject = rules.inject;
   p.shares_memory = rules.shared_memory;
+  p.exchange_memory = static_cast<std::uint64_t>(rules.exchange_memory);
   p.answers = session_answers();
   p.log = [&log](const std::string& line) { log(line); };
   p.on_alive = [&manager, &dog] {

@@ -24,6 +24,11 @@ net::expected<state_folder> state_folder::open(const fs::path& where) {
   ::umask(077);
   std::error_code ec;
   fs::create_directories(where, ec);
+  // Without a folder there is no lock, no journal and no incarnation: a second daemon could run the same jobs.
+  if (std::error_code odd; !fs::is_directory(where, odd))
+    return net::error{"state_unusable", "the state folder " + where.string() +
+                                            " cannot be used: " + (ec ? ec.message() : std::string("this is not a folder")) +
+                                            "; name a folder that this daemon may write to with --state"};
   fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
   if (ec) std::fprintf(stderr, "trouped: %s stays as open as it is: %s\n", where.c_str(), ec.message().c_str());
   const auto file = (where / "lock").string();

@@ -1,5 +1,6 @@
 // A daemon under a service manager, of which there is but the socket here.
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -102,6 +103,37 @@ TEST_F(cluster_service, a_manager_that_is_gone_or_nonsense_harms_nobody) {
   }
   ::unsetenv("NOTIFY_SOCKET");
   ::unsetenv("WATCHDOG_USEC");
+}
+
+TEST_F(cluster_service, signals_without_a_meaning_are_told_once_and_end_nothing) {
+  make_cluster(1);
+  start("n1");
+  const auto line = [](const std::string& name) { return name + ": this signal has no meaning for the daemon and is ignored"; };
+  const std::vector<std::pair<int, std::string>> all{{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"}};
+  for (const auto& [number, name] : all) {
+    daemon("n1").signal(number);
+    ASSERT_TRUE(daemon("n1").wait_log(line(name), 10s)) << name;
+    daemon("n1").signal(number);
+  }
+  EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
+  daemon("n1").signal(SIGTERM);  // its number is the largest: it is taken last
+  EXPECT_EQ(daemon("n1").wait(), 0);
+  const auto& log = daemon("n1").log();
+  for (const auto& [number, name] : all) EXPECT_EQ(log.find(line(name)), log.rfind(line(name))) << name;
+}
+
+TEST_F(cluster_service, a_state_folder_that_is_no_folder_keeps_a_daemon_from_starting) {
+  make_cluster(1);
+  const auto file = write("file", "text\n");
+  std::filesystem::create_directory_symlink("nowhere", path("lost"));
+  for (const auto& bad : {file, std::string("/dev/null"), file + "/below", std::string("/dev/null/below"), path("lost")}) {
+    process d({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", "n1", "--state", bad},
+              folder_);
+    EXPECT_EQ(d.wait(10s), 2) << bad;
+    EXPECT_NE(d.log().find("the state folder " + bad + " cannot be used: "), std::string::npos) << bad << ": " << d.log();
+    EXPECT_NE(d.log().find("name a folder that this daemon may write to with --state"), std::string::npos) << d.log();
+  }
+  EXPECT_EQ(std::filesystem::file_size(file), 5u);
 }
 
 }  // namespace
