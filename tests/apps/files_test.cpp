@@ -102,7 +102,7 @@ TEST_F(files, only_regular_files_of_a_sane_size_are_read_by_any_command) {
                                                                    {"train", job, "--cluster", file},
                                                                    {"plan", file},
                                                                    {"plan", job, "--cluster", file},
-                                                                   {"sim", file},
+                                                                   {"sim", file, "--nodes", "2"},
                                                                    {"sim", job, "--nodes", "2", "--faults", file},
                                                                    {"sim", job, "--nodes", "2", "--network", file},
                                                                    {"init", file, "--out", path("w")},
