@@ -302,7 +302,7 @@ void embedded_run::impl::keep_post_mortem() {
       from.begins = options.begins->now();
     const failed_job failed(*host, running, std::move(from));
     if (!result.hung) host->end(j->id);
-    auto kept = failed.write(result.where, result.error, result.step, said);
+    auto kept = failed.write(result.where, result.error, result.step, said.after(0, j->id));
     const auto* bad = std::get_if<record_error>(&kept);
     result.post_mortem = bad ? "not kept: " + bad->to_string() : std::get<std::string>(kept);
   } catch (const std::exception& e) {

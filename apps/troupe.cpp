@@ -1,6 +1,9 @@
 // troupe: everything a person types. This file is the table of commands; each has a file in commands/.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -29,10 +32,32 @@ std::vector<cli_command> commands() {
           init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
 }
 
+// CLI11 takes the nearest number that it can represent instead. Empty: `text` is a number of this type, or none at all, which CLI11 refuses.
+std::string why_not_represented(const std::string& text, const std::string& type) {
+  errno = 0;
+  bool good = true;
+  if (type.starts_with("FLOAT"))
+    good = std::isfinite(std::strtod(text.c_str(), nullptr));
+  else if (type.starts_with("UINT"))
+    good = !text.starts_with("-") && (std::strtoull(text.c_str(), nullptr, 0), errno != ERANGE);
+  else
+    good = (std::strtoll(text.c_str(), nullptr, 0), errno != ERANGE);
+  return good ? std::string() : text + " cannot be represented";
+}
+
+void refuse_what_cannot_be_represented(CLI::App& c) {
+  for (auto* o : c.get_options()) {
+    const auto type = o->get_type_name();
+    if (type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT"))
+      o->check([type](const std::string& text) { return why_not_represented(text, type); });
+  }
+}
+
 void add(CLI::App& app, const cli_command& row, command_run& chosen) {
   auto* c = app.add_subcommand(row.name, row.about);
   if (!row.examples.empty()) c->footer("Examples:\n" + row.examples);
   c->callback([&chosen, run = row.add_options(*c)] { chosen = run; });
+  refuse_what_cannot_be_represented(*c);
 }
 
 // A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no mistake.

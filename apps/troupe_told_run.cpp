@@ -50,8 +50,8 @@ int told_run::finish() {
     return exit_failed;
   }
   if (!weights_file.empty()) {
-    auto kept =
-        write_or_elsewhere(weights_file, [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
+    auto kept = write_or_elsewhere(elsewhere_, weights_file,
+                                   [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
     if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
   }
   // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
@@ -80,14 +80,15 @@ void told_run::keep(const store_effect& s) {
     auto bad = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
     checkpoint_ = {};
     if (bad)
-      checkpoint_ = write_elsewhere(std::move(*bad), std::filesystem::path(checkpoint_file).filename().string(),
+      checkpoint_ = write_elsewhere(elsewhere_, std::move(*bad), std::filesystem::path(checkpoint_file).filename().string(),
                                     [&](const std::string& path) { return write_checkpoint(path, c); });
     else
       checkpoint_.path = checkpoint_files(checkpoint_folder).front();
     return;
   }
-  checkpoint_ = write_or_elsewhere(
-      checkpoint_file, [&](const std::string& path) { return save_checkpoint_file(*job_, s, dev_->numerics_id(), path); });
+  checkpoint_ = write_or_elsewhere(elsewhere_, checkpoint_file, [&](const std::string& path) {
+    return save_checkpoint_file(*job_, s, dev_->numerics_id(), path);
+  });
 }
 
 }  // namespace troupe

@@ -40,6 +40,7 @@ class told_run {
   event_effect done_;
   std::vector<record_error> troubles_;  // of files that the run ends with
   kept_file checkpoint_;                // the newest
+  second_place elsewhere_;
   std::atomic<bool> asked_{false};
 };
 

@@ -99,7 +99,10 @@ class control_actor final : public compat::base_actor {
   void perform(const begin_job& x);
   void perform(const suffer& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
-  void perform(const heard& x) { s_.said.put(number_of(x.what.job), x.what.event, x.what.texts); }
+  void perform(const heard& x) {
+    s_.said.put(number_of(x.what.job), x.what.event, x.what.texts);
+    if (x.what.event.kind == "step") s_.book->reached(number_of(x.what.job), x.what.event.step);
+  }
   void perform(const log_line& x) { s_.log(x.text); }
   void perform(const journal_line& x) {
     if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);

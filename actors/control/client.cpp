@@ -206,7 +206,8 @@ struct run {
     if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
     if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
       return "the weights that came are not those announced";
-    const auto kept = write_or_elsewhere(what.out, [&](const std::string& path) -> std::optional<record_error> {
+    second_place elsewhere;
+    const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> std::optional<record_error> {
       auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});
       if (error.empty()) return std::nullopt;
       return record_error{path, {}, std::move(error)};

@@ -45,6 +45,7 @@ void head::take_event(job& j, job_event e, instant now, orders& out) {
   j.progress_at = now;
   if (kind == "step") {
     if (std::exchange(j.begins, false)) out.push_back(drop_beginning{j.id});
+    j.reached = 0;
     j.view.loss = value_of(e.event, "loss", j.view.loss);
     j.view.examples_per_s = value_of(e.event, "examples_per_s", 0);
     j.view.skipped = static_cast<std::uint64_t>(value_of(e.event, "skipped", 0));

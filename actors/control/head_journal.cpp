@@ -23,6 +23,10 @@ void head::restore(const finished_job& f) {
   j.view.owner = f.owner;
   j.view.state = f.state;
   j.view.step = f.last.event.step;
+  j.view.loss = f.loss;
+  j.view.accuracy = f.accuracy;
+  j.view.examples_per_s = f.examples_per_s;
+  j.view.skipped = f.skipped;
   j.view.last_step = f.last_step;
   if (f.last.event.kind == "error") j.view.message = f.last.event.text;
   for (const auto& [key, text] : f.last.texts)
@@ -44,6 +48,7 @@ void head::restore(const journal_content& found, instant now, orders& out) {
     j.given = begins_with(u);
     j.received = j.given.bytes;
     j.restored = true;
+    j.reached = u.reached;
     j.since = {u.settings, u.paused, 0};
     j.words = j.noted = u.words;
     j.view.id = u.number;
@@ -84,8 +89,9 @@ bool head::begins_changed(const job& j) const {
 }
 
 void head::note_over(const job& j, orders& out) const {
-  out.push_back(
-      journal_line{journal_over({number_of(j.id), j.view.name, j.view.owner, j.view.state, j.weights, j.plan.last_step, *j.last})});
+  const auto& v = j.view;
+  out.push_back(journal_line{journal_over({number_of(j.id), v.name, v.owner, v.state, j.weights, j.plan.last_step, *j.last, v.loss,
+                                           v.accuracy, v.examples_per_s, v.skipped})});
 }
 
 }  // namespace troupe::control

@@ -93,7 +93,8 @@ void head::nothing_is_left(job& j, const std::string& why, instant now, orders& 
 }
 
 void head::went_back(job& j, const successor& n, instant now, orders& out) {
-  const auto again = j.view.step > n.step ? j.view.step - n.step : 0;
+  const auto reached = std::max(j.view.step, std::exchange(j.reached, 0));
+  const auto again = reached > n.step ? reached - n.step : 0;
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.stood_still;
   const auto text = n.lost + "; " + done_text(loss_of(n.without));

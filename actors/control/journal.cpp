@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -113,12 +114,30 @@ class reading {
       j.last.event.values.emplace_back(v.at(0),
                                        v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
     for (const auto& t : o.at("texts")) j.last.texts.emplace_back(t.at(0), t.at(1));
+    const auto number_of = [&](const char* key, double& into) {
+      if (const auto at = o.find(key); at != o.end() && at->is_number()) into = at->get<double>();
+    };
+    number_of("loss", j.loss);
+    number_of("accuracy", j.accuracy);
+    number_of("examples_per_s", j.examples_per_s);
+    if (o.contains("skipped")) j.skipped = whole<std::uint64_t>(o.at("skipped"));
     std::erase_if(out_.finished, [&](const auto& x) { return x.number == number; });
     out_.finished.push_back(std::move(j));
     if (out_.finished.size() > finished_kept) out_.finished.erase(out_.finished.begin());
   }
   journal_content out_;
 };
+
+// Of the file beside the journal: nothing where there is none, or it is damaged.
+void take_step(const std::filesystem::path& file, std::vector<unfinished_job>& jobs) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return;
+  const auto o = object_of(line.substr(0, line.find_last_not_of(' ') + 1));
+  if (!o || !o->contains("job") || !o->contains("step")) return;
+  for (auto& j : jobs)
+    if ((*o)["job"] == j.number && (*o)["step"].is_number_unsigned()) j.reached = (*o)["step"];
+}
 
 std::string why_not(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -185,7 +204,11 @@ std::string journal_over(const finished_job& j) {
                   {"step", j.last.event.step},
                   {"text", j.last.event.text},
                   {"values", std::move(values)},
-                  {"texts", std::move(texts)}});
+                  {"texts", std::move(texts)},
+                  {"loss", j.loss},
+                  {"accuracy", j.accuracy},
+                  {"examples_per_s", j.examples_per_s},
+                  {"skipped", j.skipped}});
 }
 
 journal_content read_journal(const std::string& text) {
@@ -216,6 +239,9 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
     }
     if (found_.damaged) say("its last lines are damaged, and are left out");
   }
+  const auto step_file = file_.string() + ".step";
+  take_step(step_file, found_.jobs);
+  step_fd_ = ::open(step_file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   const auto text = written_again(found_);
   const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
   if (!bad.empty()) say(bad);
@@ -231,6 +257,16 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
 
 journal::~journal() {
   if (fd_ >= 0) ::close(fd_);
+  if (step_fd_ >= 0) ::close(step_fd_);
+}
+
+void journal::reached(std::uint32_t job, std::uint64_t step) {
+  if (step_fd_ < 0) return;
+  char text[64], line[96];
+  std::snprintf(text, sizeof text, R"({"job":%u,"step":%llu})", job, static_cast<unsigned long long>(step));
+  const auto n =
+      std::snprintf(line, sizeof line, "%s %-56s\n", checksum_of(text).c_str(), text);  // as long as any other: it covers the last
+  if (::pwrite(step_fd_, line, static_cast<std::size_t>(n), 0) != n) ::close(std::exchange(step_fd_, -1));
 }
 
 std::string journal::append(const std::string& line) {

@@ -8,10 +8,11 @@
 //   {"is":"changed","job":7,"layers":[[layer,[place,..],whole],..],"without":[node,..],"mode":..,"mode_options":[[key,value],..]}
 //                                             what people have moved, drained and switched, all of it
 //   {"is":"over","job":7,"name":..,"owner":..,"state":..,"weights":..,"step":..,"last_step":..,"kind":..,"text":..,"values":[[key,value],..],
-//    "texts":[[key,value],..]}
+//    "texts":[[key,value],..],"loss":..,"accuracy":..,"examples_per_s":..,"skipped":..}
 //
 // `job` is the number that people know. A line that is torn or damaged ends what is read, and what is after it; opening a journal writes it
-// anew with what is unfinished and the newest 64 that are over. Errors: texts that name the file. Threads: one.
+// anew with what is unfinished and the newest 64 that are over. Beside it a file NAME.step holds the step that the running job has reached: one
+// line of that form, {"job":7,"step":..}, overwritten after each step and not synced. Errors: texts that name the file. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,9 @@ struct unfinished_job {
   std::string kept;         // its newest checkpoint; empty: none
   std::vector<set_value> settings;
   bool paused = false;
-  std::string owner = {};  // who has submitted it
-  amendments words = {};   // of people, since
+  std::string owner = {};     // who has submitted it
+  amendments words = {};      // of people, since
+  std::uint64_t reached = 0;  // the step that it had come to when the daemon ended; 0: not known
 };
 
 // One that is over, and its last event.
@@ -47,6 +49,8 @@ struct finished_job {
   std::string weights;             // where they are with the coordinator; empty: nowhere
   std::uint64_t last_step = 0;     // that the plan had
   job_event last;
+  double loss = 0, accuracy = -1, examples_per_s = 0;  // as in repl_job
+  std::uint64_t skipped = 0;
 };
 constexpr std::size_t finished_kept = 64;
 
@@ -82,12 +86,13 @@ class journal {
 
   const journal_content& found() const { return found_; }
   std::string append(const std::string& line);                     // an error, or it is on disk
+  void reached(std::uint32_t job, std::uint64_t step);             // where that cannot be written, it is not known
   void pace(before_write before) { before_ = std::move(before); }  // called before every write and sync
 
  private:
   std::filesystem::path file_;
   journal_content found_;
-  int fd_ = -1;
+  int fd_ = -1, step_fd_ = -1;
   before_write before_;
   std::int64_t size_ = 0;
 };

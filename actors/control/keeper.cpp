@@ -215,27 +215,40 @@ void keeper::forget(std::uint32_t job, std::uint32_t leg) {
 
 fs::path keeper::folder_of(const prepared_job& j) const { return at_.jobs.state / job_folder_name(j.id, j.spec.name); }
 
-std::size_t keeper::remove_old_folders() const {
-  return remove_old_job_folders(at_.jobs.state, job_ ? folder_of(*job_) : fs::path());
+// A job that an earlier life of this daemon had begun goes on in the folder of its newest checkpoint, so that older ones go as the job says.
+fs::path keeper::checkpoints_of(const prepared_job& j) const {
+  const auto at = at_.taken_up.find(j.id);
+  if (at != at_.taken_up.end() && !at->second.kept.empty()) return fs::path(at->second.kept).parent_path();
+  return checkpoint_folder(at_.jobs, j);
 }
 
-kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
+std::size_t keeper::remove_old_folders() const {
+  return remove_old_job_folders(at_.jobs.state, job_ ? checkpoints_of(*job_) : fs::path());
+}
+
+second_place& keeper::elsewhere_of(std::uint32_t job) {
+  if (elsewhere_.first != job) elsewhere_ = {job, {}};
+  return elsewhere_.second;
+}
+
+kept_file keeper::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
   const auto c = checkpoint_of(j, what, at_.jobs.numerics);
   if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before))
-    return write_elsewhere(std::move(*bad), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
+    return write_elsewhere(elsewhere_of(j.id), std::move(*bad), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c, at_.before); });
   const auto files = checkpoint_files(folder.string());
   return {files.empty() ? std::string() : files.front(), {}};
 }
 
-kept_file keeper::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) const {
-  return write_or_elsewhere((folder / "weights.safetensors").string(), [&](const std::string& path) -> std::optional<record_error> {
-    std::error_code ec;
-    const auto parent = fs::path(path).parent_path();
-    fs::create_directories(parent, ec);
-    if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
-    return write_safetensors(path, what.named, weights_metadata(j, what.step), at_.before);
-  });
+kept_file keeper::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
+  return write_or_elsewhere(elsewhere_of(j.id), (folder / "weights.safetensors").string(),
+                            [&](const std::string& path) -> std::optional<record_error> {
+                              std::error_code ec;
+                              const auto parent = fs::path(path).parent_path();
+                              fs::create_directories(parent, ec);
+                              if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
+                              return write_safetensors(path, what.named, weights_metadata(j, what.step), at_.before);
+                            });
 }
 
 stored keeper::save(std::uint32_t job, const store_effect& what) {
@@ -246,8 +259,8 @@ stored keeper::save(std::uint32_t job, const store_effect& what) {
     return s;
   }
   try {
-    const auto kept = what.what == "checkpoint" ? save_checkpoint_in(checkpoint_folder(at_.jobs, *j), *j, what)
-                                                : save_weights_in(folder_of(*j), *j, what);
+    const auto kept =
+        what.what == "checkpoint" ? save_checkpoint_in(checkpoints_of(*j), *j, what) : save_weights_in(folder_of(*j), *j, what);
     s.path = kept.path;
     if (kept.trouble) s.error = kept.trouble->to_string();
     if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);

@@ -73,8 +73,10 @@ class keeper {
   std::string too_much(const prepared_job& j) const;
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
-  kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
-  kept_file save_weights_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what) const;
+  std::filesystem::path checkpoints_of(const prepared_job& j) const;
+  second_place& elsewhere_of(std::uint32_t job);
+  kept_file save_checkpoint_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what);
+  kept_file save_weights_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what);
 
   const place at_;
   std::shared_ptr<const prepared_job> job_;       // hosted now
@@ -90,7 +92,8 @@ class keeper {
   // What the plan that runs began with, until it has made a step: before that its shards have not all got it, and a loss would cost all steps since
   // the last checkpoint.
   std::optional<store_effect> began_;
-  std::map<std::uint32_t, upload> uploads_;  // by job: files to begin with, until it begins
+  std::map<std::uint32_t, upload> uploads_;           // by job: files to begin with, until it begins
+  std::pair<std::uint32_t, second_place> elsewhere_;  // of the job that saved last
 };
 
 // What people had said after this was kept: it holds on.

@@ -69,7 +69,7 @@ class keeper_actor final : public compat::base_actor {
   }
   // Where; empty: it could not be.
   std::string leave(const end_job& why, const failed_job& what) const {
-    const auto kept = what.write(why.where, why.error, why.step, s_.said);
+    const auto kept = what.write(why.where, why.error, why.step, s_.said.after(0, number_of(why.job)));
     const auto* bad = std::get_if<record_error>(&kept);
     s_.log("job " + std::to_string(number_of(why.job)) +
            (bad ? ": no post-mortem: " + bad->to_string() : " has failed; post-mortem: " + std::get<std::string>(kept)));

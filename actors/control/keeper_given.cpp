@@ -63,7 +63,10 @@ std::string keeper::continue_as(prepared_job& j, const prepare& what) {
   at->second.out.close();
   at->second.overrides = what.what.overrides;
   const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
-  if (!bad && at->second.since) take_along(*j.before, *at->second.since);
+  if (!bad && at->second.since) {
+    take_along(*j.before, *at->second.since);
+    j.before->notes.clear();  // an earlier life of this daemon has said them
+  }
   if (bad) return bad->to_string();
   if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
     j.before->notes.push_back("goes on from the checkpoint of step " + std::to_string(j.first_step));

@@ -24,7 +24,7 @@ std::variant<handover, std::string> keeper::last_kept(prepared_job& j) {
     h.named = began_->named;
     return h;
   }
-  auto found = load_newest_checkpoint(checkpoint_folder(at_.jobs, j).string());
+  auto found = load_newest_checkpoint(checkpoints_of(j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
     if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();

@@ -153,6 +153,7 @@ class embedded_backend final : public repl_backend {
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
         kept_ = {};
+        elsewhere_ = {};
         row(j->id).state = "running";
         changed_.notify_all();
       }
@@ -163,7 +164,7 @@ class embedded_backend final : public repl_backend {
 
   // The weights of a job that is done: where the REPL was started, under the job's name. Returns what to say of them.
   std::string keep_weights(const prepared_job& j, const embedded_result& result) {
-    const auto kept = write_or_elsewhere(unused_weights_file(j.spec.name), [&](const std::string& path) {
+    const auto kept = write_or_elsewhere(elsewhere_, unused_weights_file(j.spec.name), [&](const std::string& path) {
       return write_safetensors(path, result.weights, weights_metadata(j, result.step));
     });
     if (!kept.trouble) return ", weights in " + kept.path;
@@ -217,7 +218,7 @@ class embedded_backend final : public repl_backend {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     const auto c = checkpoint_of(j, s, dev_->numerics_id());
-    kept_ = write_or_elsewhere(file, [&](const std::string& path) { return write_checkpoint(path, c); });
+    kept_ = write_or_elsewhere(elsewhere_, file, [&](const std::string& path) { return write_checkpoint(path, c); });
     tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
     std::lock_guard guard(lock_);
     if (kept_.trouble && closing_ && unsaved_) unsaved_();
@@ -229,7 +230,8 @@ class embedded_backend final : public repl_backend {
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   repl_events events_;
-  kept_file kept_;  // the newest checkpoint; of the thread that runs jobs
+  kept_file kept_;          // the newest checkpoint; of the thread that runs jobs
+  second_place elsewhere_;  // of the running job; likewise
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::deque<repl_job> rows_;              // job n is row n - 1

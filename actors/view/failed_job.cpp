@@ -20,7 +20,7 @@ failed_job::failed_job(const node_host& host, std::shared_ptr<const prepared_job
 }
 
 std::variant<std::string, record_error> failed_job::write(const std::string& where, const std::string& error, std::uint64_t step,
-                                                          const repl_events& said) const {
+                                                          const std::vector<repl_event>& said) const {
   post_mortem_facts f{{}, *job_, {}, {}, 0};
   for (const auto& [id, r] : roles_) {
     f.roles.push_back(r);
@@ -40,7 +40,7 @@ std::variant<std::string, record_error> failed_job::write(const std::string& whe
   m.error = error;
   m.step = step;
   m.messages = {plan_hash(job_->plan), from_.node, log_ ? log_->parts() : std::vector<replay::role_part>()};
-  for (auto& e : said.after(0, job_->id)) f.events.emplace_back(std::move(e.what), std::move(e.texts));
+  for (const auto& e : said) f.events.emplace_back(e.what, e.texts);
   f.seconds_since_1970 =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   return write_post_mortem(from_.home, f);

@@ -30,9 +30,9 @@ class failed_job {
   failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from);
   // It began with something that is kept.
   bool replays() const { return log_ && from_.begins.kind != plan_beginning::with::handover; }
-  // The folder, or why there is none. `said`: by the job.
+  // The folder, or why there is none. `said`: by this job.
   std::variant<std::string, record_error> write(const std::string& where, const std::string& error, std::uint64_t step,
-                                                const repl_events& said) const;
+                                                const std::vector<repl_event>& said) const;
 
  private:
   std::shared_ptr<const prepared_job> job_;

@@ -220,7 +220,10 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std
     spec.train.sync.values = options_from_text(a.mode_options, m->specs);
   }
   auto made = prepare_job(std::move(spec), original->all, nodes, original->data);
-  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made)) (*j)->id = original->id;
+  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made)) {
+    (*j)->id = original->id;
+    (*j)->filed_mode = original->filed_mode;
+  }
   return made;
 }
 

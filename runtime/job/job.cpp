@@ -7,6 +7,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "runtime/graph/plan_check.hpp"
+#include "runtime/job/amend.hpp"
 #include "runtime/job/auto_reducer.hpp"
 #include "runtime/job/elastic.hpp"
 #include "runtime/job/job_data.hpp"
@@ -77,6 +78,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   auto used = nodes;
   fix_nodes(j->spec, nodes);
   j->asked = j->spec.topology;
+  j->filed_mode = mode_text(*j);
   if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return wrong;
   choose_reducer(*j, used);
   auto plan = make_plan(j->spec, j->graph, used, options_of_plan(*j));
@@ -106,7 +108,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
     j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));
   } catch (const option_error& e) {
     const auto& t = j->spec.train;
-    return diagnostics{{position(t.key_at, "finish.custom." + e.key, t.finish.custom->at), e.what()}};
+    return diagnostics{{position(t.key_at, e.key, t.finish.custom ? t.finish.custom->at : t.at), e.what()}};
   }
   return j;
 }

@@ -20,6 +20,7 @@ struct prepared_job {
   std::uint32_t id = 0;  // names the job in every message header; set before make_role
   job_spec spec;
   topology_spec asked;           // as the file has it; the plan may have fewer workers (elastic.hpp)
+  std::string filed_mode;        // mode_text() of the file's mode; people may have switched to another
   std::vector<node_spec> nodes;  // that the plan was made for
   std::shared_ptr<const tables> all;
   std::shared_ptr<const source> data;

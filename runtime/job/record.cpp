@@ -8,6 +8,7 @@
 #include "runtime/graph/number_text.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/convolutions.hpp"
+#include "runtime/job/resume_keys.hpp"
 #include "runtime/pipeline/carried.hpp"
 #include "runtime/record/handover_record.hpp"
 
@@ -75,22 +76,17 @@ error check_carried(const prepared_job& j, const checkpoint& c) {
   return {};
 }
 
-error check_same_numbers(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
-  const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    return record_error{{},
-                        {},
-                        std::string("it was made with ") + what + " " + theirs + ", the job has " + ours +
-                            ": continuing would not give the weights of an unbroken run. "
-                            "Allow it with --set train.deterministic=false"};
-  };
-  if (!j.spec.train.deterministic) return {};
-  if (c.seed != j.spec.seed) return differs("seed", std::to_string(c.seed), std::to_string(j.spec.seed));
-  if (c.packets != j.plan.packets) return differs("packets =", std::to_string(c.packets), std::to_string(j.plan.packets));
-  if (c.numerics != numerics) return differs("the numerics", c.numerics, numerics);
-  const auto theirs = kept_convolutions(c.extra), ours = kept_convolutions(convolutions_to_keep(j));
-  const auto shown = [](const std::string& t) { return t.empty() ? std::string("those of the rule") : t; };
-  if (theirs != ours) return differs("the convolutions", shown(theirs), shown(ours));
-  return {};
+error check_numerics(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
+  if (!j.spec.train.deterministic || c.numerics == numerics) return {};
+  return other_value("the numerics", on_resume::same_bits, c.numerics, numerics);
+}
+
+error check_position(const checkpoint& c) {
+  if (c.sampler_position == c.step) return {};
+  return record_error{{},
+                      {},
+                      "metadata 'troupe.sampler_position' is " + std::to_string(c.sampler_position) +
+                          ", but the checkpoint is of step " + std::to_string(c.step)};
 }
 
 error check_end(const prepared_job& j, const checkpoint& c) {
@@ -101,9 +97,11 @@ error check_end(const prepared_job& j, const checkpoint& c) {
 
 error check(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
   if (auto why = check_weights(j.graph, c.named); !why.empty()) return record_error{{}, {}, why};
+  if (auto e = check_made_with(j, c)) return e;
   if (auto e = check_states(j, c)) return e;
   if (auto e = check_carried(j, c)) return e;
-  if (auto e = check_same_numbers(j, c, numerics)) return e;
+  if (auto e = check_numerics(j, c, numerics)) return e;
+  if (auto e = check_position(c)) return e;
   return check_end(j, c);
 }
 
@@ -158,6 +156,7 @@ checkpoint checkpoint_of(const prepared_job& j, const store_effect& s, const std
   c.seed = j.spec.seed;
   c.packets = j.plan.packets;
   c.numerics = numerics;
+  c.made_with = made_with(j);
   c.extra = convolutions_to_keep(j);
   handover bare;
   bare.step = bare.evaluated = s.step;
@@ -205,6 +204,8 @@ std::variant<handover, record_error> handover_for(const prepared_job& j, checkpo
   auto made = handover_of(std::move(c));
   if (const auto* key = std::get_if<std::string>(&made); key && !bad)
     bad = record_error{{}, {}, "metadata '" + *key + "' is malformed"};
+  if (const auto* h = std::get_if<handover>(&made); h && !bad)
+    if (auto why = why_impossible(*h); !why.empty()) bad = record_error{{}, {}, std::move(why)};
   if (bad) {
     bad->file = file;
     return std::move(*bad);
@@ -222,6 +223,8 @@ std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std
   auto h = std::make_shared<handover>(std::get<handover>(std::move(made)));
   h->seconds = 0;
   h->paused = false;
+  if (const auto mode = mode_text(j); !h->mode.empty() && h->mode != mode)
+    h->notes.push_back("goes on in mode " + mode + ", as the job says; the checkpoint was made in mode " + h->mode);
   std::erase_if(h->settings, [&](const set_value& s) { return given_anew(overrides, s.key); });
   auto named = std::exchange(h->named, {});
   continue_at(j, step, h, std::move(named));

@@ -113,7 +113,10 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   s += "plan       " + m.messages.job + (m.leg > 0 ? ", the " + std::to_string(m.leg) + ". after the first" : "") + "\n";
   s += "begins     with " + std::string(word_of(m.begins.kind)) + (m.begins.file.empty() ? "" : " " + m.begins.file) + "\n";
   s += "build      troupe 0.1.0, " __VERSION__ "\n";
-  s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n\n";
+  s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n";
+  const auto& heard_by = f.made.plan.nodes[f.made.plan.roles.front().node].name;
+  s += "events     " +
+       (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", which had the job's coordinator") + "\n\n";
   const auto no = why_no_replay(m);
   s += no.empty() ? "To run it again: troupe sim --replay " + folder.string() +
                         (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")

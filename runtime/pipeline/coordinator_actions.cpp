@@ -147,6 +147,7 @@ handover coordinator::handover_now(const collection& c) const {
   h.seconds = seconds_of(time_.now - time_.begun);
   h.paused = boundary_.pausing();
   h.settings = settings_;
+  h.mode = boundary_.mode().text();
   h.updates = c.updates_by_param(*config_.graph, *config_.plan);
   h.finish = memory_of(config_.finish);
   return h;

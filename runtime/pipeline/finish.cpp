@@ -47,10 +47,13 @@ struct patience final : finish_condition {
     double before = -1;
     if (blank == std::string::npos || !read_number(text.substr(0, blank), count) || !read_number(text.substr(blank + 1), before))
       return;
-    without_better = count;
+    if (count < 0) return;
+    without_better = std::min(count, most);
     best = before;
   }
 };
+
+constexpr std::uint64_t most_steps = INT64_MAX;
 
 std::uint64_t count(const options& o, const char* key) { return static_cast<std::uint64_t>(o.integer(key)); }
 
@@ -72,6 +75,9 @@ void add_stock_finishes(finish_registry& r) {
          .doc = "after so many passes over the training data",
          .specs = {whole("count", "passes")},
          .make = [](const options& o, const finish_context& c) {
+           if (c.steps_per_epoch > 0 && count(o, "count") > most_steps / c.steps_per_epoch)
+             throw option_error("count", number_text(count(o, "count")) + " epochs of " + number_text(c.steps_per_epoch) +
+                                             " steps are more than " + number_text(most_steps) + " steps");
            return std::make_unique<at_step>(count(o, "count") * c.steps_per_epoch);
          }});
   r.add({.name = "steps",
@@ -98,7 +104,11 @@ finish_conditions make_finish(const finish_spec& s, const finish_registry& rows,
   finish_conditions all;
   const auto add = [&](const char* row, options given) {
     const auto& type = *rows.find(row);
-    all.push_back(type.make(check_options(given, type.specs), c));
+    try {
+      all.push_back(type.make(check_options(given, type.specs), c));
+    } catch (const option_error& e) {
+      throw option_error(std::string("finish.") + row, e.what());
+    }
     all.back()->kind = row;
   };
   if (s.epochs) add("epochs", one("count", *s.epochs));
@@ -107,7 +117,11 @@ finish_conditions make_finish(const finish_spec& s, const finish_registry& rows,
   if (s.patience) add("patience", one("evaluations", *s.patience));
   if (s.seconds) add("time", one("seconds", *s.seconds));
   if (s.custom) {
-    all.push_back(rows.find(s.custom->kind)->make(s.custom->values, c));
+    try {
+      all.push_back(rows.find(s.custom->kind)->make(s.custom->values, c));
+    } catch (const option_error& e) {
+      throw option_error("finish.custom." + e.key, e.what());
+    }
     all.back()->kind = s.custom->kind;
   }
   return all;

@@ -59,8 +59,8 @@ class finish_registry : public type_table<finish_type> {};
 
 void add_stock_finishes(finish_registry& r);
 
-// The conditions that a job file's `finish` stands for: a row for each key, and the custom one. Throws option_error (of the custom
-// row only).
+// The conditions that a job file's `finish` stands for: a row for each key, and the custom one. Throws option_error with
+// the key below [train]: "finish.epochs", "finish.custom.KEY".
 finish_conditions make_finish(const finish_spec& s, const finish_registry& rows, const finish_context& c);
 
 // The smallest of all last_step(); 0: none.

@@ -23,6 +23,7 @@ struct handover {
   std::uint64_t told = 0;                        // steps before this one have been told of: of what is made again nobody hears
   bool keep = false;                             // a checkpoint was to be made
   std::vector<set_value> settings;               // what a person has set, in order
+  std::string mode;                              // in use, as mode_facts::text() says it; empty: not known
   std::vector<std::string> notes;                // of what the job begins with, for people: said once, when it begins
   std::map<std::string, std::uint64_t> updates;  // by parameter: how many the states of the rule have seen
   std::map<std::string, std::string> finish;     // what the finish conditions remember, by kind

@@ -21,6 +21,7 @@ const std::string name_end = ".safetensors";
 const std::string key_prefix = "troupe.";
 const std::string extra_prefix = "extra.";
 const std::string progress_prefix = "progress.";
+const std::string made_with_prefix = "made_with.";
 const std::string format = "1";
 
 // The number n of "checkpoint-<n>-step-<step>.safetensors".
@@ -58,6 +59,7 @@ metadata_map metadata_of(const checkpoint& c) {
   metadata_map m;
   for (const auto& [key, value] : c.extra) m[extra_prefix + key] = value;
   for (const auto& [key, value] : c.progress) m[progress_prefix + key] = value;
+  for (const auto& [key, value] : c.made_with) m[made_with_prefix + key] = value;
   m[key_prefix + "checkpoint"] = format;
   m[key_prefix + "job"] = c.job;
   m[key_prefix + "step"] = std::to_string(c.step);
@@ -177,8 +179,9 @@ std::variant<checkpoint, record_error> load_checkpoint(const std::string& file) 
   if (version != format) return record_error{file, {}, "unknown checkpoint format: " + version};
   if (!m.wrong().empty()) return record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"};
   for (const auto& [key, value] : content.metadata) {
-    if (key.rfind(extra_prefix, 0) == 0) c.extra[key.substr(extra_prefix.size())] = value;
-    if (key.rfind(progress_prefix, 0) == 0) c.progress[key.substr(progress_prefix.size())] = value;
+    for (const auto& [prefix, into] :
+         {std::pair(&extra_prefix, &c.extra), std::pair(&progress_prefix, &c.progress), std::pair(&made_with_prefix, &c.made_with)})
+      if (key.starts_with(*prefix)) (*into)[key.substr(prefix->size())] = value;
   }
   c.named = std::move(content.named);
   return c;

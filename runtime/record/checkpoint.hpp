@@ -27,8 +27,9 @@ struct checkpoint {
   std::string numerics;                // numerics id (docs/determinism.md)
   std::uint64_t sampler_position = 0;  // step the sampler is asked for next
   named_tensors named;                 // weights and rule states, in layer order
-  metadata_map progress;  // the rest of a handover, as text (handover_record.hpp); files of before it was kept have none
-  metadata_map extra;     // the caller's own
+  metadata_map progress;   // the rest of a handover, as text (handover_record.hpp); files of before it was kept have none
+  metadata_map made_with;  // values of the job's keys that a job which goes on must have too (job/resume_keys.hpp)
+  metadata_map extra;      // the caller's own
 };
 
 constexpr std::size_t checkpoints_kept = 2;

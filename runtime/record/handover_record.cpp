@@ -1,5 +1,9 @@
 #include "runtime/record/handover_record.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
 #include "runtime/graph/number_text.hpp"
 
 namespace troupe {
@@ -39,6 +43,7 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
   if (key == "accuracy") return read_number(text, h.accuracy);
   if (key == "seconds") return read_number(text, h.seconds);
   if (key == "paused") return read_flag(text, h.paused);
+  if (key == "mode") return h.mode = text, true;
   if (behind(key, updates_prefix, name)) return read_number(text, h.updates[name]);
   if (behind(key, finish_prefix, name)) return h.finish[name] = text, true;
   if (!behind(key, set_prefix, name)) return true;
@@ -51,14 +56,41 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
 void put_handover(checkpoint& c, const handover& h, named_tensors named) {
   c.step = c.sampler_position = h.step;
   c.named = std::move(named);
-  c.progress = {{"evaluated", number_text(h.evaluated)},
+  c.progress = {{"evaluated", number_text(std::min(h.evaluated, h.step))},  // a plan that went back may have been evaluated later
+
                 {"rounds", number_text(h.rounds)},
                 {"accuracy", number_text(h.accuracy)},
                 {"seconds", number_text(h.seconds)},
                 {"paused", h.paused ? "1" : "0"}};
+  if (!h.mode.empty()) c.progress["mode"] = h.mode;
   for (std::size_t i = 0; i < h.settings.size(); ++i) c.progress[set_prefix + number_text(i)] = setting_text(h.settings[i]);
   for (const auto& [param, n] : h.updates) c.progress[updates_prefix + param] = number_text(n);
   for (const auto& [kind, memory] : h.finish) c.progress[finish_prefix + kind] = memory;
+}
+
+std::string why_impossible(const handover& h) {
+  constexpr std::uint64_t most = INT64_MAX;  // as in the job file; sums of two of them do not wrap
+  std::string why;
+  const auto at_most = [&](const std::string& key, std::uint64_t number, std::uint64_t limit, const char* of_what) {
+    if (number > limit && why.empty())
+      why = "metadata '" + key + "' is " + number_text(number) + ", but " + of_what + " is at most " + number_text(limit);
+  };
+  const auto real = [&](const std::string& key, double number, bool good) {
+    if (!(std::isfinite(number) && good) && why.empty())
+      why = "metadata '" + key + "' is " + number_text(number) + ", which is out of range";
+  };
+  at_most("troupe.step", h.step, most, "a step");
+  at_most("progress.evaluated", h.evaluated, h.step, "the step of the last evaluation");
+  at_most("progress.rounds", h.rounds, most, "a number of evaluations");
+  real("progress.accuracy", h.accuracy, true);
+  real("progress.seconds", h.seconds, h.seconds >= 0);
+  for (std::size_t i = 0; i < h.settings.size(); ++i) {
+    const auto key = "progress." + set_prefix + number_text(i);
+    real(key, h.settings[i].value, true);
+    at_most(key, h.settings[i].from, most, "a step");
+  }
+  for (const auto& [param, n] : h.updates) at_most("progress." + updates_prefix + param, n, most, "a number of updates");
+  return why;
 }
 
 std::variant<handover, std::string> handover_of(checkpoint c) {

@@ -2,6 +2,7 @@
 //
 // What the file's own keys do not say is text in checkpoint::progress:
 //   evaluated, rounds, accuracy, seconds, paused     numbers
+//   mode                  in use; people may have switched to it
 //   set.<n>               "<from> <value> <key>", what a person has set, in order from 0
 //   updates.<param>       a number
 //   finish.<kind>         what that finish condition remembers
@@ -21,6 +22,9 @@ namespace troupe {
 
 // Sets step, progress and tensors of `c` to those of `h`; `named`: its tensors, where they travel beside it.
 void put_handover(checkpoint& c, const handover& h, named_tensors named);
+
+// Why no job can have come to these numbers, with the metadata key; empty: they are possible.
+std::string why_impossible(const handover& h);
 
 // The tensors are moved into it. Else the key that is wrong.
 std::variant<handover, std::string> handover_of(checkpoint c);

@@ -1,5 +1,6 @@
 #include "runtime/record/second_place.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,30 +10,44 @@
 #include <utility>
 
 namespace troupe {
+namespace {
 
-kept_file write_elsewhere(record_error why, const std::string& name, const file_writer& write) {
-  const char* set = std::getenv("TMPDIR");
-  const std::string parent = set && *set != '\0' ? set : "/tmp";
-  auto folder = parent + "/troupe-XXXXXX";
-  if (!::mkdtemp(folder.data())) {
-    why.message += "; nor in " + parent + ": cannot create a folder: " + std::strerror(errno);
-    return {{}, std::move(why)};
+// Still the folder that was made for us: its parent is one that others may write into.
+bool is_ours_alone(const std::string& folder) {
+  struct stat s {};
+  return !folder.empty() && ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() &&
+         (s.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+kept_file write_elsewhere(second_place& place, record_error why, const std::string& name, const file_writer& write) {
+  const auto fresh = !is_ours_alone(place);
+  if (fresh) {
+    const char* set = std::getenv("TMPDIR");
+    const std::string parent = set && *set != '\0' ? set : "/tmp";
+    place = parent + "/troupe-XXXXXX";
+    if (!::mkdtemp(place.data())) {
+      place.clear();
+      why.message += "; nor in " + parent + ": cannot create a folder: " + std::strerror(errno);
+      return {{}, std::move(why)};
+    }
   }
-  auto path = folder + "/" + name;
+  auto path = place + "/" + name;
   if (const auto again = write(path)) {
-    ::rmdir(folder.c_str());
     why.message += "; nor in the second place: " + again->to_string();
+    if (fresh) ::rmdir(std::exchange(place, {}).c_str());
     return {{}, std::move(why)};
   }
   why.message += "; it is in " + path + " instead";
   return {std::move(path), std::move(why)};
 }
 
-kept_file write_or_elsewhere(const std::string& file, const file_writer& write) {
+kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write) {
   auto why = write(file);
   if (!why) return {file, {}};
   why->file = file;  // not the name that a writer gives it until it is whole
-  return write_elsewhere(std::move(*why), std::filesystem::path(file).filename().string(), write);
+  return write_elsewhere(place, std::move(*why), std::filesystem::path(file).filename().string(), write);
 }
 
 }  // namespace troupe

@@ -1,8 +1,8 @@
 // A second place for files that cannot be written where they were asked for: a full disk, a folder that is gone. What took hours to
 // train must not be lost to that.
 //
-// The second place is a fresh folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where that is not set). Fresh, so that
-// nothing there is replaced and nobody else can have prepared it. Nothing ever removes it.
+// The second place is a folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where that is not set), made when it is first needed,
+// so that nobody else can have prepared it. A job has one: what comes later under the same name replaces what was there. Nothing ever removes it.
 // Errors: a file that had to go there is still trouble, and says where it is.
 #pragma once
 
@@ -22,9 +22,12 @@ struct kept_file {
   std::optional<record_error> trouble;  // it is not where it was asked for: why, and where else it is
 };
 
+// The folder of one job; empty: it has none yet.
+using second_place = std::string;
+
 // At `file`, else in the second place under the same name.
-kept_file write_or_elsewhere(const std::string& file, const file_writer& write);
+kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write);
 // `why` it could not be written where it was asked for: in the second place, as `name`.
-kept_file write_elsewhere(record_error why, const std::string& name, const file_writer& write);
+kept_file write_elsewhere(second_place& place, record_error why, const std::string& name, const file_writer& write);
 
 }  // namespace troupe

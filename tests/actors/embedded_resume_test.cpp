@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "runtime/graph/number_text.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/pipeline/handover.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -131,6 +132,111 @@ TEST_F(embedded_resume, an_old_file_goes_on_with_the_same_bits) {
     old.progress.clear();
     EXPECT_EQ(embedded(going_on(set, old)).weights_sha256, embedded(job_of(lenet_like(), set)).weights_sha256) << rule;
   }
+}
+
+// Steps, epochs and examples would mean something else.
+TEST_F(embedded_resume, refuses_a_job_that_is_not_the_same_and_names_the_key_and_both_values) {
+  const auto c = stopped({}, 3).kept;
+  const std::pair<const char*, const char*> wrong[] = {
+      {"data.batch=12", "data.batch is 24 in the checkpoint and 12 in the job: "},
+      {"data.examples=500", "the number of training examples is 600 in the checkpoint and 500 in the job: "},
+      {"train.sync={mode=\"ssp\",staleness=2}", "train.sync.mode is bsp in the checkpoint and ssp staleness=2 in the job: "},
+      {"layer.right.type=\"tanh\"", "layer.right.type is relu in the checkpoint and tanh in the job: "},
+      {"job.seed=8", "job.seed is 7 in the checkpoint and 8 in the job: "},
+      {"pipeline.packets=2", "pipeline.packets is 4 in the checkpoint and 2 in the job: "},
+      {"job.precision=\"f64\"", "job.precision is fp32 in the checkpoint and f64 in the job: "}};
+  for (const auto& [set, text] : wrong) {
+    auto j = job_of(lenet_like(), {set});
+    ASSERT_TRUE(j) << set;
+    const auto bad = resume_from(*j, c, "c.safetensors", numerics_, {});
+    EXPECT_TRUE(bad) << set << " was accepted";
+    if (!bad) continue;
+    EXPECT_EQ(bad->to_string().rfind(std::string("c.safetensors: ") + text, 0), 0u) << bad->to_string();
+    EXPECT_NE(bad->to_string().find("--weights FILE"), std::string::npos) << bad->to_string();
+  }
+}
+
+// A round under way would never be the one that is counted next, and the job would wait for ever.
+TEST_F(embedded_resume, refuses_numbers_that_no_job_can_have_come_to) {
+  const auto c = stopped({}, 3).kept;
+  for (const char* key : {"evaluated", "rounds", "updates.ip1.weight"}) {
+    auto other = c;
+    other.progress[key] = "18446744073709551615";
+    auto j = job_of(lenet_like());
+    const auto bad = resume_from(*j, other, "c.safetensors", numerics_, {});
+    EXPECT_NE((bad ? bad->to_string() : "accepted").find(std::string("metadata 'progress.") + key + "' is 18446744073709551615"),
+              std::string::npos)
+        << key << ": " << (bad ? bad->to_string() : "accepted");
+  }
+}
+
+// Key, and what stands behind the number.
+std::vector<std::pair<std::string, std::string>> numbers_in(const metadata_map& metadata) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const auto& [key, text] : metadata) {
+    double number = 0;
+    if (read_number(text, number)) fields.emplace_back(key, "");
+    if (key == "progress.finish.patience") fields.emplace_back(key, " 0.5");
+    if (key == "progress.set.0") fields.insert(fields.end(), {{key, " 0.002 train.dynamics.decay"}, {key, ""}});
+  }
+  return fields;
+}
+
+// Every number of a file, with checksums that fit: the job is refused by the field's name, or trains to its end.
+TEST_F(embedded_resume, refuses_or_ends_whatever_number_a_sound_file_has) {
+  const overrides set{"train.dynamics.lr=0", "train.finish={patience=3}", "eval.every=4"};
+  stopped(set, 6, command{"set", "train.dynamics.decay", 0.002, {}});
+  const auto file = (folder_ / "c.safetensors").string();
+  auto read = read_safetensors(file);
+  ASSERT_TRUE(std::holds_alternative<safetensors_content>(read));
+  const auto& sound = std::get<safetensors_content>(read);
+  const std::vector<std::string> numbers{"0",
+                                         "1",
+                                         "4",
+                                         "5",
+                                         "7",
+                                         "2147483648",
+                                         "4294967295",
+                                         "9007199254740993",
+                                         "4611686018427387904",
+                                         "9223372036854775807",
+                                         "9223372036854775808",
+                                         "18446744073709551615",
+                                         "18446744073709551616",
+                                         "-1",
+                                         "0.5",
+                                         "1e308",
+                                         "1e999",
+                                         "inf",
+                                         "nan"};
+  const auto fields = numbers_in(sound.metadata);
+  EXPECT_GE(fields.size(), 15u);
+  std::size_t refused = 0, ended = 0;
+  for (const auto& [key, rest] : fields)
+    for (const auto& number : numbers) {
+      auto metadata = sound.metadata;
+      metadata[key] = key == "progress.set.0" && rest.empty() ? "3 " + number + " train.dynamics.decay" : number + rest;
+      ASSERT_EQ(write_safetensors(file, sound.named, metadata), std::nullopt);
+      auto j = job_of(lenet_like(), set);
+      auto loaded = load_checkpoint(file);
+      std::optional<record_error> bad;
+      if (auto* e = std::get_if<record_error>(&loaded))
+        bad = *e;
+      else
+        bad = resume_from(*j, std::get<checkpoint>(std::move(loaded)), file, numerics_, {});
+      if (bad) {
+        ++refused;
+        const auto field = key.substr(key.find('.') + 1);
+        EXPECT_TRUE(bad->message.find(field) != std::string::npos || key.starts_with("made_with."))
+            << key << " = " << metadata[key] << ": " << bad->message;
+        continue;
+      }
+      ++ended;
+      const auto r = embedded(j);
+      EXPECT_TRUE(r.ok) << key << " = " << metadata[key] << ": " << r.error;
+    }
+  EXPECT_GT(refused, fields.size() * 4);
+  EXPECT_GT(ended, fields.size());
 }
 
 TEST_F(embedded_resume, what_is_malformed_is_refused_by_its_key) {

@@ -71,7 +71,7 @@ TEST_F(keep_command, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_it)
   // Another job of this name, which does not go on from it: that is said, and nothing begins anew behind anybody's back.
   const auto other = troupe(with(automatic, {"--set", "job.seed=4"}));
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(last(other)["message"].get<std::string>().find("it was made with seed 3"), std::string::npos) << other.out;
+  EXPECT_NE(last(other)["message"].get<std::string>().find("job.seed is 3 in the checkpoint"), std::string::npos) << other.out;
 }
 
 TEST_F(keep_command, without_a_folder_it_is_the_file_beside_the_job) {

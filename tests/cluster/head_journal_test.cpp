@@ -13,7 +13,8 @@ class head_journals : public head_losses {
   // The next life, when these nodes are there and the job has been read again.
   void dies_and_lives(const std::vector<std::string>& nodes, const std::vector<std::string>& there = {"n1", "n2", "n3", "n4"}) {
     note();
-    const auto all = read_journal(journal_queued(queued()) + lines_);
+    auto all = read_journal(journal_queued(queued()) + lines_);
+    for (auto& u : all.jobs) u.reached = reached_;
     h_.emplace(cluster_, "n1", std::uint16_t{8});
     h_->restore(all, now_, out_);
     for (const auto& c : ordered_in<check_text>(out_)) id_ = c.job;
@@ -34,7 +35,14 @@ class head_journals : public head_losses {
     h_->on_handover(id_, 5, now_, out_);
     swap_all({"n1", "n2", "n3"});
   }
+  std::vector<event_effect> events() const {
+    std::vector<event_effect> told;
+    for (const auto& h : ordered_in<heard>(out_))
+      if (h.what.event.kind == "recovered") told.push_back(h.what.event);
+    return told;
+  }
   std::string lines_;
+  std::uint64_t reached_ = 0;
 };
 
 TEST_F(head_journals, the_mode_that_people_have_switched_to_is_that_of_the_next_life) {
@@ -91,6 +99,43 @@ TEST_F(head_journals, says_in_recovered_that_there_was_no_checkpoint_and_what_is
   EXPECT_EQ(last_said(),
             "recovered: coordinator n1 restarted and keeps the changes made by set, mode, move, drain and pause; all nodes start "
             "their roles again; there was no checkpoint, so training restarts at step 0");
+}
+
+// A daemon that is killed has told of steps that no checkpoint holds.
+TEST_F(head_journals, counts_the_steps_of_the_life_before_that_are_made_again) {
+  begin({"n1", "n2"});
+  step(294);
+  h_->on_event({id_, {"mode", 294, {}, "ssp staleness=3"}, {}}, now_, out_);
+  reached_ = 294;
+  dies_and_lives({"n1", "n2"});
+  ASSERT_NE(asked(), nullptr);
+  found({"n1", "n2"}, 0);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  const auto told = events();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].step, 0u);
+  EXPECT_EQ(told[0].values.at(1), (std::pair<std::string, double>{"steps_again", 294}));
+}
+
+TEST_F(head_journals, shows_the_result_of_a_job_that_was_over_before_this_life) {
+  begin({"n1", "n2"});
+  h_->on_event({id_, {"step", 20, {{"loss", 0.25}, {"examples_per_s", 2801}, {"skipped", 2}}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {"eval", 20, {{"accuracy", 0.875}}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {"done", 20, {}, {}}, {}}, now_, out_);
+  for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0, {}}, now_, out_);
+  note();
+  h_.emplace(cluster_, "n1", std::uint16_t{8});
+  h_->restore(read_journal(lines_), now_, out_);
+  repl_view v;
+  h_->fill(v, now_);
+  ASSERT_EQ(v.jobs.size(), 1u);
+  EXPECT_EQ(v.jobs[0].state, "done");
+  EXPECT_EQ(v.jobs[0].step, 20u);
+  EXPECT_EQ(v.jobs[0].loss, 0.25);
+  EXPECT_EQ(v.jobs[0].accuracy, 0.875);
+  EXPECT_EQ(v.jobs[0].examples_per_s, 2801);
+  EXPECT_EQ(v.jobs[0].skipped, 2u);
 }
 
 // One that is drained may be gone for good: nobody waits for it.

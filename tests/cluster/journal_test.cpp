@@ -110,6 +110,39 @@ TEST(journal, how_jobs_ended_is_found_again_for_the_newest) {
   EXPECT_EQ(f.last.texts, finished(70).last.texts);
 }
 
+// Of the job that runs, after each step; not a line, and not synced: a process that is killed loses nothing of it.
+TEST(journal, knows_the_step_that_the_running_job_had_reached_when_the_process_ended) {
+  test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.path) / "jobs.journal";
+  {
+    journal j(file);
+    EXPECT_EQ(j.append(journal_queued(queued(2))), "");
+    EXPECT_EQ(j.append(journal_queued(queued(3))), "");
+    for (const std::uint64_t step : {1ull, 999'999ull, 294ull}) j.reached(2, step);
+  }
+  {
+    const journal again(file);
+    ASSERT_EQ(again.found().jobs.size(), 2u);
+    EXPECT_EQ(again.found().jobs[0].reached, 294u);
+    EXPECT_EQ(again.found().jobs[1].reached, 0u) << "another job";
+  }
+  std::ofstream(file.string() + ".step", std::ios::in | std::ios::out) << "0000";
+  EXPECT_EQ(journal(file).found().jobs[0].reached, 0u) << "damaged";
+}
+
+// Journals of before results were kept.
+TEST(journal, reads_a_job_that_is_over_without_its_result) {
+  const std::string text =
+      "{\"is\":\"over\",\"job\":3,\"kind\":\"done\",\"last_step\":5,\"name\":\"tiny\",\"owner\":\"alice\",\"state\":\"done\","
+      "\"step\":5,"
+      "\"text\":\"\",\"texts\":[],\"values\":[],\"weights\":\"\"}";
+  char sum[16];
+  std::snprintf(sum, sizeof sum, "%08x", crc32c(0, text.data(), text.size()));
+  const auto c = read_journal(std::string(sum) + " " + text + "\n");
+  ASSERT_EQ(c.finished.size(), 1u);
+  EXPECT_EQ(c.finished[0].accuracy, -1);
+}
+
 // One client was all clients then.
 TEST(journal, a_line_from_before_there_were_owners_is_the_job_of_the_client_without_a_name) {
   const std::string text =

@@ -78,6 +78,46 @@ TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_
   EXPECT_TRUE(!fs::exists(folder_ / "state" / "n1" / "given") || fs::is_empty(folder_ / "state" / "n1" / "given"));
 }
 
+TEST_F(cluster_keeping, as_many_checkpoints_stay_as_the_job_says_when_the_coordinators_daemon_was_started_again_and_again) {
+  make_cluster(2);
+  fs::create_directories(path("shared"));
+  allow(path("shared"));
+  start_all();
+  const auto all_in = [](const std::string& folder) {
+    std::vector<fs::path> files;
+    for (const auto& f : fs::recursive_directory_iterator(folder)) {
+      const auto name = f.path().filename().string();
+      if (name.starts_with("checkpoint-") && name.ends_with(".safetensors")) files.push_back(f.path());
+    }
+    return files;
+  };
+  const auto newest_step = [&](const std::string& folder) {
+    std::uint64_t step = 0;
+    for (const auto& f : all_in(folder)) {
+      const auto stem = f.stem().string();
+      step = std::max<std::uint64_t>(step, std::stoull(stem.substr(stem.rfind('-') + 1)));
+    }
+    return step;
+  };
+  // A file that looks like one of ours, in a folder that is none of the job's.
+  fs::create_directories(path("state/n1/job-1-other-7"));
+  write("state/n1/job-1-other-7/checkpoint-000001-step-1.safetensors", "not ours");
+  for (const strings& where : {strings{}, strings{"checkpoint.dir=\"" + path("shared") + "\""}}) {
+    const auto folder = where.empty() ? path("state") : path("shared");
+    auto b = begin(tiny_job(), with(endless(workers(2, 1)), with(where, {"checkpoint.every=50"})));
+    for (int life = 0; life < 3; ++life) {
+      ASSERT_TRUE(b->wait_event("checkpoint", 30s, newest_step(folder) + 100)) << life;
+      kill_hard("n1");
+      start("n1");
+    }
+    ASSERT_TRUE(b->wait_event("checkpoint", 30s, newest_step(folder) + 100));
+    ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+    EXPECT_EQ(b->join().outcome.exit_code(), 0);
+    EXPECT_EQ(all_in(folder).size(), where.empty() ? 3u : 2u);
+  }
+  EXPECT_TRUE(fs::exists(path("state/n1/job-1-other-7/checkpoint-000001-step-1.safetensors")));
+}
+
 TEST_F(cluster_keeping, folders_that_the_cluster_file_does_not_allow_are_refused) {
   make_cluster(2);
   fs::create_directories(path("shared"));

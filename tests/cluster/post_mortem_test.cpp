@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/data/packed.hpp"
 #include "tests/cluster/processes.hpp"
@@ -20,6 +22,10 @@ class cluster_post_mortem : public cluster_test {
     for (const auto& f : fs::directory_iterator(fs::path(path("state")) / n / "post-mortem", none)) all.push_back(f.path());
     std::sort(all.begin(), all.end());
     return all;
+  }
+  static std::string read(const fs::path& file) {
+    std::ifstream in(file);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   // `troupe sim --replay`: its exit code and what it said.
   std::pair<int, std::string> replay(const std::vector<fs::path>& folders) const {
@@ -69,6 +75,32 @@ TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
 }
 
 // The role is begun anew once from what the shards have, which is not kept: what was before that is.
+TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_and_says_elsewhere_where_they_are) {
+  make_cluster(2);
+  start_all();
+  auto set = workers(2, 2);
+  set.emplace_back("train.dynamics.lr=1e20");
+  const auto failed = run(tiny_job(), set);
+  ASSERT_EQ(failed.outcome.exit_code(), 1);
+  const auto one = left_by("n1"), two = left_by("n2");
+  ASSERT_FALSE(one.empty());
+  ASSERT_FALSE(two.empty());
+  std::istringstream lines(read(one.front() / "events.jsonl"));
+  std::vector<nlohmann::json> told;
+  for (std::string line; std::getline(lines, line);) told.push_back(nlohmann::json::parse(line));
+  std::size_t steps = 0;
+  for (const auto& e : failed.events)
+    if (e.event.kind == "step") {
+      ++steps;
+      const auto same = [&](const auto& t) { return t["event"] == "step" && t["step"] == e.event.step; };
+      EXPECT_TRUE(std::any_of(told.begin(), told.end(), same)) << "step " << e.event.step;
+    }
+  EXPECT_GT(steps, 0u);
+  EXPECT_NE(read(one.front() / "report.txt").find("\nevents     events.jsonl\n"), std::string::npos);
+  EXPECT_NE(read(two.front() / "report.txt").find("\nevents     on node n1, which had the job's coordinator\n"), std::string::npos)
+      << read(two.front() / "report.txt");
+}
+
 TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) {
   data_ = {folder_.string()};
   make_cluster(2);

@@ -44,7 +44,7 @@ class drawn {
   handover one() {
     handover h;
     h.step = count();
-    h.evaluated = count();
+    h.evaluated = std::min(count(), h.step);
     h.rounds = count();
     h.accuracy = real();
     h.seconds = real();

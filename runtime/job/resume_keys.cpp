@@ -1,0 +1,291 @@
+#include "runtime/job/resume_keys.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "runtime/graph/number_text.hpp"
+#include "runtime/job/convolutions.hpp"
+
+namespace troupe {
+namespace {
+
+using kept_job = prepared_job;
+using kept_values = resume_values;
+
+std::string kept_value_text(const option_value& v);
+
+std::string kept_options_text(const options& o) {
+  std::string s;
+  for (const auto& [key, value] : o.values) s.append(s.empty() ? "" : " ").append(key).append("=").append(kept_value_text(value));
+  return s;
+}
+
+std::string kept_value_text(const option_value& v) {
+  const auto one = [](const auto& x) -> std::string {
+    using type = std::decay_t<decltype(x)>;
+    if constexpr (std::is_same_v<type, bool>)
+      return x ? "true" : "false";
+    else if constexpr (std::is_same_v<type, std::string>)
+      return x;
+    else
+      return number_text(x);
+  };
+  return std::visit(
+      [&](const auto& x) -> std::string {
+        using type = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<type, std::shared_ptr<options>>) {
+          return x ? "{" + kept_options_text(*x) + "}" : "{}";
+        } else if constexpr (requires { typename type::value_type; } && !std::is_same_v<type, std::string>) {
+          std::string s;
+          for (const auto& e : x) s += (s.empty() ? "" : ",") + one(e);
+          return "[" + s + "]";
+        } else {
+          return one(x);
+        }
+      },
+      v);
+}
+
+void put_choice(const choice& c, const kept_values& v) {
+  v.is(kept_options_text(c.values).empty() ? c.kind : c.kind + " " + kept_options_text(c.values));
+}
+
+template <class Text>
+void of_each_layer(const kept_job& j, const kept_values& v, const char* key, const Text& text) {
+  for (const auto& l : j.spec.layers) v.also("layer." + l.name + "." + key, text(l));
+}
+
+void put_layer_names(const kept_job& j, const kept_values& v) {
+  std::string all;
+  for (const auto& l : j.spec.layers) all += (all.empty() ? "" : ", ") + l.name;
+  v.is(std::move(all));
+}
+
+void put_layer_inputs(const kept_job& j, const kept_values& v) {
+  of_each_layer(j, v, "inputs", [](const layer_spec& l) {
+    std::string all;
+    for (const auto& i : l.inputs) all += (all.empty() ? "" : ", ") + i;
+    return all;
+  });
+}
+
+// Fillers matter to a job that begins. Measured algorithms of convolutions are those of the checkpoint (job.convolution).
+void put_layer_options(const kept_job& j, const kept_values& v) {
+  const bool measured = j.spec.convolution == "measured";
+  for (const auto& l : j.spec.layers)
+    for (const auto& [key, value] : l.values.values)
+      if (!key.ends_with("filler") && !(measured && key.starts_with("algorithm")))
+        v.also("layer." + l.name + "." + key, kept_value_text(value));
+}
+
+void put_convolutions(const kept_job& j, const kept_values& v) {
+  const auto kept = kept_convolutions(convolutions_to_keep(j));
+  v.is(kept.empty() ? "those of the rule" : kept);
+}
+
+// What a checkpoint holds in fields of its own, also in files of before it held the rest.
+metadata_map values_in_fields(const checkpoint& c) {
+  const auto kept = kept_convolutions(c.extra);
+  return {{"job.seed", number_text(c.seed)},
+          {"pipeline.packets", number_text(c.packets)},
+          {"job.convolution", kept.empty() ? "those of the rule" : kept}};
+}
+
+metadata_map values_of_key(const resume_key& k, const kept_job& j) {
+  metadata_map m;
+  if (k.values) k.values(j, {k.key, m});
+  return m;
+}
+
+// Two long texts from shortly before they differ.
+std::pair<std::string, std::string> shown_where_they_differ(const std::string& a, const std::string& b) {
+  constexpr std::size_t before = 20, most = 60;
+  const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  const auto from = std::max(a.size(), b.size()) <= most ? 0 : std::max<std::ptrdiff_t>(0, differ - std::ptrdiff_t{before});
+  const auto cut = [&](const std::string& s) {
+    const auto part = s.substr(std::min(s.size(), static_cast<std::size_t>(from)));
+    return (from > 0 ? "..." : "") + part.substr(0, most) + (part.size() > most ? "..." : "");
+  };
+  const auto quoted = [](const std::string& s) { return s.empty() ? "\"\"" : s; };
+  return {quoted(cut(a)), quoted(cut(b))};
+}
+
+std::vector<resume_key> rows_of_the_data() {
+  using enum on_resume;
+  return {
+      {"data.batch", refused, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.data.batch)); }},
+      {"the number of training examples", refused,
+       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.data->size(split::train))); }},
+      {"data.readers", allowed},
+      {"data.augment", same_bits,
+       [](const kept_job& j, const kept_values& v) {
+         v.is(j.spec.data.augment ? kept_options_text(*j.spec.data.augment) : "none");
+       }},
+      {"data.source", allowed},
+      {"data.*", allowed},
+  };
+}
+
+std::vector<resume_key> rows_of_layers() {
+  using enum on_resume;
+  return {
+      {"layer.name", refused, put_layer_names},
+      {"layer.type", refused,
+       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "type", [](const auto& l) { return l.type; }); }},
+      {"layer.inputs", refused, put_layer_inputs},
+      {"layer.phase", refused,
+       [](const kept_job& j, const kept_values& v) {
+         of_each_layer(j, v, "phase", [](const auto& l) { return l.phase.empty() ? "both" : l.phase; });
+       }},
+      {"layer.*", same_bits, put_layer_options},
+      {"layer.algorithm", same_bits},  // an option of the types that have several
+      {"layer.wire", same_bits,
+       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "wire", [](const auto& l) { return l.wire; }); }},
+      {"layer.compress", same_bits,
+       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "compress", [](const auto& l) { return l.compress; }); }},
+      {"layer.gather", same_bits,
+       [](const kept_job& j, const kept_values& v) {
+         of_each_layer(j, v, "gather", [](const auto& l) { return std::string(l.gather ? "true" : "false"); });
+       }},
+      {"layer.lr_scale", allowed},
+      {"layer.decay_scale", allowed},
+      {"layer.loss_weight", allowed},
+      {"layer.recompute", allowed},
+      {"layer.partition", allowed},
+      {"layer.place", allowed},
+      {"layer.fraction", allowed},
+  };
+}
+
+std::vector<resume_key> rows_of_training() {
+  using enum on_resume;
+  return {
+      {"train.algorithm", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.algorithm); }},
+      {"train.sampler.kind", refused, [](const kept_job& j, const kept_values& v) { put_choice(j.spec.data.sampler, v); }},
+      {"train.sampler.*", refused},
+      {"train.dynamics.rule", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.rule.kind); }},
+      {"train.dynamics.*", allowed},
+      {"train.dynamics.lr", allowed},
+      {"train.dynamics.decay", allowed},
+      {"train.dynamics.lr_scale", allowed},
+      {"train.dynamics.base_batch", allowed},
+      {"train.dynamics.clip.value", allowed},
+      {"train.dynamics.clip.norm", allowed},
+      {"train.dynamics.schedule.kind", allowed},
+      {"train.dynamics.schedule.*", allowed},
+      {"train.dynamics.schedule.warmup.steps", allowed},
+      {"train.dynamics.schedule.warmup.from", allowed},
+      {"train.sync.mode", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.filed_mode); }},
+      {"train.sync.*", same_bits},
+      {"train.sync.when.kind", same_bits,
+       [](const kept_job& j, const kept_values& v) {
+         j.spec.train.when ? put_choice(*j.spec.train.when, v) : v.is("the mode's habit");
+       }},
+      {"train.sync.when.*", same_bits},
+      {"train.exchange.reducer", allowed},
+      {"train.exchange.*", allowed},
+      {"train.exchange.compress", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.compress); }},
+      {"train.exchange.fraction", same_bits,
+       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.train.fraction)); }},
+      {"train.exchange.threshold", same_bits,
+       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.train.threshold)); }},
+      {"train.max_skipped", allowed},
+      {"train.deterministic", allowed},
+      {"train.finish.epochs", allowed},
+      {"train.finish.steps", allowed},
+      {"train.finish.patience", allowed},
+      {"train.finish.target_accuracy", allowed},
+      {"train.finish.time", allowed},
+      {"train.finish.who", allowed},
+      {"train.finish.custom.kind", allowed},
+      {"train.finish.custom.*", allowed},
+  };
+}
+
+std::vector<resume_key> rows_of_the_rest() {
+  using enum on_resume;
+  return {
+      {"plugins", allowed},
+      {"job.name", allowed},
+      {"job.seed", same_bits, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.seed)); }},
+      {"job.devices", allowed},
+      {"job.max_failures", allowed},
+      {"job.min_nodes", allowed},
+      {"job.max_nodes", allowed},
+      {"job.spares", allowed},
+      {"job.precision", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.precision); }},
+      {"job.convolution", same_bits, put_convolutions},
+      {"pipeline.packets", same_bits, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.plan.packets)); }},
+      {"pipeline.sub_solvers", allowed},
+      {"pipeline.fuse", allowed},
+      {"pipeline.fuse_layers", allowed},
+      {"pipeline.weights", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.spec.pipeline.weights); }},
+      {"topology.worker_groups", allowed},
+      {"topology.workers_per_group", allowed},
+      {"topology.server_groups", allowed},
+      {"topology.servers_per_group", allowed},
+      {"topology.replicas", allowed},
+      {"topology.colocated", allowed},
+      {"topology.max_block", allowed},
+      {"eval.every", allowed},
+      {"eval.batch", allowed},
+      {"eval.split", allowed},
+      {"eval.sampler.kind", allowed},
+      {"eval.sampler.*", allowed},
+      {"checkpoint.every", allowed},
+      {"checkpoint.keep", allowed},
+      {"checkpoint.dir", allowed},
+      {"checkpoint.resume", allowed},
+      {"checkpoint.match", allowed},
+  };
+}
+
+}  // namespace
+
+const std::vector<resume_key>& resume_keys() {
+  static const auto all = [] {
+    std::vector<resume_key> rows;
+    for (auto&& part : {rows_of_the_data(), rows_of_layers(), rows_of_training(), rows_of_the_rest()})
+      rows.insert(rows.end(), part.begin(), part.end());
+    return rows;
+  }();
+  return all;
+}
+
+metadata_map made_with(const prepared_job& j) {
+  metadata_map m;
+  for (const auto& k : resume_keys()) m.merge(values_of_key(k, j));
+  for (const auto& [key, text] : values_in_fields({})) m.erase(key);
+  return m;
+}
+
+record_error other_value(const std::string& key, on_resume rule, const std::string& theirs, const std::string& ours) {
+  const auto [there, here] = shown_where_they_differ(theirs, ours);
+  const auto both = key + " is " + there + " in the checkpoint and " + here + " in the job";
+  const std::string anew = " or begin anew with these weights (--weights FILE)";
+  if (rule == on_resume::refused)
+    return {{}, {}, both + ": a job cannot go on with another value. Set it as in the checkpoint," + anew};
+  return {{},
+          {},
+          both +
+              ": the weights would not be those of an unbroken run. Set it as in the checkpoint, allow it with --set "
+              "train.deterministic=false," +
+              anew};
+}
+
+std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c) {
+  auto theirs = c.made_with;
+  for (auto& [key, text] : values_in_fields(c)) theirs[key] = text;
+  // The mode that people had switched to may be the file's from now on.
+  if (const auto in_use = c.progress.find("mode"); in_use != c.progress.end() && in_use->second == j.filed_mode)
+    theirs.erase("train.sync.mode");
+  for (const auto& k : resume_keys()) {
+    if (k.rule == on_resume::same_bits && !j.spec.train.deterministic) continue;
+    for (const auto& [name, ours] : values_of_key(k, j))
+      if (const auto at = theirs.find(name); at != theirs.end() && at->second != ours)
+        return other_value(name, k.rule, at->second, ours);
+  }
+  return {};
+}
+
+}  // namespace troupe

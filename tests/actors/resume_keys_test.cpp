@@ -1,0 +1,231 @@
+// Which keys may differ between the job that wrote a checkpoint and the one that goes on from it: every key of the job file is in the table, and
+// the table is what resume_from does.
+#include "runtime/job/resume_keys.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/job/amend.hpp"
+#include "runtime/node/config/job_keys.hpp"
+#include "runtime/pipeline/handover.hpp"
+#include "tests/actors/embedded_support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_embedded;
+
+const resume_key* row_of(const std::string& key) {
+  const auto& all = resume_keys();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const auto& k) { return k.key == key; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+// "[train.dynamics]" and "lr": "train.dynamics.lr".
+std::string path_of(const std::string& table, const std::string& key) {
+  const auto from = table.find_first_not_of('[');
+  if (table[0] != '[') return key;
+  return table.substr(from, table.find(']') - from) + "." + key;
+}
+
+// Every key that holds a value, and the options of every row that a key names.
+std::set<std::string> keys_of_the_file() {
+  std::set<std::string> tables, keys;
+  for (const auto& t : job_tables()) tables.insert(t.name);
+  for (const auto& t : job_tables())
+    for (const auto& r : t.rows) {
+      const auto path = path_of(t.name, r.name);
+      const bool table = r.kind == key_kind::table || r.kind == key_kind::tables;
+      if (table && (tables.contains("[" + path + "]") || tables.contains("[[" + path + "]]"))) continue;
+      keys.insert(path);
+      if (r.kind == key_kind::row && path != "train.sync.*") keys.insert(path_of(t.name, "*"));
+    }
+  return keys;
+}
+
+// A job that differs from the one of the checkpoint in this key: overrides, or a change of the text.
+struct other_job {
+  overrides set;
+  std::string from = {}, to = {};
+};
+// size: a table, one row a key
+const std::map<std::string, other_job>& other_jobs() {
+  static const std::map<std::string, other_job> all{
+      {"job.name", {{"job.name=\"other\""}}},
+      {"job.seed", {{"job.seed=8"}}},
+      {"job.devices", {{"job.devices=[\"cpu:1\"]"}}},
+      {"job.max_failures", {{"job.max_failures=2"}}},
+      {"job.min_nodes", {{"job.min_nodes=1"}}},
+      {"job.max_nodes", {{"job.max_nodes=1"}}},
+      {"job.spares", {{"job.spares=0"}}},
+      {"job.precision", {{"job.precision=\"bf16\""}}},
+      {"job.convolution", {{"job.convolution=\"measured\""}}},
+      {"data.batch", {{"data.batch=12"}}},
+      {"the number of training examples", {{"data.examples=500"}}},
+      {"data.readers", {{"data.readers=2"}}},
+      {"data.augment", {{"data.augment={mirror=true}"}}},
+      {"data.*", {{"data.noise=0.4"}}},
+      {"layer.name", {{}, "\"right\"", "\"wrong\""}},
+      {"layer.type", {{"layer.right.type=\"tanh\""}}},
+      {"layer.inputs", {{"layer.join.inputs=[\"right\",\"left\"]"}}},
+      {"layer.phase", {{}, "phase = \"test\"", ""}},
+      {"layer.*", {{"layer.drop1.ratio=0.5"}}},
+      {"layer.algorithm", {{"layer.conv1.algorithm=\"direct\""}}},
+      {"layer.wire", {{"layer.ip1.wire=\"bf16\""}}},
+      {"layer.compress", {{"layer.ip1.compress=\"fp16\""}}},
+      {"layer.gather", {{"layer.ip1.gather=true"}}},
+      {"layer.lr_scale", {{"layer.ip1.lr_scale=2"}}},
+      {"layer.decay_scale", {{"layer.ip1.decay_scale=0.5"}}},
+      {"layer.loss_weight", {{"layer.loss.loss_weight=0.5"}}},
+      {"layer.recompute", {{"layer.conv1.recompute=true"}}},
+      {"layer.partition", {{"layer.ip1.partition=\"none\"", "layer.ip1.place=[\"local\"]"}}},
+      {"layer.place", {{"layer.ip1.place=[\"local\"]"}}},
+      {"layer.fraction", {{"layer.ip1.fraction=[1.0]"}}},
+      {"train.sampler.kind", {{"train.sampler={kind=\"sequential\"}"}}},
+      {"train.dynamics.rule", {{"train.dynamics={rule=\"sgd\",lr=0.05}"}}},
+      {"train.dynamics.*", {{"train.dynamics.momentum=0.8"}}},
+      {"train.dynamics.lr", {{"train.dynamics.lr=0.02"}}},
+      {"train.dynamics.decay", {{"train.dynamics.decay=0.1"}}},
+      {"train.dynamics.lr_scale", {{"train.dynamics.lr_scale=\"sqrt\"", "train.dynamics.base_batch=12"}}},
+      {"train.dynamics.base_batch", {{"train.dynamics.lr_scale=\"linear\"", "train.dynamics.base_batch=12"}}},
+      {"train.dynamics.clip.value", {{"train.dynamics.clip={value=1}"}}},
+      {"train.dynamics.clip.norm", {{"train.dynamics.clip={norm=1}"}}},
+      {"train.dynamics.schedule.kind", {{"train.dynamics.schedule={kind=\"fixed\"}"}}},
+      {"train.dynamics.schedule.*", {{"train.dynamics.schedule.every=4"}}},
+      {"train.dynamics.schedule.warmup.steps", {{"train.dynamics.schedule.warmup={steps=5}"}}},
+      {"train.dynamics.schedule.warmup.from", {{"train.dynamics.schedule.warmup={steps=5,from=0.5}"}}},
+      {"train.sync.mode", {{"train.sync={mode=\"ssp\",staleness=2}"}}},
+      {"train.sync.when.kind", {{"train.sync={mode=\"bsp\",when={kind=\"every\",steps=2}}"}}},
+      {"train.exchange.reducer", {{"train.exchange={reducer=\"tree\"}"}}},
+      {"train.exchange.compress", {{"train.exchange={reducer=\"server\",compress=\"fp16\"}"}}},
+      {"train.exchange.fraction", {{"train.exchange={reducer=\"server\",compress=\"topk\",fraction=0.2}"}}},
+      {"train.exchange.threshold", {{"train.exchange={reducer=\"server\",compress=\"threshold\",threshold=0.2}"}}},
+      {"train.max_skipped", {{"train.max_skipped=3"}}},
+      {"train.deterministic", {{"train.deterministic=false"}}},
+      {"train.finish.epochs", {{"train.finish={epochs=3}"}}},
+      {"train.finish.steps", {{"train.finish.steps=30"}}},
+      {"train.finish.patience", {{"train.finish={patience=3}", "eval.every=5"}}},
+      {"train.finish.target_accuracy", {{"train.finish={target_accuracy=0.9}", "eval.every=5"}}},
+      {"train.finish.time", {{"train.finish={time=\"1h\"}"}}},
+      {"train.finish.who", {{"train.finish.who=\"any\""}}},
+      {"train.finish.custom.kind", {{"train.finish={custom={kind=\"epochs\",count=2}}"}}},
+      {"eval.every", {{"eval.every=5"}}},
+      {"eval.batch", {{"eval.batch=30"}}},
+      {"eval.split", {{"eval.split=\"train\""}}},
+      {"checkpoint.every", {{"checkpoint.every=5"}}},
+      {"checkpoint.keep", {{"checkpoint.keep=3"}}},
+      {"checkpoint.dir", {{"checkpoint.dir=\"/tmp\""}}},
+      {"checkpoint.resume", {{"checkpoint.resume=\"auto\""}}},
+      {"checkpoint.match", {{"checkpoint.match=\"names\""}}},
+      {"pipeline.packets", {{"pipeline.packets=2"}}},
+      {"pipeline.sub_solvers", {{"pipeline.sub_solvers=2"}}},
+      {"pipeline.fuse", {{"pipeline.fuse=\"auto\""}}},
+      {"pipeline.fuse_layers", {{"pipeline.fuse_layers=false"}}},
+      {"pipeline.weights", {{"pipeline.weights=\"stash\""}}},
+      {"topology.worker_groups", {{"topology.worker_groups=2", "train.sync={mode=\"bsp\"}"}}},
+      {"topology.workers_per_group", {{"topology.workers_per_group=2"}}},
+      {"topology.servers_per_group", {{"topology.servers_per_group=2"}}},
+      {"topology.colocated", {{"topology.colocated=false"}}},
+      {"topology.max_block", {{"topology.max_block=4096"}}},
+  };
+  return all;
+}
+
+class resume_key_table : public testing::Test {
+ protected:
+  static std::string text_for(const other_job& o) {
+    std::string text = lenet_like();
+    for (auto at = o.from.empty() ? std::string::npos : text.find(o.from); at != std::string::npos; at = text.find(o.from, at))
+      text.replace(at, o.from.size(), o.to);
+    return text;
+  }
+  checkpoint kept(const prepared_job& j, const std::string& mode = {}) {
+    store_effect s{"checkpoint", 3, initial_weights(j, dev_->host()), std::make_shared<handover>()};
+    const auto params = s.named;
+    for (const auto& [name, value] : params) s.named.emplace_back(name + "@momentum", value);
+    auto h = std::make_shared<handover>();
+    h->step = h->evaluated = 3;
+    h->mode = mode;
+    s.with = h;
+    return checkpoint_of(j, s, numerics_);
+  }
+  std::string refusal(prepared_job& j, const checkpoint& c) const {
+    const auto bad = resume_from(j, c, "c.safetensors", numerics_, {});
+    return bad ? bad->to_string() : std::string();
+  }
+
+  std::unique_ptr<device> dev_ = make_cpu_device();
+  std::string numerics_ = dev_->numerics_id();
+};
+
+TEST_F(resume_key_table, holds_every_key_of_the_job_file_once_and_no_other) {
+  const auto keys = keys_of_the_file();
+  EXPECT_GT(keys.size(), 70u);
+  for (const auto& k : keys) EXPECT_TRUE(row_of(k)) << k << " is in no row";
+  std::set<std::string> seen;
+  for (const auto& k : resume_keys()) {
+    EXPECT_TRUE(seen.insert(k.key).second) << k.key << " has two rows";
+    EXPECT_TRUE(keys.contains(k.key) || k.key.find(' ') != std::string::npos) << k.key << " is no key of the job file";
+  }
+}
+
+// What is not tried needs what a test of one process and one file has not: another plugin, other data, several nodes.
+TEST_F(resume_key_table, is_what_a_resumed_job_is_refused_for) {
+  const std::set<std::string> untried{"plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
+                                      "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",
+                                      "eval.sampler.kind", "eval.sampler.*",    "topology.server_groups", "topology.replicas"};
+  const auto c = kept(*job_of(lenet_like()));
+  for (const auto& k : resume_keys()) {
+    const auto at = other_jobs().find(k.key);
+    EXPECT_NE(at == other_jobs().end(), untried.contains(k.key) == false) << k.key;
+    if (at == other_jobs().end()) continue;
+    const auto text = text_for(at->second);
+    auto j = job_of(text, at->second.set);
+    ASSERT_TRUE(j) << k.key;
+    const auto why = refusal(*j, c);
+    auto free = at->second.set;
+    free.emplace_back("train.deterministic=false");
+    const auto why_free = refusal(*job_of(text, free), c);
+    EXPECT_EQ(why.empty(), k.rule == on_resume::allowed) << k.key << ": " << why;
+    EXPECT_EQ(why_free.empty(), k.rule != on_resume::refused) << k.key << ": " << why_free;
+    const auto named = k.key.substr(k.key.find('.') == std::string::npos ? 0 : k.key.rfind('.') + 1);
+    if (!why.empty() && named != "*") {
+      EXPECT_NE(why.find(named + " is "), std::string::npos) << why;
+    }
+  }
+}
+
+TEST_F(resume_key_table, takes_the_mode_of_the_file_and_the_one_that_people_had_switched_to) {
+  const auto c = kept(*job_of(lenet_like()), "ssp staleness=2");
+  auto as_filed = job_of(lenet_like());
+  EXPECT_EQ(refusal(*as_filed, c), "");
+  ASSERT_EQ(as_filed->before->notes.size(), 1u);
+  EXPECT_EQ(as_filed->before->notes[0], "goes on in mode bsp, as the job says; the checkpoint was made in mode ssp staleness=2");
+  auto switched = job_of(lenet_like(), {"train.sync={mode=\"ssp\",staleness=2}"});
+  EXPECT_EQ(refusal(*switched, c), "");
+  EXPECT_TRUE(switched->before->notes.empty());
+  EXPECT_NE(refusal(*job_of(lenet_like(), {"train.sync={mode=\"ssp\",staleness=3}"}), c), "");
+}
+
+// A plan that people have changed belongs to the same job.
+TEST_F(resume_key_table, does_not_depend_on_what_people_have_moved_or_switched) {
+  const auto original = job_of(lenet_like(), {"topology.workers_per_group=2"});
+  amendments words;
+  words.mode = "ssp";
+  words.mode_options = {{"staleness", "2"}};
+  words.layers = {{"ip1", {"local"}, true}};
+  auto made = prepare_again(original, words);
+  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
+  EXPECT_EQ(made_with(*std::get<std::shared_ptr<prepared_job>>(made)), made_with(*original));
+}
+
+TEST_F(resume_key_table, accepts_what_older_checkpoints_do_not_hold) {
+  auto c = kept(*job_of(lenet_like()));
+  c.made_with.clear();
+  EXPECT_EQ(refusal(*job_of(lenet_like(), {"data.batch=12"}), c), "");
+  EXPECT_NE(refusal(*job_of(lenet_like(), {"job.seed=8"}), c), "") << "which all files hold";
+}
+
+}  // namespace
+}  // namespace troupe

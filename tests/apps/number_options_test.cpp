@@ -1,0 +1,37 @@
+// Options of commands that take numbers.
+#include <set>
+#include <sstream>
+
+#include "tests/apps/child.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_apps;
+
+class number_options : public command_test {};
+
+// Every option whose help names a number as its value.
+TEST_F(number_options, refuses_every_number_that_cannot_be_represented) {
+  const std::set<std::string> placeholders{"N", "S", "K", "G", "T", "X"};
+  std::size_t tried = 0;
+  for (const std::string command : {"train", "test", "sample", "time", "init", "pack", "unroll", "plan", "sim", "check",
+                                    "check-layer", "init-cluster", "certs", "layers", "modes", "reference"}) {
+    std::istringstream help(troupe({command, "--help"}).out);
+    for (std::string line; std::getline(help, line);) {
+      std::istringstream words(line);
+      std::string option, value;
+      if (!(words >> option >> value) || !option.starts_with("--") || !placeholders.contains(value)) continue;
+      for (const std::string number : {"99999999999999999999", "-99999999999999999999", "1e999", "nan"}) {
+        const auto o = troupe({command, option, number});
+        EXPECT_EQ(o.code, 2) << command << " " << option << " " << number;
+        EXPECT_NE(o.err.find(number), std::string::npos) << command << " " << option << " " << number << ": " << o.err;
+        ++tried;
+      }
+    }
+  }
+  EXPECT_GE(tried, 40u);
+}
+
+}  // namespace
+}  // namespace troupe
