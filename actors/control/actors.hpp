@@ -19,6 +19,7 @@
 #include "actors/control/injected.hpp"
 #include "actors/control/keeper.hpp"
 #include "actors/control/member.hpp"
+#include "actors/control/memory_book.hpp"
 #include "actors/control/plane.hpp"
 #include "actors/shell/caf_compat.hpp"
 #include "actors/shell/node_host.hpp"
@@ -111,6 +112,7 @@ struct shared {
   mailbox control, keep, check, repl, exchange;
   thread_clock keeper_clock;
   injected_faults faults;
+  memory_book memory;
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {

@@ -1,17 +1,38 @@
 // The actor that hosts the hub of the exchange: frames of the control transport in, its effects out. Detached, because sums of large
 // buffers must not keep layers or the REPL waiting. A frame's credit goes back to its sender when the hub is done with it, so that
 // nobody can fill the mailbox.
+#include <algorithm>
+
 #include "actors/control/actors.hpp"
+#include "ops/device.hpp"
 #include "runtime/exchange/hub.hpp"
+#include "runtime/memory/process_memory.hpp"
 #include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/shared/shared_memory.hpp"
 
 namespace troupe::control {
 namespace {
 
+// A client's connection, and what may wait in it unread; the entry of a buffer or a lock, its name included.
+constexpr std::uint64_t bytes_of_client = std::uint64_t{4} << 20, bytes_of_entry = 1024;
+
+// What clients may reserve unless the cluster file says it: a quarter of the process's memory.
+std::uint64_t usual_share(const process_memory& m) {
+  constexpr std::uint64_t most = std::uint64_t{4} << 30;
+  return m.total == 0 ? most : std::min(most, m.total / 4);
+}
+
+exchange::hub_limits limits_of(const shared& s) {
+  exchange::hub_limits l;
+  l.bytes = s.options.exchange_memory > 0 ? s.options.exchange_memory : usual_share(memory_of_this_process());
+  l.client_bytes = bytes_of_client;
+  l.entry_bytes = bytes_of_entry;
+  return l;
+}
+
 class exchange_actor final : public compat::base_actor {
  public:
-  exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s) {}
+  exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s), share_(limits_of(s).bytes), hub_(limits_of(s)) {}
   const char* name() const override { return "exchange"; }
   caf::behavior make_behavior() override {
     return {[this](const exchange_in& n) { receive(n); },
@@ -21,10 +42,12 @@ class exchange_actor final : public compat::base_actor {
  private:
   void receive(const exchange_in& n) {
     try {
-      if (n.gone)
+      if (n.gone) {
         hub_.on_gone(n.peer, n.reason, out_);
-      else
+        s_.memory.promise(memory_book::part::exchange, hub_.reserved());
+      } else {
         hear(n.peer, n.what);
+      }
       for (auto& e : out_) std::visit([this](auto& x) { perform(x); }, e);
     } catch (const std::exception& e) {
       s_.log(std::string("exchange: ") + e.what());
@@ -36,12 +59,23 @@ class exchange_actor final : public compat::base_actor {
     const auto m = exchange::from_frame(f);
     if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is no message of the exchange").message});
     // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
-    if (std::holds_alternative<exchange::begin>(*m) && unread(peer) > hub_.most_unread(peer))
+    if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
+    const bool reserves = !std::holds_alternative<exchange::begin>(*m) && !std::holds_alternative<exchange::piece>(*m);
+    if (reserves) hub_.may_reserve(room());
     hub_.on(peer, *m, out_);
+    if (reserves) s_.memory.promise(memory_book::part::exchange, hub_.reserved());
     // A declared buffer makes the client's answers longer: more may wait for it before the first such answer is sent.
     if (std::holds_alternative<exchange::declare>(*m))
       s_.control_net->limit(peer, most_queued_for_operator + hub_.most_unread(peer));
+  }
+
+  // The share of the exchange, or what is left of the process's memory when the job that runs has all that it may take.
+  std::uint64_t room() {
+    s_.memory.holds(memory_book::part::job, s_.dev->pool().bytes_held);
+    s_.memory.holds(memory_book::part::exchange, hub_.held());
+    const auto open = s_.memory.open_to(memory_book::part::exchange).bytes;
+    return open > 0 ? std::min(share_, static_cast<std::uint64_t>(open)) : share_;
   }
 
   std::uint64_t unread(const std::string& peer) const {
@@ -77,6 +111,7 @@ class exchange_actor final : public compat::base_actor {
   void perform(const exchange::unshare_effect& e) { memory_.erase(e.id); }
 
   shared& s_;
+  const std::uint64_t share_;  // bytes that may be reserved at most
   exchange::hub hub_;
   exchange::hub_effects out_;
   std::map<std::uint64_t, exchange::shared_file> memory_;  // by a share's id

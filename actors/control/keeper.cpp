@@ -1,6 +1,9 @@
 #include "actors/control/keeper.hpp"
 
+#include <algorithm>
+
 #include "actors/control/job_folders.hpp"
+#include "ops/device.hpp"
 #include "runtime/exception_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
@@ -23,12 +26,23 @@ amendments words_of(const revise& r) {
 
 }  // namespace
 
-// Before anything of it is held: this machine's memory, which the coordinator's may not be like.
-std::string keeper::too_much(const prepared_job& j) const {
-  for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n)
-    if (j.plan.nodes[n].name == at_.jobs.self)
-      if (const auto bad = over_budget(j, n, machine_memory())) return bad->to_string();
+// Before anything of it is held: this machine's memory, which the coordinator's may not be like. What the devices' pools hold is of this job's
+// earlier plan, or of an earlier job: the new roles take its place.
+std::string keeper::too_much(const prepared_job& j) {
+  const auto held = at_.dev ? at_.dev->pool().bytes_held : 0;
+  if (at_.memory) at_.memory->holds(memory_book::part::job, held);
+  const auto budget = at_.memory ? at_.memory->open_to(memory_book::part::job) : machine_memory(held);
+  for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n) {
+    if (j.plan.nodes[n].name != at_.jobs.self) continue;
+    if (const auto bad = over_budget(j, n, budget)) return bad->to_string();
+    promise(std::max(job_ ? promised_ : 0, static_cast<std::uint64_t>(bytes_on(j, n))));
+  }
   return {};
+}
+
+void keeper::promise(std::uint64_t bytes) {
+  promised_ = bytes;
+  if (at_.memory) at_.memory->promise(memory_book::part::job, bytes);
 }
 
 std::string keeper::make(const prepare& what) {
@@ -98,6 +112,7 @@ std::optional<keeper::running> keeper::running_of(std::uint32_t job) const {
 void keeper::end(std::uint32_t job) {
   at_.route.close(job);
   at_.host.end(job);
+  promise(0);
   if (job_ && job_->id == job) job_.reset();
   if (original_ && original_->id == job) original_.reset();
   if (next_ && next_->id == job) next_.reset();

@@ -13,6 +13,7 @@
 
 #include "actors/control/head.hpp"
 #include "actors/control/job_reading.hpp"
+#include "actors/control/memory_book.hpp"
 #include "actors/shell/job_host.hpp"
 #include "actors/view/failed_job.hpp"
 #include "runtime/job/amend.hpp"
@@ -32,6 +33,7 @@ class keeper {
     std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
     before_write before = {};                               // every write of checkpoints and weights
+    memory_book* memory = nullptr;                          // the daemon's, which outlives this; none: all memory is the job's
   };
   explicit keeper(place at);
 
@@ -70,7 +72,8 @@ class keeper {
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);
   job_origin origin_of(const prepare& what) const;
-  std::string too_much(const prepared_job& j) const;
+  std::string too_much(const prepared_job& j);
+  void promise(std::uint64_t bytes);
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t leg);
   std::filesystem::path folder_of(const prepared_job& j) const;
   std::filesystem::path checkpoints_of(const prepared_job& j) const;
@@ -79,6 +82,7 @@ class keeper {
   kept_file save_weights_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what);
 
   const place at_;
+  std::uint64_t promised_ = 0;                    // of this node's memory, to the job that is hosted
   std::shared_ptr<const prepared_job> job_;       // hosted now
   std::shared_ptr<const prepared_job> original_;  // the same, or one that may be hosted, as it was submitted
   std::shared_ptr<prepared_job> next_;            // the plan to come

@@ -17,7 +17,9 @@ std::map<std::uint32_t, unfinished_job> taken_up_of(const shared& s) {
 class keeper_actor final : public compat::base_actor {
  public:
   keeper_actor(caf::actor_config& c, shared& s)
-      : compat::base_actor(c), s_(s), keep_({job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s), s.faults.pace()}) {
+      : compat::base_actor(c),
+        s_(s),
+        keep_({job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s), s.faults.pace(), &s.memory}) {
     compat::ignore_unknown(*this);
     remove_old_folders();
   }

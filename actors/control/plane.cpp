@@ -12,6 +12,7 @@
 #include "ops/cpu/block_pool.hpp"
 #include "ops/device_rows.hpp"
 #include "runtime/exchange/wire.hpp"
+#include "runtime/memory/process_memory.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -99,10 +100,11 @@ void hear_exchange(shared& s, client_roles& roles, const std::string& peer, net:
   const auto why = why_not(who, right::exchange, "enter a room of the exchange");
   if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   const auto m = exchange::from_frame(f);
-  if (!m || !std::holds_alternative<exchange::open_session>(*m) || !roles.refuse(peer)) return s.control_net->disconnect(peer);
+  const auto* opens = m ? std::get_if<exchange::open_session>(&*m) : nullptr;
+  if (!opens || !roles.refuse(peer)) return s.control_net->disconnect(peer);
   s.log(peer + ": " + why);
-  s.control_net->send(peer,
-                      exchange::to_frame(exchange::answer{0, exchange::code::bad_argument, why, 0, 0}));  // opening has no number
+  const auto code = opens->version < 5 ? exchange::code::bad_argument : exchange::code::not_allowed;  // older ones do not know it
+  s.control_net->send(peer, exchange::to_frame(exchange::answer{0, code, why, 0, 0}));                // opening has no number
 }
 
 void hear_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
@@ -177,7 +179,11 @@ struct control_plane::impl {
     control.faults = s.faults.control;
     control.operators = true;
     control.max_frame = max_message;
-    control.window = 16 << 20;
+    // What clients send lies here until it is read: a window each, and what has come of a frame. All together have an eighth of the memory.
+    if (const auto m = memory_of_this_process(); m.total > 0) {
+      control.window = std::clamp(m.total / 64, std::uint64_t{2} << 20, std::uint64_t{16} << 20);
+      control.max_operators = static_cast<std::size_t>(std::clamp<std::uint64_t>(m.total / 8 / exchange::max_frame, 16, 1024));
+    }
     control.max_queued = most_queued_for_node;
     control.max_queued_operator = most_queued_for_operator;
     control.pool_keep = 4 << 20;

@@ -32,9 +32,10 @@ struct control_plane_options {
   std::shared_ptr<const tables> all;
   std::filesystem::path state;  // checkpoints and weights go into folders there
   std::uint64_t incarnation = 1;
-  bool may_inject = false;                           // people of the role admin, faults (actors/view/injection.hpp)
-  bool shares_memory = true;                         // large tensors are lent to nodes of this machine (net/lending.hpp)
-  repl_answers answers;                              // to people's lines
+  bool may_inject = false;            // people of the role admin, faults (actors/view/injection.hpp)
+  bool shares_memory = true;          // large tensors are lent to nodes of this machine (net/lending.hpp)
+  std::uint64_t exchange_memory = 0;  // bytes that clients of the exchange may reserve; 0: a share of the process's memory
+  repl_answers answers;               // to people's lines
   std::function<void(const std::string& line)> log;  // any thread
   // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second, on the control actor's thread.
   std::function<void()> on_alive = {};

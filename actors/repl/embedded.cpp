@@ -112,7 +112,8 @@ class embedded_backend final : public repl_backend {
     };
     auto made = prepare_text({s.text, s.file, s.overrides}, all_);
     if (const auto* bad = std::get_if<diagnostics>(&made)) return text_of(*bad);
-    if (const auto bad = over_budget(*std::get<std::shared_ptr<prepared_job>>(made), 0, machine_memory())) return bad->to_string();
+    if (const auto bad = over_budget(*std::get<std::shared_ptr<prepared_job>>(made), 0, machine_memory(dev_->pool().bytes_held)))
+      return bad->to_string();
     auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
     if (const auto* bad = std::get_if<diagnostics>(&settled)) return text_of(*bad);
     auto& j = std::get<settled_convolutions>(settled).job;

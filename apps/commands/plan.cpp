@@ -7,6 +7,7 @@
 #include "apps/commands/plan.hpp"
 #include "runtime/graph/plan_memory.hpp"
 #include "runtime/graph/wording.hpp"
+#include "runtime/job/memory_budget.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 
 namespace troupe {
@@ -280,7 +281,7 @@ int run_plan(const plan_arguments& a, const output& out) {
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
   if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   const auto costs = cost_of(j.plan, j.graph, j.spec);
-  const auto memory = memory_of(j.plan, j.graph, j.spec);
+  const auto memory = memory_of(j);
   if (out.json()) {
     out.object({{"event", "plan"},
                 {"mode", j.spec.train.sync.kind},

@@ -30,6 +30,7 @@ class some_of_it final : public eval_sampler {
   std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) override {
     return order_.part(sub_key(seed_, version), first, count);
   }
+  std::int64_t held_bytes() const override { return order_.bytes(); }
 
  private:
   std::uint64_t seed_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/data/file_bytes.hpp"
+#include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
 namespace {
@@ -138,6 +139,8 @@ idx_result parse_packed(const bytes& packed, int min_rank, int max_rank) {
   out.extents = std::move(h.extents);
   out.offset = h.bytes;
   const std::size_t total = h.bytes + static_cast<std::size_t>(h.elements);
+  if (const auto left = memory_left(); total > left / 2)
+    return std::to_string(total) + " bytes; at most " + std::to_string(left / 2) + " can be kept in memory";
   out.bytes.reserve(total);  // address space; pages are touched only as data arrives
   out.bytes.resize(h.bytes);
   while (out.bytes.size() < total && !in.done()) {
@@ -170,7 +173,7 @@ idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank)
 idx_result read_idx(const std::string& path, int min_rank, int max_rank) {
   try {
     bytes file;
-    if (auto e = read_whole(path, file); !e.empty()) return e;
+    if (auto e = read_whole(path, file, memory_left() / 2); !e.empty()) return e;
     return parse_idx(std::move(file), min_rank, max_rank);
   } catch (const std::bad_alloc&) {
     return std::string("does not fit into memory");

@@ -23,6 +23,7 @@ class replicate_sampler final : public sampler {
   }
 
   std::int64_t steps_per_epoch() const override { return steps_; }
+  std::int64_t held_bytes() const override { return order_.bytes(); }
   bool by_worker() const override { return true; }
 
   std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {

@@ -53,6 +53,8 @@ class sampler {
     (void)seed;
     return indices(step, first, count);
   }
+  // The most that it keeps between calls.
+  virtual std::int64_t held_bytes() const { return 0; }
 };
 
 struct sampler_type {
@@ -89,6 +91,7 @@ class eval_sampler {
   virtual bool keeps_lanes() const { return false; }
   // The examples [first, first + count) of the evaluation; first + count <= examples().
   virtual std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) = 0;
+  virtual std::int64_t held_bytes() const { return 0; }  // the most that it keeps between calls
 };
 struct eval_sampler_type {
   std::string name;

@@ -7,6 +7,7 @@
 // the source is sorted by class. Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that one worker
 // with deal = "blocks" is `shuffle`.
 #include <cassert>
+#include <optional>
 
 #include "runtime/data/permutation.hpp"
 #include "runtime/data/stock.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 class shard_sampler final : public sampler {
  public:
-  shard_sampler(const sampler_config& c, bool random) : seed_(worker_seed(c.seed, c.worker)), order_(0, 0) {
+  shard_sampler(const sampler_config& c, bool random)
+      : seed_(worker_seed(c.seed, c.worker)), deal_(sub_key(c.seed, ~std::uint64_t{0})), order_(0, 0) {
     const auto shares = shares_of(c);
     share_ = shares.at(c.worker);
     std::int64_t all = 0, before = 0;
@@ -33,10 +35,11 @@ class shard_sampler final : public sampler {
     const auto begin = cut(before), end = cut(before + share_.count);
     assert(end - begin >= steps_ * share_.count);
     order_ = permutation(begin, end);
-    if (random) dealt_ = permutation(0, c.examples).part(sub_key(c.seed, ~std::uint64_t{0}), 0, c.examples);
+    if (random) dealt_.emplace(0, c.examples);
   }
 
   std::int64_t steps_per_epoch() const override { return steps_; }
+  std::int64_t held_bytes() const override { return order_.bytes() + (dealt_ ? dealt_->bytes() : 0); }
   bool by_worker() const override { return true; }
 
   std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
@@ -44,17 +47,17 @@ class shard_sampler final : public sampler {
     const auto steps = static_cast<std::uint64_t>(steps_);
     auto out = order_.part(sub_key(seed_, step / steps),
                            static_cast<std::int64_t>(step % steps) * share_.count + first - share_.first, count);
-    if (!dealt_.empty())
-      for (auto& i : out) i = dealt_[static_cast<std::size_t>(i)];
+    if (dealt_)
+      for (auto& i : out) i = dealt_->at(deal_, i);
     return out;
   }
 
  private:
-  std::uint64_t seed_;
+  std::uint64_t seed_, deal_;
   worker_share share_;
   std::int64_t steps_ = 0;
   permutation order_;
-  std::vector<std::int64_t> dealt_;
+  std::optional<permutation> dealt_;  // of the whole source
 };
 
 option_specs shard_specs() {

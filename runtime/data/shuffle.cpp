@@ -18,6 +18,7 @@ class shuffle_sampler final : public sampler {
       : seed_(c.seed), batch_(c.batch), steps_(c.examples / c.batch), order_(0, c.examples) {}
 
   std::int64_t steps_per_epoch() const override { return steps_; }
+  std::int64_t held_bytes() const override { return order_.bytes(); }
 
   std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
     assert(first >= 0 && count >= 0 && first + count <= batch_);

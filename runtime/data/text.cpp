@@ -12,6 +12,7 @@
 #include "ops/option_specs.hpp"
 #include "runtime/data/file_bytes.hpp"
 #include "runtime/data/stock.hpp"
+#include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
 namespace {
@@ -101,7 +102,9 @@ std::vector<std::uint8_t> bytes_of(const std::string& path) {
   // Before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   std::vector<std::uint8_t> bytes;
-  if (auto wrong = read_whole(path, bytes, most_bytes); !wrong.empty()) throw option_error("path", path + ": " + wrong);
+  // Beside the bytes of the file there are the code points and the numbers of its characters while it is opened.
+  const auto most = std::min<std::uint64_t>(most_bytes, memory_left() / 8);
+  if (auto wrong = read_whole(path, bytes, most); !wrong.empty()) throw option_error("path", path + ": " + wrong);
   if (bytes.empty()) throw option_error("path", path + ": the file is empty");
   return bytes;
 }

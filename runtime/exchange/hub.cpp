@@ -42,7 +42,22 @@ void hub::on_gone(const std::string& client, const std::string& why, hub_effects
 
 std::uint64_t hub::most_unread(const std::string& client) const {
   const auto at = clients_.find(client);
-  return (at == clients_.end() ? 0 : 2 * groups_.at(at->second.group).largest) + 2 * piece_bytes;
+  return (at == clients_.end() ? 0 : groups_.at(at->second.group).largest) + 2 * piece_bytes;
+}
+
+void hub::reserve(group& g, std::uint64_t bytes) {
+  reserved_ += bytes;
+  g.reserved += bytes;
+}
+
+void hub::give_up(group& g, std::uint64_t bytes) {
+  reserved_ -= bytes;
+  g.reserved -= bytes;
+}
+
+void hub::make_centre(buffer& b, const block& values) {
+  b.centre = copy_of(values, b.bytes());
+  held_ += b.bytes();
 }
 
 std::optional<answer> hub::objection(const open_session& o) const {
@@ -58,6 +73,10 @@ std::optional<answer> hub::objection(const open_session& o) const {
   if (o.size > limits_.group_size || clients_.size() >= limits_.clients)
     return no(code::too_large, "this daemon takes sessions of " + std::to_string(limits_.group_size) + " ranks, and " +
                                    std::to_string(limits_.clients) + " processes in all");
+  if (!room_for(limits_.client_bytes))
+    return no(code::too_large, "this daemon has no memory left for one more process: " + std::to_string(clients_.size()) +
+                                   " are here, and their sessions have reserved " + std::to_string(reserved_) + " of " +
+                                   std::to_string(limits_.bytes) + " bytes");
   const auto at = groups_.find(o.session);
   if (at == groups_.end()) return std::nullopt;
   const auto& g = at->second;
@@ -93,6 +112,7 @@ void hub::join(const std::string& client, const open_session& o, hub_effects& ou
   m.client = client;
   m.rank = rank;
   clients_[client] = {o.session, rank};
+  reserve(g, limits_.client_bytes);
   out.emplace_back(
       note_effect{"exchange " + quoted(g.name) + ": " + rank_text(rank) + " of " + std::to_string(g.size) + " is here"});
   out.emplace_back(send_effect{client, answer{0, code::ok, {}, rank, 0}});
@@ -125,20 +145,16 @@ void hub::handle(context c, const declare& d) {
     return;
   }
   if (d.name.empty() || d.count == 0) return reply(c.m, code::bad_argument, "a buffer needs a name and at least one value", c.out);
-  const auto full = [&] {
-    reply(c.m, code::too_large,
-          "buffer " + quoted(d.name) + " of " + shape_text(d.count, d.type) + " values exceeds what this daemon has left", c.out);
-  };
-  if (c.g.buffers.size() >= limits_.buffers || d.count > limits_.bytes / bytes_of(d.type)) return full();
   // Every buffer may have a centre, and every member a part in the round and an answer on its way.
-  const std::uint64_t bytes = d.count * bytes_of(d.type), wider = std::max(c.g.largest, bytes);
-  std::uint64_t centres = bytes + c.g.shared;
-  for (const auto& b : c.g.buffers) centres += b.bytes();
-  if (wider > limits_.bytes / (2 * c.g.size)) return full();
-  const std::uint64_t wanted = centres + 2 * c.g.size * wider;
-  if (reserved_ - c.g.reserved + wanted > limits_.bytes) return full();
-  reserved_ += wanted - c.g.reserved;
-  c.g.reserved = wanted;
+  const auto most = limits_.bytes / (2 * c.g.size);
+  const bool absurd = c.g.buffers.size() >= limits_.buffers || d.count > most / bytes_of(d.type);
+  const std::uint64_t bytes = absurd ? 0 : d.count * bytes_of(d.type), wider = std::max(c.g.largest, bytes);
+  const auto wanted = limits_.entry_bytes + bytes + 2 * c.g.size * (wider - c.g.largest);
+  if (absurd || !room_for(wanted))
+    return reply(c.m, code::too_large,
+                 "buffer " + quoted(d.name) + " of " + shape_text(d.count, d.type) + " values exceeds what this daemon has left",
+                 c.out);
+  reserve(c.g, wanted);
   c.g.largest = wider;
   c.g.buffers.push_back({d.name, d.type, d.count, c.m.rank, nullptr});
   answer a{d.call, code::ok, {}, static_cast<std::uint32_t>(c.g.buffers.size() - 1), 0};
@@ -152,6 +168,9 @@ void hub::handle(context c, const take_lock& t) {
   if (at == c.g.locks.end()) {
     if (c.g.locks.size() >= limits_.locks)
       return reply(c.m, code::too_large, "more than " + std::to_string(limits_.locks) + " locks are held at once", c.out);
+    if (!room_for(limits_.entry_bytes))
+      return reply(c.m, code::too_large, "lock " + quoted(t.name) + " exceeds what this daemon has left", c.out);
+    reserve(c.g, limits_.entry_bytes);
     c.g.locks[t.name].holder = c.m.rank;
     c.m.granted = t.name;
     return reply(c.m, code::ok, {}, c.out);
@@ -176,6 +195,7 @@ void hub::release(group& g, const std::string& name, hub_effects& out) {
   const auto at = g.locks.find(name);
   if (at->second.waiting.empty()) {
     g.locks.erase(at);
+    give_up(g, limits_.entry_bytes);
     return;
   }
   auto& next = g.members.at(at->second.waiting.front());
@@ -217,9 +237,12 @@ void hub::forget(const std::string& client, const std::string& how, hub_effects&
   out.emplace_back(note_effect{"exchange " + quoted(g.name) + ": " + text});
   const auto waits_for = g.members.at(s.rank).waits_for;
   stop_sharing(g, g.members.at(s.rank), out);
+  give_up(g, limits_.client_bytes);
   g.members.erase(s.rank);
   if (g.members.empty()) {
     for (const auto& [name, shared] : g.shares) out.emplace_back(unshare_effect{shared.id});
+    for (const auto& b : g.buffers) held_ -= b.centre ? b.bytes() : 0;
+    held_ -= g.shared;
     shares_ -= g.shares.size();
     reserved_ -= g.reserved;
     groups_.erase(s.group);

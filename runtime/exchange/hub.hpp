@@ -17,8 +17,8 @@
 //  - A cancel takes an incomplete part back. One that comes after its call was done leaves the member behind the others: its further
 //    steps, and rounds of its group, fail with "out_of_step" until it has opened anew. Nothing is ever applied twice.
 //  - A share is given to the second and later members only when it is full. One that nobody fills and nobody waits for is forgotten.
-//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use can take (hub_limits::bytes). A
-//    member has at most one part here and one answer on its way.
+//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use can take (hub_limits::bytes), as do a share, a
+//    lock and a client. A member has at most one part here and one answer on its way.
 //  - A client that breaks the protocol is dropped; nobody else notices more than its going.
 #pragma once
 
@@ -39,7 +39,9 @@ struct hub_limits {
   std::uint32_t group_size = 256;
   std::size_t buffers = 4096, locks = 256;       // of one group
   std::size_t shares = 256;                      // of all groups: each is a descriptor
-  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all buffers and shares of all groups
+  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all clients, buffers, shares and locks of all groups
+  // What a client's connection takes of the host; what a buffer or a lock takes beside its values.
+  std::uint64_t client_bytes = 0, entry_bytes = 0;
 };
 
 struct send_effect {
@@ -78,7 +80,10 @@ class hub {
 
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
+  // What is reserved; the part of it that centres and shares have taken. The host may change what may be reserved from now on.
   std::uint64_t reserved() const { return reserved_; }
+  std::uint64_t held() const { return held_; }
+  void may_reserve(std::uint64_t bytes) { limits_.bytes = bytes; }
   std::size_t shares() const { return shares_; }
 
  private:
@@ -160,6 +165,10 @@ class hub {
   void drop(const std::string& client, const std::string& why, hub_effects& out);
   void forget(const std::string& client, const std::string& how, hub_effects& out);
   bool next_call(context c, std::uint64_t call);
+  bool room_for(std::uint64_t bytes) const { return reserved_ <= limits_.bytes && bytes <= limits_.bytes - reserved_; }
+  void reserve(group& g, std::uint64_t bytes);
+  void give_up(group& g, std::uint64_t bytes);
+  void make_centre(buffer& b, const block& values);  // throws std::bad_alloc
 
   static bool is_round(const group& g, verb v);
   static std::string objection_to_call(const group& g, const begin& b);
@@ -178,12 +187,12 @@ class hub {
   static void hand(const member& m, const memory& what, contents now, hub_effects& out);
   void pass_on(group& g, memories::iterator at, hub_effects& out);
   void stop_sharing(group& g, const member& m, hub_effects& out);
-  static void release(group& g, const std::string& name, hub_effects& out);
+  void release(group& g, const std::string& name, hub_effects& out);
 
-  const hub_limits limits_;
+  hub_limits limits_;
   std::map<std::string, seat> clients_;
   std::map<std::string, group> groups_;
-  std::uint64_t reserved_ = 0;
+  std::uint64_t reserved_ = 0, held_ = 0;
   std::size_t shares_ = 0;
   std::uint64_t share_ids_ = 0;
 };

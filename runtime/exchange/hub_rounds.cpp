@@ -121,7 +121,7 @@ void hub::step_alone(context c) {
     if (p.call.what == verb::centre) return reply_with(c.m, copy_of(b.centre, b.bytes()), b.bytes(), c.out);
     // The first worker's values are the centre; from then on every worker and the centre pull each other.
     if (!b.centre) {
-      b.centre = copy_of(p.data, b.bytes());
+      make_centre(b, p.data);
       return reply(c.m, code::ok, {}, c.out);
     }
   } catch (const std::bad_alloc&) {
@@ -196,7 +196,7 @@ void hub::finish_elastic(group& g, const begin& what, hub_effects& out) {
   for (const auto& [rank, m] : g.members) values.push_back(m.pending->data);
   auto& b = g.buffers[what.buffer];
   if (!b.centre) try {
-      b.centre = copy_of(values[0], b.bytes());
+      make_centre(b, values[0]);
     } catch (const std::bad_alloc&) {
       return fail_round(g, code::too_large, "the daemon is out of memory", out);
     }

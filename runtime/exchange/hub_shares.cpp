@@ -22,7 +22,7 @@ std::optional<answer> hub::objection(const group& g, const member& m, const shar
   }
   if (shares_ >= limits_.shares)
     return no(code::too_large, "this daemon shares no more than " + std::to_string(limits_.shares) + " arrays");
-  if (s.count > limits_.bytes / bytes_of(s.type) || s.count * bytes_of(s.type) > limits_.bytes - reserved_)
+  if (s.count > limits_.bytes / bytes_of(s.type) || !room_for(s.count * bytes_of(s.type)))
     return no(code::too_large, "shared array " + quoted(s.name) + " of " + shape_text(s.count, s.type) +
                                    " values exceeds what this daemon has left");
   return std::nullopt;
@@ -44,8 +44,8 @@ void hub::handle(context c, const share& s) {
   }
   it.id = ++share_ids_;
   ++shares_;
-  reserved_ += it.bytes();
-  c.g.reserved += it.bytes();
+  reserve(c.g, it.bytes());
+  held_ += it.bytes();
   c.g.shared += it.bytes();
   hand(c.m, it, contents::empty, c.out);
 }
@@ -80,8 +80,8 @@ void hub::pass_on(group& g, memories::iterator at, hub_effects& out) {
   if (it.waiting.empty()) {
     out.emplace_back(unshare_effect{it.id});
     --shares_;
-    reserved_ -= it.bytes();
-    g.reserved -= it.bytes();
+    give_up(g, it.bytes());
+    held_ -= it.bytes();
     g.shared -= it.bytes();
     g.shares.erase(at);
     return;

@@ -16,14 +16,15 @@
 
 namespace troupe::exchange {
 
-inline constexpr std::uint32_t protocol = 4;   // 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks by the hub
+// 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks by the hub. 5: not_allowed
+inline constexpr std::uint32_t protocol = 5;
 inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
 // Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
 inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
 
-// Numbers of this interface appear in troupe_exchange.h, which checks that they agree.
-enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held };
+// Numbers of this interface appear in troupe_exchange.h, which checks that they agree (not_allowed has another one there).
+enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held, not_allowed };
 enum class element : std::uint8_t { f32, f64, bf16, i32, i64 };
 enum class law : std::uint8_t { average, easgd, easgd_sync, asgd };
 enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier, reduce_scatter, all_gather, gather, scatter };
@@ -32,7 +33,7 @@ enum class contents : std::uint8_t { empty, full };
 // in_memory: a round of ranks that have their values in memory of their own. All give their word that they are there, and nothing else.
 enum class meeting : std::uint8_t { with_values, in_memory };
 
-inline constexpr std::uint8_t codes = 8, elements = 5, laws = 4, verbs = 9, reductions = 5, contents_kinds = 2, meetings = 2;
+inline constexpr std::uint8_t codes = 9, elements = 5, laws = 4, verbs = 9, reductions = 5, contents_kinds = 2, meetings = 2;
 constexpr std::uint64_t bytes_of(element e) {
   constexpr std::uint64_t of[elements] = {4, 8, 2, 4, 8};
   return of[static_cast<std::uint8_t>(e)];

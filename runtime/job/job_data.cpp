@@ -68,6 +68,11 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
     return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
   }
   const auto packets = j.spec.pipeline.packets;
+  constexpr std::int64_t most_packets = 0xffffffff;  // they travel as 32 bits
+  if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= most_packets)
+    return diagnostic{position(e.key_at, "batch", e.at), "[eval]: an evaluation would have " + std::to_string(n) +
+                                                             " packets, and may have " + std::to_string(most_packets) +
+                                                             " at most: a larger batch makes them fewer"};
   if (e.batch % packets != 0)
     return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
                                                              " examples, " + std::to_string(packets) + " packets"};

@@ -5,9 +5,10 @@
 
 #include "runtime/graph/graph_check.hpp"
 #include "runtime/graph/packet_memory.hpp"
-#include "runtime/graph/plan_memory.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/job/job_data.hpp"
+#include "runtime/pipeline/reading.hpp"
+#include "runtime/pipeline/report_sheet.hpp"
 
 namespace troupe {
 namespace {
@@ -58,9 +59,47 @@ double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   return peak * static_cast<double>(examples) / static_cast<double>(j.graph.packet_examples);
 }
 
+// What grows with numbers of the data, and not with shapes: tables of samplers (casting.cpp makes them; no worker's share is larger than the
+// first one's), and what the coordinator keeps of an evaluation's packets until its end (report_sheet.hpp).
+struct counted_by_data {
+  double order = 0, evaluation_order = 0, reports = 0;
+  std::int64_t packets = 0;  // of an evaluation
+
+  explicit counted_by_data(const prepared_job& j)
+      : order(static_cast<double>(make_sampler(j, 0, j.spec.seed)->held_bytes())),
+        evaluation_order(static_cast<double>(make_eval_sampler(j)->held_bytes())),
+        packets(eval_packets(make_eval_sampler(j)->examples(), eval_examples(j))) {
+    constexpr double of_report = 256;
+    const auto stages = reporting_stages(j.graph, j.plan, false, j.plan.tester != no_role);
+    reports = of_report * static_cast<double>(packets) * std::max(1u, stages);
+  }
+  double of(const prepared_job& j, const role_plan& r) const {
+    const auto how = j.spec.data.how;
+    if (r.kind == role_kind::coordinator) return reports;
+    if (r.kind == role_kind::data_server)
+      return evaluation_order + (how == delivery::server ? order * static_cast<double>(j.plan.ranges.size()) : 0);
+    if (r.kind != role_kind::loader) return 0;
+    const bool is_given = how == delivery::server || (how == delivery::broadcast && r.worker > 0);
+    return (r.tester || is_given ? 0 : order) + (how == delivery::server ? 0 : evaluation_order);
+  }
+  double largest() const { return std::max({order, evaluation_order, reports}); }
+  diagnostic says(const job_spec& s, const std::string& sentence) const {
+    const auto is = sentence + " " + bytes_text(largest()) + " for ";
+    if (largest() == reports)
+      return {position_of(s.eval.key_at, "batch", s.eval.at),
+              is + "the reports of the " + std::to_string(packets) +
+                  " packets of an evaluation; a larger [eval] batch, or its sampler 'sample', makes them fewer"};
+    return {largest() == order ? s.data.sampler.at : s.eval.sampler.at,
+            is + "the order of examples that a sampler keeps; of more than 2^24 examples none keeps one, and 'sequential' never"};
+  }
+};
+
 diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, const memory_budget& budget) {
   const auto most = largest_on(j, node);
   const auto& d = j.spec.data;
+  if (const counted_by_data counted(j); counted.largest() > most.bytes)
+    return counted.says(j.spec, "the job would hold about " + bytes_text(wants) + ", and " + budget.of + " " +
+                                    bytes_text(budget.bytes) + ". The largest part of it is");
   const auto text = "the job would hold about " + bytes_text(wants) + ", and " + budget.of + " " + bytes_text(budget.bytes) +
                     ": the largest of a packet is " + most.text + ", " + bytes_text(most.bytes) +
                     "; a smaller batch, more packets or recompute = true make it less (`troupe plan` shows what takes it)";
@@ -70,9 +109,25 @@ diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, cons
 
 }  // namespace
 
+plan_memory memory_of(const prepared_job& j) {
+  auto m = memory_of(j.plan, j.graph, j.spec);
+  const counted_by_data counted(j);
+  for (const auto& r : j.plan.roles) {
+    const auto bytes = counted.of(j, r);
+    m.roles[index_of(r.id)].activations += bytes;
+    m.nodes[r.node].activations += bytes;
+  }
+  return m;
+}
+
+double bytes_on(const prepared_job& j, std::uint32_t node) {
+  return std::max(memory_of(j).nodes.at(node).total(), evaluation_bytes(j, node));
+}
+
 std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node, const memory_budget& budget) {
   if (budget.bytes <= 0 || node >= j.plan.nodes.size()) return std::nullopt;
-  const auto wants = memory_of(j.plan, j.graph, j.spec).nodes.at(node).total();
+  const auto memory = memory_of(j);
+  const auto wants = memory.nodes.at(node).total();
   if (wants > budget.bytes) return refusal(j, node, wants, budget);
   const auto evaluating = evaluation_bytes(j, node);
   if (evaluating <= budget.bytes) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/graph/diagnostic.hpp"
+#include "runtime/graph/plan_memory.hpp"
 #include "runtime/job/job.hpp"
 
 namespace troupe {
@@ -16,6 +17,12 @@ struct memory_budget {
   double bytes = 0;
   std::string of;  // "this machine has", "this cgroup may have"
 };
+
+// What the plan of a prepared job will hold (plan_memory.hpp), with what grows with the numbers of examples: orders that samplers keep, reports
+// of an evaluation's packets.
+plan_memory memory_of(const prepared_job& j);
+// On node `node`, training or evaluating.
+double bytes_on(const prepared_job& j, std::uint32_t node);
 
 // What keeps node `node` of the job's plan from holding its part, training or evaluating: names the tensor that takes the most, at its layer,
 // or at the batch where that is what is too large.

@@ -1,29 +1,21 @@
-// How much memory this process may have: what the machine has, or what the cgroups that it is in allow, whichever is less.
+// What a job may hold in this process: what is left of its memory (runtime/memory), less a reserve for all that no plan counts.
 // Errors: none; what cannot be read limits nothing.  Threads: functions without state.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
+#include <cstdint>
 
 #include "runtime/job/memory_budget.hpp"
+#include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
 
-// A limit of a cgroup, and the file that says so.
-struct cgroup_limit {
-  double bytes = 0;
-  std::string file;
-};
+// Libraries, threads, messages on their way, what is read of files: an eighth of the memory, and at most 256 MiB.
+std::uint64_t reserve_of(const process_memory& m);
 
-// The least limit along the path of this process's cgroup, v1 (memory.limit_in_bytes) and v2 (memory.max), up to the root; none where no file
-// sets one. `cgroups`: the text of /proc/self/cgroup. `read`: a file's text, nothing where it is not there. In a container the path may be that
-// of the machine outside: then only the root's file is there, and it is the container's.
-std::optional<cgroup_limit> memory_limit_of(std::string_view cgroups,
-                                            const std::function<std::optional<std::string>(const std::string& file)>& read);
+// `held`: what the process has now and a job would have instead (pools of devices); `promised`: what is left and is not the job's.
+memory_budget job_memory(const process_memory& m, std::uint64_t held = 0, std::uint64_t promised = 0);
 
-// Of this process, on this machine.
-memory_budget machine_memory();
+// Of this process, now.
+inline memory_budget machine_memory(std::uint64_t held = 0) { return job_memory(memory_of_this_process(), held); }
 
 }  // namespace troupe

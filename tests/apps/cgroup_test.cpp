@@ -1,9 +1,6 @@
 // Promise 15 (docs/promises.md): in a cgroup of 256 MB a job that is too large is an error that names what is too much, and no kill by the kernel;
 // one that fits runs. Where no cgroup can be made the test is skipped, by name.
-#include <unistd.h>
-
-#include <fstream>
-
+#include "tests/cgroup.hpp"
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -11,40 +8,12 @@ namespace {
 
 using namespace testing_apps;
 
-// A cgroup with so much memory, of whichever kind there is here; gone with the test.
-class small_group {
- public:
-  explicit small_group(long bytes) {
-    namespace fs = std::filesystem;
-    const auto name = "troupe-test-" + std::to_string(::getpid());
-    for (const auto& [root, limit] :
-         {std::pair{"/sys/fs/cgroup/memory/", "/memory.limit_in_bytes"}, std::pair{"/sys/fs/cgroup/", "/memory.max"}}) {
-      std::error_code ec;
-      const auto folder = root + name;
-      if (!fs::create_directory(folder, ec)) continue;
-      // The kernel has made the file, or this is no such folder.
-      if (fs::exists(folder + limit, ec) && (std::ofstream(folder + limit) << bytes << std::flush)) {
-        folder_ = folder;
-        return;
-      }
-      fs::remove(folder, ec);
-    }
-  }
-  ~small_group() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove(folder_, ignored);
-  }
-  const std::string& folder() const { return folder_; }  // empty: there is none
-
- private:
-  std::string folder_;
-};
-
 class in_a_cgroup : public command_test {
  protected:
-  // A shell that steps into the group and becomes the program.
   outcome run(const std::vector<std::string>& words) {
-    std::vector<std::string> all{"-c", "echo $$ > " + group_.folder() + "/cgroup.procs && exec \"$@\"", "sh", troupe_program()};
+    auto all = group_.step_into();
+    all.erase(all.begin());
+    all.push_back(troupe_program());
     all.insert(all.end(), words.begin(), words.end());
     return child("/bin/sh", all, folder_).wait();
   }

@@ -296,7 +296,8 @@ TEST_F(cluster_exchange, strangers_are_refused) {
   EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_UNREACHABLE) << "another CA's certificate";
   const auto missing = path("nothing");
   o.tls_dir = missing.c_str();
-  EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_UNREACHABLE);
+  EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_NO_CERTIFICATE);
+  EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_NO_CERTIFICATE), "no_certificate");
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("ca.pem"), std::string::npos) << troupe_exchange_error_text();
 }
 

@@ -193,9 +193,11 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
 }
 
 void cluster_test::start(const std::string& node, bool bad_disk) {
-  daemons_[node] = std::make_unique<process>(
-      std::vector<std::string>{std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node},
-      folder_, bad_disk);
+  auto words = before_;
+  for (const auto& w :
+       {std::string(TROUPE_BIN_DIR) + "/trouped", std::string("--cluster"), path("cluster.toml"), std::string("--node"), node})
+    words.push_back(w);
+  daemons_[node] = std::make_unique<process>(words, folder_, bad_disk);
   ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   ++starts_[node];
 }

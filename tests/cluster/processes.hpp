@@ -65,6 +65,7 @@ class cluster_test : public testing::Test {
   // Of the cluster file that is made then.
   bool machines_apart_ = false;  // the nodes stand for machines of their own: they share no memory
   std::vector<std::string> plugins_, data_;
+  std::vector<std::string> before_;  // words before those of a daemon that is started: a program that becomes it
   void make_cluster(int nodes);
   // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.
   void make_cluster_like(const std::string& file);

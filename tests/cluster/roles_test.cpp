@@ -2,6 +2,7 @@
 // by messages that no program of ours sends.
 #include "runtime/exchange/message.hpp"
 #include "runtime/node/exchange/frames.hpp"
+#include "runtime/node/exchange/troupe_exchange.h"
 #include "runtime/node/pki/authority.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/cluster/rude_operator.hpp"
@@ -138,6 +139,19 @@ TEST_F(cluster_roles, rooms_of_the_exchange_are_for_exchange_and_admin) {
   EXPECT_EQ(opened("client"), "");
   EXPECT_NE(opened("alice").find("the certificate of alice has the role submit; exchange and admin may"), std::string::npos);
   EXPECT_NE(opened("eve").find("the certificate of eve has the role watch"), std::string::npos);
+}
+
+TEST_F(cluster_roles, a_session_of_a_certificate_without_the_right_is_not_allowed) {
+  const auto address = "127.0.0.1:" + std::to_string(control_port("n1"));
+  for (const auto& [who, code] : {std::pair{"rex", TROUPE_EXCHANGE_OK}, std::pair{"alice", TROUPE_EXCHANGE_NOT_ALLOWED}}) {
+    const auto tls = folder_of(who);
+    const troupe_exchange_options o{sizeof o, address.c_str(), tls.c_str(), who, 0, 1, TROUPE_EXCHANGE_AVERAGE, 0, 20000};
+    troupe_exchange* x = nullptr;
+    EXPECT_EQ(troupe_exchange_open(&o, &x), code) << troupe_exchange_error_text();
+    troupe_exchange_close(x);
+  }
+  EXPECT_EQ(std::string(troupe_exchange_error_text()).rfind("[troupe_exchange] not_allowed: the certificate of alice", 0), 0u)
+      << troupe_exchange_error_text();
 }
 
 TEST_F(cluster_roles, weights_are_fetched_by_the_jobs_owner_and_by_admin) {

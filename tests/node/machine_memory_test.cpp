@@ -71,6 +71,78 @@ TEST(machine_memory, is_known) {
   EXPECT_FALSE(m.of.empty());
 }
 
+// --- what is left
+
+process_memory memory_by(const tree& files) {
+  return process_memory_by([&](const std::string& file) -> std::optional<std::string> {
+    const auto at = files.find(file);
+    if (at == files.end()) return std::nullopt;
+    return at->second;
+  });
+}
+const std::pair<const std::string, std::string> large_machine{"/proc/meminfo",
+                                                              "MemTotal:  1024 kB\nMemFree: 1 kB\nMemAvailable:    1000 kB\n"};
+
+TEST(machine_memory, left_is_what_the_machine_has_available_where_nothing_else_limits) {
+  const auto m = memory_by({large_machine});
+  EXPECT_EQ(m.total, 1024u << 10);
+  EXPECT_EQ(m.left, 1000u << 10);
+  EXPECT_EQ(m.of, "this machine has");
+  EXPECT_EQ(memory_by({}).total, 0u);
+}
+
+TEST(machine_memory, left_of_a_cgroup_is_its_limit_less_what_is_in_use_and_no_page_of_a_file) {
+  const auto one = memory_by({large_machine,
+                              {"/proc/self/cgroup", "4:memory:/a\n"},
+                              {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100000\n"},
+                              {"/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "70000\n"},
+                              {"/sys/fs/cgroup/memory/a/memory.stat",
+                               "inactive_file 1\nactive_file 1\ntotal_inactive_file 20000\ntotal_active_file 10000\n"}});
+  EXPECT_EQ(one.total, 100000u);
+  EXPECT_EQ(one.left, 55000u) << "half of the pages of files in use may be given back";
+  EXPECT_EQ(one.of, "its cgroup (/sys/fs/cgroup/memory/a/memory.limit_in_bytes) allows");
+  const auto two = memory_by({large_machine,
+                              {"/proc/self/cgroup", "0::/a\n"},
+                              {"/sys/fs/cgroup/a/memory.max", "100000\n"},
+                              {"/sys/fs/cgroup/a/memory.current", "200000\n"},
+                              {"/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 0\nactive_file 0\n"}});
+  EXPECT_EQ(two.total, 100000u);
+  EXPECT_EQ(two.left, 0u);
+}
+
+TEST(machine_memory, left_is_the_least_of_all_groups_up_to_the_root) {
+  const auto m = memory_by({large_machine,
+                            {"/proc/self/cgroup", "0::/a/b\n"},
+                            {"/sys/fs/cgroup/a/b/memory.max", "1000\n"},
+                            {"/sys/fs/cgroup/a/b/memory.current", "100\n"},
+                            {"/sys/fs/cgroup/a/memory.max", "5000\n"},
+                            {"/sys/fs/cgroup/a/memory.current", "4500\n"},
+                            {"/sys/fs/cgroup/memory.max", "max\n"}});
+  EXPECT_EQ(m.left, 500u);
+  EXPECT_EQ(m.of, "its cgroup (/sys/fs/cgroup/a/memory.max) allows");
+}
+
+TEST(machine_memory, left_is_bounded_by_the_limit_of_address_space) {
+  const tree files{
+      large_machine,
+      {"/proc/self/limits", "Limit  Soft Limit  Hard Limit  Units\nMax address space         500000     unlimited   bytes\n"},
+      {"/proc/self/status", "VmPeak:	  9 kB\nVmSize:	  100 kB\n"}};
+  const auto m = memory_by(files);
+  EXPECT_EQ(m.left, 500000u - 102400u);
+  EXPECT_THAT(m.of, HasSubstr("ulimit -v"));
+}
+
+TEST(memory_budget, of_a_process_is_what_is_left_less_a_reserve_and_what_is_promised) {
+  const process_memory m{64u << 20, 40u << 20, "its cgroup (/a) allows"};
+  EXPECT_EQ(job_memory(m).bytes, 32 << 20) << "an eighth is reserved";
+  EXPECT_EQ(job_memory(m).of, "its cgroup (/a) allows 64.0 MiB, of which a job may have");
+  EXPECT_EQ(job_memory(m, 8 << 20, 4 << 20).bytes, 36 << 20) << "8 MiB that it has already, and 4 MiB that another is to have";
+  EXPECT_EQ(job_memory(m, 999 << 20).bytes, 56 << 20);
+  EXPECT_EQ(job_memory({64u << 20, 0, "x"}).bytes, 1) << "0 would be no limit";
+  EXPECT_EQ(job_memory({}).bytes, 0);
+  EXPECT_EQ(reserve_of({std::uint64_t{64} << 30, 0, ""}), 256u << 20);
+}
+
 // --- jobs
 
 std::shared_ptr<prepared_job> prepared(const std::vector<std::string>& overrides) {
@@ -103,6 +175,23 @@ TEST(memory_budget, names_the_batch_where_the_data_is_what_takes_the_most) {
   const auto bad = refused_by({"layer.conv1.kernel=8", "data.batch=4000000", "data.examples=4000000"}, 64 * mib);
   EXPECT_EQ(bad.rfind("--set data.batch=4000000: ", 0), 0u) << bad;
   EXPECT_THAT(bad, HasSubstr("the largest of a packet is its data 1000000x2x8x8, 488.3 MiB; a smaller batch"));
+}
+
+TEST(memory_budget, counts_the_order_of_examples_that_samplers_keep) {
+  const std::string many = "data.examples=16000000";
+  const auto bad = refused_by({many}, 64 * mib);
+  EXPECT_THAT(bad, HasSubstr("The largest part of it is 61.0 MiB for the order of examples that a sampler keeps"));
+  EXPECT_EQ(refused_by({many}, 80 * mib), "");
+  EXPECT_NE(refused_by({many, "topology.workers_per_group=2"}, 80 * mib), "") << "each loader has one";
+  EXPECT_EQ(refused_by({many, "train.sampler.kind=\"sequential\""}, 64 * mib), "");
+  EXPECT_EQ(refused_by({"data.examples=400000000"}, 64 * mib), "") << "none is kept";
+  EXPECT_NE(refused_by({"data.test_examples=16000000", "eval.sampler={kind=\"sample\", examples=100}"}, 64 * mib), "");
+}
+
+TEST(memory_budget, counts_the_reports_of_an_evaluation) {
+  const auto bad = refused_by({"data.test_examples=4000000"}, 64 * mib);
+  EXPECT_THAT(bad, HasSubstr(" for the reports of the 2000000 packets of an evaluation; a larger [eval] batch"));
+  EXPECT_EQ(refused_by({"data.test_examples=4000000", "eval.batch=400"}, 64 * mib), "");
 }
 
 TEST(memory_budget, counts_an_evaluation_in_larger_packets_than_training) {

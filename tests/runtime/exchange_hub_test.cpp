@@ -280,6 +280,40 @@ TEST_F(exchange_hub, everything_has_a_bound) {
   EXPECT_EQ(t.h.reserved(), 0u);
 }
 
+TEST_F(exchange_hub, clients_and_entries_are_counted_too) {
+  hub_limits few;
+  few.bytes = 1000;
+  few.client_bytes = 300;
+  few.entry_bytes = 50;
+  desk t(few);
+  ASSERT_EQ(t.open(0, 2), code::ok);
+  ASSERT_EQ(t.open(1, 2), code::ok);
+  EXPECT_EQ(t.h.reserved(), 600u);
+  EXPECT_EQ(t.open(0, 1, law::average, 0, "other", "x"), code::ok);
+  EXPECT_EQ(t.open(0, 1, law::average, 0, "third", "y"), code::too_large);
+  t.say("c0", take_lock{t.next("c0"), "a"});
+  EXPECT_EQ(t.take("c0").what.code, code::ok);
+  EXPECT_EQ(t.h.reserved(), 950u);
+  t.say("c1", take_lock{t.next("c1"), "b"});
+  EXPECT_EQ(t.take("c1").what.code, code::ok);
+  t.say("c1", declare{t.next("c1"), "w", element::f64, 1});
+  EXPECT_EQ(t.take("c1").what.code, code::too_large);
+  t.say("c0", free_lock{t.next("c0"), "a"});
+  EXPECT_EQ(t.take("c0").what.code, code::ok);
+  EXPECT_EQ(t.h.reserved(), 950u);
+  t.gone("x");
+  t.h.may_reserve(700);
+  t.say("c1", declare{t.next("c1"), "w", element::f64, 1});
+  EXPECT_EQ(t.take("c1").what.code, code::too_large) << "40 bytes and an entry are more than the 50 that are left";
+  t.h.may_reserve(740);
+  t.say("c1", declare{t.next("c1"), "w", element::f64, 1});
+  EXPECT_EQ(t.take("c1").what.code, code::ok);
+  EXPECT_EQ(t.h.reserved(), 740u);
+  for (const char* c : {"c0", "c1"}) t.gone(c);
+  EXPECT_EQ(t.h.reserved(), 0u);
+  EXPECT_EQ(t.h.held(), 0u);
+}
+
 TEST_F(exchange_hub, who_breaks_the_protocol_is_dropped_and_the_others_are_told) {
   const auto breaks = [](const std::function<void(desk&)>& wrong) {
     desk t;

@@ -87,6 +87,7 @@ class cluster_reader {
     read_folders(*r, "checkpoints", checkpoints_);
     cluster_keys().read_into(*r, "inject", rules_.inject);
     cluster_keys().read_into(*r, "shared_memory", rules_.shared_memory);
+    cluster_keys().read_into(*r, "exchange_memory", rules_.exchange_memory);
     r->finish();
   }
 

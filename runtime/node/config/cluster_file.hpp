@@ -2,6 +2,7 @@
 // resolved or connected to here (missing certificates are the daemon's error).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 
@@ -13,6 +14,8 @@ namespace troupe {
 struct cluster_rules {
   bool inject = false;        // faults may be injected (actors/view/injection.hpp)
   bool shared_memory = true;  // tensors are lent to nodes of the same machine (net/lending.hpp)
+  std::int64_t exchange_memory =
+      0;  // bytes that clients of the exchange may reserve of a daemon; 0: as it has them (actors/control)
 };
 
 // `rules`: of a sound file, told as well.

@@ -27,6 +27,9 @@ const keys<cluster_spec>& cluster_keys() {
        flag_key<cluster_spec>(
            "shared_memory", "nodes of one machine and user read large tensors where they lie in each other's memory (docs/wire.md)")
            .otherwise("true"),
+       other_key<cluster_spec>(key_kind::bytes, "exchange_memory",
+                               "the most that all clients of the exchange reserve of one daemon (docs/own-loop.md)")
+           .otherwise("a quarter of the daemon's memory, at most 4 GiB"),
        flag_key<cluster_spec>("inject",
                               "whoever has the role admin may have nodes suffer faults, `inject` in the REPL (docs/failures.md)")
            .otherwise("false")});

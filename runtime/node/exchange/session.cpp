@@ -14,6 +14,9 @@
 namespace troupe::exchange {
 namespace {
 
+// Of what a daemon answers. Those of codes that only this library knows stand behind it.
+int number_of(code c) { return c == code::not_allowed ? TROUPE_EXCHANGE_NOT_ALLOWED : static_cast<int>(c); }
+
 outcome late(const char* what) { return {TROUPE_EXCHANGE_TIMEOUT, std::string("the deadline passed ") + what}; }
 
 }  // namespace
@@ -54,13 +57,14 @@ outcome session::open(const place& at, deadline until, std::unique_ptr<session>&
   const auto where = net::parse_address(at.address);
   if (!where) return {TROUPE_EXCHANGE_BAD_ARGUMENT, where.error().message};
   auto options = net::operator_options(at.tls_dir);
-  if (!options) return {TROUPE_EXCHANGE_UNREACHABLE, options.error().message};
+  if (!options) return {TROUPE_EXCHANGE_NO_CERTIFICATE, options.error().message};
   options->max_frame = max_frame;
   std::unique_ptr<session> s(new session);
   s->process_ = ::getpid();
   s->me_ = at.what;
   auto net = net::make_tcp_transport(std::move(*options), s->hear());
-  if (!net) return {TROUPE_EXCHANGE_UNREACHABLE, net.error().message};
+  if (!net)
+    return {net.error().code == "bad_option" ? TROUPE_EXCHANGE_INTERNAL : TROUPE_EXCHANGE_NO_CERTIFICATE, net.error().message};
   s->net_ = std::move(*net);
   const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
   s->net_->connect("", *where, std::max(within, std::chrono::milliseconds(1)));
@@ -138,7 +142,7 @@ outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, d
 outcome session::finish(std::unique_lock<std::mutex>& guard, deadline until) {
   changed_.wait_until(guard, until, [this] { return calls_.closing || line_.down || reply_.complete(); });
   reply_.stop();
-  if (reply_.complete()) return {static_cast<int>(reply_.said().code), reply_.said().text};
+  if (reply_.complete()) return {number_of(reply_.said().code), reply_.said().text};
   if (calls_.closing) return closed();
   if (line_.down) return lost();
   return late("and the call was taken back");

@@ -26,7 +26,8 @@ static_assert(static_cast<int>(code::ok) == TROUPE_EXCHANGE_OK &&
               static_cast<int>(code::peer_lost) == TROUPE_EXCHANGE_PEER_LOST &&
               static_cast<int>(code::out_of_step) == TROUPE_EXCHANGE_OUT_OF_STEP &&
               static_cast<int>(code::too_large) == TROUPE_EXCHANGE_TOO_LARGE &&
-              static_cast<int>(code::not_held) == TROUPE_EXCHANGE_NOT_HELD && codes == TROUPE_EXCHANGE_TIMEOUT);
+              static_cast<int>(code::not_held) == TROUPE_EXCHANGE_NOT_HELD &&
+              static_cast<int>(code::not_allowed) == TROUPE_EXCHANGE_TIMEOUT && codes == TROUPE_EXCHANGE_TIMEOUT + 1);
 static_assert(static_cast<int>(element::f64) == TROUPE_EXCHANGE_FLOAT64 &&
               static_cast<int>(element::bf16) == TROUPE_EXCHANGE_BFLOAT16 &&
               static_cast<int>(element::i32) == TROUPE_EXCHANGE_INT32 && static_cast<int>(element::i64) == TROUPE_EXCHANGE_INT64 &&
@@ -289,9 +290,10 @@ int troupe_exchange_close(troupe_exchange* x) {
 }
 
 const char* troupe_exchange_error_name(int c) {
-  static constexpr const char* names[] = {"ok",        "bad_argument", "mismatch",  "rank_taken",  "peer_lost",    "out_of_step",
-                                          "too_large", "not_held",     "timeout",   "unreachable", "disconnected", "forked",
-                                          "closed",    "internal",     "not_local", "holder_lost"};
+  static constexpr const char* names[] = {"ok",           "bad_argument", "mismatch",      "rank_taken", "peer_lost",
+                                          "out_of_step",  "too_large",    "not_held",      "timeout",    "unreachable",
+                                          "disconnected", "forked",       "closed",        "internal",   "not_local",
+                                          "holder_lost",  "not_allowed",  "no_certificate"};
   return c >= 0 && c < static_cast<int>(std::size(names)) ? names[c] : "unknown";
 }
 

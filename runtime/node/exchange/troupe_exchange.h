@@ -39,13 +39,15 @@ enum {
   TROUPE_EXCHANGE_TOO_LARGE = 6,    /* more than the daemon gives */
   TROUPE_EXCHANGE_NOT_HELD = 7,     /* unlock of what this rank does not hold */
   TROUPE_EXCHANGE_TIMEOUT = 8,      /* the deadline has passed; the call was taken back, and may be made again */
-  TROUPE_EXCHANGE_UNREACHABLE = 9,  /* open: no daemon there, or it refuses this certificate */
+  TROUPE_EXCHANGE_UNREACHABLE = 9,  /* open: no daemon there, or it refuses this certificate as such */
   TROUPE_EXCHANGE_DISCONNECTED = 10, /* the daemon is lost; close, and open anew */
   TROUPE_EXCHANGE_FORKED = 11,      /* this process is a fork of the one that opened the session */
   TROUPE_EXCHANGE_CLOSED = 12,      /* another thread closes the session */
   TROUPE_EXCHANGE_INTERNAL = 13,    /* out of memory, or a mistake of ours */
   TROUPE_EXCHANGE_NOT_LOCAL = 14,   /* share: the daemon is on another machine, in another container, or another user's */
-  TROUPE_EXCHANGE_HOLDER_LOST = 15  /* a process died while it held a shared array's lock: see troupe_exchange_share */
+  TROUPE_EXCHANGE_HOLDER_LOST = 15, /* a process died while it held a shared array's lock: see troupe_exchange_share */
+  TROUPE_EXCHANGE_NOT_ALLOWED = 16, /* open: the certificate is sound, and its role may not use the exchange */
+  TROUPE_EXCHANGE_NO_CERTIFICATE = 17 /* open: options.tls_dir has no certificate and key that can be used */
 };
 
 enum {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -37,13 +36,6 @@ std::string machine() {
   std::string id;
   std::getline(in, id);
   return id;
-}
-
-std::uint64_t free_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
-  return 0;
 }
 
 descriptor::~descriptor() {

@@ -18,9 +18,6 @@ namespace troupe::memory_file {
 // The same for all processes of a machine until it boots again; containers too see that of their machine. Empty: unknown.
 std::string machine();
 
-// What the machine could give now, in bytes. Zero: unknown.
-std::uint64_t free_memory();
-
 // One that closes itself.
 class descriptor {
  public:

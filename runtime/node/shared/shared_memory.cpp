@@ -10,6 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "runtime/memory/process_memory.hpp"
+
 namespace troupe::exchange {
 namespace {
 
@@ -50,11 +52,11 @@ bool write_head(int fd, std::uint64_t token, element type, std::uint64_t count) 
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
-  // More than the machine has free is refused here: the kernel would promise it, and then kill some process when the pages are
+  // More than this process may take is refused here: the kernel would promise it, and then kill some process when the pages are
   // touched.
-  if (const auto left = memory_file::free_memory(); bytes > left - left / 4) {
+  if (const auto m = memory_of_this_process(); m.total > 0 && bytes > m.left - m.left / 4) {
     why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
-          std::to_string(left) + " that the machine has free";
+          std::to_string(m.left) + " that are left: " + m.of + " " + std::to_string(m.total);
     return std::nullopt;
   }
   // Pages now rather than at the first touch: that could only kill whoever touches.

@@ -1,0 +1,150 @@
+// Daemons in cgroups with little memory (promise 15): whatever a job names and clients of the exchange ask for, they are refused by name, or it is
+// done, and the kernel kills no daemon. A daemon that has refused trains on.
+#include <algorithm>
+#include <random>
+
+#include "runtime/node/exchange/troupe_exchange.h"
+#include "tests/cgroup.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+constexpr std::int64_t mib = std::int64_t{1} << 20;
+constexpr std::int32_t patient_ms = 30000;
+
+// More than the usual few jobs, and other ones: TROUPE_MEMORY_JOBS, TROUPE_MEMORY_SEED.
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::stoull(text) : otherwise;
+}
+
+class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterface<std::int64_t> {
+ protected:
+  void SetUp() override {
+    if (group_.folder().empty()) GTEST_SKIP() << "no cgroup can be made here";
+    before_ = group_.step_into();
+    make_cluster(1);
+    start("n1");
+    first_ = daemon("n1").pid();
+    address_ = "127.0.0.1:" + std::to_string(control_port("n1"));
+    tls_ = path("certs");
+  }
+
+  void expect_alive(const std::string& after) {
+    ASSERT_EQ(group_.kills(), 0u) << "the kernel has killed a process after " << after;
+    ASSERT_NE(ask("n1", "status").how, repl_reply::kind::failed) << after << "\n" << daemon("n1").log();
+    ASSERT_EQ(daemon("n1").pid(), first_);
+  }
+  void expect_trains(const std::string& after) {
+    const auto r = run(tiny_job());
+    EXPECT_EQ(r.outcome.how, cluster_outcome::end::done) << after << ": " << said(r);
+    expect_alive(after);
+  }
+  static std::string said(const run_result& r) {
+    std::string all;
+    for (const auto& m : r.outcome.messages) all += m + "\n";
+    return all;
+  }
+  // Done, or refused by a name.
+  run_result expect_answered(const std::vector<std::string>& set, const std::string& what) {
+    const auto r = run(tiny_job(), set);
+    const auto text = said(r);
+    std::cout << what << ": " << (r.outcome.how == cluster_outcome::end::done ? "done" : text) << std::endl;
+    EXPECT_TRUE(r.outcome.how == cluster_outcome::end::done || text.find("would hold about") != std::string::npos)
+        << what << ": " << text;
+    expect_alive(what);
+    return r;
+  }
+
+  troupe_exchange* open(const std::string& session, int law = TROUPE_EXCHANGE_EASGD) {
+    const troupe_exchange_options o{sizeof o, address_.c_str(), tls_.c_str(), session.c_str(), 0, 1, law, 0.5, patient_ms};
+    troupe_exchange* x = nullptr;
+    code_ = troupe_exchange_open(&o, &x);
+    return x;
+  }
+  // Until the daemon has no more: how many were given.
+  int fill_with_centres(troupe_exchange* x, int most) {
+    std::vector<float> values(4 * mib, 1.0f);
+    for (int n = 0; n < most; ++n) {
+      std::int32_t b = -1;
+      code_ =
+          troupe_exchange_register(x, ("w" + std::to_string(n)).c_str(), TROUPE_EXCHANGE_FLOAT32, values.size(), patient_ms, &b);
+      if (code_ == 0) code_ = troupe_exchange_exchange(x, b, values.data(), values.size(), patient_ms);
+      if (code_ != 0) return n;
+    }
+    return most;
+  }
+  int fill_with_shares(troupe_exchange* x, int most) {
+    const std::vector<float> values(16 * mib, 1.0f);
+    for (int n = 0; n < most; ++n) {
+      std::int32_t a = -1;
+      code_ = troupe_exchange_share(x, ("a" + std::to_string(n)).c_str(), TROUPE_EXCHANGE_FLOAT32, values.size(), values.data(),
+                                    patient_ms, &a);
+      if (code_ != 0) return n;
+    }
+    return most;
+  }
+
+  small_group group_{GetParam()};
+  pid_t first_ = 0;
+  std::string address_, tls_;
+  int code_ = 0;
+};
+
+TEST_P(memory_in_a_cgroup, a_job_of_many_examples_leaves_the_daemon_alive) {
+  for (const char* sampler : {"shuffle", "own_order", "shard", "seeded"}) {
+    const auto kind = "train.sampler.kind=\"" + std::string(sampler) + "\"";
+    const auto r = expect_answered(
+        {"data.examples=400000000", "eval.every=0", "data.test_examples=24", "train.finish={steps=3}", kind}, sampler);
+    EXPECT_EQ(r.outcome.how, cluster_outcome::end::done) << sampler << ": " << said(r);
+  }
+  expect_trains("many examples");
+}
+
+TEST_P(memory_in_a_cgroup, clients_of_the_exchange_are_refused_by_name_and_the_daemon_stays_alive) {
+  auto* x = open("centres");
+  ASSERT_EQ(code_, 0) << troupe_exchange_error_text();
+  const auto centres = fill_with_centres(x, 2000);
+  EXPECT_EQ(code_, TROUPE_EXCHANGE_TOO_LARGE) << centres << " centres: " << troupe_exchange_error_text();
+  expect_alive("centres");
+  EXPECT_EQ(troupe_exchange_barrier(x, patient_ms), 0) << "the session goes on: " << troupe_exchange_error_text();
+  expect_trains("centres are there");
+  troupe_exchange_close(x);
+
+  auto* y = open("shares");
+  ASSERT_EQ(code_, 0) << troupe_exchange_error_text();
+  const auto shares = fill_with_shares(y, 200);
+  EXPECT_EQ(code_, TROUPE_EXCHANGE_TOO_LARGE) << shares << " shares: " << troupe_exchange_error_text();
+  expect_alive("shares");
+  expect_trains("shares are there");
+  troupe_exchange_close(y);
+  expect_trains("the clients have gone");
+}
+
+// Around what fits: large parameters, large activations, both.
+TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
+  const auto seed = from_environment("TROUPE_MEMORY_SEED", 1);
+  std::mt19937_64 random(seed);
+  expect_trains("nothing");
+  const auto limit = static_cast<double>(GetParam());
+  for (std::uint64_t n = from_environment("TROUPE_MEMORY_JOBS", 4); n > 0 && !HasFatalFailure(); --n) {
+    const auto part = limit * std::uniform_real_distribution<double>(0.2, 1.2)(random);
+    const bool wide = random() % 2 == 0;
+    // A linear layer on 4 x 6 x 6 values has 144 weights an output, and three or four copies of them; an example of conv1 about 3 KiB.
+    const auto outputs = std::max(1.0, part / (144 * 4 * 3)), batch = std::max(1.0, part / 6000);
+    std::vector<std::string> set{"train.finish={steps=3}", "data.examples=4000000", "data.test_examples=24"};
+    set.push_back(wide ? "layer.ip1.outputs=" + std::to_string(static_cast<std::int64_t>(outputs))
+                       : "data.batch=" + std::to_string(static_cast<std::int64_t>(batch) / 4 * 4));
+    set.push_back("eval.batch=24");
+    expect_answered(set, "seed " + std::to_string(seed) + ", " + set[3]);
+  }
+  expect_answered({"layer.ip1.outputs=10000000"}, "far too large");
+  expect_trains("all of them");
+}
+
+INSTANTIATE_TEST_SUITE_P(limits, memory_in_a_cgroup, testing::Values(256 * mib, 512 * mib, 1024 * mib),
+                         [](const auto& i) { return "mib_" + std::to_string(i.param / mib); });
+
+}  // namespace
+}  // namespace troupe::testing_cluster
