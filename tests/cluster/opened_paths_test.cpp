@@ -277,7 +277,9 @@ TEST_F(cluster_opened_paths, no_source_of_data_opens_a_file_elsewhere) {
         for (const auto& other : all.sources.find(source)->specs)
           if (!other.fallback && other.name != option.name) data += other.name + " = \"" + path("sets/rows.csv") + "\"\n";
         submit_job(data + model, short_run());
-        if (option.name == "path") EXPECT_TRUE(daemon("n1").wait_log("'path' leads elsewhere", 10s)) << source;
+        if (option.name == "path") {
+          EXPECT_TRUE(daemon("n1").wait_log("'path' leads elsewhere", 10s)) << source;
+        }
       }
     }
   expect_nothing_opened();
