@@ -1,0 +1,90 @@
+// Long jobs on daemons of one machine, which lend each other what is large, beside two threads that take the processors' time: each ends, and no
+// message was lost on the way. TROUPE_CAMPAIGN_RUNS (1), TROUPE_CAMPAIGN_SMALL_STEPS (2000) and TROUPE_CAMPAIGN_LENET_STEPS (200) set how much is
+// done; scripts/nightly has the whole campaign. One mode on four daemons: --gtest_filter='*nightly_shared_memory*gossip_on_4'.
+#include <atomic>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cluster/modes.hpp"
+#include "tests/cluster/processes.hpp"
+
+namespace troupe::testing_cluster {
+namespace {
+
+std::uint64_t wanted(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+class busy_threads {
+ public:
+  busy_threads() {
+    for (auto& t : threads_)
+      t = std::thread([this] {
+        while (!stop_) ++turns_;
+      });
+  }
+  ~busy_threads() {
+    stop_ = true;
+    for (auto& t : threads_) t.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> turns_{0};
+  std::thread threads_[2];
+};
+
+// The mode, with a worker on each of `nodes`.
+std::vector<std::string> settings(const std::string& mode, int nodes) {
+  const auto n = std::to_string(nodes);
+  const bool groups = mode == "gossip" || mode == "hogwild";
+  const auto topology = groups ? "worker_groups=" + n + ",workers_per_group=1" + (mode == "hogwild" ? ",server_groups=" + n : "")
+                               : "worker_groups=1,workers_per_group=" + n + ",servers_per_group=" + n;
+  auto set = documented_modes().at(mode == "hogwild" ? "hogwild_nodes" : mode);
+  set.push_back("topology={" + topology + "}");
+  return set;
+}
+
+class nightly_shared_memory : public cluster_test, public testing::WithParamInterface<std::pair<std::string, int>> {
+ protected:
+  void ends(const char* file, std::uint64_t steps) {
+    auto set = settings(GetParam().first, GetParam().second);
+    set.push_back("train.finish={steps=" + std::to_string(steps) + "}");
+    set.emplace_back("eval.every=0");
+    const auto begun = clock::now();
+    const auto r = run(config_text(file), set);
+    ASSERT_FALSE(r.events.empty()) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_EQ(r.value("steps"), static_cast<double>(steps));
+    std::printf("%s on %d daemons, %s: %.0f steps in %.1f s\n", GetParam().first.c_str(), GetParam().second, file, r.value("steps"),
+                std::chrono::duration<double>(clock::now() - begun).count());
+  }
+};
+
+TEST_P(nightly_shared_memory, every_run_ends) {
+  make_cluster(GetParam().second);
+  start_all();
+  const busy_threads beside;
+  for (auto left = wanted("TROUPE_CAMPAIGN_RUNS", 1); left > 0 && !HasFailure(); --left) {
+    ends("lenet_synthetic.toml", wanted("TROUPE_CAMPAIGN_SMALL_STEPS", 2000));
+    ends("lenet_modes.toml", wanted("TROUPE_CAMPAIGN_LENET_STEPS", 200));
+  }
+  for (const auto& node : names_) {
+    const auto status = nlohmann::json::parse(ask(node, "status", true).text);
+    EXPECT_EQ(status["dropped"]["unreadable"], 0) << node;
+  }
+}
+
+std::vector<std::pair<std::string, int>> modes_and_nodes() {
+  std::vector<std::pair<std::string, int>> all;
+  for (const char* mode : {"gossip", "hogwild", "easgd", "ssp", "bsp"})
+    for (const int nodes : {3, 4}) all.emplace_back(mode, nodes);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(of, nightly_shared_memory, testing::ValuesIn(modes_and_nodes()),
+                         [](const auto& p) { return p.param.first + "_on_" + std::to_string(p.param.second); });
+
+}  // namespace
+}  // namespace troupe::testing_cluster
