@@ -31,6 +31,8 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
     tls_ = path("certs");
   }
 
+  void TearDown() override { daemons_.clear(); }  // a group goes when no process is in it
+
   void expect_alive(const std::string& after) {
     ASSERT_EQ(group_.kills(), 0u) << "the kernel has killed a process after " << after;
     ASSERT_NE(ask("n1", "status").how, repl_reply::kind::failed) << after << "\n" << daemon("n1").log();
