@@ -181,8 +181,8 @@ TEST(memory_budget, counts_the_order_of_examples_that_samplers_keep) {
   const std::string many = "data.examples=16000000";
   const auto bad = refused_by({many}, 64 * mib);
   EXPECT_THAT(bad, HasSubstr("The largest part of it is 61.0 MiB for the order of examples that a sampler keeps"));
-  EXPECT_EQ(refused_by({many}, 80 * mib), "");
-  EXPECT_NE(refused_by({many, "topology.workers_per_group=2"}, 80 * mib), "") << "each loader has one";
+  EXPECT_EQ(refused_by({many}, 130 * mib), "") << "two loaders, each has one";
+  EXPECT_NE(refused_by({many, "topology.workers_per_group=4"}, 130 * mib), "") << "four of them";
   EXPECT_EQ(refused_by({many, "train.sampler.kind=\"sequential\""}, 64 * mib), "");
   EXPECT_EQ(refused_by({"data.examples=400000000"}, 64 * mib), "") << "none is kept";
   EXPECT_NE(refused_by({"data.test_examples=16000000", "eval.sampler={kind=\"sample\", examples=100}"}, 64 * mib), "");
