@@ -112,8 +112,10 @@ diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, cons
 plan_memory memory_of(const prepared_job& j) {
   auto m = memory_of(j.plan, j.graph, j.spec);
   const counted_by_data counted(j);
+  // The role itself, its actor and its place in the plan; seen: 10 KiB for a shard.
+  constexpr double of_role = 12 << 10;
   for (const auto& r : j.plan.roles) {
-    const auto bytes = counted.of(j, r);
+    const auto bytes = of_role + counted.of(j, r);
     m.roles[index_of(r.id)].activations += bytes;
     m.nodes[r.node].activations += bytes;
   }
