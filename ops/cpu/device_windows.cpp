@@ -34,7 +34,9 @@ tensor cpu_device::lrn_scratch(const lrn_geometry& g, dtype t) {
   return tensor::allocate(*this, shape{g.channels * inner + inner + 2 * padded}, t);
 }
 
-void cpu_device::max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) {
+void cpu_device::max_pool(const pool_geometry& whole, const tensor& x, tensor& y, tensor& index) {
+  auto g = whole;
+  if (g.out_w == 1) g.stride_w = 1;  // nothing lies a stride away, and the scratch need not reach there
   run("max_pool", y, [&](const auto& k, auto v) {
     using T = decltype(v);
     const i64 row = std::max(g.pad_w + g.width, (g.out_w - 1) * g.stride_w + g.kernel_w);
