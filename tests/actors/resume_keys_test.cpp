@@ -48,6 +48,7 @@ std::set<std::string> keys_of_the_file() {
 struct other_job {
   overrides set;
   std::string from = {}, to = {};
+  overrides both = {};  // of the checkpoint's job, too
 };
 // size: a table, one row a key
 const std::map<std::string, other_job>& other_jobs() {
@@ -74,7 +75,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"layer.algorithm", {{"layer.conv1.algorithm=\"direct\""}}},
       {"layer.wire", {{"layer.ip1.wire=\"bf16\""}}},
       {"layer.compress", {{"layer.ip1.compress=\"fp16\""}}},
-      {"layer.gather", {{"layer.ip1.gather=true"}}},
+      {"layer.gather", {{"layer.ip1.gather=true", "pipeline.sub_solvers=4"}}},
       {"layer.lr_scale", {{"layer.ip1.lr_scale=2"}}},
       {"layer.decay_scale", {{"layer.ip1.decay_scale=0.5"}}},
       {"layer.loss_weight", {{"layer.loss.loss_weight=0.5"}}},
@@ -96,11 +97,14 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.dynamics.schedule.warmup.steps", {{"train.dynamics.schedule.warmup={steps=5}"}}},
       {"train.dynamics.schedule.warmup.from", {{"train.dynamics.schedule.warmup={steps=5,from=0.5}"}}},
       {"train.sync.mode", {{"train.sync={mode=\"ssp\",staleness=2}"}}},
-      {"train.sync.when.kind", {{"train.sync={mode=\"bsp\",when={kind=\"every\",steps=2}}"}}},
+      {"train.sync.when.kind",
+       {{"train.sync.when={kind=\"every\",steps=2}"}, {}, {}, {"train.sync={mode=\"easgd\",when={kind=\"every\",steps=3}}"}}},
       {"train.exchange.reducer", {{"train.exchange={reducer=\"tree\"}"}}},
       {"train.exchange.compress", {{"train.exchange={reducer=\"server\",compress=\"fp16\"}"}}},
-      {"train.exchange.fraction", {{"train.exchange={reducer=\"server\",compress=\"topk\",fraction=0.2}"}}},
-      {"train.exchange.threshold", {{"train.exchange={reducer=\"server\",compress=\"threshold\",threshold=0.2}"}}},
+      {"train.exchange.fraction",
+       {{"train.exchange.fraction=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"topk\"}"}}},
+      {"train.exchange.threshold",
+       {{"train.exchange.threshold=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"threshold\"}"}}},
       {"train.max_skipped", {{"train.max_skipped=3"}}},
       {"train.deterministic", {{"train.deterministic=false"}}},
       {"train.finish.epochs", {{"train.finish={epochs=3}"}}},
@@ -111,7 +115,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.finish.who", {{"train.finish.who=\"any\""}}},
       {"train.finish.custom.kind", {{"train.finish={custom={kind=\"epochs\",count=2}}"}}},
       {"eval.every", {{"eval.every=5"}}},
-      {"eval.batch", {{"eval.batch=30"}}},
+      {"eval.batch", {{"eval.batch=36"}}},
       {"eval.split", {{"eval.split=\"train\""}}},
       {"checkpoint.every", {{"checkpoint.every=5"}}},
       {"checkpoint.keep", {{"checkpoint.keep=3"}}},
@@ -123,7 +127,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"pipeline.fuse", {{"pipeline.fuse=\"auto\""}}},
       {"pipeline.fuse_layers", {{"pipeline.fuse_layers=false"}}},
       {"pipeline.weights", {{"pipeline.weights=\"stash\""}}},
-      {"topology.worker_groups", {{"topology.worker_groups=2", "train.sync={mode=\"bsp\"}"}}},
+      {"topology.worker_groups", {{"topology.worker_groups=2"}, {}, {}, {"train.sync={mode=\"easgd\"}"}}},
       {"topology.workers_per_group", {{"topology.workers_per_group=2"}}},
       {"topology.servers_per_group", {{"topology.servers_per_group=2"}}},
       {"topology.colocated", {{"topology.colocated=false"}}},
@@ -175,16 +179,18 @@ TEST_F(resume_key_table, is_what_a_resumed_job_is_refused_for) {
   const std::set<std::string> untried{"plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
                                       "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",
                                       "eval.sampler.kind", "eval.sampler.*",    "topology.server_groups", "topology.replicas"};
-  const auto c = kept(*job_of(lenet_like()));
   for (const auto& k : resume_keys()) {
     const auto at = other_jobs().find(k.key);
     EXPECT_NE(at == other_jobs().end(), untried.contains(k.key) == false) << k.key;
     if (at == other_jobs().end()) continue;
     const auto text = text_for(at->second);
-    auto j = job_of(text, at->second.set);
+    const auto c = kept(*job_of(lenet_like(), at->second.both));
+    auto set = at->second.both;
+    set.insert(set.end(), at->second.set.begin(), at->second.set.end());
+    auto j = job_of(text, set);
     ASSERT_TRUE(j) << k.key;
     const auto why = refusal(*j, c);
-    auto free = at->second.set;
+    auto free = set;
     free.emplace_back("train.deterministic=false");
     const auto why_free = refusal(*job_of(text, free), c);
     EXPECT_EQ(why.empty(), k.rule == on_resume::allowed) << k.key << ": " << why;
@@ -211,13 +217,15 @@ TEST_F(resume_key_table, takes_the_mode_of_the_file_and_the_one_that_people_had_
 // A plan that people have changed belongs to the same job.
 TEST_F(resume_key_table, does_not_depend_on_what_people_have_moved_or_switched) {
   const auto original = job_of(lenet_like(), {"topology.workers_per_group=2"});
-  amendments words;
-  words.mode = "ssp";
-  words.mode_options = {{"staleness", "2"}};
-  words.layers = {{"ip1", {"local"}, true}};
-  auto made = prepare_again(original, words);
-  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
-  EXPECT_EQ(made_with(*std::get<std::shared_ptr<prepared_job>>(made)), made_with(*original));
+  amendments switched, moved;
+  switched.mode = "ssp";
+  switched.mode_options = {{"staleness", "2"}};
+  moved.layers = {{"ip1", {"local"}, true}};
+  for (const auto& words : {switched, moved}) {
+    auto made = prepare_again(original, words);
+    if (const auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
+    EXPECT_EQ(made_with(*std::get<std::shared_ptr<prepared_job>>(made)), made_with(*original));
+  }
 }
 
 TEST_F(resume_key_table, accepts_what_older_checkpoints_do_not_hold) {

@@ -154,7 +154,7 @@ TEST_F(cluster_resume, what_does_not_belong_is_refused_by_name_and_nothing_is_lo
   };
   refused(beginning::checkpoint, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, the model wants 8x144");
   refused(beginning::weights, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, the model wants 8x144");
-  refused(beginning::checkpoint, file, {adam}, "which the update rule 'adam' needs to continue");
+  refused(beginning::checkpoint, file, {adam}, "train.dynamics.rule is momentum in the checkpoint and adam in the job");
   refused(beginning::checkpoint, file, {"job.seed=4"}, "job.seed is 3 in the checkpoint and 4 in the job");
   refused(beginning::checkpoint, file, {"train.finish.steps=3"}, "and the job ends at step 3");
   // Files that the program would not even send.

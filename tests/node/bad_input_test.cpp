@@ -194,7 +194,7 @@ const row rows[] = {
     {"more epochs than steps can be counted", 28, "finish = { epochs = 4611686018427387904, target_accuracy = 0.99 }", "28:12",
      "4611686018427387904 epochs of 1250 steps are more than 9223372036854775807 steps"},
     {"more epochs than steps can be counted, by a condition of one's own", 28,
-     "finish = { custom = { kind = \"epochs\", count = 9223372036854775807 } }", "28:41",
+     "finish = { custom = { kind = \"epochs\", count = 9223372036854775807 } }", "28:40",
      "9223372036854775807 epochs of 1250 steps are more than"},
     {"unknown sync condition", 27, "sync = { mode = \"bsp\", when = { kind = \"evry\" } }", "27:33",
      "unknown sync condition 'evry'; did you mean 'every'? (there is: drift, every, schedule)"},
