@@ -254,7 +254,7 @@ TEST_F(batch_norm_world, a_checkpoint_under_earlier_names_is_taken_with_the_stat
   const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(spec, 1));
   const auto rule = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);
   checkpoint c;
-  c.step = 2;
+  c.step = c.sampler_position = 2;
   c.seed = spec.seed;
   c.packets = j->plan.packets;
   c.numerics = "here";
