@@ -280,8 +280,9 @@ int run_plan(const plan_arguments& a, const output& out) {
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
   if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
-  const auto costs = cost_of(j.plan, j.graph, j.spec);
-  const auto memory = memory_of(j);
+  auto costs = cost_of(j.plan, j.graph, j.spec);
+  const auto memory = memory_of(j);  // with what the data set adds, which a plan alone does not know
+  for (std::size_t n = 0; n < memory.nodes.size(); ++n) costs.memory[j.plan.nodes[n].name] = memory.nodes[n].total();
   if (out.json()) {
     out.object({{"event", "plan"},
                 {"mode", j.spec.train.sync.kind},

@@ -29,7 +29,7 @@ class cluster_attach : public cluster_test {
     return content ? weights_sha256(content->named) : std::string();
   }
   static std::string said_hash(const std::string& lines) {
-    const std::string before = "weights sha256 ";
+    const std::string before = "weights_sha256 ";
     const auto at = lines.rfind(before);
     return at == std::string::npos ? std::string() : lines.substr(at + before.size(), 64);
   }

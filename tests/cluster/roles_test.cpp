@@ -177,9 +177,9 @@ TEST_F(cluster_roles, nobody_asks_in_anothers_name) {
   auto b = begin_as("alice");
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   for (const std::string node : {"n1", "n2"}) {
-    const auto no = answer_to<control::answer>("bob", control::ask{1, false, false, "stop", {}, "alice", 2}, node);
+    const auto no = answer_to<control::answer>("bob", control::ask{1, false, "stop", {}, "alice", 2}, node);
     EXPECT_NE(no.text.find("job 1 is alice's, and bob"), std::string::npos) << no.text;
-    const auto neither = answer_to<control::answer>("eve", control::ask{1, false, false, "stop", {}, "client", 1}, node);
+    const auto neither = answer_to<control::answer>("eve", control::ask{1, false, "stop", {}, "client", 1}, node);
     EXPECT_NE(neither.text.find("has the role watch"), std::string::npos) << neither.text;
   }
   EXPECT_EQ(ask_as("alice", "n1", "stop").how, repl_reply::kind::ok);
