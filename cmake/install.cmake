@@ -69,7 +69,7 @@ install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
 install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe PATTERN "__pycache__" EXCLUDE)
 # Pages lie to each other, to the examples and to the configurations as they do in the tree, so that their links hold.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
-install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
+install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
 # systemd looks for units of packages in /usr/lib and of the administrator's own programs in /usr/local/lib, whatever the libraries' folder.
 configure_file(configs/systemd/trouped.service.in ${CMAKE_BINARY_DIR}/trouped.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/trouped.service DESTINATION lib/systemd/system)

@@ -42,11 +42,11 @@ whole_package() {
   local file missing=0
   while read -r file; do
     case $file in
-      README.md | docs/*.md | docs/*.svg | examples/* | configs/*) file=troupe/$file ;;
+      README.md | LICENSE | CHANGELOG.md | docs/*.md | docs/*.svg | examples/* | configs/*) file=troupe/$file ;;
       *) continue ;;
     esac
     if [[ ! -f $1/share/$file ]]; then echo "the package lacks share/$file" >&2; missing=1; fi
-  done < <(git ls-files README.md docs examples configs)
+  done < <(git ls-files README.md LICENSE CHANGELOG.md docs examples configs)
   return $missing
 }
 skipped_in() { sed -n 's/.*Test *#[0-9]*: \([^ ]*\) \.*\*\*\*Skipped.*/\1/p' "$1" 2>/dev/null; }  # names of a ctest log
