@@ -53,7 +53,7 @@ struct patience final : finish_condition {
   }
 };
 
-constexpr std::uint64_t most_steps = INT64_MAX;
+constexpr std::uint64_t finish_steps_limit = INT64_MAX;
 
 std::uint64_t count(const options& o, const char* key) { return static_cast<std::uint64_t>(o.integer(key)); }
 
@@ -75,9 +75,9 @@ void add_stock_finishes(finish_registry& r) {
          .doc = "after so many passes over the training data",
          .specs = {whole("count", "passes")},
          .make = [](const options& o, const finish_context& c) {
-           if (c.steps_per_epoch > 0 && count(o, "count") > most_steps / c.steps_per_epoch)
+           if (c.steps_per_epoch > 0 && count(o, "count") > finish_steps_limit / c.steps_per_epoch)
              throw option_error("count", number_text(count(o, "count")) + " epochs of " + number_text(c.steps_per_epoch) +
-                                             " steps are more than " + number_text(most_steps) + " steps");
+                                             " steps are more than " + number_text(finish_steps_limit) + " steps");
            return std::make_unique<at_step>(count(o, "count") * c.steps_per_epoch);
          }});
   r.add({.name = "steps",
