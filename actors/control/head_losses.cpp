@@ -183,7 +183,7 @@ bool head::comes_back(job& j, const std::string& peer, instant now) {
   return true;
 }
 
-// False: it has roles that nobody wants any more, and joins when they are gone.
+// False: it still has roles of a plan that is over, and joins when they are gone.
 bool head::rejoins(job* j, const std::string& from, const join& m, orders& out) {
   if (m.job != 0) {
     const bool wanted = j && j->back && m.job == j->id && m.leg == j->leg && members_[from].said.incarnation == m.incarnation;

@@ -23,7 +23,7 @@ using kind = repl_reply::kind;
 using wake = repl_signals::woken;
 constexpr std::chrono::milliseconds without_limit{-1};
 
-// Between two askings of one line: a while, or until somebody types a line where `typed` ends that. False: a line or a signal ends the asking.
+// Waits between two requests for one line, or until a line is typed, if `typed`. False: a typed line or a signal ends the requests.
 bool wait_a_little(repl_signals& signals, bool typed) {
   const auto by = signals.wait(typed ? STDIN_FILENO : -1, repl_ask_every);
   if (by != wake::by_input) return repl_signals::ends() == 0;

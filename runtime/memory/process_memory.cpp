@@ -73,7 +73,7 @@ void each_cgroup(std::string_view cgroups, const std::function<void(const std::s
   }
 }
 
-// Pages of files that nobody uses are given back at once; of those in use the kernel keeps some.
+// The kernel frees unused pages of files at once, and keeps some of those in use.
 std::uint64_t left_in(const std::string& folder, const cgroup_kind& kind, std::uint64_t limit, const text_of_file& read) {
   const auto used = number_in(read(folder + kind.usage).value_or(""));
   if (!used) return limit;

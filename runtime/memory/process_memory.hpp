@@ -25,7 +25,7 @@ struct cgroup_limit {
 std::optional<cgroup_limit> memory_limit_of(std::string_view cgroups, const text_of_file& read);
 
 struct process_memory {
-  std::uint64_t total = 0;  // what whoever leaves least allows in all; 0: unknown
+  std::uint64_t total = 0;  // the limit, in all, of the group or machine that leaves the least; 0: unknown
   std::uint64_t left = 0;   // of it, what no process has, and what the kernel would give back at once (pages of files)
   std::string of;           // "this machine has", "its cgroup (/a/memory.max) allows"
 };

@@ -2,7 +2,7 @@
 // train must not be lost to that.
 //
 // The second place is a folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where that is not set), made when it is first needed,
-// so that nobody else can have prepared it. A job has one: what comes later under the same name replaces what was there. Nothing ever removes it.
+// so that no other user can have prepared it. A job has one: what comes later under the same name replaces what was there. Nothing ever removes it.
 // Errors: a file that had to go there is still trouble, and says where it is.
 #pragma once
 

@@ -51,7 +51,7 @@ bool terminal::pump(clock::time_point until) {
   pollfd in{line_, POLLIN, 0};
   if (left <= 0 || poll(&in, 1, static_cast<int>(left)) <= 0) return false;
   char buffer[65536];
-  const auto got = read(line_, buffer, sizeof buffer);  // EIO: nobody has the terminal open any more
+  const auto got = read(line_, buffer, sizeof buffer);  // EIO: no process has the terminal open
   if (got > 0) screen_.append(buffer, static_cast<std::size_t>(got));
   return got > 0;
 }

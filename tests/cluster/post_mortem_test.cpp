@@ -74,7 +74,6 @@ TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
   EXPECT_NE(half.second.find("\"came_again\":true"), std::string::npos) << half.second;
 }
 
-// The role is begun anew once from what the shards have, which is not kept: what was before that is.
 TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_and_says_elsewhere_where_they_are) {
   make_cluster(2);
   start_all();
@@ -101,6 +100,7 @@ TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_a
       << read(two.front() / "report.txt");
 }
 
+// The role is begun anew once from what the shards have, which is not kept: what was before that is.
 TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) {
   data_ = {folder_.string()};
   make_cluster(2);

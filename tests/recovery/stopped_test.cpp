@@ -1,4 +1,4 @@
-// The coordinator's daemon stands still for so long that all others give it up, and goes on (SIGSTOP, SIGCONT). Nobody has died, so nothing is made again.
+// The coordinator's daemon stands still for so long that all others give it up, and goes on (SIGSTOP, SIGCONT). No node has died, so no step is made again.
 #include "tests/recovery/laws.hpp"
 #include "tests/sim/mode_run.hpp"
 

@@ -1,8 +1,8 @@
 // Loans: large parts of frames that a peer on this machine reads where they lie, instead of being sent their bytes.
 //
 //   who        both ends offer an arena in their hello (lent_memory.hpp). Whoever could map the other's says `borrows`; to it may be lent.
-//   a loan     a part that const_part::may_be_lent marks, of at least lend_from bytes, that lies in the arena, or is copied there by whoever
-//              sends (one copy instead of two under TLS). It belongs to the borrower until it returns it by number, on this connection or a
+//   a loan     a part that const_part::may_be_lent marks, of at least lend_from bytes, that lies in the arena, or is copied there by the
+//              sender (one copy instead of two under TLS). It belongs to the borrower until it returns it by number, on this connection or a
 //              later one of the same process, or until that process has ended: a borrower that is cut off may still read. It is not to be written until then, nor freed.
 //   a frame    carries a table of its loans in front of its other bytes (encode_loans). Such a frame has one chunk.
 //   credit     the loans of a frame and its other bytes are charged to the window's part for large frames: a receiver
