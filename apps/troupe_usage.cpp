@@ -25,7 +25,7 @@ std::string hint_about_option(const CLI::App& command, const std::string& option
   std::vector<std::string> options;
   for (const auto* o : command.get_options())
     for (const auto& n : o->get_lnames()) options.push_back("--" + n);
-  const auto near = did_you_mean("--" + name, options);
+  auto near = did_you_mean("--" + name, options);
   if (!near.empty() || command.get_option_no_throw("--set") == nullptr) return near;
   auto key = name;
   std::replace(key.begin(), key.end(), '-', '_');

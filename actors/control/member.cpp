@@ -64,9 +64,11 @@ void member::on_coordinator_up(member_orders& out) {
   say(m, out);
 }
 
-// Not where it has closed the connection: it has ended, or has given this node up.
+// A coordinator that was silent, or whose connection a newer one replaces, may want the roles of this node again. One that has closed the connection
+// has ended, or has given this node up.
 bool member::keep_roles(const std::string& reason) {
-  return reason.starts_with("peer_silent") && job_ && job_->answered && !job_->ending && !leg_ && !next_;
+  return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
+         !leg_ && !next_;
 }
 
 void member::introduce_again(member_orders& out) {

@@ -45,8 +45,8 @@ struct outgoing {
   std::vector<std::byte> bytes;
 
   std::shared_ptr<std::byte> block() const {
-    const std::shared_ptr<std::byte> at(static_cast<std::byte*>(::operator new (bytes.size(), std::align_val_t{wire_alignment})),
-                                        [](std::byte* p) { ::operator delete (p, std::align_val_t{wire_alignment}); });
+    std::shared_ptr<std::byte> at(static_cast<std::byte*>(::operator new (bytes.size(), std::align_val_t{wire_alignment})),
+                                  [](std::byte* p) { ::operator delete (p, std::align_val_t{wire_alignment}); });
     std::copy(bytes.begin(), bytes.end(), at.get());
     return at;
   }

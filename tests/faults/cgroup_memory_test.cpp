@@ -50,7 +50,7 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
   }
   // Done, or refused by a name.
   run_result expect_answered(const std::vector<std::string>& set, const std::string& what) {
-    const auto r = run(tiny_job(), set);
+    auto r = run(tiny_job(), set);
     const auto text = said(r);
     std::cout << what << ": " << (r.outcome.how == cluster_outcome::end::done ? "done" : text) << std::endl;
     EXPECT_TRUE(r.outcome.how == cluster_outcome::end::done || text.find("would hold about") != std::string::npos)

@@ -157,7 +157,7 @@ TEST_F(cluster_frames, however_many_mutated_ones_it_stays_as_it_was) {
   EXPECT_LE(more, 1.0) << "MiB";
   std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, descriptors back\n",
               static_cast<unsigned long long>(sent), std::chrono::duration<double>(took).count(),
-              static_cast<unsigned long long>(rounds * 46), more);
+              static_cast<unsigned long long>(rounds) * 46, more);
 }
 
 }  // namespace

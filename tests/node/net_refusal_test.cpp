@@ -55,7 +55,7 @@ TEST_F(net_refusal, a_thousand_mutated_beginnings_of_tls) {
   std::mt19937_64 rng(5);
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 1000; ++i) {
-    std::string record = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+    std::string record("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
     record.resize(11 + rng() % 600);
     for (std::size_t k = 5; k < record.size(); ++k) record[k] = static_cast<char>(rng());
     raw_client c(a.port);

@@ -11,7 +11,7 @@ TEST(recovery_back, a_lost_node_gets_a_part_again_in_every_mode_when_it_has_join
   for (const auto& m : modes()) {
     SCOPED_TRACE(m.name);
     small_text t;
-    t.steps = 200, t.checkpoint = "";
+    t.steps = 500, t.checkpoint = "";
     fleet_config c;
     c.job = text_of(m, t);
     c.logs = std::getenv("TROUPE_TRACE") != nullptr;

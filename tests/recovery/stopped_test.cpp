@@ -1,4 +1,6 @@
 // The coordinator's daemon stands still for so long that all others give it up, and goes on (SIGSTOP, SIGCONT). No node has died, so no step is made again.
+#include <numeric>
+
 #include "tests/recovery/laws.hpp"
 #include "tests/sim/mode_run.hpp"
 
@@ -19,8 +21,10 @@ TEST(recovery_stopped, a_coordinator_that_was_stopped_goes_on_from_live_state_in
       c.logs = std::getenv("TROUPE_TRACE") != nullptr;
       const auto calm = run_fleet(c);
       ASSERT_EQ(calm.wrong, "");
-      const auto first = testing::first_seed();
-      for (auto seed = first; seed < first + testing::seeds(3); ++seed) {
+      std::vector<std::uint64_t> seeds(testing::seeds(3));
+      std::iota(seeds.begin(), seeds.end(), testing::first_seed());
+      if (seeds.size() < 39) seeds.push_back(39);  // a node's connection is replaced by a newer one as soon as it has joined again
+      for (const auto seed : seeds) {
         c.seed = seed;
         const auto got = run_fleet(c, [&](fleet& f) {
           f.after_point(calm.points / 4 + 7 * (seed % 40), [&](const std::string&) { f.stop_for(f.coordinator(), 8s); });

@@ -52,7 +52,7 @@ TEST(data_permutation, without_a_table_puts_every_number_everywhere_alike) {
     for (std::size_t i = 0; i < n; ++i) ++seen[i][static_cast<std::size_t>(order[i])];
   }
   for (const auto& row : seen)
-    for (int k : row) EXPECT_NEAR(k, draws / n, 250);
+    for (int k : row) EXPECT_NEAR(k, static_cast<double>(draws) / n, 250);
 }
 
 // Beyond 2^24 examples no sampler keeps an order, whatever the file says.

@@ -1,6 +1,7 @@
 // A checkpoint is a handover on disk: what is written comes back, whatever it was, and what is malformed is named.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -60,12 +61,14 @@ class drawn {
   counter_rng rng_;
 };
 
+std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }  // NaN equals NaN
+
 void expect_equal(const handover& a, const handover& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.evaluated, b.evaluated);
   EXPECT_EQ(a.rounds, b.rounds);
-  EXPECT_EQ(std::memcmp(&a.accuracy, &b.accuracy, sizeof a.accuracy), 0) << a.accuracy << " " << b.accuracy;
-  EXPECT_EQ(std::memcmp(&a.seconds, &b.seconds, sizeof a.seconds), 0) << a.seconds << " " << b.seconds;
+  EXPECT_EQ(bits(a.accuracy), bits(b.accuracy)) << a.accuracy << " " << b.accuracy;
+  EXPECT_EQ(bits(a.seconds), bits(b.seconds)) << a.seconds << " " << b.seconds;
   EXPECT_EQ(a.paused, b.paused);
   EXPECT_EQ(a.updates, b.updates);
   EXPECT_EQ(a.finish, b.finish);
@@ -73,7 +76,7 @@ void expect_equal(const handover& a, const handover& b) {
   for (std::size_t i = 0; i < a.settings.size(); ++i) {
     EXPECT_EQ(a.settings[i].key, b.settings[i].key);
     EXPECT_EQ(a.settings[i].from, b.settings[i].from);
-    EXPECT_EQ(std::memcmp(&a.settings[i].value, &b.settings[i].value, sizeof(double)), 0) << a.settings[i].value;
+    EXPECT_EQ(bits(a.settings[i].value), bits(b.settings[i].value)) << a.settings[i].value;
   }
   ASSERT_EQ(a.named.size(), b.named.size());
   for (std::size_t i = 0; i < a.named.size(); ++i) {

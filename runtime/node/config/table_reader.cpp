@@ -289,7 +289,7 @@ options table_reader::rest(const option_specs& specs) {
 
 // A key of this table that is written alike; else where in the file such a key stands; else the keys that this table has.
 std::string table_reader::hint_about(const std::string& unknown) const {
-  if (const auto near = did_you_mean(unknown, known_); !near.empty()) return near;
+  if (auto near = did_you_mean(unknown, known_); !near.empty()) return near;
   std::string places;
   const auto here = (name_.empty() ? name_ : name_.substr(1, name_.size() - 2) + ".");  // "[train]" -> "train."
   for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>())
