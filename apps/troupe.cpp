@@ -32,7 +32,7 @@ std::vector<cli_command> commands() {
           init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
 }
 
-// CLI11 takes the nearest number that it can represent instead. Empty: `text` is a number of this type, or none at all, which CLI11 refuses.
+// CLI11 replaces a number that does not fit the type by the nearest one that does. Empty: `text` fits, or is no number, which CLI11 refuses itself.
 std::string why_not_represented(const std::string& text, const std::string& type) {
   errno = 0;
   bool good = true;

@@ -10,7 +10,7 @@
 #include "ops/options.hpp"
 #include "runtime/graph/wording.hpp"
 
-namespace CLI {  // NOLINT(readability-identifier-naming)
+namespace CLI {
 class App;
 }
 

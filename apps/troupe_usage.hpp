@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // NOLINT(readability-identifier-naming)
+namespace CLI {
 class App;
 }  // namespace CLI
 

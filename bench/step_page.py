@@ -110,6 +110,7 @@ def page(rows, date, where, command, load, previous):
              "**Question.** How fast is a training step through Troupe's actors beside tuned PyTorch, with one thread and with two?",
              "**Answer.** " + "; ".join(f"{t} {both(rows, t, 'ratio')} times as fast" for t in titles) + ".",
              "Two cores against one, through the actors: " + ", ".join(f"{t} {r:.2f}" for t, r in two) + ".", "",
+             "![Milliseconds per training step, Troupe and tuned PyTorch; lower is better](../step_times.svg)", "",
              f"**Command.** {command}", f"**Where.** {where}. Medians; ms per step (forward, backward, update; fp32)."]
     if load > 0.5:
         lines.append(f"**The machine was not idle**: load average {load:.1f} at the beginning.")

@@ -13,10 +13,10 @@
 namespace troupe::control {
 namespace {
 
-// A client's connection, and what may wait in it unread; the entry of a buffer or a lock, its name included.
+// A client's connection with its unread bytes; the entry of a buffer or a lock with its name.
 constexpr std::uint64_t bytes_of_client = std::uint64_t{4} << 20, bytes_of_entry = 1024;
 
-// What clients may reserve unless the cluster file says it: a quarter of the process's memory.
+// The bytes that clients may reserve if the cluster file sets no limit.
 std::uint64_t usual_share(const process_memory& m) {
   constexpr std::uint64_t most = std::uint64_t{4} << 30;
   return m.total == 0 ? most : std::min(most, m.total / 4);
@@ -30,9 +30,15 @@ exchange::hub_limits limits_of(const shared& s) {
   return l;
 }
 
+// Only these may reserve memory in the hub. Finding out how much is left reads files of /proc, which calls of every step should not wait for.
+bool reserves(const exchange::message& m) {
+  return std::holds_alternative<exchange::open_session>(m) || std::holds_alternative<exchange::declare>(m) ||
+         std::holds_alternative<exchange::share>(m) || std::holds_alternative<exchange::take_lock>(m);
+}
+
 class exchange_actor final : public compat::base_actor {
  public:
-  exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s), share_(limits_of(s).bytes), hub_(limits_of(s)) {}
+  exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s), limits_(limits_of(s)), hub_(limits_) {}
   const char* name() const override { return "exchange"; }
   caf::behavior make_behavior() override {
     return {[this](const exchange_in& n) { receive(n); },
@@ -61,21 +67,20 @@ class exchange_actor final : public compat::base_actor {
     // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
     if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.most_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
-    const bool reserves = !std::holds_alternative<exchange::begin>(*m) && !std::holds_alternative<exchange::piece>(*m);
-    if (reserves) hub_.may_reserve(room());
+    if (reserves(*m)) hub_.may_reserve(room());
     hub_.on(peer, *m, out_);
-    if (reserves) s_.memory.promise(memory_book::part::exchange, hub_.reserved());
+    s_.memory.promise(memory_book::part::exchange, hub_.reserved());
     // A declared buffer makes the client's answers longer: more may wait for it before the first such answer is sent.
     if (std::holds_alternative<exchange::declare>(*m))
       s_.control_net->limit(peer, most_queued_for_operator + hub_.most_unread(peer));
   }
 
-  // The share of the exchange, or what is left of the process's memory when the job that runs has all that it may take.
+  // The limit of the exchange, or less: the memory that is left when the running job has all that it has reserved.
   std::uint64_t room() {
     s_.memory.holds(memory_book::part::job, s_.dev->pool().bytes_held);
     s_.memory.holds(memory_book::part::exchange, hub_.held());
     const auto open = s_.memory.open_to(memory_book::part::exchange).bytes;
-    return open > 0 ? std::min(share_, static_cast<std::uint64_t>(open)) : share_;
+    return open > 0 ? std::min(limits_.bytes, static_cast<std::uint64_t>(open)) : limits_.bytes;
   }
 
   std::uint64_t unread(const std::string& peer) const {
@@ -111,7 +116,7 @@ class exchange_actor final : public compat::base_actor {
   void perform(const exchange::unshare_effect& e) { memory_.erase(e.id); }
 
   shared& s_;
-  const std::uint64_t share_;  // bytes that may be reserved at most
+  const exchange::hub_limits limits_;  // `bytes`: at most, however much memory is left
   exchange::hub hub_;
   exchange::hub_effects out_;
   std::map<std::uint64_t, exchange::shared_file> memory_;  // by a share's id

@@ -264,7 +264,7 @@ class head {
     going_back since;                          // but for `seconds`
     std::optional<std::uint64_t> role_failed;  // at this step, when all roles were begun anew
     instant begun{};
-    std::uint64_t reached = 0;  // in an earlier life of the daemon, until a step is made in this one
+    std::uint64_t reached = 0;  // the step before this daemon was restarted; 0 after the first new step
     task_watch tasks;
   };
 

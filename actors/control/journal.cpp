@@ -128,7 +128,7 @@ class reading {
   journal_content out_;
 };
 
-// Of the file beside the journal: nothing where there is none, or it is damaged.
+// Reads the file NAME.step. If there is none, or it is damaged, the steps stay unknown.
 void take_step(const std::filesystem::path& file, std::vector<unfinished_job>& jobs) {
   std::ifstream in(file);
   std::string line;

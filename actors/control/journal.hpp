@@ -86,7 +86,7 @@ class journal {
 
   const journal_content& found() const { return found_; }
   std::string append(const std::string& line);                     // an error, or it is on disk
-  void reached(std::uint32_t job, std::uint64_t step);             // where that cannot be written, it is not known
+  void reached(std::uint32_t job, std::uint64_t step);             // best effort: after a failed write the step is unknown
   void pace(before_write before) { before_ = std::move(before); }  // called before every write and sync
 
  private:

@@ -26,8 +26,8 @@ amendments words_of(const revise& r) {
 
 }  // namespace
 
-// Before anything of it is held: this machine's memory, which the coordinator's may not be like. What the devices' pools hold is of this job's
-// earlier plan, or of an earlier job: the new roles take its place.
+// Why this machine has too little memory for its part of the job; empty: it has enough, and the part is reserved. The new roles reuse what the devices'
+// pools hold, which belongs to an earlier plan or an earlier job.
 std::string keeper::too_much(const prepared_job& j) {
   const auto held = at_.dev ? at_.dev->pool().bytes_held : 0;
   if (at_.memory) at_.memory->holds(memory_book::part::job, held);
@@ -230,7 +230,7 @@ void keeper::forget(std::uint32_t job, std::uint32_t leg) {
 
 fs::path keeper::folder_of(const prepared_job& j) const { return at_.jobs.state / job_folder_name(j.id, j.spec.name); }
 
-// A job that an earlier life of this daemon had begun goes on in the folder of its newest checkpoint, so that older ones go as the job says.
+// A job that continues after a restart of this daemon keeps the folder of its newest checkpoint, so that `checkpoint.keep` counts the older ones there.
 fs::path keeper::checkpoints_of(const prepared_job& j) const {
   const auto at = at_.taken_up.find(j.id);
   if (at != at_.taken_up.end() && !at->second.kept.empty()) return fs::path(at->second.kept).parent_path();

@@ -1,5 +1,5 @@
-// What this daemon's memory is promised to: the roles of the job that runs, and the clients of the exchange. Neither is promised what the other has
-// been, whether it has been taken yet or not.
+// Reservations of this daemon's memory by its two users: the roles of the running job, and the clients of the exchange. Memory that one of them has
+// reserved is not given to the other, even while it is still free.
 // Errors: none.  Threads: any.
 #pragma once
 
@@ -15,9 +15,9 @@ class memory_book {
  public:
   enum class part : std::uint8_t { job, exchange };
 
-  void promise(part p, std::uint64_t bytes);  // at most, in all
-  void holds(part p, std::uint64_t bytes);    // now
-  // What this part may hold in all, of what the process has left now.
+  void promise(part p, std::uint64_t bytes);  // the total that `p` has reserved
+  void holds(part p, std::uint64_t bytes);    // the part of its reservation that `p` has allocated
+  // The total that `p` may hold now.
   memory_budget open_to(part p) const;
 
  private:

@@ -88,7 +88,7 @@ read_table read_file_of(const options& o, const char* key) {
   f.separator = separator_of(o);
   f.header = o.flag("header");
   f.ignore = o.get<std::vector<std::string>>("ignore");
-  // The bytes of the file, its numbers, and these again while their memory grows or a part is split off.
+  // A quarter: the file, its numbers, and a copy of these when the vector grows or a split is cut off.
   const auto allowed = static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, left = memory_left();
   const auto most = std::min(allowed, left / 4);
   f.most_values = most / sizeof(double);
@@ -96,9 +96,9 @@ read_table read_file_of(const options& o, const char* key) {
   if (auto wrong = read_whole(out.path, bytes, most); !wrong.empty()) throw option_error(key, out.path + ": " + wrong);
   auto r = parse_csv(bytes, f);
   if (auto* e = std::get_if<csv_error>(&r)) {
-    const bool full = most < allowed && e->text.find("memory_mib") != std::string::npos;
-    throw option_error(key, out.path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text +
-                                (full ? ", or than a quarter of the " + std::to_string(left) + " bytes that are left" : ""));
+    throw option_error(
+        key, out.path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text +
+                 (e->full && most < allowed ? ", or than a quarter of the " + std::to_string(left) + " bytes that are left" : ""));
   }
   out.table = std::get<csv_table>(std::move(r));
   return out;

@@ -35,8 +35,8 @@ class csv_parser {
   }
 
  private:
-  bool fail(std::string text) {
-    error_ = {line_, std::move(text)};
+  bool fail(std::string text, bool full = false) {
+    error_ = {line_, std::move(text), full};
     return false;
   }
 
@@ -113,7 +113,7 @@ class csv_parser {
   bool row() {
     if (line_ > UINT32_MAX) return fail("more than 2^32 lines");
     if (table_.values.size() > format_.most_values - std::min(format_.most_values, table_.names.size()))
-      return fail("more values than memory_mib allows");
+      return fail("more values than memory_mib allows", true);
     over_ = false;
     std::size_t column = 0;
     for (; const auto f = field(); ++column) {

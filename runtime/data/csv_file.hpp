@@ -31,6 +31,7 @@ struct csv_table {
 struct csv_error {
   std::uint64_t line = 0;  // 0: the whole file
   std::string text;
+  bool full = false;  // the file has more values than csv_format::most_values
 };
 
 std::variant<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f);

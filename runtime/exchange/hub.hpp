@@ -40,7 +40,7 @@ struct hub_limits {
   std::size_t buffers = 4096, locks = 256;       // of one group
   std::size_t shares = 256;                      // of all groups: each is a descriptor
   std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all clients, buffers, shares and locks of all groups
-  // What a client's connection takes of the host; what a buffer or a lock takes beside its values.
+  // Bytes that the host needs for a client's connection; bytes of a buffer or a lock without its values.
   std::uint64_t client_bytes = 0, entry_bytes = 0;
 };
 
@@ -80,7 +80,7 @@ class hub {
 
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
-  // What is reserved; the part of it that centres and shares have taken. The host may change what may be reserved from now on.
+  // Bytes reserved, and the part of them that centres and shares have allocated. may_reserve() sets a new limit for later reservations.
   std::uint64_t reserved() const { return reserved_; }
   std::uint64_t held() const { return held_; }
   void may_reserve(std::uint64_t bytes) { limits_.bytes = bytes; }

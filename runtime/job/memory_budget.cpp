@@ -59,8 +59,8 @@ double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   return peak * static_cast<double>(examples) / static_cast<double>(j.graph.packet_examples);
 }
 
-// What grows with numbers of the data, and not with shapes: tables of samplers (casting.cpp makes them; no worker's share is larger than the
-// first one's), and what the coordinator keeps of an evaluation's packets until its end (report_sheet.hpp).
+// Memory that depends on the number of examples and not on shapes: the orders of samplers (made in casting.cpp; the first worker's share is the
+// largest), and the reports of an evaluation's packets, which the coordinator keeps until the evaluation ends (report_sheet.hpp).
 struct counted_by_data {
   double order = 0, evaluation_order = 0, reports = 0;
   std::int64_t packets = 0;  // of an evaluation
@@ -112,7 +112,7 @@ diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, cons
 plan_memory memory_of(const prepared_job& j) {
   auto m = memory_of(j.plan, j.graph, j.spec);
   const counted_by_data counted(j);
-  // The role itself, its actor and its place in the plan; seen: 10 KiB for a shard.
+  // The role, its actor and its entries in the plan. Measured: 10 KiB for a shard.
   constexpr double of_role = 12 << 10;
   for (const auto& r : j.plan.roles) {
     const auto bytes = of_role + counted.of(j, r);

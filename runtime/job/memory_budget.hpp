@@ -18,10 +18,10 @@ struct memory_budget {
   std::string of;  // "this machine has", "this cgroup may have"
 };
 
-// What the plan of a prepared job will hold (plan_memory.hpp), with what grows with the numbers of examples: orders that samplers keep, reports
-// of an evaluation's packets.
+// The memory that the plan of a prepared job needs (plan_memory.hpp), including what grows with the number of examples: the orders of samplers, and
+// the reports of an evaluation's packets.
 plan_memory memory_of(const prepared_job& j);
-// On node `node`, training or evaluating.
+// Bytes that node `node` needs: the larger of training and evaluating.
 double bytes_on(const prepared_job& j, std::uint32_t node);
 
 // What keeps node `node` of the job's plan from holding its part, training or evaluating: names the tensor that takes the most, at its layer,

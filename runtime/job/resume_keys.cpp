@@ -9,9 +9,6 @@
 namespace troupe {
 namespace {
 
-using kept_job = prepared_job;
-using kept_values = resume_values;
-
 std::string kept_value_text(const option_value& v);
 
 std::string kept_options_text(const options& o) {
@@ -46,22 +43,22 @@ std::string kept_value_text(const option_value& v) {
       v);
 }
 
-void put_choice(const choice& c, const kept_values& v) {
+void put_choice(const choice& c, const resume_values& v) {
   v.is(kept_options_text(c.values).empty() ? c.kind : c.kind + " " + kept_options_text(c.values));
 }
 
 template <class Text>
-void of_each_layer(const kept_job& j, const kept_values& v, const char* key, const Text& text) {
+void of_each_layer(const prepared_job& j, const resume_values& v, const char* key, const Text& text) {
   for (const auto& l : j.spec.layers) v.also("layer." + l.name + "." + key, text(l));
 }
 
-void put_layer_names(const kept_job& j, const kept_values& v) {
+void put_layer_names(const prepared_job& j, const resume_values& v) {
   std::string all;
   for (const auto& l : j.spec.layers) all += (all.empty() ? "" : ", ") + l.name;
   v.is(std::move(all));
 }
 
-void put_layer_inputs(const kept_job& j, const kept_values& v) {
+void put_layer_inputs(const prepared_job& j, const resume_values& v) {
   of_each_layer(j, v, "inputs", [](const layer_spec& l) {
     std::string all;
     for (const auto& i : l.inputs) all += (all.empty() ? "" : ", ") + i;
@@ -69,8 +66,8 @@ void put_layer_inputs(const kept_job& j, const kept_values& v) {
   });
 }
 
-// Fillers matter to a job that begins. Measured algorithms of convolutions are those of the checkpoint (job.convolution).
-void put_layer_options(const kept_job& j, const kept_values& v) {
+// Without fillers, which only a new job uses, and without measured algorithms of convolutions, which come from the checkpoint (job.convolution).
+void put_layer_options(const prepared_job& j, const resume_values& v) {
   const bool measured = j.spec.convolution == "measured";
   for (const auto& l : j.spec.layers)
     for (const auto& [key, value] : l.values.values)
@@ -78,12 +75,12 @@ void put_layer_options(const kept_job& j, const kept_values& v) {
         v.also("layer." + l.name + "." + key, kept_value_text(value));
 }
 
-void put_convolutions(const kept_job& j, const kept_values& v) {
+void put_convolutions(const prepared_job& j, const resume_values& v) {
   const auto kept = kept_convolutions(convolutions_to_keep(j));
   v.is(kept.empty() ? "those of the rule" : kept);
 }
 
-// What a checkpoint holds in fields of its own, also in files of before it held the rest.
+// Values that a checkpoint stores in fields of its own. Older files have these too.
 metadata_map values_in_fields(const checkpoint& c) {
   const auto kept = kept_convolutions(c.extra);
   return {{"job.seed", number_text(c.seed)},
@@ -91,13 +88,13 @@ metadata_map values_in_fields(const checkpoint& c) {
           {"job.convolution", kept.empty() ? "those of the rule" : kept}};
 }
 
-metadata_map values_of_key(const resume_key& k, const kept_job& j) {
+metadata_map values_of_key(const resume_key& k, const prepared_job& j) {
   metadata_map m;
   if (k.values) k.values(j, {k.key, m});
   return m;
 }
 
-// Two long texts from shortly before they differ.
+// Two texts, cut to a short part around the first difference.
 std::pair<std::string, std::string> shown_where_they_differ(const std::string& a, const std::string& b) {
   constexpr std::size_t before = 20, most = 60;
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
@@ -113,12 +110,12 @@ std::pair<std::string, std::string> shown_where_they_differ(const std::string& a
 std::vector<resume_key> rows_of_the_data() {
   using enum on_resume;
   return {
-      {"data.batch", refused, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.data.batch)); }},
+      {"data.batch", refused, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.data.batch)); }},
       {"the number of training examples", refused,
-       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.data->size(split::train))); }},
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.data->size(split::train))); }},
       {"data.readers", allowed},
       {"data.augment", same_bits,
-       [](const kept_job& j, const kept_values& v) {
+       [](const prepared_job& j, const resume_values& v) {
          v.is(j.spec.data.augment ? kept_options_text(*j.spec.data.augment) : "none");
        }},
       {"data.source", allowed},
@@ -131,20 +128,22 @@ std::vector<resume_key> rows_of_layers() {
   return {
       {"layer.name", refused, put_layer_names},
       {"layer.type", refused,
-       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "type", [](const auto& l) { return l.type; }); }},
+       [](const prepared_job& j, const resume_values& v) { of_each_layer(j, v, "type", [](const auto& l) { return l.type; }); }},
       {"layer.inputs", refused, put_layer_inputs},
       {"layer.phase", refused,
-       [](const kept_job& j, const kept_values& v) {
+       [](const prepared_job& j, const resume_values& v) {
          of_each_layer(j, v, "phase", [](const auto& l) { return l.phase.empty() ? "both" : l.phase; });
        }},
       {"layer.*", same_bits, put_layer_options},
       {"layer.algorithm", same_bits},  // an option of the types that have several
       {"layer.wire", same_bits,
-       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "wire", [](const auto& l) { return l.wire; }); }},
+       [](const prepared_job& j, const resume_values& v) { of_each_layer(j, v, "wire", [](const auto& l) { return l.wire; }); }},
       {"layer.compress", same_bits,
-       [](const kept_job& j, const kept_values& v) { of_each_layer(j, v, "compress", [](const auto& l) { return l.compress; }); }},
+       [](const prepared_job& j, const resume_values& v) {
+         of_each_layer(j, v, "compress", [](const auto& l) { return l.compress; });
+       }},
       {"layer.gather", same_bits,
-       [](const kept_job& j, const kept_values& v) {
+       [](const prepared_job& j, const resume_values& v) {
          of_each_layer(j, v, "gather", [](const auto& l) { return std::string(l.gather ? "true" : "false"); });
        }},
       {"layer.lr_scale", allowed},
@@ -160,10 +159,10 @@ std::vector<resume_key> rows_of_layers() {
 std::vector<resume_key> rows_of_training() {
   using enum on_resume;
   return {
-      {"train.algorithm", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.algorithm); }},
-      {"train.sampler.kind", refused, [](const kept_job& j, const kept_values& v) { put_choice(j.spec.data.sampler, v); }},
+      {"train.algorithm", refused, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.train.algorithm); }},
+      {"train.sampler.kind", refused, [](const prepared_job& j, const resume_values& v) { put_choice(j.spec.data.sampler, v); }},
       {"train.sampler.*", refused},
-      {"train.dynamics.rule", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.rule.kind); }},
+      {"train.dynamics.rule", refused, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.train.rule.kind); }},
       {"train.dynamics.*", allowed},
       {"train.dynamics.lr", allowed},
       {"train.dynamics.decay", allowed},
@@ -175,20 +174,20 @@ std::vector<resume_key> rows_of_training() {
       {"train.dynamics.schedule.*", allowed},
       {"train.dynamics.schedule.warmup.steps", allowed},
       {"train.dynamics.schedule.warmup.from", allowed},
-      {"train.sync.mode", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.filed_mode); }},
+      {"train.sync.mode", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(j.filed_mode); }},
       {"train.sync.*", same_bits},
       {"train.sync.when.kind", same_bits,
-       [](const kept_job& j, const kept_values& v) {
+       [](const prepared_job& j, const resume_values& v) {
          j.spec.train.when ? put_choice(*j.spec.train.when, v) : v.is("the mode's habit");
        }},
       {"train.sync.when.*", same_bits},
       {"train.exchange.reducer", allowed},
       {"train.exchange.*", allowed},
-      {"train.exchange.compress", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.spec.train.compress); }},
+      {"train.exchange.compress", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.train.compress); }},
       {"train.exchange.fraction", same_bits,
-       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.train.fraction)); }},
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.fraction)); }},
       {"train.exchange.threshold", same_bits,
-       [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.train.threshold)); }},
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.threshold)); }},
       {"train.max_skipped", allowed},
       {"train.deterministic", allowed},
       {"train.finish.epochs", allowed},
@@ -207,19 +206,19 @@ std::vector<resume_key> rows_of_the_rest() {
   return {
       {"plugins", allowed},
       {"job.name", allowed},
-      {"job.seed", same_bits, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.spec.seed)); }},
+      {"job.seed", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.seed)); }},
       {"job.devices", allowed},
       {"job.max_failures", allowed},
       {"job.min_nodes", allowed},
       {"job.max_nodes", allowed},
       {"job.spares", allowed},
-      {"job.precision", refused, [](const kept_job& j, const kept_values& v) { v.is(j.spec.precision); }},
+      {"job.precision", refused, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.precision); }},
       {"job.convolution", same_bits, put_convolutions},
-      {"pipeline.packets", same_bits, [](const kept_job& j, const kept_values& v) { v.is(number_text(j.plan.packets)); }},
+      {"pipeline.packets", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.plan.packets)); }},
       {"pipeline.sub_solvers", allowed},
       {"pipeline.fuse", allowed},
       {"pipeline.fuse_layers", allowed},
-      {"pipeline.weights", same_bits, [](const kept_job& j, const kept_values& v) { v.is(j.spec.pipeline.weights); }},
+      {"pipeline.weights", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.pipeline.weights); }},
       {"topology.worker_groups", allowed},
       {"topology.workers_per_group", allowed},
       {"topology.server_groups", allowed},
@@ -276,7 +275,7 @@ record_error other_value(const std::string& key, on_resume rule, const std::stri
 std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c) {
   auto theirs = c.made_with;
   for (auto& [key, text] : values_in_fields(c)) theirs[key] = text;
-  // The mode that people had switched to may be the file's from now on.
+  // The job may also name the mode that was switched to while the checkpoint's job ran.
   if (const auto in_use = c.progress.find("mode"); in_use != c.progress.end() && in_use->second == j.filed_mode)
     theirs.erase("train.sync.mode");
   for (const auto& k : resume_keys()) {

@@ -1,6 +1,6 @@
-// Which keys of a job file may differ between the job that wrote a checkpoint and the job that goes on from it: one row a key. A checkpoint
-// holds the values of the keys that must be equal (checkpoint::made_with). Values that a file does not hold are not compared: it was written
-// before they were kept.
+// The table of keys that may, or may not, differ between the job that wrote a checkpoint and the job that resumes from it: one row for each key of a
+// job file. A checkpoint stores the values that must be equal (checkpoint::made_with). A value that the file does not have is not compared, because
+// older versions did not store it.
 // Errors: values.  Threads: functions without state.
 #pragma once
 
@@ -15,12 +15,12 @@
 namespace troupe {
 
 enum class on_resume : std::uint8_t {
-  refused,    // with another value, steps, epochs or tensors have another meaning
-  same_bits,  // with another value, the weights are not those of an unbroken run: refused unless train.deterministic = false
+  refused,    // another value changes the meaning of steps, epochs or tensors
+  same_bits,  // another value gives other weights than an uninterrupted run: refused unless train.deterministic = false
   allowed,
 };
 
-// Takes the values of one row, by name.
+// Collects the values of one row, by name.
 class resume_values {
  public:
   resume_values(const std::string& key, metadata_map& into) : key_(key), into_(into) {}
@@ -33,21 +33,22 @@ class resume_values {
 };
 
 struct resume_key {
-  // As in the job file: "data.batch". "data.*": the options of the row that the table chooses. A phrase: a fact of the job that no key says.
+  // As in the job file: "data.batch". "data.*": the options of the type that the table chooses (a source, a layer). With spaces: a property of the
+  // job that is not a key.
   std::string key;
   on_resume rule;
-  void (*values)(const prepared_job&, const resume_values&) = nullptr;  // none: not compared, or a part of another row's value
+  void (*values)(const prepared_job&, const resume_values&) = nullptr;  // nullptr: not compared, or compared in another row
 };
 
 const std::vector<resume_key>& resume_keys();
 
-// What a checkpoint of this job holds.
+// The values that a checkpoint of this job stores.
 metadata_map made_with(const prepared_job& j);
 
-// Nothing: this job may go on from the checkpoint. Else the first key that it may not have this value of, with both values.
+// nullopt: this job may resume from the checkpoint. Otherwise an error with the first key that differs and must not, and both values.
 std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c);
 
-// "KEY is 1 in the checkpoint and 2 in the job: ...", with what to do.
+// "KEY is 1 in the checkpoint and 2 in the job: ...", and how to proceed.
 record_error other_value(const std::string& key, on_resume rule, const std::string& theirs, const std::string& ours);
 
 }  // namespace troupe

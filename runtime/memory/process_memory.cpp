@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* mount = "/sys/fs/cgroup";
 
-// The files of a kind of cgroup, and the words of its memory.stat that count pages of files.
+// The files of one version of cgroups, and the fields of its memory.stat that count the page cache.
 struct cgroup_kind {
   const char *limit, *usage, *inactive, *active;
 };
@@ -29,7 +29,7 @@ std::vector<std::string_view> pieces_of(std::string_view text, char at) {
   }
 }
 
-// The whole text is a number ("max" and what is no number: none).
+// The number that the whole text is; nullopt for "max" and other words.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   std::uint64_t bytes = 0;
@@ -38,7 +38,7 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return bytes;
 }
 
-// The first number behind `word`, which begins a line.
+// The first number after `word` at the start of a line.
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view word) {
   for (auto line : pieces_of(text, '\n')) {
     if (line.substr(0, word.size()) != word) continue;
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-// Every cgroup of this process that has a controller of memory: its folder, from the innermost to the root of each hierarchy.
+// Calls `see` for the folder of each cgroup that limits the memory of this process, from the innermost to the root of each hierarchy.
 void each_cgroup(std::string_view cgroups, const std::function<void(const std::string& folder, const cgroup_kind& kind)>& see) {
   const auto walk = [&](const std::string& root, std::string path, const cgroup_kind& kind) {
     if (path.find("..") != std::string::npos) path.clear();  // outside of this container's part of the tree
@@ -73,7 +73,7 @@ void each_cgroup(std::string_view cgroups, const std::function<void(const std::s
   }
 }
 
-// The kernel frees unused pages of files at once, and keeps some of those in use.
+// The kernel frees inactive page cache at once. Half of the active page cache counts as free, because some of it is needed.
 std::uint64_t left_in(const std::string& folder, const cgroup_kind& kind, std::uint64_t limit, const text_of_file& read) {
   const auto used = number_in(read(folder + kind.usage).value_or(""));
   if (!used) return limit;
@@ -112,7 +112,7 @@ process_memory process_memory_by(const text_of_file& read) {
   if (has > 0) bound(has, number_behind(machine, "MemAvailable:").value_or(has / 1024) * 1024, "this machine has");
   each_cgroup(read("/proc/self/cgroup").value_or(""), [&](const std::string& folder, const cgroup_kind& kind) {
     const auto limit = number_in(read(folder + kind.limit).value_or(""));
-    // What is no limit is a number as well in v1.
+    // v1 writes a very large number for "no limit".
     if (limit && (has == 0 || *limit < has))
       bound(*limit, left_in(folder, kind, *limit, read), "its cgroup (" + folder + kind.limit + ") allows");
   });

@@ -1,5 +1,5 @@
-// What a job may hold in this process: what is left of its memory (runtime/memory), less a reserve for all that no plan counts.
-// Errors: none; what cannot be read limits nothing.  Threads: functions without state.
+// How much memory a job may use in this process: the memory that is left (runtime/memory), less a reserve for what no plan counts.
+// Errors: none; a file that cannot be read sets no limit.  Threads: functions without state.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace troupe {
 
-// Libraries, threads, messages on their way, what is read of files: an eighth of the memory, and at most 256 MiB.
+// The reserve, for libraries, threads, messages in flight and file buffers: an eighth of the memory, at most 256 MiB.
 std::uint64_t reserve_of(const process_memory& m);
 
-// `held`: what the process has now and a job would have instead (pools of devices); `promised`: what is left and is not the job's.
+// `held`: bytes that the process holds now and a job would reuse (pools of devices). `promised`: free bytes that are reserved for others.
 memory_budget job_memory(const process_memory& m, std::uint64_t held = 0, std::uint64_t promised = 0);
 
-// Of this process, now.
+// For this process, now.
 inline memory_budget machine_memory(std::uint64_t held = 0) { return job_memory(memory_of_this_process(), held); }
 
 }  // namespace troupe

@@ -56,8 +56,8 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
 void put_handover(checkpoint& c, const handover& h, named_tensors named) {
   c.step = c.sampler_position = h.step;
   c.named = std::move(named);
-  c.progress = {{"evaluated", number_text(std::min(h.evaluated, h.step))},  // a plan that went back may have been evaluated later
-
+  // After a job has gone back to an earlier step, its last evaluation may be of a later one.
+  c.progress = {{"evaluated", number_text(std::min(h.evaluated, h.step))},
                 {"rounds", number_text(h.rounds)},
                 {"accuracy", number_text(h.accuracy)},
                 {"seconds", number_text(h.seconds)},

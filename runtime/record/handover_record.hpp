@@ -23,7 +23,7 @@ namespace troupe {
 // Sets step, progress and tensors of `c` to those of `h`; `named`: its tensors, where they travel beside it.
 void put_handover(checkpoint& c, const handover& h, named_tensors named);
 
-// Why no job can have come to these numbers, with the metadata key; empty: they are possible.
+// Why these numbers cannot come from a real job, with the metadata key; empty: they can.
 std::string why_impossible(const handover& h);
 
 // The tensors are moved into it. Else the key that is wrong.

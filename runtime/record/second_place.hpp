@@ -2,7 +2,7 @@
 // train must not be lost to that.
 //
 // The second place is a folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where that is not set), made when it is first needed,
-// so that no other user can have prepared it. A job has one: what comes later under the same name replaces what was there. Nothing ever removes it.
+// so that no other user can have prepared it. A job has one folder: a later file of the same name replaces the earlier one. Troupe never removes it.
 // Errors: a file that had to go there is still trouble, and says where it is.
 #pragma once
 
@@ -22,7 +22,7 @@ struct kept_file {
   std::optional<record_error> trouble;  // it is not where it was asked for: why, and where else it is
 };
 
-// The folder of one job; empty: it has none yet.
+// Path of the folder of one job; empty: not created yet.
 using second_place = std::string;
 
 // At `file`, else in the second place under the same name.

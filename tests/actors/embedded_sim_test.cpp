@@ -3,16 +3,14 @@
 
 #include "runtime/sim/world.hpp"
 #include "tests/actors/embedded_support.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace testing_embedded;
 
-std::uint64_t seeds(std::uint64_t in_ci) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
+std::uint64_t seeds(std::uint64_t in_ci) { return from_environment("TROUPE_SEEDS", in_ci); }
 
 std::string simulated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, device& d) {
   sim::world_config c;

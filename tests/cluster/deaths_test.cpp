@@ -10,13 +10,13 @@
 
 #include "tests/cluster/modes.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
 
 int rounds(int otherwise) {
-  const auto* asked = std::getenv("TROUPE_KILL_ROUNDS");
-  return asked ? std::atoi(asked) : otherwise;
+  return static_cast<int>(from_environment("TROUPE_KILL_ROUNDS", static_cast<std::uint64_t>(otherwise)));
 }
 
 class cluster_deaths : public cluster_test {

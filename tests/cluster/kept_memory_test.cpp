@@ -8,6 +8,7 @@
 
 #include "tests/cluster/modes.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
@@ -39,10 +40,9 @@ std::vector<std::string> modes_to_try() {
 class cluster_kept_memory : public cluster_test, public testing::WithParamInterface<std::string> {};
 
 TEST_P(cluster_kept_memory, is_no_more_after_ten_jobs_than_after_two) {
-  const char* steps = std::getenv("TROUPE_KEPT_STEPS");
   auto set = modes_for_four_nodes().at(GetParam());
   if (set.empty() || set.back().find("topology=") == std::string::npos) set.emplace_back("topology.workers_per_group=4");
-  set.push_back("train.finish={steps=" + std::string(steps ? steps : "300") + "}");
+  set.push_back("train.finish={steps=" + std::to_string(from_environment("TROUPE_KEPT_STEPS", 300)) + "}");
   set.emplace_back("eval.every=0");
   set.emplace_back("layer.ip1.outputs=2000");  // 1 MB of weights
   make_cluster(4);

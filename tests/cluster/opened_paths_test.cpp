@@ -17,6 +17,7 @@
 #include "tests/cluster/message_samples.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/cluster/rude_operator.hpp"
+#include "tests/environment.hpp"
 #include "tests/node/net_support.hpp"
 #include "tests/runtime/exchange_samples.hpp"
 
@@ -330,8 +331,7 @@ TEST_F(cluster_opened_paths, nothing_in_a_clients_greeting_is_opened) {
 }
 
 TEST_F(cluster_opened_paths, nothing_that_random_messages_name_is_opened) {
-  const auto* asked = std::getenv("TROUPE_OPENED_PATHS");
-  const auto rounds = asked ? std::strtoull(asked, nullptr, 10) : 400;
+  const auto rounds = from_environment("TROUPE_OPENED_PATHS", 400);
   counter_rng r(20261125);
   const auto messages = sound();
   const std::vector<std::string> around = {"",

@@ -27,6 +27,19 @@ class cluster_post_mortem : public cluster_test {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  // Runs a job whose loss diverges. `one` and `two`: the folders that n1 and n2 have left of it.
+  void fail_on_two_nodes(run_result& failed, fs::path& one, fs::path& two) {
+    make_cluster(2);
+    start_all();
+    auto set = workers(2, 2);
+    set.emplace_back("train.dynamics.lr=1e20");
+    failed = run(tiny_job(), set);
+    ASSERT_EQ(failed.outcome.exit_code(), 1);
+    const auto first = left_by("n1"), second = left_by("n2");
+    ASSERT_FALSE(first.empty());
+    ASSERT_FALSE(second.empty());
+    one = first.front(), two = second.front();
+  }
   // `troupe sim --replay`: its exit code and what it said.
   std::pair<int, std::string> replay(const std::vector<fs::path>& folders) const {
     std::vector<std::string> words{std::string(TROUPE_BIN_DIR) + "/troupe", "sim", "--json", "--replay"};
@@ -56,35 +69,25 @@ class cluster_post_mortem : public cluster_test {
 };
 
 TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
-  make_cluster(2);
-  start_all();
-  auto set = workers(2, 2);
-  set.emplace_back("train.dynamics.lr=1e20");
-  const auto failed = run(tiny_job(), set);
-  ASSERT_EQ(failed.outcome.exit_code(), 1);
-  const auto one = left_by("n1"), two = left_by("n2");
-  ASSERT_FALSE(one.empty());
-  ASSERT_FALSE(two.empty());
-  EXPECT_EQ(failed.text("post_mortem"), "n1:" + one.front().string() + ", n2:" + two.front().string());
-  const auto both = replay({one.front(), two.front()});
+  run_result failed;
+  fs::path one, two;
+  fail_on_two_nodes(failed, one, two);
+  if (HasFatalFailure()) return;
+  EXPECT_EQ(failed.text("post_mortem"), "n1:" + one.string() + ", n2:" + two.string());
+  const auto both = replay({one, two});
   EXPECT_EQ(both.first, 0) << both.second;
   EXPECT_NE(both.second.find("\"came_again\":true"), std::string::npos) << both.second;
   // In lockstep the numbers do not depend on what n2's roles heard first.
-  const auto half = replay({one.front()});
+  const auto half = replay({one});
   EXPECT_NE(half.second.find("\"came_again\":true"), std::string::npos) << half.second;
 }
 
 TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_and_says_elsewhere_where_they_are) {
-  make_cluster(2);
-  start_all();
-  auto set = workers(2, 2);
-  set.emplace_back("train.dynamics.lr=1e20");
-  const auto failed = run(tiny_job(), set);
-  ASSERT_EQ(failed.outcome.exit_code(), 1);
-  const auto one = left_by("n1"), two = left_by("n2");
-  ASSERT_FALSE(one.empty());
-  ASSERT_FALSE(two.empty());
-  std::istringstream lines(read(one.front() / "events.jsonl"));
+  run_result failed;
+  fs::path one, two;
+  fail_on_two_nodes(failed, one, two);
+  if (HasFatalFailure()) return;
+  std::istringstream lines(read(one / "events.jsonl"));
   std::vector<nlohmann::json> told;
   for (std::string line; std::getline(lines, line);) told.push_back(nlohmann::json::parse(line));
   std::size_t steps = 0;
@@ -95,9 +98,9 @@ TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_a
       EXPECT_TRUE(std::any_of(told.begin(), told.end(), same)) << "step " << e.event.step;
     }
   EXPECT_GT(steps, 0u);
-  EXPECT_NE(read(one.front() / "report.txt").find("\nevents     events.jsonl\n"), std::string::npos);
-  EXPECT_NE(read(two.front() / "report.txt").find("\nevents     on node n1, which had the job's coordinator\n"), std::string::npos)
-      << read(two.front() / "report.txt");
+  EXPECT_NE(read(one / "report.txt").find("\nevents     events.jsonl\n"), std::string::npos);
+  EXPECT_NE(read(two / "report.txt").find("\nevents     on node n1, which had the job's coordinator\n"), std::string::npos)
+      << read(two / "report.txt");
 }
 
 // The role is begun anew once from what the shards have, which is not kept: what was before that is.

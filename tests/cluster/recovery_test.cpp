@@ -7,6 +7,7 @@
 
 #include "runtime/record/checkpoint.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
@@ -108,8 +109,8 @@ TEST_F(cluster_recovery, a_lost_shard_is_with_its_replica_and_nothing_is_made_ag
   const auto unbroken = run(tiny_job(), set);
   expect_done(unbroken);
   EXPECT_EQ(unbroken.text("weights_sha256"), run(tiny_job(), with(set, {"topology.replicas=1"})).text("weights_sha256"));
-  const auto* rounds = std::getenv("TROUPE_KILL_ROUNDS");
-  for (int round = 0; round < (rounds ? std::atoi(rounds) : 1); ++round) {
+  const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 1);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     auto b = begin(tiny_job(), set);
     std::uint64_t step = 100;
@@ -358,11 +359,11 @@ TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_
 TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an_unbroken_run) {
   make_cluster(4);
   start_all();
-  const auto* rounds = std::getenv("TROUPE_KILL_ROUNDS");  // three deaths each; scripts/nightly asks for more
+  const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 2);  // three deaths each; scripts/nightly asks for more
   const auto set = with(workers(4, 2), {"train.finish.steps=5000", "eval.every=0"});
   const auto unbroken = run(tiny_job(), set);
   expect_done(unbroken);
-  for (int round = 0; round < (rounds ? std::atoi(rounds) : 2); ++round) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     std::mt19937_64 r(static_cast<std::uint64_t>(round));
     auto b = begin(tiny_job(), with(set, {"checkpoint.every=" + std::to_string(20 + r() % 200)}));

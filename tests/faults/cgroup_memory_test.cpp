@@ -1,23 +1,18 @@
-// Daemons in cgroups with little memory (promise 15): whatever a job names and clients of the exchange ask for, they are refused by name, or it is
-// done, and the kernel kills no daemon. A daemon that has refused trains on.
+// Daemons in cgroups with little memory (promise 15). A job or a request of an exchange client is either served or refused with a reason. The kernel
+// never kills a daemon, and a daemon trains other jobs after a refusal.
 #include <algorithm>
 #include <random>
 
 #include "runtime/node/exchange/troupe_exchange.h"
 #include "tests/cgroup.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20;
 constexpr std::int32_t patient_ms = 30000;
-
-// More than the usual few jobs, and other ones: TROUPE_MEMORY_JOBS, TROUPE_MEMORY_SEED.
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::stoull(text) : otherwise;
-}
 
 class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterface<std::int64_t> {
  protected:
@@ -124,7 +119,7 @@ TEST_P(memory_in_a_cgroup, clients_of_the_exchange_are_refused_by_name_and_the_d
   expect_trains("the clients have gone");
 }
 
-// Around what fits: large parameters, large activations, both.
+// Around what fits: large parameters, large activations, both. TROUPE_MEMORY_JOBS sets how many jobs, TROUPE_MEMORY_SEED which.
 TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
   const auto seed = from_environment("TROUPE_MEMORY_SEED", 1);
   std::mt19937_64 random(seed);

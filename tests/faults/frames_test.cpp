@@ -5,6 +5,7 @@
 #include "runtime/messages/fits.hpp"
 #include "tests/cluster/message_samples.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 #include "tests/faults/memory_of.hpp"
 #include "tests/mutated.hpp"
 #include "tests/node/net_support.hpp"
@@ -139,8 +140,7 @@ class cluster_frames : public cluster_test {
 };
 
 TEST_F(cluster_frames, however_many_mutated_ones_it_stays_as_it_was) {
-  const auto* asked = std::getenv("TROUPE_LIVE_FRAMES");
-  const std::uint64_t most = asked ? std::strtoull(asked, nullptr, 10) : 10'000;
+  const auto most = from_environment("TROUPE_LIVE_FRAMES", 10'000);
   std::uint64_t sent = 0, rounds = 0;
   while (sent < std::max<std::uint64_t>(most / 4, 5'000)) sent += round();  // it takes what it will ever take
   ASSERT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0);

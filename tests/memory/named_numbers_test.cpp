@@ -1,6 +1,6 @@
-// The law behind a job's memory: whatever number a job file names, either the job is refused by name and position before anything is held, or
-// what it takes is in the plan. Numbers are drawn by seed, far beyond what anybody means; each job is made ready in a child process, and run for
-// two steps where the plan says that it is small. TROUPE_NUMBERS (how many) and TROUPE_NUMBERS_SEED change the drawing.
+// For any number in a job file, either the job is refused with the position before memory is allocated, or the plan counts the memory that the job
+// takes. Numbers are drawn by seed, up to the limits of their types. Each job is prepared in a child process, and runs for two steps if its plan is
+// small. TROUPE_NUMBERS (how many) and TROUPE_NUMBERS_SEED change the drawing.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/node_tables.hpp"
+#include "tests/environment.hpp"
 #include "tests/memory/allocations.hpp"
 
 namespace troupe {
@@ -65,11 +66,6 @@ rule = "sgd"
 lr = 0.01
 schedule = { kind = "fixed" }
 )";
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::stoull(text) : otherwise;
-}
 
 // A number that a job file may name: where, what else has to be set with it, and its bounds.
 struct place {

@@ -8,14 +8,10 @@
 
 #include "tests/cluster/modes.hpp"
 #include "tests/cluster/processes.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
-
-std::uint64_t wanted(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 class busy_threads {
  public:
@@ -67,9 +63,9 @@ TEST_P(nightly_shared_memory, every_run_ends) {
   make_cluster(GetParam().second);
   start_all();
   const busy_threads beside;
-  for (auto left = wanted("TROUPE_CAMPAIGN_RUNS", 1); left > 0 && !HasFailure(); --left) {
-    ends("lenet_synthetic.toml", wanted("TROUPE_CAMPAIGN_SMALL_STEPS", 2000));
-    ends("lenet_modes.toml", wanted("TROUPE_CAMPAIGN_LENET_STEPS", 200));
+  for (auto left = from_environment("TROUPE_CAMPAIGN_RUNS", 1); left > 0 && !HasFailure(); --left) {
+    ends("lenet_synthetic.toml", from_environment("TROUPE_CAMPAIGN_SMALL_STEPS", 2000));
+    ends("lenet_modes.toml", from_environment("TROUPE_CAMPAIGN_LENET_STEPS", 200));
   }
   for (const auto& node : names_) {
     const auto status = nlohmann::json::parse(ask(node, "status", true).text);

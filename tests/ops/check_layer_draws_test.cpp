@@ -11,6 +11,7 @@
 #include "ops/check_layer.hpp"
 #include "ops/layer_support.hpp"
 #include "ops/tensor_values.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe {
 namespace {
@@ -179,8 +180,7 @@ TEST(check_layer_draws, says_what_was_compared) {
 
 TEST(check_layer_draws, pass_every_stock_layer_with_other_seeds) {
   // One seed checks all stock layers, which takes as long as forty seeds of a law.
-  const char* given = std::getenv("TROUPE_SEEDS");
-  const std::uint64_t seeds = given != nullptr ? std::clamp<std::uint64_t>(std::strtoull(given, nullptr, 10) / 40, 1, 5) : 2;
+  const auto seeds = std::clamp<std::uint64_t>(from_environment("TROUPE_SEEDS", 80) / 40, 1, 5);
   layer_registry rows;
   add_stock_layers(rows);
   const auto dev = make_cpu_device();

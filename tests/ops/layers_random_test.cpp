@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "ops/check_layer.hpp"
+#include "tests/environment.hpp"
 #include "tests/ops/random_layers.hpp"
 
 namespace troupe {
@@ -12,8 +13,7 @@ namespace {
 class random_layer : public testing::TestWithParam<std::string> {};
 
 TEST_P(random_layer, passes_check_layer_whatever_its_shapes) {
-  const char* given = std::getenv("TROUPE_SEEDS");
-  const int count = given ? std::atoi(given) : 300;
+  const auto count = static_cast<int>(from_environment("TROUPE_SEEDS", 300));
   layer_registry r;
   add_stock_layers(r);
   const auto dev = make_cpu_device();

@@ -6,6 +6,7 @@
 
 #include "runtime/messages/crossing.hpp"
 #include "runtime/messages/fits.hpp"
+#include "tests/environment.hpp"
 #include "tests/runtime/wire_samples.hpp"
 #include "tests/sim/killing.hpp"
 #include "tests/sim/small_job.hpp"
@@ -122,8 +123,7 @@ std::shared_ptr<prepared_job> job_of(std::uint64_t seed) {
 }
 
 TEST(laws_anything, no_role_falls_over_whatever_it_hears) {
-  const auto* asked = std::getenv("TROUPE_ROLE_MESSAGES");
-  const std::uint64_t most = asked ? std::strtoull(asked, nullptr, 10) : 30'000;
+  const auto most = from_environment("TROUPE_ROLE_MESSAGES", 30'000);
   std::map<role_kind, std::uint64_t> told;
   std::map<std::string, std::uint64_t> kinds;
   std::uint64_t total = 0, jobs = 0, ended = 0;

@@ -11,15 +11,13 @@
 #include <span>
 #include <sstream>
 
+#include "tests/environment.hpp"
 #include "tests/sim/mode_job.hpp"
 
 namespace troupe::testing {
 
 // Seeds of a law: [first_seed(), first_seed() + seeds()).
-inline std::uint64_t first_seed() {
-  const char* n = std::getenv("TROUPE_SEED");
-  return n ? std::strtoull(n, nullptr, 10) : 1;
-}
+inline std::uint64_t first_seed() { return from_environment("TROUPE_SEED", 1); }
 
 // The seeds of a law: those from first_seed() on, and some that have shown a mistake once.
 inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {

@@ -16,14 +16,12 @@
 #include "runtime/job/job.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/sim/world.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe::testing {
 
 // How many seeds a law is tried with: TROUPE_SEEDS, or so many.
-inline std::uint64_t seeds(std::uint64_t in_ci = 200) {
-  const char* n = std::getenv("TROUPE_SEEDS");
-  return n ? std::strtoull(n, nullptr, 10) : in_ci;
-}
+inline std::uint64_t seeds(std::uint64_t in_ci = 200) { return from_environment("TROUPE_SEEDS", in_ci); }
 
 struct shape_of_job {
   std::uint32_t packets = 4, workers = 1, shards = 1, sub_solvers = 1;
