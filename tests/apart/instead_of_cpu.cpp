@@ -1,10 +1,10 @@
 // Linked into the tests of the simulator and of the actors with --wrap: where they make a CPU device they get one of the machine.
 // TROUPE_APART_SEED draws the order in which queued work runs.
 #include <gtest/gtest.h>
-#include <cstdlib>
 #include <string>
 
 #include "tests/apart/apart_device.hpp"
+#include "tests/environment.hpp"
 
 namespace troupe {
 
@@ -16,9 +16,8 @@ std::unique_ptr<device> make_apart(const std::string& isa) __asm__(
 std::unique_ptr<device> make_apart(const std::string& isa) {
   auto maths = make_plain(isa);
   if (!maths) return nullptr;
-  const auto* seed = std::getenv("TROUPE_APART_SEED");
   apart::machine::on_finding = [](const std::string& what) { ADD_FAILURE() << "apart: " << what; };
-  return apart::make_device(std::move(maths), std::make_shared<apart::machine>(seed ? std::stoull(seed) : 1));
+  return apart::make_device(std::move(maths), std::make_shared<apart::machine>(from_environment("TROUPE_APART_SEED", 1)));
 }
 
 }  // namespace troupe

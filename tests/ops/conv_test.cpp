@@ -7,11 +7,12 @@
 #include <thread>
 
 #include "ops/tensor_values.hpp"
-#include "tests/ops/support.hpp"
+#include "tests/ops/every_device.hpp"
 
 namespace troupe {
 namespace {
 
+using test::every_device;
 using test::gaussian;
 
 tensor as(device& d, const tensor& from, dtype t) {
@@ -40,7 +41,7 @@ std::string text_of(const conv_geometry& g) {
   return s;
 }
 
-// Inputs of a geometry, and the outputs of the reference in f64.
+// Inputs of a geometry, and the outputs of the reference, in f64.
 struct reference {
   tensor x, w, bias, dy, y, dx, dw;
 };
@@ -106,22 +107,18 @@ conv_geometry random_geometry(std::mt19937_64& r) {
   return g;
 }
 
-TEST(convolution, every_algorithm_agrees_with_the_reference_on_random_geometries) {
+// The long sums of the reference are the slowest part: one reference serves all algorithms and both types.
+TEST_P(every_device, every_convolution_algorithm_agrees_with_the_reference_on_random_geometries) {
   std::mt19937_64 r(7);
-  std::vector<std::shared_ptr<device>> devices;
-  for (const auto& c : test::device_cases()) devices.push_back(c.make());
-  for (std::size_t i = 0; i < 150; ++i) {
+  for (int i = 0; i < 150; ++i) {
     conv_geometry g = random_geometry(r);
-    for (std::size_t turn = 0; turn < 2; ++turn) {  // two devices for each geometry: all of them take minutes under ASan
-      const auto& dev = devices[(i + turn) % devices.size()];
-      const reference right = reference_of(*dev, g);  // the slowest part: once for all algorithms
-      for (const auto& name : conv_algorithm_names()) {
-        g.algorithm = conv_algorithm_named(name);
-        if (!why_not(g.algorithm, g).empty()) continue;
-        check(*dev, g, right, dtype::f32, tolerance_of(g));
-        check(*dev, g, right, dtype::f64, 1e-12);
-        if (HasFailure()) return;
-      }
+    const reference right = reference_of(*dev, g);
+    for (const auto& name : conv_algorithm_names()) {
+      g.algorithm = conv_algorithm_named(name);
+      if (!why_not(g.algorithm, g).empty()) continue;
+      check(*dev, g, right, dtype::f32, tolerance_of(g));
+      check(*dev, g, right, dtype::f64, 1e-12);
+      if (HasFailure()) return;
     }
   }
 }

@@ -31,7 +31,7 @@ TEST(device, without_cuda_says_why) {
   EXPECT_FALSE(cuda_reason().empty());
 }
 
-// Those of device_products_test.cpp too.
+// For the tests of device_products_test.cpp and conv_test.cpp too.
 INSTANTIATE_TEST_SUITE_P(contract, every_device, testing::ValuesIn(test::device_cases()),
                          [](const auto& row) { return row.param.name; });
 

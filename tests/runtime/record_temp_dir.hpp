@@ -4,12 +4,13 @@
 #include <stdlib.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/environment.hpp"
 
 namespace troupe::test {
 
@@ -39,9 +40,6 @@ inline void write_bytes(const std::string& path, const std::vector<std::uint8_t>
 }
 
 // `usual` in every run; TROUPE_FUZZ_INPUTS=10000000 for the long one.
-inline std::uint64_t fuzz_inputs(std::uint64_t usual) {
-  const char* s = std::getenv("TROUPE_FUZZ_INPUTS");
-  return s ? std::strtoull(s, nullptr, 10) : usual;
-}
+inline std::uint64_t fuzz_inputs(std::uint64_t usual) { return from_environment("TROUPE_FUZZ_INPUTS", usual); }
 
 }  // namespace troupe::test
