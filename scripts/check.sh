@@ -3,7 +3,7 @@
 #   arrows   includes point the right way        headers  each header compiles alone
 #   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
 #   purity   troupe_core carries no CAF or TLS   sizes    no file, function or class is too big without a `// size: why` beside it
-#   words    pages that files name, and tests that docs/promises.md names, are there
+#   words    pages, headings and files that texts name, and the tests of tests/promises.txt, exist
 #   derived  ops/primitives.inl lists what ops/device.hpp declares
 # One line per check, what is wrong above it. purity, headers and tidy look at DIR (default build/release) as it was last built.
 set -uo pipefail

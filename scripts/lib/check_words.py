@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""check_words.py: whoever reads here finds what a line speaks of.
+"""check_words.py: finds references to pages, headings, files and tests that do not exist.
 
-  documents  a file that names a page (NAME.md) names one of the tree; notes that are elsewhere are named nowhere
-  links      a page's links lead to files of the tree, and to headings that are there
-  files      a path in `backticks` of a page, from the top of the tree, is there (`a/b` stands for a/b.hpp and a/b.cpp)
-  tests      docs/promises.md names tests that there are
+  documents  every page (NAME.md) that a file names is in the tree; planning notes outside the tree are never named
+  links      every link of a page leads to a file of the tree, and to a heading that exists
+  files      every path in `backticks` of a page, relative to the top of the tree, exists (`a/b` also means a/b.hpp and a/b.cpp)
+  tests      every test in tests/promises.txt exists, every number is in the table of docs/promises.md, every state there is known,
+             and every promise that is kept or in part has a test
 """
 import os
 import re
 import sys
 
+import promises
 import tree
 
 SKIP = (".svg", ".png", ".jpg", ".pack", ".safetensors", "check_words_test.py")
-# Notes that the tree was planned with; what matters of them stands in docs/.
+# Planning notes; the parts that matter are in docs/.
 ELSEWHERE = re.compile(r"\b(?:" + "|".join(["PROTO" + "COLS", "PROM" + "ISES", "DE" + "SIGN", "LOW" + "COMM"]) + r")\b")
 PAGE = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
 PLACEHOLDERS = {"NAME.md", "FILE.md"}  # of usage texts
@@ -57,12 +59,28 @@ def bad_links(name):
             yield f"{name}:{line}: {to} has no heading for #{anchor}"
 
 
-def lost_tests(name):
-    text = tree.text(name)
-    there = {".".join(m) for n in tree.files("_test.cpp") for m in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", tree.text(n), re.M)}
-    for m in re.finditer(r"`([a-z_0-9]+\.[a-z_0-9]+)`", text):
-        if m.group(1) not in there:
-            yield f"{name}:{text.count(chr(10), 0, m.start()) + 1}: there is no test {m.group(1)}"
+def lost_tests():
+    existing = {".".join(m) for n in tree.files("_test.cpp") for m in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", tree.text(n), re.M)}
+    states = {number: state for number, _, state in promises.rows(tree.text(promises.PAGE))}
+    if not states:
+        yield f"{promises.PAGE}: has no table of promises"
+    tested = set()
+    for line, number, names in promises.tests(tree.text(promises.TESTS)):
+        where = f"{promises.TESTS}:{line}"
+        if number is None:
+            yield f"{where}: is not of the form NUMBER SUITE.TEST [SUITE.TEST...]"
+            continue
+        if number not in states:
+            yield f"{where}: {promises.PAGE} has no promise {number}"
+        for name in names:
+            if name not in existing:
+                yield f"{where}: there is no test {name}"
+        tested.add(number)
+    for number, state in states.items():
+        if state not in promises.STATES:
+            yield f"{promises.PAGE}: promise {number} has the state '{state}', which is none of: {', '.join(promises.STATES)}"
+        elif state != "not yet" and number not in tested:
+            yield f"{promises.PAGE}: promise {number} is {state}, but {promises.TESTS} has no test for it"
 
 
 def main():
@@ -78,7 +96,7 @@ def main():
                 problems.append(f"{name}:{text.count(chr(10), 0, m.start()) + 1}: names a page that is not in the tree: {m.group(0)}")
         if name.endswith(".md"):
             problems += [*bad_links(name), *lost_paths(name)]
-    problems += lost_tests("docs/promises.md")
+    problems += lost_tests()
     print("\n".join(problems[:60]))
     print(f"{len(names)} files, {len(problems)} names of what is not there")
     return 1 if problems else 0
