@@ -38,7 +38,7 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr auto drain_within = std::chrono::seconds(25);
+constexpr auto drain_timeout = std::chrono::seconds(25);
 constexpr auto release_every = std::chrono::seconds(10);  // memory
 
 int wrong(const std::string& message) {
@@ -211,17 +211,18 @@ void hang_up(control_plane& plane, own_certificates& own, event_log& log, servic
   manager.ready("up");
 }
 
-// `told`: those that the log knows.
-void tell_of_ignored(int signal, std::set<int>& told, event_log& log) {
+// `notified`: those that the log knows.
+void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
   for (const auto& [s, name] : signals_without_meaning)
-    if (s == signal && told.insert(s).second) log(std::string(name) + ": this signal has no meaning for the daemon and is ignored");
+    if (s == signal && notified.insert(s).second)
+      log(std::string(name) + ": this signal has no meaning for the daemon and is ignored");
 }
 
 // A signal to end.
 void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
                       watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
-  std::set<int> told;
+  std::set<int> notified;
   while (true) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= release_at) {
@@ -243,7 +244,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
       warn_at = now;  // of the new one
     }
     if (s == SIGTERM || s == SIGINT) return;
-    tell_of_ignored(s, told, log);
+    tell_of_ignored(s, notified, log);
   }
 }
 
@@ -251,7 +252,7 @@ int drain(control_plane& plane, const wakeups& wake, event_log& log, service_man
   manager.stopping();
   log("draining: jobs here go on without this node, or stop at a boundary with a checkpoint; a second signal exits at once");
   plane.drain();
-  const auto until = std::chrono::steady_clock::now() + drain_within;
+  const auto until = std::chrono::steady_clock::now() + drain_timeout;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     const int s = wake.wait(std::max(left, std::chrono::milliseconds(0)));

@@ -60,9 +60,9 @@ class stall_watch {
   static constexpr std::chrono::milliseconds every{1000};
 
   explicit stall_watch(std::chrono::seconds limit) : limit_(limit / every) {}
-  bool stalled(const std::vector<role_published>& rows) {
+  bool stalled(const std::vector<role_published>& entries) {
     std::uint64_t now = 0;
-    for (const auto& r : rows) now += r.messages;
+    for (const auto& r : entries) now += r.messages;
     quiet_ = now == seen_ ? quiet_ + 1 : 0;
     seen_ = now;
     return quiet_ > limit_;
@@ -75,9 +75,9 @@ class stall_watch {
   std::uint64_t seen_ = 0;
 };
 
-std::string who_waits(const std::vector<role_published>& rows) {
+std::string who_waits(const std::vector<role_published>& entries) {
   std::string text;
-  for (const auto& r : rows)
+  for (const auto& r : entries)
     if (!r.status.waits_for.empty()) text += "; " + r.name + " waits for " + r.status.waits_for;
   return text;
 }
@@ -90,9 +90,9 @@ struct embedded_run::impl {
 
   void start();
   void wait();
-  void hear(const event_effect& e);
-  void hear(const store_effect& s);
-  void hear(const troupe::command& c);
+  void handle_event(const event_effect& e);
+  void handle_event(const store_effect& s);
+  void handle_event(const troupe::command& c);
   void refuse(const std::string& why);
   void swap(const store_effect& s);
   void release();
@@ -100,7 +100,7 @@ struct embedded_run::impl {
   void fail(std::string where, std::string what);
   void look_for_stall();
   void keep_post_mortem();
-  bool look_at_tasks(const std::vector<role_published>& rows);
+  bool look_at_tasks(const std::vector<role_published>& entries);
 
   const std::shared_ptr<const prepared_job> j;  // as it began
   embedded_options options;
@@ -115,9 +115,9 @@ struct embedded_run::impl {
   // Plans: the one that runs, the one that is to follow, and why.
   std::shared_ptr<const prepared_job> running;
   std::shared_ptr<prepared_job> next;
-  amendments words, next_words;
+  amendments changes, next_changes;
   troupe::command wish;
-  std::uint32_t leg = 0;
+  std::uint32_t plan_generation = 0;
   bool over = false, paused = false, used = false;
   bool result_was_hung = false;
   repl_events said;
@@ -188,18 +188,18 @@ void embedded_run::impl::release() {
 
 void embedded_run::impl::refuse(const std::string& why) {
   if (!next) release();
-  hear(event_effect{"refused", result.step, {}, why});
+  handle_event(event_effect{"refused", result.step, {}, why});
 }
 
-void embedded_run::impl::hear(const troupe::command& c) {
+void embedded_run::impl::handle_event(const troupe::command& c) {
   if (over) return;
   if (next) return refuse("another move is under way: " + done_text(wish));
-  auto a = amended(*running, words, c);
+  auto a = amended(*running, changes, c);
   if (const auto* why = std::get_if<std::string>(&a)) return refuse(*why);
   auto made = prepare_again(j, std::get<amendments>(a));
   if (const auto* bad = std::get_if<diagnostics>(&made)) return refuse(bad->front().message);
   next = std::get<std::shared_ptr<prepared_job>>(made);
-  next_words = std::get<amendments>(std::move(a));
+  next_changes = std::get<amendments>(std::move(a));
   wish = c;
   std::lock_guard guard(lock);
   moving = true;
@@ -211,20 +211,20 @@ void embedded_run::impl::swap(const store_effect& s) {
   host->end(j->id);
   continue_at(*next, s.step, s.with, s.named);
   running = std::exchange(next, nullptr);
-  words = std::move(next_words);
-  host->spawn(j->id, running, 0, ++leg);
+  changes = std::move(next_changes);
+  host->spawn(j->id, running, 0, ++plan_generation);
   begin();
   watch.reset();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
-  hear(event_effect{"moved", s.step, {{"ms", took.count()}}, done_text(wish)});
+  handle_event(event_effect{"moved", s.step, {{"ms", took.count()}}, done_text(wish)});
 }
 
-void embedded_run::impl::hear(const event_effect& e) {
+void embedded_run::impl::handle_event(const event_effect& e) {
   if (over) return;
   result.step = std::max(result.step, e.step);
   if (e.kind == "paused") paused = true;
   if (e.kind == "resumed") paused = false;
-  if (e.kind == "mode") set_mode(words, e.text);
+  if (e.kind == "mode") set_mode(changes, e.text);
   if (e.kind == "refused" && !e.values.empty()) {  // the handover
     next.reset();
     release();
@@ -246,7 +246,7 @@ void embedded_run::impl::hear(const event_effect& e) {
   if (options.on_event) options.on_event(e);
 }
 
-void embedded_run::impl::hear(const store_effect& s) {
+void embedded_run::impl::handle_event(const store_effect& s) {
   if (over) return;
   if (s.what == "handover") return next ? swap(s) : void();
   if (s.what == "weights") result.weights = s.named;
@@ -254,14 +254,14 @@ void embedded_run::impl::hear(const store_effect& s) {
 }
 
 // True: somebody computes.
-bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& rows) {
+bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& entries) {
   std::vector<watched_task> tasks_that_run;
-  for (const auto& r : rows) tasks_that_run.push_back({{}, r.name, r.task});
+  for (const auto& r : entries) tasks_that_run.push_back({{}, r.name, r.task});
   const auto found = tasks.look(tasks_that_run, std::chrono::steady_clock::now());
-  for (const auto& t : found.overlong) hear(event_effect{"alert", result.step, t.values(), t.text()});
+  for (const auto& t : found.overlong) handle_event(event_effect{"alert", result.step, t.values(), t.text()});
   if (found.hung && !over) {
     result.hung = true;
-    hear(event_effect{
+    handle_event(event_effect{
         "error", result.step, {}, "role " + found.hung->what.role + ": " + found.hung->text() + ", and is taken for hung"});
   }
   return found.runs;
@@ -269,18 +269,18 @@ bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& rows) 
 
 void embedded_run::impl::look_for_stall() {
   if (paused) return watch.reset();
-  const auto rows = host->published();
-  if (look_at_tasks(rows)) return watch.reset();
-  if (!watch.stalled(rows)) return;
+  const auto entries = host->published();
+  if (look_at_tasks(entries)) return watch.reset();
+  if (!watch.stalled(entries)) return;
   const auto seconds = std::to_string(options.stall_after.count());
-  event_effect e{"error", result.step, {}, "no role handled a message for " + seconds + " s" + who_waits(rows)};
-  hear(e);
+  event_effect e{"error", result.step, {}, "no role handled a message for " + seconds + " s" + who_waits(entries)};
+  handle_event(e);
 }
 
 void embedded_run::impl::wait() {
   auto next_look = std::chrono::steady_clock::now() + stall_watch::every;
   while (!over) {
-    for (auto& n : notes.take(std::chrono::milliseconds(250))) std::visit([this](const auto& x) { hear(x); }, n);
+    for (auto& n : notes.take(std::chrono::milliseconds(250))) std::visit([this](const auto& x) { handle_event(x); }, n);
     const auto now = std::chrono::steady_clock::now();
     if (over || now < next_look) continue;
     look_for_stall();
@@ -294,9 +294,9 @@ void embedded_run::impl::keep_post_mortem() {
   try {
     auto from = *options.post_mortem;
     from.node = running->plan.nodes.front().name;
-    from.leg = leg;
-    if (leg > 0) {  // with words of its own; what is said to a plan that runs is in its log
-      from.words = words;
+    from.plan_generation = plan_generation;
+    if (plan_generation > 0) {  // with words of its own; what is said to a plan that runs is in its log
+      from.changes = changes;
       from.begins.kind = plan_beginning::with::handover;
     } else if (options.begins)
       from.begins = options.begins->now();

@@ -53,17 +53,17 @@ void refuse_what_cannot_be_represented(CLI::App& c) {
   }
 }
 
-void add(CLI::App& app, const cli_command& row, command_run& chosen) {
-  auto* c = app.add_subcommand(row.name, row.about);
-  if (!row.examples.empty()) c->footer("Examples:\n" + row.examples);
-  c->callback([&chosen, run = row.add_options(*c)] { chosen = run; });
+void add(CLI::App& app, const cli_command& entry, command_run& chosen) {
+  auto* c = app.add_subcommand(entry.name, entry.about);
+  if (!entry.examples.empty()) c->footer("Examples:\n" + entry.examples);
+  c->callback([&chosen, run = entry.add_options(*c)] { chosen = run; });
   refuse_what_cannot_be_represented(*c);
 }
 
 // A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no mistake.
-int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& words, const output& out) {
+int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& arguments, const output& out) {
   if (e.get_exit_code() == 0) return app.exit(e) == 0 ? exit_done : exit_wrong;
-  const auto unknown = unknown_word(app, words);
+  const auto unknown = unknown_argument(app, arguments);
   std::string hint = "try: troupe --help";
   for (const auto* c : app.get_subcommands()) hint = "try: troupe " + c->get_name() + " --help";
   return out.wrong("command line", (unknown.empty() ? std::string(e.what()) : unknown) + " (" + hint + ")");
@@ -76,7 +76,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(28);
   command_run chosen;
-  for (const auto& row : commands()) add(app, row, chosen);
+  for (const auto& entry : commands()) add(app, entry, chosen);
   // Listed here, read by repl_main(): it has a command line of its own.
   app.add_subcommand("repl", "Run jobs here, or talk to a running daemon: submit, status, pause, set, ... (troupe repl --help)");
   if (argc > 1 && std::strcmp(argv[1], "repl") == 0) return repl_main({argv + 2, argv + argc});

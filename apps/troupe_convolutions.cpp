@@ -22,7 +22,7 @@ std::variant<std::optional<conv_table>, record_error> kept_choice(const std::str
 
 }  // namespace
 
-std::optional<int> settle_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume,
+std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume,
                                      std::vector<timed_pass>* times) {
   if (j->spec.convolution != "measured") return std::nullopt;
   if (!resume.empty()) {
@@ -35,24 +35,24 @@ std::optional<int> settle_algorithms(std::shared_ptr<prepared_job>& j, device& d
       return std::nullopt;
     }
   }
-  auto settled = settle_convolutions(j, d);
-  if (auto* bad = std::get_if<diagnostics>(&settled)) return out.wrong(*bad);
-  auto& s = std::get<settled_convolutions>(settled);
+  auto chosen = resolve_convolutions(j, d);
+  if (auto* bad = std::get_if<diagnostics>(&chosen)) return out.wrong(*bad);
+  auto& s = std::get<resolved_convolutions>(chosen);
   for (const auto& w : s.warnings) out.remark(w);
   j = s.job;
   if (times) *times = std::move(s.times);
   return std::nullopt;
 }
 
-std::vector<told_pass> told_passes(const prepared_job& j, std::uint32_t layer, const device& d,
-                                   const std::vector<timed_pass>& times) {
-  std::vector<told_pass> list;
+std::vector<pass_entry> pass_entries(const prepared_job& j, std::uint32_t layer, const device& d,
+                                     const std::vector<timed_pass>& times) {
+  std::vector<pass_entry> list;
   for (const auto& task : conv_tasks(j.graph)) {
     if (task.layer != layer) continue;
     const auto a = d.algorithm_on(task.geometry, task.pass);
     const bool as_lowering1 = j.spec.type() == dtype::f64 && !has_f64(a);
     const bool on_tiles = j.spec.type() == dtype::bf16 && d.numerics_id().ends_with("/amx");
-    told_pass t{task.pass, on_tiles ? "tiles of bf16" : name_of(as_lowering1 ? conv_algorithm::lowering1 : a), {}};
+    pass_entry t{task.pass, on_tiles ? "tiles of bf16" : name_of(as_lowering1 ? conv_algorithm::lowering1 : a), {}};
     for (const auto& m : times)
       if (m.task.layer == layer && m.task.pass == task.pass)
         for (const auto& [one, ms] : m.ms) t.ms.emplace_back(name_of(one), ms);

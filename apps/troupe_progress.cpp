@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "actors/control/client.hpp"
-#include "apps/troupe_rows.hpp"
+#include "apps/troupe_registry.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/pipeline/staleness.hpp"
 
@@ -36,10 +36,10 @@ std::string text_of(const event_texts& texts, const char* name) {
 std::string staleness_line(const event_effect& e) {
   double sum = 0, reads = 0;
   std::uint64_t oldest = 0;
-  for (const auto& row : staleness_of(e)) {
-    sum += row.mean() * static_cast<double>(row.count());
-    reads += static_cast<double>(row.count());
-    if (!row.reads.empty()) oldest = std::max(oldest, row.reads.rbegin()->first);
+  for (const auto& entry : staleness_of(e)) {
+    sum += entry.mean() * static_cast<double>(entry.count());
+    reads += static_cast<double>(entry.count());
+    if (!entry.reads.empty()) oldest = std::max(oldest, entry.reads.rbegin()->first);
   }
   if (reads == 0) return "staleness: nothing counted";
   return "staleness: weights were " + fixed(sum / reads, 2) + " clocks old on average, " + std::to_string(oldest) + " at most";
@@ -171,10 +171,10 @@ void progress::measure(const event_effect& e, clock::time_point now) {
   if (extent_.batch == 0) return void(rate_ = value_of(e, "examples_per_s"));  // not known here: what the job says itself
   const double took = std::chrono::duration<double>(now - marked_).count();
   const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
-  if (!settled_) rate_ = fresh;
+  if (!has_rate_) rate_ = fresh;
   if (took < 0.5) return;
-  rate_ = settled_ ? 0.5 * rate_ + 0.5 * fresh : fresh;
-  settled_ = true;
+  rate_ = has_rate_ ? 0.5 * rate_ + 0.5 * fresh : fresh;
+  has_rate_ = true;
   marked_ = now;
   marked_step_ = step_;
 }

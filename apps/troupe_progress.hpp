@@ -66,7 +66,7 @@ class progress {
   run_extent extent_;
   bool terminal_ = false;
   bool drawn_ = false;
-  bool settled_ = false;  // rate_ is of a whole window, and not of the first few steps
+  bool has_rate_ = false;  // rate_ is of a whole window, and not of the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
   loss_trend trend_;
   double loss_ = 0, rate_ = 0;  // examples a second, over the last second or so

@@ -10,17 +10,17 @@
 namespace troupe {
 namespace {
 
-bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
+bool is_option(const std::string& argument) { return argument.size() > 2 && argument.starts_with("--"); }
 
 // "3" of "--epochs=3" and of "--epochs 3"; else VALUE.
-std::string value_given(const std::string& option, const std::vector<std::string>& words) {
+std::string value_given(const std::string& option, const std::vector<std::string>& arguments) {
   if (const auto equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
-  const auto at = std::find(words.begin(), words.end(), option);
-  return at == words.end() || at + 1 == words.end() || is_option(*(at + 1)) ? "VALUE" : *(at + 1);
+  const auto at = std::find(arguments.begin(), arguments.end(), option);
+  return at == arguments.end() || at + 1 == arguments.end() || is_option(*(at + 1)) ? "VALUE" : *(at + 1);
 }
 
 // An option of the command; where it takes keys of a job, else the key that is called so.
-std::string hint_about_option(const CLI::App& command, const std::string& option, const std::vector<std::string>& words) {
+std::string hint_about_option(const CLI::App& command, const std::string& option, const std::vector<std::string>& arguments) {
   const auto name = option.substr(2, option.find('=') - 2);
   std::vector<std::string> options;
   for (const auto* o : command.get_options())
@@ -30,22 +30,23 @@ std::string hint_about_option(const CLI::App& command, const std::string& option
   auto key = name;
   std::replace(key.begin(), key.end(), '-', '_');
   const auto places = places_of_key(key, job_key_paths(node_tables()));
-  return places.empty() ? "" : "; did you mean " + in_quotes("--set " + places[0] + "=" + value_given(option, words)) + "?";
+  return places.empty() ? "" : "; did you mean " + in_quotes("--set " + places[0] + "=" + value_given(option, arguments)) + "?";
 }
 
 }  // namespace
 
-std::string unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& arguments) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty()) {
     std::vector<std::string> names;
     for (const auto* c : app.get_subcommands({})) names.push_back(c->get_name());
-    if (words.empty() || words[0].starts_with("-")) return {};
-    return "unknown command " + in_quotes(words[0]) + did_you_mean(words[0], names);
+    if (arguments.empty() || arguments[0].starts_with("-")) return {};
+    return "unknown command " + in_quotes(arguments[0]) + did_you_mean(arguments[0], names);
   }
-  for (const auto& word : chosen[0]->remaining())
-    if (is_option(word))
-      return "unknown option " + in_quotes(word.substr(0, word.find('='))) + hint_about_option(*chosen[0], word, words);
+  for (const auto& argument : chosen[0]->remaining())
+    if (is_option(argument))
+      return "unknown option " + in_quotes(argument.substr(0, argument.find('='))) +
+             hint_about_option(*chosen[0], argument, arguments);
   return {};
 }
 

@@ -40,14 +40,15 @@ class cluster {
       n.address = "127.0.0.1:1";
       spec_.nodes.push_back(n);
     }
-    head_ = std::make_unique<head>(spec_, "n1", std::uint16_t{1});
+    controller_ = std::make_unique<cluster_controller>(spec_, "n1", std::uint16_t{1});
   }
 
   int run() {
     for (const auto& n : spec_.nodes) join_cluster(n.name);
-    settle();
+    run_orders();
     say("client.1", submit{{"job.toml", "text", {}}, false, 1, {}});
-    while (!over_ && (losses_ < static_cast<std::uint64_t>(s_.failures) || busy() || !training_) && agenda_.step()) settle();
+    while (!over_ && (node_failures_ < static_cast<std::uint64_t>(s_.failures) || busy() || !training_) && agenda_.step())
+      run_orders();
     if (!error_.empty()) return std::fprintf(stderr, "%s\n", error_.c_str()), 1;
     const auto all = seconds(agenda_.now() - first_grant_);
     const auto n = static_cast<double>(std::max<std::uint64_t>(recovered_, 1));
@@ -55,7 +56,7 @@ class cluster {
         "{\"nodes\": %.0f, \"mtbf_h\": %g, \"every_s\": %g, \"live\": %s, \"failures\": %llu, \"recovered\": %llu, \"days\": %.3f, "
         "\"goodput\": %.6f, \"steps_again\": %.1f, \"recovery_s\": %.4f, \"back_s\": %.4f, \"taken_back\": %llu, \"events\": "
         "%llu}\n",
-        s_.nodes, s_.mtbf_h, s_.every_s, s_.live > 0 ? "true" : "false", ull(losses_), ull(recovered_), all / 86400,
+        s_.nodes, s_.mtbf_h, s_.every_s, s_.live > 0 ? "true" : "false", ull(node_failures_), ull(recovered_), all / 86400,
         static_cast<double>(step_now()) * s_.step_s / all, static_cast<double>(again_) / n, stood_ / n,
         moved_ > 0 ? stood_to_move_ / static_cast<double>(moved_) : 0, ull(moved_), ull(agenda_.done()));
     return 0;
@@ -80,7 +81,7 @@ class cluster {
     n.self = std::make_unique<member>(name, "n1");
     ++n.life;
     n.self->introduce({"sim", "same", protocol, abi_version, n.life});
-    if (name != "n1") head_->on_peer_up(name, n.life);
+    if (name != "n1") controller_->on_peer_up(name, n.life);
     n.self->on_coordinator_up(member_out(name));
     if (name != "n1") agenda_.in(lifetime(), [this, name, life = n.life] { dies(name, life); });
   }
@@ -94,11 +95,11 @@ class cluster {
     auto& n = nodes_[name];
     if (n.life != life || !n.self) return;
     n.self.reset();
-    ++losses_;
+    ++node_failures_;
     nodes_gone_[name] = true;
     if (plan_.count(name)) stop_training();
     const auto peers = std::exchange(n.up, {});
-    agenda_.in(some(s_.detect_s), [this, name] { head_->on_peer_down(name, "gone", now(), head_out_); });
+    agenda_.in(some(s_.detect_s), [this, name] { controller_->on_peer_down(name, "gone", now(), controller_out_); });
     for (const auto& [peer, yes] : peers)
       agenda_.in(some(s_.detect_s), [this, name, peer = peer] {
         auto& p = nodes_[peer];
@@ -119,8 +120,8 @@ class cluster {
       ticking_ = false;
       report r;
       r.roles.push_back({job_, 0, "coordinator", {}, 0, 0, ++messages_, 0, 0, 0, 0, 0});
-      head_->on("n1", r, now(), head_out_);
-      head_->on_tick(now(), head_out_);
+      controller_->on("n1", r, now(), controller_out_);
+      controller_->on_tick(now(), controller_out_);
       if (!training_ || ++idle_ticks_ < 60) tick();
       if (!training_) idle_ticks_ = 0;
     });
@@ -159,10 +160,10 @@ class cluster {
       agenda_.in(in_ns(s_.checkpoint_s), [this, g] {
         if (g != generation_) return;
         kept_ = segment_end_;
-        head_->on_event({job_, {"step", kept_, {{"loss", 1.0}}, {}}, {}}, now(), head_out_);
-        head_->on_store_begun(job_);
-        head_->on_event({job_, {"checkpoint", kept_, {}, {}}, {}}, now(), head_out_);
-        head_->on_stored({job_, "checkpoint", "file", {}, {}}, now(), head_out_);
+        controller_->on_event({job_, {"step", kept_, {{"loss", 1.0}}, {}}, {}}, now(), controller_out_);
+        controller_->on_store_begun(job_);
+        controller_->on_event({job_, {"checkpoint", kept_, {}, {}}, {}}, now(), controller_out_);
+        controller_->on_stored({job_, "checkpoint", "file", {}, {}}, now(), controller_out_);
         segment(kept_);
       });
     });
@@ -175,22 +176,22 @@ class cluster {
     base_ = step_now();
     training_ = false;
     ++generation_;
-    head_->on_event({job_, {"step", base_, {{"loss", 1.0}}, {}}, {}}, now(), head_out_);
+    controller_->on_event({job_, {"step", base_, {{"loss", 1.0}}, {}}, {}}, now(), controller_out_);
   }
 
   // --- orders
 
   std::vector<member_order>& member_out(const std::string& name) { return member_out_[name]; }
 
-  void settle() {
-    while (!head_out_.empty() || !member_out_.empty()) {
-      for (auto& x : std::exchange(head_out_, {})) std::visit([this](auto& o) { order(o); }, x);
+  void run_orders() {
+    while (!controller_out_.empty() || !member_out_.empty()) {
+      for (auto& x : std::exchange(controller_out_, {})) std::visit([this](auto& o) { order(o); }, x);
       for (auto& [name, list] : std::exchange(member_out_, {}))
         for (auto& x : list) std::visit([this, who = name](auto& o) { order_of(who, o); }, x);
     }
   }
 
-  void say(const std::string& from, const message& m) { head_->on(from, m, now(), head_out_); }
+  void say(const std::string& from, const message& m) { controller_->on(from, m, now(), controller_out_); }
   template <class F>
   void to_member(const std::string& name, double after, F what) {
     agenda_.in(some(after), [this, name, life = nodes_[name].life, what] {
@@ -211,7 +212,7 @@ class cluster {
     std::vector<std::string> all;
     for (const auto& n : spec_.nodes) all.push_back(n.name);
     next_plan_ = all;
-    agenda_.in(some(s_.plan_s), [this, id = x.job, all] { head_->on_checked(id, facts(all), now(), head_out_); });
+    agenda_.in(some(s_.plan_s), [this, id = x.job, all] { controller_->on_checked(id, facts(all), now(), controller_out_); });
   }
   checked facts(std::vector<std::string> nodes) const {
     checked c;
@@ -224,20 +225,20 @@ class cluster {
   void order(check_move& x) {
     plan_found f;
     f.job = x.job;
-    f.leg = x.leg;
-    f.words = x.so_far;
+    f.plan_generation = x.plan_generation;
+    f.changes = x.so_far;
     f.mode = "bsp";
-    if (x.wish.name == "add-node") f.words.without.erase(x.wish.key);
-    for (const auto& [key, who] : x.wish.options) f.words.without.insert(who);
+    if (x.wish.name == "add-node") f.changes.without.erase(x.wish.key);
+    for (const auto& [key, who] : x.wish.options) f.changes.without.insert(who);
     std::vector<std::string> nodes;
     for (const auto& n : spec_.nodes)
-      if (!f.words.without.contains(n.name)) nodes.push_back(n.name);
+      if (!f.changes.without.contains(n.name)) nodes.push_back(n.name);
     f.plan = facts(std::move(nodes));
     const bool back = x.back.has_value();
     agenda_.in(some(s_.plan_s) + (back && s_.live <= 0 ? some(s_.load_s) : duration{}), [this, f, back]() mutable {
       if (back) f.from = s_.live > 0 ? base_ : kept_;
       next_plan_ = f.plan.nodes;
-      head_->on_plan_found(f, now(), head_out_);
+      controller_->on_plan_found(f, now(), controller_out_);
     });
     tick();
   }
@@ -256,11 +257,11 @@ class cluster {
       training_ = false;
       ++generation_;
       handed_at_ = agenda_.now();
-      head_->on_handover(job_, base_, now(), head_out_);
+      controller_->on_handover(job_, base_, now(), controller_out_);
       tick();
     });
   }
-  void order(heard& x) {
+  void order(followed_event& x) {
     if (x.what.event.kind != "error" && x.what.event.kind != "done") return;
     over_ = true;
     error_ = "at " + std::to_string(seconds(agenda_.now())) + " s: " + x.what.event.text;
@@ -291,12 +292,14 @@ class cluster {
     to_member(who, s_.latency_s, [this, who, job = x.job](member& m) { m.on_gone(job, 0, now(), member_out(who)); });
   }
   void order_of(const std::string& who, make_plan_order& x) {
-    to_member(who, s_.plan_s,
-              [this, who, job = x.what.what.job, leg = x.what.leg](member& m) { m.on_revised(job, leg, {}, member_out(who)); });
+    to_member(who, s_.plan_s, [this, who, job = x.what.what.job, plan_generation = x.what.plan_generation](member& m) {
+      m.on_revised(job, plan_generation, {}, member_out(who));
+    });
   }
   void order_of(const std::string& who, swap_roles& x) {
-    to_member(who, s_.roles_s,
-              [this, who, job = x.what.job, leg = x.what.leg](member& m) { m.on_swapped(job, leg, {}, member_out(who)); });
+    to_member(who, s_.roles_s, [this, who, job = x.what.job, plan_generation = x.what.plan_generation](member& m) {
+      m.on_swapped(job, plan_generation, {}, member_out(who));
+    });
   }
   template <class O>
   void order_of(const std::string&, O&) {}
@@ -305,17 +308,17 @@ class cluster {
   sim::random random_;
   agenda agenda_;
   cluster_spec spec_;
-  std::unique_ptr<head> head_;
+  std::unique_ptr<cluster_controller> controller_;
   std::map<std::string, node> nodes_;
   std::map<std::string, bool> plan_, nodes_gone_;
   std::vector<std::string> next_plan_;
-  orders head_out_;
+  orders controller_out_;
   std::map<std::string, member_orders> member_out_;
   bool over_ = false, training_ = false, ticking_ = false;
   std::string error_;
   std::uint32_t job_ = 0;
   std::uint64_t base_ = 0, segment_end_ = 0, kept_ = 0, generation_ = 0, swap_step_ = 0, messages_ = 0;
-  std::uint64_t losses_ = 0, recovered_ = 0, moved_ = 0, again_ = 0, idle_ticks_ = 0;
+  std::uint64_t node_failures_ = 0, recovered_ = 0, moved_ = 0, again_ = 0, idle_ticks_ = 0;
   double stood_ = 0, stood_to_move_ = 0;
   time_point first_grant_{}, began_{}, lost_at_{}, handed_at_{};
 };

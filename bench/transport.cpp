@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "bench/raw_tls.hpp"
-#include "runtime/node/net/lent_memory.hpp"
+#include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
@@ -34,18 +34,18 @@ double seconds_since(clock_type::time_point t) { return std::chrono::duration<do
 struct block {
   static constexpr std::size_t bytes = std::size_t{64} << 20;
   std::shared_ptr<std::vector<std::byte>> own;
-  slab lent;
+  slab shared;
 
-  explicit block(lent_arena* arena) {
+  explicit block(shared_arena* arena) {
     if (arena)
-      lent = arena->take(bytes);
+      shared = arena->take(bytes);
     else
       own = std::make_shared<std::vector<std::byte>>(bytes);
-    std::fill_n(arena ? lent.data : own->data(), bytes, std::byte{7});
+    std::fill_n(arena ? shared.data : own->data(), bytes, std::byte{7});
   }
   const_part part(std::size_t n) const {
     if (own) return {own->data(), n, own, nullptr, 0, true};
-    return {lent.data, n, lent.region, lent.region, static_cast<std::size_t>(lent.data - lent.region->base), true};
+    return {shared.data, n, shared.region, shared.region, static_cast<std::size_t>(shared.data - shared.region->base), true};
   }
 };
 
@@ -59,11 +59,11 @@ outgoing_frame frame_of(const block& of, std::size_t bytes, std::uint32_t to) {
 
 class end {
  public:
-  end(const std::filesystem::path& dir, const std::string& name, bool echoes, std::shared_ptr<lent_arena> arena) {
+  end(const std::filesystem::path& dir, const std::string& name, bool echoes, std::shared_ptr<shared_arena> arena) {
     tcp_options o;
     o.cluster = "bench";
     o.node = name;
-    o.lends = std::move(arena);
+    o.shares = std::move(arena);
     o.ca = dir / "ca.pem", o.certificate = dir / (name + ".pem"), o.key = dir / (name + ".key");
     callbacks on;
     on.on_peer_up = [this](const std::string&, std::uint64_t) { change([this] { up_ = true; }); };
@@ -157,9 +157,9 @@ struct figures {
   double huge = 0, huge_cpu = 0, large = 0, large_cpu = 0, small = 0, small_cpu = 0, over = 0, alone = 0, loaded = 0;
 };
 
-figures measured(const std::filesystem::path& dir, bool lends) {
-  auto arena = lends ? *lent_arena::make(std::uint64_t{4} << 30) : nullptr;
-  end b(dir, "b", true, lends ? *lent_arena::make(std::uint64_t{4} << 30) : nullptr), a(dir, "a", false, arena);
+figures measured(const std::filesystem::path& dir, bool shares) {
+  auto arena = shares ? *shared_arena::make(std::uint64_t{4} << 30) : nullptr;
+  end b(dir, "b", true, shares ? *shared_arena::make(std::uint64_t{4} << 30) : nullptr), a(dir, "a", false, arena);
   const auto port = b.net->listen({"127.0.0.1", 0});
   if (!port) std::fprintf(stderr, "%s\n", port.error().message.c_str()), std::exit(1);
   a.net->connect("b", {"127.0.0.1", *port}, std::chrono::seconds(10));
@@ -172,7 +172,7 @@ figures measured(const std::filesystem::path& dir, bool lends) {
   f.huge = m.rate(block::bytes, 40) / 16, f.huge_cpu = m.cpu * 16 / 1000;
   f.large = m.rate(std::size_t{1} << 20, 2000) / 1024, f.large_cpu = m.cpu * 1024 / 1000;
   f.small = m.rate(100, 100000), f.small_cpu = m.cpu;
-  f.over = m.hand_over(lends ? 1000 : 20);
+  f.over = m.hand_over(shares ? 1000 : 20);
   f.alone = m.round_trip(5000, 0), f.loaded = m.round_trip(50, 2);
   a.net->close();
   b.net->close();

@@ -53,7 +53,7 @@ std::vector<std::string> check_layer(const layer_type& type, const layer_case& c
   }
 }
 
-std::vector<std::string> check_layer_row(const layer_type& type) {
+std::vector<std::string> check_layer_entry(const layer_type& type) {
   std::vector<std::string> all;
   if (type.doc.empty()) all.push_back("the row has no doc");
   for (const auto& s : type.specs)
@@ -69,7 +69,7 @@ std::vector<std::string> check_layer_row(const layer_type& type) {
 }
 
 std::vector<std::string> check_layer_type(const layer_type& type, device& dev, const layer_check& how) {
-  auto all = check_layer_row(type);
+  auto all = check_layer_entry(type);
   for (const auto& c : type.cases)
     for (const auto& finding : check_layer(type, c, dev, how)) all.push_back("case '" + c.name + "': " + finding);
   return all;

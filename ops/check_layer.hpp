@@ -54,7 +54,7 @@ std::vector<std::string> check_layer(const layer_type& type, const layer_case& c
                                      layer_coverage* seen = nullptr);
 
 // Of the row itself: doc, cases, number of inputs.
-std::vector<std::string> check_layer_row(const layer_type& type);
+std::vector<std::string> check_layer_entry(const layer_type& type);
 // The row, then every case; each finding names its case.
 std::vector<std::string> check_layer_type(const layer_type& type, device& dev, const layer_check& how = {});
 

@@ -63,7 +63,7 @@ class device {
   // The device of the host's memory: where examples are read into, and what leaves for files and other nodes is brought.
   virtual device& host() { return *this; }
   // Another queue over the same memory, for one seat (a role's sub-solver). Null: there are none, and the device serves all.
-  virtual std::shared_ptr<device> make_lane() { return nullptr; }
+  virtual std::shared_ptr<device> make_stream() { return nullptr; }
   // Around each task of the seat. It is over when it has been enqueued and what it promised the host (fetch, later) has happened:
   // end_task() says whether it is so; if not, when_over() says it later, from any thread, and wait_over() waits (also while when_over()
   // has yet to say so, and the lane may be dropped then: a role that ends does both).

@@ -35,7 +35,7 @@ struct shape_error : std::runtime_error {
 };
 
 // The most outputs that a layer may have: a job file names them with up to four digits ("slice1.9999").
-constexpr std::int64_t most_outputs = 10000;
+constexpr std::int64_t max_outputs = 10000;
 
 // How a tensor lies over several workers. `partial` is a sum still to be taken; gradient duals: broadcast <-> partial.
 enum class distribution : std::uint8_t { split_0, split_1, broadcast, partial };

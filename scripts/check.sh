@@ -49,7 +49,7 @@ lib=scripts/lib
 check arrows python3 $lib/check_arrows.py
 check format format
 check sizes python3 $lib/check_sizes.py
-check words python3 $lib/check_words.py
+check words python3 $lib/check_references.py
 check derived python3 $lib/derive_device.py --check
 check purity python3 $lib/check_purity.py "$build"
 check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs"

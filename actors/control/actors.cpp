@@ -7,7 +7,7 @@
 #include "actors/control/gate.hpp"
 #include "actors/control/pieces.hpp"
 #include "actors/control/pulse.hpp"
-#include "actors/control/role_rows.hpp"
+#include "actors/control/role_entries.hpp"
 #include "actors/view/injection.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/ids.hpp"
@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
-constexpr auto dial_within = 5s;
+constexpr auto dial_timeout = 5s;
 constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
@@ -48,7 +48,7 @@ class control_actor final : public compat::base_actor {
                          (e && e->what.event.kind == "step");
       if (!minor) publish();
       looped_ = false;
-      settle();
+      execute_orders();
       if (looped_ && !minor) publish();
     } catch (const std::exception& e) {
       s_.log(std::string("control plane: ") + e.what());
@@ -60,21 +60,21 @@ class control_actor final : public compat::base_actor {
   void take(const event_in& e);
   void take(const store_in& e);
   void take(const check_done& d) {
-    if (head_) head_->on_checked(d.job, d.what, now_, head_out_);
+    if (controller_) controller_->on_checked(d.job, d.what, now_, controller_out_);
   }
   void take(const piece_done& d) {
-    if (head_) head_->on_piece_kept(d.job, d.error, now_, head_out_);
+    if (controller_) controller_->on_piece_kept(d.job, d.error, now_, controller_out_);
   }
   void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
   void take(const end_done& d);
-  void take(const revise_done& d) { member_.on_revised(d.job, d.leg, d.error, member_out_); }
-  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.leg, d.error, member_out_); }
+  void take(const revise_done& d) { member_.on_revised(d.job, d.plan_generation, d.error, member_out_); }
+  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.plan_generation, d.error, member_out_); }
   void take(const plan_found& f) {
-    if (head_) head_->on_plan_found(f, now_, head_out_);
+    if (controller_) controller_->on_plan_found(f, now_, controller_out_);
   }
   void take(const save_done& d) {
     if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
-    if (head_) head_->on_stored(d.what, now_, head_out_);
+    if (controller_) controller_->on_stored(d.what, now_, controller_out_);
   }
   void take(const submit_in& s);
   void take(const tell_in& t);
@@ -83,23 +83,23 @@ class control_actor final : public compat::base_actor {
   void take(const tick_in&);
   void take(const probe_back& p) { pulse_.back(p.who, now_); }
 
-  void settle();
+  void execute_orders();
   void perform(const to_peer& x);
   void perform(const check_text& x) { s_.check.post(checker_note{x}); }
-  void perform(const keep_piece& x) { s_.keep.post(keeper_note{x}); }
-  void perform(const drop_given& x) { s_.keep.post(keeper_note{x}); }
-  void perform(const drop_beginning& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const keep_piece& x) { s_.keep.post(executor_note{x}); }
+  void perform(const drop_given& x) { s_.keep.post(executor_note{x}); }
+  void perform(const drop_beginning& x) { s_.keep.post(executor_note{x}); }
   void perform(const make_roles& x);
-  void perform(const end_roles& x) { s_.keep.post(keeper_note{x}); }
-  void perform(const check_move& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const end_roles& x) { s_.keep.post(executor_note{x}); }
+  void perform(const check_move& x) { s_.keep.post(executor_note{x}); }
   void perform(const make_plan_order& x);
-  void perform(const swap_roles& x) { s_.keep.post(keeper_note{x}); }
-  void perform(const forget_plan& x) { s_.keep.post(keeper_note{x}); }
+  void perform(const swap_roles& x) { s_.keep.post(executor_note{x}); }
+  void perform(const forget_plan& x) { s_.keep.post(executor_note{x}); }
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const suffer& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
-  void perform(const heard& x) {
+  void perform(const followed_event& x) {
     s_.said.put(number_of(x.what.job), x.what.event, x.what.texts);
     if (x.what.event.kind == "step") s_.book->reached(number_of(x.what.job), x.what.event.step);
   }
@@ -115,9 +115,9 @@ class control_actor final : public compat::base_actor {
 
   shared& s_;
   instant now_{};
-  std::optional<head> head_;
+  std::optional<cluster_controller> controller_;
   member member_;
-  orders head_out_;
+  orders controller_out_;
   member_orders member_out_;
   bool looped_ = false;  // orders to this node itself were among the last ones
   coordinator_line line_;
@@ -149,9 +149,9 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
   now_ = s.begun;
   if (s_.options.may_inject) member_.allow_injections();
   if (!s_.coordinates()) return;
-  head_.emplace(s_.options.cluster, s_.options.node, tag_of(s_));
-  if (s_.options.may_inject) head_->allow_injections();
-  head_->restore(s_.book->found(), now_, head_out_);
+  controller_.emplace(s_.options.cluster, s_.options.node, tag_of(s_));
+  if (s_.options.may_inject) controller_->allow_injections();
+  controller_->restore(s_.book->found(), now_, controller_out_);
 }
 
 // --- what comes in
@@ -161,12 +161,12 @@ void control_actor::take(const message_in& m) {
     s_.log(m.peer + " numbers a submission as this daemon numbers those of REPLs: disconnected");
     return s_.control_net->disconnect(m.peer);
   }
-  if (turned_away(s_, head_ ? &*head_ : nullptr, unheeded_, m)) return;
+  if (turned_away(s_, controller_ ? &*controller_ : nullptr, unheeded_, m)) return;
   if (const auto* f = std::get_if<fetch>(&m.what)) {
-    const auto path = head_ ? head_->weights_of(f->job) : std::string();
+    const auto path = controller_ ? controller_->weights_of(f->job) : std::string();
     s_.control_net->send(m.peer, to_frame(read_piece(*f, path, "weights of this job")));
-  } else if (head_) {
-    head_->on(m.peer, m.what, now_, head_out_);
+  } else if (controller_) {
+    controller_->on(m.peer, m.what, now_, controller_out_);
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
   } else if (const auto by = speaker_of(m.what); by == speaker::node || by == speaker::coordinator) {
@@ -188,9 +188,9 @@ void control_actor::take(const link_change& l) {
     return;
   }
   if (!l.up) submissions_.forget(l.peer);
-  if (head_ && !l.up) head_->on_peer_down(l.peer, l.reason, now_, head_out_);
-  if (head_ && l.up) head_->on_peer_up(l.peer, l.incarnation);
-  if (head_ || l.peer != s_.coordinator) return;
+  if (controller_ && !l.up) controller_->on_peer_down(l.peer, l.reason, now_, controller_out_);
+  if (controller_ && l.up) controller_->on_peer_up(l.peer, l.incarnation);
+  if (controller_ || l.peer != s_.coordinator) return;
   const bool was = std::exchange(line_.up, l.up);
   if (l.up) {
     member_.on_coordinator_up(member_out_);
@@ -201,20 +201,20 @@ void control_actor::take(const link_change& l) {
 }
 
 void control_actor::take(const event_in& e) {
-  if (head_) return head_->on_event(e.what, now_, head_out_);
+  if (controller_) return controller_->on_event(e.what, now_, controller_out_);
   if (e.what.event.kind == "error") member_.on_role_error(e.what.job, e.what.event.text, member_out_);
 }
 
 void control_actor::take(const store_in& e) {
-  if (!head_) return;
+  if (!controller_) return;
   if (e.what.what == "handover") {  // the keeper has it before it is told to swap
-    s_.keep.post(keeper_note{e});
-    return head_->on_handover(e.job, e.what.step, now_, head_out_);
+    s_.keep.post(executor_note{e});
+    return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
   }
   // Tensors wait with their stores: more than one that waits is memory that a slow disk takes.
-  const bool left_out = e.what.what == "checkpoint" && head_->crowded(e.job);
-  head_->on_store_begun(e.job);
-  s_.keep.post(keeper_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
+  const bool left_out = e.what.what == "checkpoint" && controller_->crowded(e.job);
+  controller_->on_store_begun(e.job);
+  s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
 }
 
 void control_actor::take(const end_done& d) {
@@ -224,48 +224,48 @@ void control_actor::take(const end_done& d) {
 }
 
 void control_actor::take(const submit_in& s) {
-  if (!head_) return;
+  if (!controller_) return;
   const auto token = submissions_.put(s);
-  head_->take_submission(s.owner, s.peer, submit{s.what, false, token}, now_, head_out_);
+  controller_->take_submission(s.owner, s.peer, submit{s.what, false, token}, now_, controller_out_);
 }
 
 void control_actor::take(const tell_in& t) {
-  if (!head_) return;
+  if (!controller_) return;
   auto what = t.what;
   if (const auto i = injection_of(what); what.name == "inject" && i)
     what.options.emplace_back("until", clock_text(std::chrono::system_clock::now() + i->lasts));
-  const auto error = head_->tell(t.who, t.job, what, now_, head_out_);
+  const auto error = controller_->tell(t.who, t.job, what, now_, controller_out_);
   if (error.empty()) return;
   s_.log(t.what.name + ": " + error);
-  s_.said.put(number_of(t.job), {not_told, 0, {}, error});  // for the REPL, where somebody may wait for the answer
+  s_.said.put(number_of(t.job), {not_reported, 0, {}, error});  // for the REPL, where somebody may wait for the answer
 }
 
 void control_actor::take(const listening_in&) {
   line_.listening = true;
   member_.introduce(introduction(s_));
-  if (!head_) return;
+  if (!controller_) return;
   line_.up = true;
   member_.on_coordinator_up(member_out_);
 }
 
 void control_actor::take(const drain_in&) {
   if (std::exchange(draining_, true)) return;
-  if (head_)
-    head_->drain(now_, head_out_);
+  if (controller_)
+    controller_->drain(now_, controller_out_);
   else
     member_.drain(member_out_);
 }
 
 void control_actor::take(const tick_in&) {
   compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
-  if (head_) head_->on_tick(now_, head_out_);
+  if (controller_) controller_->on_tick(now_, controller_out_);
   member_.on_tick(now_, member_out_);
   pulse_.tick(now_);
-  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_within);
+  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
   if (now_ - reported_ >= report_every) {
     reported_ = now_;
     report_state();
-    if (head_) find_slow_clients();
+    if (controller_) find_slow_clients();
   }
   publish();
 }
@@ -274,14 +274,14 @@ void control_actor::take(const tick_in&) {
 
 // Carries out what head and member have ordered, until nothing is left: an order may bring further ones, also on this node, since
 // the head's own node is a member like any other.
-void control_actor::settle() {
-  while (!head_out_.empty() || !member_out_.empty()) {
-    for (const auto& x : std::exchange(head_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+void control_actor::execute_orders() {
+  while (!controller_out_.empty() || !member_out_.empty()) {
+    for (const auto& x : std::exchange(controller_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
     for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
   }
-  const bool idle = head_ ? head_->drained() && member_.idle() : member_.idle();
+  const bool idle = controller_ ? controller_->drained() && member_.idle() : member_.idle();
   if (!draining_ || !idle || std::exchange(drained_, true)) return;
-  const auto lost = head_ ? head_->lost_by_draining() : std::string();
+  const auto lost = controller_ ? controller_->lost_by_draining() : std::string();
   if (!lost.empty()) s_.log("drained, but not everything could be stored: " + lost);
   if (s_.options.on_drained) s_.options.on_drained(lost.empty());
 }
@@ -300,23 +300,23 @@ void control_actor::perform(const to_peer& x) {
                           std::holds_alternative<inject>(x.what);
   if (for_member)
     member_.on(x.what, now_, member_out_);
-  else if (head_)
-    head_->on(x.peer, x.what, now_, head_out_);
+  else if (controller_)
+    controller_->on(x.peer, x.what, now_, controller_out_);
 }
 
 void control_actor::perform(const make_roles& x) {
   sent_before_ = bytes_out(s_.data_net->stats());
-  s_.keep.post(keeper_note{x});
+  s_.keep.post(executor_note{x});
 }
 
 void control_actor::perform(const make_plan_order& x) {
   if (!member_.hosts()) sent_before_ = bytes_out(s_.data_net->stats());
-  s_.keep.post(keeper_note{x});
+  s_.keep.post(executor_note{x});
 }
 
 void control_actor::perform(const connect_data& x) {
   if (const auto at = net::parse_address(x.address))
-    s_.data_net->connect(x.peer, *at, dial_within);
+    s_.data_net->connect(x.peer, *at, dial_timeout);
   else
     member_.on_data_down(x.peer, at.error().message, member_out_);
 }
@@ -346,16 +346,16 @@ void control_actor::report_state() {
   for (const auto& p : s_.data_net->stats().peers) {
     r.tcp_in += p.bytes_in;
     r.tcp_out += p.bytes_out;
-    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.lent_in});
+    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in});
   }
-  const auto busier = [](const link_row& a, const link_row& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
-  if (r.links.size() > most_links_told) {
-    std::nth_element(r.links.begin(), r.links.begin() + most_links_told, r.links.end(), busier);
-    r.links.resize(most_links_told);
+  const auto busier = [](const link_entry& a, const link_entry& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
+  if (r.links.size() > max_links_shown) {
+    std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
+    r.links.resize(max_links_shown);
   }
-  for (const auto& p : s_.host->published()) r.roles.push_back(row_of(p));
-  if (head_)
-    head_->on(s_.options.node, r, now_, head_out_);
+  for (const auto& p : s_.host->published()) r.roles.push_back(entry_of(p));
+  if (controller_)
+    controller_->on(s_.options.node, r, now_, controller_out_);
   else if (line_.up)
     s_.control_net->send(s_.coordinator, to_frame(r));
 }
@@ -366,16 +366,16 @@ void control_actor::publish() {
   v.node = s_.options.node;
   v.coordinator = s_.coordinator;
   v.up_seconds = seconds_of(now_ - s_.begun);
-  if (head_) head_->fill(v, now_);
-  const auto unheard = [](const order& o) { return std::holds_alternative<heard>(o); };
-  v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(head_out_.begin(), head_out_.end(), unheard));
+  if (controller_) controller_->fill(v, now_);
+  const auto unheard = [](const order& o) { return std::holds_alternative<followed_event>(o); };
+  v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(controller_out_.begin(), controller_out_.end(), unheard));
   s_.published.put(std::move(v));
 }
 
 // They miss steps. Those who read nothing at all are let go by the transport, when something more is to wait for them.
 void control_actor::find_slow_clients() {
   for (const auto& p : s_.control_net->stats().peers)
-    if (p.up && !s_.is_node(p.peer)) head_->slow(p.peer, p.queued_bytes > slow_bytes);
+    if (p.up && !s_.is_node(p.peer)) controller_->slow(p.peer, p.queued_bytes > slow_bytes);
 }
 }  // namespace
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <variant>
 
-#include "actors/control/head.hpp"
+#include "actors/control/cluster_controller.hpp"
 #include "actors/control/injected.hpp"
-#include "actors/control/keeper.hpp"
+#include "actors/control/job_executor.hpp"
 #include "actors/control/member.hpp"
 #include "actors/control/memory_book.hpp"
 #include "actors/control/plane.hpp"
@@ -47,7 +47,7 @@ class board {
 
 // What may wait, unread, for one of the control plane's peers: beyond it the connection ends at once. An operator's session that has declared
 // buffers of the exchange may have its values there as well (exchange.cpp).
-constexpr std::uint64_t most_queued_for_operator = std::uint64_t{8} << 20, most_queued_for_node = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_queued_for_operator = std::uint64_t{8} << 20, max_queued_for_node = std::uint64_t{64} << 20;
 
 // An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
 // still be posting when the daemon ends.
@@ -110,7 +110,7 @@ struct shared {
   std::string numerics;           // of all of them
   std::unique_ptr<journal> book;  // of the coordinator's daemon
   mailbox control, keep, check, repl, exchange;
-  thread_clock keeper_clock;
+  thread_clock executor_clock;
   injected_faults faults;
   memory_book memory;
 
@@ -170,11 +170,11 @@ struct end_done {
   std::string post_mortem = {};
 };
 struct revise_done {
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   std::string error;
 };
 struct swap_roles_done {
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   std::string error;
 };
 struct save_done {
@@ -207,7 +207,7 @@ struct control_note {
 struct probe {};
 
 // --- to the keeper
-struct keeper_note {
+struct executor_note {
   std::variant<keep_piece, drop_given, drop_beginning, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
                store_in, probe>
       what;
@@ -242,7 +242,7 @@ struct exchange_in {
 inline std::uint16_t tag_of(const shared& s) { return static_cast<std::uint16_t>(s.options.incarnation % 65521); }
 
 caf::actor spawn_control(caf::actor_system& system, shared& s);
-caf::actor spawn_keeper(caf::actor_system& system, shared& s);
+caf::actor spawn_executor(caf::actor_system& system, shared& s);
 caf::actor spawn_checker(caf::actor_system& system, shared& s);
 caf::actor spawn_repl(caf::actor_system& system, shared& s);
 caf::actor spawn_exchange(caf::actor_system& system, shared& s);
@@ -250,7 +250,7 @@ caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 }  // namespace troupe::control
 
 TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
-TROUPE_LOCAL_MESSAGE(troupe::control::keeper_note)
+TROUPE_LOCAL_MESSAGE(troupe::control::executor_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::checker_note)
 TROUPE_LOCAL_MESSAGE(troupe::control::probe)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)

@@ -19,9 +19,9 @@ checked checker::check(const check_text& asked) const {
   auto notes = std::vector<std::string>();
   std::optional<given_file> found;
   if (const auto bad = look_for_checkpoints(*std::get<std::shared_ptr<prepared_job>>(m), what, found, notes)) return wrong({*bad});
-  auto chosen = settled(what, std::get<std::shared_ptr<prepared_job>>(m));
+  auto chosen = resolved(what, std::get<std::shared_ptr<prepared_job>>(m));
   if (const auto* bad = std::get_if<diagnostics>(&chosen)) return wrong(*bad);
-  auto& s = std::get<settled_convolutions>(chosen);
+  auto& s = std::get<resolved_convolutions>(chosen);
   if (what.received) {
     if (const auto bad = begin_with_given(at_, *s.job, what.job, what.given, what.what.overrides)) {
       c.messages.push_back(bad->to_string());
@@ -54,16 +54,16 @@ std::optional<diagnostic> checker::look_for_checkpoints(const prepared_job& j, c
 }
 
 // A job with measured convolutions goes on with those of its checkpoint.
-std::variant<settled_convolutions, diagnostics> checker::settled(const check_text& what, std::shared_ptr<prepared_job> j) const {
-  if (what.given.kind != given_file::checkpoint || j->spec.convolution != "measured") return settle_convolutions(j, *dev_);
-  if (!what.received) return settled_convolutions{j, {}, {}, {}};
+std::variant<resolved_convolutions, diagnostics> checker::resolved(const check_text& what, std::shared_ptr<prepared_job> j) const {
+  if (what.given.kind != given_file::checkpoint || j->spec.convolution != "measured") return resolve_convolutions(j, *dev_);
+  if (!what.received) return resolved_convolutions{j, {}, {}, {}};
   auto read = load_checkpoint(given_path(at_, what.job).string());
   const auto* c = std::get_if<checkpoint>(&read);
   const auto table = c ? conv_table_from(kept_convolutions(c->extra)) : std::nullopt;
-  if (!table || table->empty()) return settle_convolutions(j, *dev_);
+  if (!table || table->empty()) return resolve_convolutions(j, *dev_);
   auto with = with_convolutions(*j, *table);
   if (auto* bad = std::get_if<diagnostics>(&with)) return std::move(*bad);
-  return settled_convolutions{std::get<std::shared_ptr<prepared_job>>(with), *table, {}, {}};
+  return resolved_convolutions{std::get<std::shared_ptr<prepared_job>>(with), *table, {}, {}};
 }
 
 }  // namespace troupe::control

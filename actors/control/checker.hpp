@@ -21,7 +21,7 @@ class checker {
  private:
   std::optional<diagnostic> look_for_checkpoints(const prepared_job& j, check_text& what, std::optional<given_file>& found,
                                                  std::vector<std::string>& notes) const;
-  std::variant<settled_convolutions, diagnostics> settled(const check_text& what, std::shared_ptr<prepared_job> j) const;
+  std::variant<resolved_convolutions, diagnostics> resolved(const check_text& what, std::shared_ptr<prepared_job> j) const;
 
   const job_place at_;
   const std::shared_ptr<device> dev_;

@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 using end = cluster_outcome::end;
 constexpr auto look_every = 100ms;
-constexpr auto check_within = 65s;  // of the job, by the daemon: it opens the data
-constexpr auto piece_within = 5s;
-constexpr auto dial_within = 2s;  // when it is asked again
+constexpr auto check_timeout = 65s;  // of the job, by the daemon: it opens the data
+constexpr auto piece_timeout = 5s;
+constexpr auto dial_timeout = 2s;  // when it is asked again
 
 job_event to_job_event(control::said&& m) {
   return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
@@ -45,10 +45,10 @@ struct run {
   const std::atomic<bool>& detach;
   std::unique_ptr<client_link> connection;
   cluster_outcome result{};
-  std::set<std::pair<std::string, std::uint64_t>> told{};  // events but steps: a daemon that is asked again tells all of them
-  std::uint64_t step = 0;                                  // the last that was told
-  bool again = false;                                      // events of before may come
-  std::string preempted{};                                 // the job waits for its daemon to be back: what has been said of it
+  std::set<std::pair<std::string, std::uint64_t>> notified{};  // events but steps: a daemon that is asked again tells all of them
+  std::uint64_t step = 0;                                      // the last that was told
+  bool again = false;                                          // events of before may come
+  std::string preempted{};                                     // the job waits for its daemon to be back: what has been said of it
 
   cluster_outcome end_with(end how, std::string message = {}) {
     result.how = how;
@@ -65,7 +65,7 @@ struct run {
   // Nothing: no answer came in time, or the connection is lost, or the caller detaches.
   std::optional<control::submitted> asked_to_follow(std::uint32_t number) {
     (void)link().send(control::follow{number});
-    const auto late = std::chrono::steady_clock::now() + piece_within;
+    const auto late = std::chrono::steady_clock::now() + piece_timeout;
     while (!link().lost() && !detach && std::chrono::steady_clock::now() < late) {
       auto m = link().receive(look_every);
       if (auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) return std::move(*s);
@@ -93,7 +93,7 @@ struct run {
     const auto until = std::chrono::steady_clock::now() + what.wait_for_daemon;
     while (std::chrono::steady_clock::now() < until) {
       if (detach) return end_with(end::detached);
-      auto made = client_link::open(what.where, dial_within);
+      auto made = client_link::open(what.where, dial_timeout);
       if (!made) {
         if (made.error().code != "unreachable") return end_with(end::failed, made.error().message);
         std::this_thread::sleep_for(look_every);
@@ -112,7 +112,7 @@ struct run {
 
   // Of an event that comes: has it been told?
   bool is_old(const event_effect& e) {
-    if (e.kind != "step") return !told.emplace(e.kind, e.step).second && again;
+    if (e.kind != "step") return !notified.emplace(e.kind, e.step).second && again;
     if (again && e.step <= step) return true;
     step = e.step;
     return false;
@@ -122,7 +122,7 @@ struct run {
 
   cluster_outcome submit() {
     const auto bytes = bytes_of(what.given);
-    const auto within = check_within + control::time_for(bytes);
+    const auto within = check_timeout + control::time_for(bytes);
     const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
     if (const auto sent = link().send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given}); !sent)
       return end_with(end::failed, sent.error().message);
@@ -184,7 +184,7 @@ struct run {
     std::uint64_t total = 0;
     do {
       (void)link().send(control::fetch{result.job, bytes.size()});
-      const auto deadline = std::chrono::steady_clock::now() + piece_within;
+      const auto deadline = std::chrono::steady_clock::now() + piece_timeout;
       std::optional<control::piece> p;
       while (!p) {
         auto m = link().receive(look_every);
@@ -228,7 +228,7 @@ cluster_outcome run_on_cluster(const cluster_submission& what, const std::functi
                                const std::atomic<bool>& detach) {
   cluster_outcome failed;
   try {
-    auto link = client_link::open(what.where, what.reach_within);
+    auto link = client_link::open(what.where, what.reach_timeout);
     if (!link) {
       failed.messages.push_back(link.error().message);
       failed.how = link.error().code == "unreachable" ? end::failed : end::refused;

@@ -47,7 +47,7 @@ struct cluster_submission {
   std::string given;   // the file that it begins with, on this machine; it travels to the coordinator's daemon
   std::string out;     // write the final weights here (safetensors), else in the second place; empty: do not fetch them
   bool follow = true;  // false: return once the job is accepted
-  std::chrono::milliseconds reach_within{8000};
+  std::chrono::milliseconds reach_timeout{8000};
   // A daemon that is lost while the job is followed may be back: it is asked for the job again for so long.
   std::chrono::milliseconds wait_for_daemon{30000};
 };

@@ -52,7 +52,7 @@ class exchange_actor final : public compat::base_actor {
         hub_.on_gone(n.peer, n.reason, out_);
         s_.memory.promise(memory_book::part::exchange, hub_.reserved());
       } else {
-        hear(n.peer, n.what);
+        handle_event(n.peer, n.what);
       }
       for (auto& e : out_) std::visit([this](auto& x) { perform(x); }, e);
     } catch (const std::exception& e) {
@@ -61,18 +61,17 @@ class exchange_actor final : public compat::base_actor {
     out_.clear();
   }
 
-  void hear(const std::string& peer, const net::frame& f) {
+  void handle_event(const std::string& peer, const net::frame& f) {
     const auto m = exchange::from_frame(f);
     if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is no message of the exchange").message});
     // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
-    if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.most_unread(peer))
+    if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.max_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     if (reserves(*m)) hub_.may_reserve(room());
     hub_.on(peer, *m, out_);
     s_.memory.promise(memory_book::part::exchange, hub_.reserved());
     // A declared buffer makes the client's answers longer: more may wait for it before the first such answer is sent.
-    if (std::holds_alternative<exchange::declare>(*m))
-      s_.control_net->limit(peer, most_queued_for_operator + hub_.most_unread(peer));
+    if (std::holds_alternative<exchange::declare>(*m)) s_.control_net->limit(peer, max_queued_for_operator + hub_.max_unread(peer));
   }
 
   // The limit of the exchange, or less: the memory that is left when the running job has all that it has reserved.

@@ -4,7 +4,7 @@
 
 namespace troupe::control {
 
-bool turned_away(const shared& s, const head* h, unheeded& dropped, const message_in& m) {
+bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m) {
   std::string why;
   if (!net::is_operator(m.peer)) {
     if (speaker_of(m.what) != speaker::client) return false;  // the head, or the member, knows which node may say it

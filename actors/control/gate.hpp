@@ -6,6 +6,6 @@
 namespace troupe::control {
 
 // `h`: of the coordinator's daemon. True: nothing is to be done any more.
-bool turned_away(const shared& s, const head* h, unheeded& dropped, const message_in& m);
+bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m);
 
 }  // namespace troupe::control

@@ -7,7 +7,7 @@
 #include "actors/view/about.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
-#include "runtime/pipeline/leftovers.hpp"
+#include "runtime/pipeline/surviving_state.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/control/head.hpp"
+#include "actors/control/cluster_controller.hpp"
 #include "actors/control/journal.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/plan_hash.hpp"

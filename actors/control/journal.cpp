@@ -66,7 +66,7 @@ class reading {
     if (is == "begun") ++at->begun;
     if (is == "kept") at->kept = o.at("file"), at->begun = 0;
     if (is == "over") out_.jobs.erase(at);
-    if (is == "changed") at->words = words_in(o);
+    if (is == "changed") at->changes = changes_in(o);
     if (is == "set") {
       at->paused = o.at("paused");
       at->settings.clear();
@@ -82,7 +82,7 @@ class reading {
   }
 
  private:
-  static amendments words_in(const json& o) {
+  static amendments changes_in(const json& o) {
     amendments a;
     for (const auto& l : o.at("layers")) a.layers.push_back({l.at(0), l.at(1), l.at(2)});
     a.without = o.at("without").get<std::set<std::string>>();
@@ -148,7 +148,7 @@ std::string written_again(const journal_content& c) {
     text += journal_queued(j);
     if (!j.kept.empty()) text += journal_kept(j.number, j.kept);
     if (!j.settings.empty() || j.paused) text += journal_set(j.number, j.settings, j.paused);
-    if (!(j.words == amendments{})) text += journal_changed(j.number, j.words);
+    if (!(j.changes == amendments{})) text += journal_changed(j.number, j.changes);
     for (std::uint32_t i = 0; i < j.begun; ++i) text += journal_begun(j.number);
   }
   return text;
@@ -178,15 +178,15 @@ std::string journal_set(std::uint32_t number, const std::vector<set_value>& sett
   for (const auto& s : settings) list.push_back({s.key, s.value, s.from});
   return line_of({{"is", "set"}, {"job", number}, {"settings", std::move(list)}, {"paused", paused}});
 }
-std::string journal_changed(std::uint32_t number, const amendments& words) {
+std::string journal_changed(std::uint32_t number, const amendments& changes) {
   auto layers = json::array(), options = json::array();
-  for (const auto& l : words.layers) layers.push_back({l.layer, l.place, l.whole});
-  for (const auto& [key, value] : words.mode_options) options.push_back({key, value});
+  for (const auto& l : changes.layers) layers.push_back({l.layer, l.place, l.whole});
+  for (const auto& [key, value] : changes.mode_options) options.push_back({key, value});
   return line_of({{"is", "changed"},
                   {"job", number},
                   {"layers", std::move(layers)},
-                  {"without", words.without},
-                  {"mode", words.mode},
+                  {"without", changes.without},
+                  {"mode", changes.mode},
                   {"mode_options", std::move(options)}});
 }
 std::string journal_over(const finished_job& j) {

@@ -38,7 +38,7 @@ struct unfinished_job {
   std::vector<set_value> settings;
   bool paused = false;
   std::string owner = {};     // who has submitted it
-  amendments words = {};      // of people, since
+  amendments changes = {};    // of people, since
   std::uint64_t reached = 0;  // the step that it had come to when the daemon ended; 0: not known
 };
 
@@ -63,7 +63,7 @@ std::string journal_queued(const unfinished_job& j);
 std::string journal_begun(std::uint32_t number);
 std::string journal_kept(std::uint32_t number, const std::string& file);
 std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused);
-std::string journal_changed(std::uint32_t number, const amendments& words);
+std::string journal_changed(std::uint32_t number, const amendments& changes);
 std::string journal_over(const finished_job& j);
 
 struct journal_content {

@@ -5,11 +5,11 @@
 namespace troupe::control {
 namespace {
 
-constexpr auto mesh_within = std::chrono::seconds(10);
-constexpr auto keep_within = std::chrono::seconds(30);
+constexpr auto mesh_timeout = std::chrono::seconds(10);
+constexpr auto keep_timeout = std::chrono::seconds(30);
 // Before a fault begins: whoever asked for it has the answer by then, those who follow know of it, and the log is written.
 constexpr auto inject_after = std::chrono::milliseconds(200);
-constexpr std::size_t most_injected = 64;
+constexpr std::size_t max_injected = 64;
 
 }  // namespace
 
@@ -34,7 +34,9 @@ void member::on(const message& m, instant now, member_orders& out) {
   } else if (const auto* s = std::get_if<swap>(&m)) {
     take(*s, out);
   } else if (const auto* f = std::get_if<forget>(&m)) {
-    if (leg_ && leg_->what.job == f->job && leg_->leg == f->leg && !leg_->swapping) drop_leg(out);
+    if (plan_generation_ && plan_generation_->what.job == f->job && plan_generation_->plan_generation == f->plan_generation &&
+        !plan_generation_->swapping)
+      drop_generation(out);
   } else if (const auto* i = std::get_if<inject>(&m)) {
     take(*i, now, out);
   }
@@ -42,12 +44,12 @@ void member::on(const message& m, instant now, member_orders& out) {
 
 void member::take_end(const end_job& why, member_orders& out) {
   const auto job = why.job;
-  if (leg_ && leg_->what.job == job && leg_->swapping) {
-    leg_->ending = true;  // when its roles are there
-    leg_->why = why;
+  if (plan_generation_ && plan_generation_->what.job == job && plan_generation_->swapping) {
+    plan_generation_->ending = true;  // when its roles are there
+    plan_generation_->why = why;
     return;
   }
-  if (leg_ && leg_->what.job == job) drop_leg(out);
+  if (plan_generation_ && plan_generation_->what.job == job) drop_generation(out);
   if (next_ && next_->job == job) {
     next_.reset();
     return say(ended{job, 0}, out);
@@ -60,7 +62,7 @@ void member::take_end(const end_job& why, member_orders& out) {
 
 void member::on_coordinator_up(member_orders& out) {
   auto m = introduction_;
-  if (job_ && keeps_.roles) m.job = job_->what.job, m.leg = job_->leg;
+  if (job_ && keeps_.roles) m.job = job_->what.job, m.plan_generation = job_->plan_generation;
   say(m, out);
 }
 
@@ -68,7 +70,7 @@ void member::on_coordinator_up(member_orders& out) {
 // has ended, or has given this node up.
 bool member::keep_roles(const std::string& reason) {
   return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
-         !leg_ && !next_;
+         !plan_generation_ && !next_;
 }
 
 void member::introduce_again(member_orders& out) {
@@ -77,10 +79,10 @@ void member::introduce_again(member_orders& out) {
 
 void member::drop_kept(instant now, member_orders& out) {
   if (!keeps_.roles) return;
-  if (!keeps_.until) keeps_.until = now + keep_within;
+  if (!keeps_.until) keeps_.until = now + keep_timeout;
   if (now < *keeps_.until) return;
   keeps_ = {};
-  if (job_ && !leg_) end(out);
+  if (job_ && !plan_generation_) end(out);
 }
 
 void member::on_coordinator_down(const std::string& reason, member_orders& out) {
@@ -88,11 +90,11 @@ void member::on_coordinator_down(const std::string& reason, member_orders& out) 
   keeps_.joins_again = false;
   if (keeps_.roles || keep_roles(reason)) return void(keeps_.roles = true);
   next_.reset();
-  if (leg_ && leg_->swapping)
-    leg_->ending = true;
-  else if (leg_)
-    drop_leg(out);
-  if (job_ && !leg_) end(out);
+  if (plan_generation_ && plan_generation_->swapping)
+    plan_generation_->ending = true;
+  else if (plan_generation_)
+    drop_generation(out);
+  if (job_ && !plan_generation_) end(out);
 }
 
 // --- preparing
@@ -107,7 +109,7 @@ void member::take(const prepare& p, instant now, member_orders& out) {
 
 void member::begin(prepare p, instant now, member_orders& out) {
   job_.emplace();
-  job_->deadline = now + mesh_within;
+  job_->deadline = now + mesh_timeout;
   job_->what = std::move(p);
   connect(*job_, out);
   out.push_back(make_roles{job_->what});
@@ -142,10 +144,10 @@ void member::answer(std::string error, member_orders& out, const std::string& pe
 
 void member::on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out) {
   data_up_[peer] = incarnation;
-  if (leg_) {
-    for (const auto& at : leg_->what.places)
-      if (at.node == peer && at.incarnation == incarnation) leg_->missing.erase(peer);
-    if (leg_->made && leg_->missing.empty()) answer_leg({}, out);
+  if (plan_generation_) {
+    for (const auto& at : plan_generation_->what.places)
+      if (at.node == peer && at.incarnation == incarnation) plan_generation_->missing.erase(peer);
+    if (plan_generation_->made && plan_generation_->missing.empty()) answer_generation({}, out);
   }
   if (!job_ || job_->ending) return;
   for (const auto& at : job_->what.places)
@@ -162,18 +164,21 @@ void member::dial_again(const hosted_plan& h, const std::string& peer, member_or
 
 void member::on_data_down(const std::string& peer, const std::string& reason, member_orders& out) {
   const bool former = data_up_.erase(peer) > 0;
-  if (leg_ && leg_->needs(peer)) {
-    if (leg_->answered)  // ready no more
-      say(revised{leg_->what.job, leg_->leg, "lost the data connection to " + peer + ": " + reason, peer}, out);
-    else if (!leg_->missing.contains(peer))
-      leg_->missing.insert(peer);
+  if (plan_generation_ && plan_generation_->needs(peer)) {
+    if (plan_generation_->answered)  // ready no more
+      say(revised{plan_generation_->what.job, plan_generation_->plan_generation,
+                  "lost the data connection to " + peer + ": " + reason, peer},
+          out);
+    else if (!plan_generation_->missing.contains(peer))
+      plan_generation_->missing.insert(peer);
     else if (former)
-      dial_again(*leg_, peer, out);
+      dial_again(*plan_generation_, peer, out);
     else
-      answer_leg("no data connection to " + peer + ": " + reason, out, peer);
+      answer_generation("no data connection to " + peer + ": " + reason, out, peer);
   }
   if (!job_ || job_->ending || !job_->needs(peer)) return;
-  if (leg_ && leg_->swapping && !leg_->needs(peer)) return;  // it has nothing more to do with the job
+  if (plan_generation_ && plan_generation_->swapping && !plan_generation_->needs(peer))
+    return;  // it has nothing more to do with the job
   if (job_->answered) return say(trouble{job_->what.job, peer, "lost the data connection to " + peer + ": " + reason}, out);
   if (!job_->missing.contains(peer))
     job_->missing.insert(peer);
@@ -186,8 +191,9 @@ void member::on_data_down(const std::string& peer, const std::string& reason, me
 void member::on_tick(instant now, member_orders& out) {
   look_after_injected(now, out);
   drop_kept(now, out);
-  if (leg_ && !leg_->answered && !leg_->missing.empty() && now >= leg_->deadline)
-    answer_leg("no data connection to " + *leg_->missing.begin() + " within 10 s", out, *leg_->missing.begin());
+  if (plan_generation_ && !plan_generation_->answered && !plan_generation_->missing.empty() && now >= plan_generation_->deadline)
+    answer_generation("no data connection to " + *plan_generation_->missing.begin() + " within 10 s", out,
+                      *plan_generation_->missing.begin());
   if (!job_ || job_->answered || job_->ending || job_->missing.empty() || now < job_->deadline) return;
   answer("no data connection to " + *job_->missing.begin() + " within 10 s", out, *job_->missing.begin());
 }
@@ -205,7 +211,7 @@ void member::take(const inject& i, instant now, member_orders& out) {
   if (i.what >= fault_kinds || i.lasts_ms > longest || i.by_ms > longest) return refuse("there is no such fault");
   const injection f{fault_kind{i.what}, self_, fault_time(i.lasts_ms), fault_time(i.by_ms)};
   if (const auto why = why_not_for_so_long(f); !why.empty()) return refuse(why);
-  if (injected_.size() >= most_injected) return refuse(std::to_string(most_injected) + " faults are on already");
+  if (injected_.size() >= max_injected) return refuse(std::to_string(max_injected) + " faults are on already");
   out.push_back(log_line{"injected by " + i.who + ": " + text_of(f) + (i.until.empty() ? "" : ", until " + i.until)});
   injected_.push_back({f, now + inject_after, now + inject_after + f.lasts});
 }
@@ -227,52 +233,52 @@ void member::look_after_injected(instant now, member_orders& out) {
 // --- another plan of the job
 
 void member::take(const revise& r, instant now, member_orders& out) {
-  if (leg_ || (job_ && (job_->what.job != r.what.job || job_->ending)))
-    return say(revised{r.what.job, r.leg, "is busy with another plan"}, out);
-  leg_.emplace();
-  leg_->what = r.what;
-  leg_->leg = r.leg;
-  leg_->deadline = now + mesh_within;
-  connect(*leg_, out);
+  if (plan_generation_ || (job_ && (job_->what.job != r.what.job || job_->ending)))
+    return say(revised{r.what.job, r.plan_generation, "is busy with another plan"}, out);
+  plan_generation_.emplace();
+  plan_generation_->what = r.what;
+  plan_generation_->plan_generation = r.plan_generation;
+  plan_generation_->deadline = now + mesh_timeout;
+  connect(*plan_generation_, out);
   out.push_back(make_plan_order{r});
 }
 
-void member::on_revised(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out) {
-  if (!leg_ || leg_->what.job != job || leg_->leg != leg) return;
-  leg_->made = true;
-  if (!error.empty()) return answer_leg(error, out);
-  if (leg_->missing.empty()) answer_leg({}, out);
+void member::on_revised(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out) {
+  if (!plan_generation_ || plan_generation_->what.job != job || plan_generation_->plan_generation != plan_generation) return;
+  plan_generation_->made = true;
+  if (!error.empty()) return answer_generation(error, out);
+  if (plan_generation_->missing.empty()) answer_generation({}, out);
 }
 
-void member::answer_leg(std::string error, member_orders& out, const std::string& peer) {
-  if (std::exchange(leg_->answered, true)) return;
-  say(revised{leg_->what.job, leg_->leg, std::move(error), peer}, out);
+void member::answer_generation(std::string error, member_orders& out, const std::string& peer) {
+  if (std::exchange(plan_generation_->answered, true)) return;
+  say(revised{plan_generation_->what.job, plan_generation_->plan_generation, std::move(error), peer}, out);
 }
 
-void member::drop_leg(member_orders& out) {
-  out.push_back(forget_plan{leg_->what.job, leg_->leg});
-  leg_.reset();
+void member::drop_generation(member_orders& out) {
+  out.push_back(forget_plan{plan_generation_->what.job, plan_generation_->plan_generation});
+  plan_generation_.reset();
 }
 
 void member::take(const swap& s, member_orders& out) {
-  if (leg_ && leg_->what.job == s.job && leg_->leg == s.leg) {
-    leg_->swapping = true;
+  if (plan_generation_ && plan_generation_->what.job == s.job && plan_generation_->plan_generation == s.plan_generation) {
+    plan_generation_->swapping = true;
     out.push_back(swap_roles{s});
     return;
   }
-  if (!job_ || job_->what.job != s.job || job_->ending) return say(swapped{s.job, s.leg, 0, {}}, out);
-  job_->left_at = s.leg;
+  if (!job_ || job_->what.job != s.job || job_->ending) return say(swapped{s.job, s.plan_generation, 0, {}}, out);
+  job_->left_at = s.plan_generation;
   end(out);
 }
 
-void member::on_swapped(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out) {
-  if (!leg_ || leg_->what.job != job || leg_->leg != leg) return;
-  job_ = std::move(leg_);
-  leg_.reset();
+void member::on_swapped(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out) {
+  if (!plan_generation_ || plan_generation_->what.job != job || plan_generation_->plan_generation != plan_generation) return;
+  job_ = std::move(plan_generation_);
+  plan_generation_.reset();
   job_->made = job_->answered = true;
   job_->swapping = false;
   if (std::exchange(job_->ending, false)) return end(out);
-  say(swapped{job, leg, 0, error}, out);
+  say(swapped{job, plan_generation, 0, error}, out);
 }
 
 void member::end(member_orders& out) {

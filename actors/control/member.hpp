@@ -16,7 +16,7 @@
 #include <set>
 #include <string>
 
-#include "actors/control/head.hpp"
+#include "actors/control/cluster_controller.hpp"
 #include "actors/view/injection.hpp"
 
 namespace troupe::control {
@@ -38,7 +38,7 @@ struct swap_roles {  // answered by on_swapped
   swap what;
 };
 struct forget_plan {
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
 };
 struct suffer {  // begins now
   injection what;
@@ -53,8 +53,8 @@ struct hosted_plan {
   bool made = false, answered = false, ending = false;
   std::set<std::string> missing;  // peers without a data connection
   instant deadline{};
-  std::uint32_t leg = 0;      // which plan of the job
-  std::uint32_t left_at = 0;  // ending because this plan does not use us
+  std::uint32_t plan_generation = 0;  // which plan of the job
+  std::uint32_t left_at = 0;          // ending because this plan does not use us
   bool swapping = false;
   end_job why = {};  // it ends
   bool needs(const std::string& peer) const;
@@ -73,15 +73,15 @@ class member {
   void on_data_down(const std::string& peer, const std::string& reason, member_orders& out);
   void on_made(std::uint32_t job, const std::string& error, member_orders& out);
   void on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out, const std::string& post_mortem = {});
-  void on_revised(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
-  void on_swapped(std::uint32_t job, std::uint32_t leg, const std::string& error, member_orders& out);
+  void on_revised(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
+  void on_swapped(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
   void on_tick(instant now, member_orders& out);
   void on_role_error(std::uint32_t job, const std::string& text, member_orders& out);
   void drain(member_orders& out);
 
   bool joined() const { return joined_; }
   bool hosts() const { return job_.has_value(); }  // a job's roles
-  bool idle() const { return !job_ && !leg_; }
+  bool idle() const { return !job_ && !plan_generation_; }
   const std::string& refusal() const { return refusal_; }
 
  private:
@@ -90,10 +90,10 @@ class member {
   void take(const swap& s, member_orders& out);
   void take_end(const end_job& why, member_orders& out);
   void take(const inject& i, instant now, member_orders& out);
-  void drop_leg(member_orders& out);
+  void drop_generation(member_orders& out);
   void connect(hosted_plan& h, member_orders& out);
   void dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const;
-  void answer_leg(std::string error, member_orders& out, const std::string& peer = {});
+  void answer_generation(std::string error, member_orders& out, const std::string& peer = {});
   void begin(prepare p, instant now, member_orders& out);
   void answer(std::string error, member_orders& out, const std::string& peer = {});
   void end(member_orders& out);
@@ -113,8 +113,8 @@ class member {
   } keeps_;
   std::string refusal_;
   std::optional<hosted_plan> job_;
-  std::optional<hosted_plan> leg_;  // the job's next plan
-  std::optional<prepare> next_;     // came while the last job's roles were still ending
+  std::optional<hosted_plan> plan_generation_;  // the job's next plan
+  std::optional<prepare> next_;                 // came while the last job's roles were still ending
   std::map<std::string, std::uint64_t> data_up_;
   struct injected {
     injection what;

@@ -34,10 +34,11 @@ struct join {
   std::uint32_t protocol = 0, abi = 0;
   std::uint64_t incarnation = 0;
   std::uint32_t job = 0,
-                leg = 0;  // of the plan whose roles it has still, from before the coordinator's daemon fell silent; job 0: none
+                plan_generation =
+                    0;  // of the plan whose roles it has still, from before the coordinator's daemon fell silent; job 0: none
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation, s.job, s.leg);
+    return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation, s.job, s.plan_generation);
   }
 };
 struct joined {
@@ -155,7 +156,7 @@ struct leaving {  // this daemon shuts down: stop what needs it, at a boundary a
 };
 
 // What roles of a node last published, and the data plane's counters.
-struct task_row {  // running_task
+struct task_entry {  // running_task
   std::string kind;
   std::uint64_t serial = 0, step = 0;
   std::uint32_t packet = 0;
@@ -166,32 +167,32 @@ struct task_row {  // running_task
     return std::tie(s.kind, s.serial, s.step, s.packet, s.of_packet, s.seconds);
   }
 };
-struct role_row {
+struct role_entry {
   std::uint32_t job = 0, id = 0;
   std::string name, waits_for;
   std::uint64_t step = 0, version = 0, messages = 0;
   std::uint32_t queued = 0, in_flight = 0, credit = 0;
   double busy = 0, age = 0;
-  task_row task = {};
+  task_entry task = {};
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy, s.age,
                     s.task);
   }
 };
-struct link_row {  // repl_link
+struct link_entry {  // repl_link
   std::string peer, by, why_not;
-  std::uint64_t bytes_in = 0, bytes_out = 0, lent_in = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0, shared_in = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.lent_in);
+    return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.shared_in);
   }
 };
-inline constexpr std::size_t most_links_told = 64;  // of those that are up, the busiest
+inline constexpr std::size_t max_links_shown = 64;  // of those that are up, the busiest
 struct report {
   std::uint64_t tcp_in = 0, tcp_out = 0;
-  std::vector<role_row> roles;
-  std::vector<link_row> links = {};
+  std::vector<role_entry> roles;
+  std::vector<link_entry> links = {};
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links);
@@ -272,47 +273,47 @@ struct placing {
 };
 struct revise {  // make this plan and be connected with its nodes; the one before goes on
   prepare what;
-  std::uint32_t leg = 0;  // names the plan; later ones have larger numbers, the first has 0
+  std::uint32_t plan_generation = 0;  // names the plan; later ones have larger numbers, the first has 0
   std::vector<placing> layers;
   std::vector<std::string> without;
   std::string mode;
   std::vector<std::pair<std::string, std::string>> mode_options;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.what, s.leg, s.layers, s.without, s.mode, s.mode_options);
+    return std::tie(s.what, s.plan_generation, s.layers, s.without, s.mode, s.mode_options);
   }
 };
 struct revised {
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   std::string error;      // empty: ready
   std::string peer = {};  // as in `prepared`
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.leg, s.error, s.peer);
+    return std::tie(s.job, s.plan_generation, s.error, s.peer);
   }
 };
 struct swap {  // training stands at this step: end the roles of the plan before, begin those of this one (if you have made it)
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   std::uint64_t step = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.leg, s.step);
+    return std::tie(s.job, s.plan_generation, s.step);
   }
 };
 struct swapped {
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   std::uint64_t tcp_bytes = 0;  // of a node that the new plan does not use
   std::string error;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.leg, s.tcp_bytes, s.error);
+    return std::tie(s.job, s.plan_generation, s.tcp_bytes, s.error);
   }
 };
 struct forget {  // nothing comes of that plan
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.leg);
+    return std::tie(s.job, s.plan_generation);
   }
 };
 struct inject {  // a person has you suffer this (actors/view/injection.hpp)

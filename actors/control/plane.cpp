@@ -10,7 +10,7 @@
 #include "actors/control/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/cpu/block_pool.hpp"
-#include "ops/device_rows.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/exchange/wire.hpp"
 #include "runtime/memory/process_memory.hpp"
 #include "runtime/messages/wire.hpp"
@@ -31,7 +31,7 @@ const node_spec* node_named(const cluster_spec& c, const std::string& name) {
 }
 
 // Addresses, behind which memory is taken as it is used: as many as the machine has bytes.
-std::uint64_t addresses_to_lend() {
+std::uint64_t addresses_to_share() {
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
@@ -95,7 +95,7 @@ class client_roles {
 
 namespace {
 
-void hear_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+void receive_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
   const person who{net::operator_of(peer), roles.of(peer)};
   const auto why = why_not(who, right::exchange, "enter a room of the exchange");
   if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
@@ -107,7 +107,7 @@ void hear_exchange(shared& s, client_roles& roles, const std::string& peer, net:
   s.control_net->send(peer, exchange::to_frame(exchange::answer{0, code, why, 0, 0}));                // opening has no number
 }
 
-void hear_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
+void receive_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
   // Straight to the REPL actor: a line must not wait for anything.
   if (auto* a = std::get_if<ask>(&m)) {
     auto who = asker_of(peer, role, *a);
@@ -121,12 +121,12 @@ void hear_message(shared& s, certificate_role role, const std::string& peer, con
   s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
 }
 
-net::expected<void> hear_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+net::expected<void> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
   if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
-    return hear_exchange(s, roles, peer, std::move(f)), net::expected<void>();
+    return receive_exchange(s, roles, peer, std::move(f)), net::expected<void>();
   auto m = from_frame(f);
   if (!m) return net::unreadable(peer, f, "it is no control message");
-  hear_message(s, roles.of(peer), peer, std::move(*m), f);
+  receive_message(s, roles.of(peer), peer, std::move(*m), f);
   return {};
 }
 
@@ -171,9 +171,9 @@ struct control_plane::impl {
     data.max_frame = wire_max_message;
     auto control = data;
     if (s.options.shares_memory) {
-      auto arena = net::lent_arena::make(addresses_to_lend());
+      auto arena = net::shared_arena::make(addresses_to_share());
       if (!arena) s.log("no tensor is lent to nodes of this machine: " + arena.error().message);
-      if (arena) data.lends = std::move(*arena);
+      if (arena) data.shares = std::move(*arena);
     }
     data.faults = s.faults.data;
     control.faults = s.faults.control;
@@ -184,13 +184,15 @@ struct control_plane::impl {
       control.window = std::clamp(m.total / 64, std::uint64_t{2} << 20, std::uint64_t{16} << 20);
       control.max_operators = static_cast<std::size_t>(std::clamp<std::uint64_t>(m.total / 8 / exchange::max_frame, 16, 1024));
     }
-    control.max_queued = most_queued_for_node;
-    control.max_queued_operator = most_queued_for_operator;
+    control.max_queued = max_queued_for_node;
+    control.max_queued_operator = max_queued_for_operator;
     control.pool_keep = 4 << 20;
     auto on_data = callbacks_of(s, true);
     on_data.on_frame = [this](const std::string& peer, net::frame&& f) { return s.route.receive(peer, std::move(f)); };
     auto on_control = callbacks_of(s, false);
-    on_control.on_frame = [this](const std::string& peer, net::frame&& f) { return hear_control(s, clients, peer, std::move(f)); };
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) {
+      return receive_control(s, clients, peer, std::move(f));
+    };
     on_control.on_proved = [this](const std::string& peer, certificate_role role) { clients.up(peer, role); };
     on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const net::error& why) {
       clients.down(peer);
@@ -224,7 +226,7 @@ struct control_plane::impl {
     }
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));
-    s.keep.open(spawn_keeper(system, s));
+    s.keep.open(spawn_executor(system, s));
     s.check.open(spawn_checker(system, s));
     s.exchange.open(spawn_exchange(system, s));
     s.control.open(spawn_control(system, s));

@@ -2,8 +2,8 @@
 //
 //   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor, exchange_actor
 //   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
-//   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `head`
-//   keeper_actor        detached; does what blocks for the job that runs: makes its plan, spawns and ends roles, writes weights
+//   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `cluster_controller`
+//   executor_actor        detached; does what blocks for the job that runs: makes its plan, spawns and ends roles, writes weights
 //   checker_actor       detached; reads submissions, which may take long, and nothing waits for it but them
 //   repl_actor          detached; answers from published state, while all cores train
 //   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
@@ -33,7 +33,7 @@ struct control_plane_options {
   std::filesystem::path state;  // checkpoints and weights go into folders there
   std::uint64_t incarnation = 1;
   bool may_inject = false;            // people of the role admin, faults (actors/view/injection.hpp)
-  bool shares_memory = true;          // large tensors are lent to nodes of this machine (net/lending.hpp)
+  bool shares_memory = true;          // large tensors are lent to nodes of this machine (net/memory_sharing.hpp)
   std::uint64_t exchange_memory = 0;  // bytes that clients of the exchange may reserve; 0: a share of the process's memory
   repl_answers answers;               // to people's lines
   std::function<void(const std::string& line)> log;  // any thread

@@ -11,9 +11,9 @@ namespace troupe::control {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto relay_within = 5s;
-constexpr auto relay_submit_within = 65s;  // the job's data are opened
-constexpr std::size_t most_relays = 1024;
+constexpr auto relay_timeout = 5s;
+constexpr auto relay_submit_timeout = 65s;  // the job's data are opened
+constexpr std::size_t max_relays = 1024;
 
 struct look_after_relays {};
 
@@ -123,9 +123,9 @@ class repl_actor final : public compat::base_actor {
   }
 
   void pass_on(const ask_in& a) {
-    if (relays_.size() >= most_relays)
+    if (relays_.size() >= max_relays)
       return reply(a.peer, a.what.id,
-                   {repl_reply::kind::failed, std::to_string(most_relays) + " other questions wait for " + s_.coordinator});
+                   {repl_reply::kind::failed, std::to_string(max_relays) + " other questions wait for " + s_.coordinator});
     ask on = a.what;
     on.id = ++asked_;
     on.whose = a.who.name;
@@ -133,7 +133,7 @@ class repl_actor final : public compat::base_actor {
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))
       return reply(a.peer, a.what.id,
                    {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
-    const auto within = a.what.text.empty() ? relay_within : relay_submit_within;
+    const auto within = a.what.text.empty() ? relay_timeout : relay_submit_timeout;
     relays_[on.id] = {a.peer, a.what.id, std::chrono::steady_clock::now() + within};
     if (!std::exchange(watching_, true)) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
   }

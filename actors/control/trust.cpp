@@ -10,7 +10,7 @@ namespace troupe::control {
 namespace {
 
 // Nodes that the CA has signed and the cluster file does not name could be many.
-constexpr std::size_t most_told = 256;
+constexpr std::size_t max_told = 256;
 
 struct spoken {
   const char* name;
@@ -65,7 +65,7 @@ person asker_of(const std::string& peer, certificate_role role, const ask& a) {
 std::optional<std::string> unheeded::note(const std::string& from, const message& m, const std::string& why) {
   ++count_;
   const auto certificate = net::is_operator(from) ? std::string(client_name) + "." + net::operator_of(from) : from;
-  if (told_.size() >= most_told || !told_.insert(certificate).second) return std::nullopt;
+  if (notified_.size() >= max_told || !notified_.insert(certificate).second) return std::nullopt;
   return from + " has no right to say '" + name_of(m) + "': " + why + " (dropped, as all further ones will be without a word)";
 }
 

@@ -48,7 +48,7 @@ class unheeded {
 
  private:
   std::uint64_t count_ = 0;
-  std::set<std::string> told_;
+  std::set<std::string> notified_;
 };
 
 }  // namespace troupe::control

@@ -26,16 +26,16 @@ requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n
 class columns {
  public:
   explicit columns(std::vector<std::string> head) { add(std::move(head)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> entry) { entries_.push_back(std::move(entry)); }
   std::string text() const {
     std::vector<std::size_t> width;
-    for (const auto& r : rows_)
+    for (const auto& r : entries_)
       for (std::size_t i = 0; i < r.size(); ++i) {
         width.resize(std::max(width.size(), i + 1));
         width[i] = std::max(width[i], r[i].size());
       }
     std::string out;
-    for (const auto& r : rows_) {
+    for (const auto& r : entries_) {
       std::string line;
       for (std::size_t i = 0; i < r.size(); ++i)
         line += r[i] + (i + 1 < r.size() ? std::string(width[i] + 2 - r[i].size(), ' ') : std::string());
@@ -46,7 +46,7 @@ class columns {
   }
 
  private:
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<std::string>> entries_;
 };
 
 }  // namespace troupe::repl_text

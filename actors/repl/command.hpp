@@ -22,7 +22,7 @@ constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // nodes may ha
 struct repl_following {
   const char* name;
   // What an event says to who waits for it; nothing: not what is waited for. `said`: all that this asking has read.
-  std::optional<repl_reply> (*hear)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
+  std::optional<repl_reply> (*handle_event)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
   std::uint64_t patience = repl_patience;  // askings after which it is given up: where LEFT begins
   bool from_the_start = false;             // every asking reads all again that was said since the command
   bool endless =
@@ -31,7 +31,7 @@ struct repl_following {
 
 // What stands before the word that is to be completed, the command first; and what there is to name.
 struct repl_typed {
-  const repl_words& before;
+  const repl_arguments& before;
   const repl_view& view;
 };
 // Whatever may stand there: the beginning of the word is looked at by who asks.

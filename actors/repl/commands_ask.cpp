@@ -11,7 +11,7 @@ std::optional<repl_reply> hear_staleness(const repl_request& r, const repl_event
   if (e.what.kind != "staleness") return std::nullopt;
   return repl_reply{kind::ok, repl_staleness_text(r.json, e.what), {}};
 }
-constexpr repl_following to_the_staleness = {.name = "staleness", .hear = hear_staleness};
+constexpr repl_following to_the_staleness = {.name = "staleness", .handle_event = hear_staleness};
 
 repl_reply run_staleness(const repl_request& r) {
   if (r.args.size() > 1) return r.usage("staleness takes at most a job's number");
@@ -24,7 +24,7 @@ std::optional<repl_reply> hear_step(const repl_request& r, const repl_event& e, 
   if (e.what.kind != "step") return std::nullopt;
   return repl_reply{kind::ok, r.json ? repl_event_json(e.what) : repl_step_text(e.what), {}};
 }
-constexpr repl_following to_every_loss = {.name = "loss", .hear = hear_step, .endless = true};
+constexpr repl_following to_every_loss = {.name = "loss", .handle_event = hear_step, .endless = true};
 
 repl_reply run_watch(const repl_request& r) {
   std::uint64_t lines = 0;
@@ -64,7 +64,8 @@ std::optional<repl_reply> hear_checkpoint(const repl_request& r, const repl_even
                            : "checkpoint of step " + std::to_string(e.what.step) + (file.empty() ? "" : " in " + file),
                     {}};
 }
-constexpr repl_following to_the_checkpoint = {.name = "checkpoint", .hear = hear_checkpoint, .patience = repl_long_patience};
+constexpr repl_following to_the_checkpoint = {
+    .name = "checkpoint", .handle_event = hear_checkpoint, .patience = repl_long_patience};
 
 }  // namespace
 

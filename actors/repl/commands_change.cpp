@@ -20,7 +20,7 @@ std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, 
   return repl_reply{
       kind::ok, r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on", {}};
 }
-constexpr repl_following to_the_mode = {.name = "mode", .hear = hear_mode};
+constexpr repl_following to_the_mode = {.name = "mode", .handle_event = hear_mode};
 
 const std::vector<std::string>& settable() {
   static const std::vector<std::string> keys = {"train.dynamics.lr", "train.dynamics.decay"};
@@ -48,7 +48,7 @@ repl_reply run_set(const repl_request& r) {
     return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return !job ? r.fail(error) : repl_told(r, *job, {"set", key, value});
+  return !job ? r.fail(error) : repl_sent(r, *job, {"set", key, value});
 }
 
 std::vector<std::string> keys(const repl_typed& t) {
@@ -61,7 +61,7 @@ std::vector<std::string> keys(const repl_typed& t) {
 // A word at the end without '=' is the job.
 repl_reply run_mode(const repl_request& r) {
   if (r.args.empty()) return r.usage("mode NAME [key=value...] [JOB]");
-  const repl_words pairs(r.args.begin() + 1, r.args.end());
+  const repl_arguments pairs(r.args.begin() + 1, r.args.end());
   command c{"mode", r.args[0], 0, {}};
   std::string error;
   std::optional<std::uint32_t> job;
@@ -96,7 +96,7 @@ std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, 
   if (e.what.kind != "moved") return std::nullopt;
   return repl_reply{kind::ok, r.json ? repl_event_json(e.what) : repl_moved_text(e.what), {}};
 }
-constexpr repl_following to_the_move = {.name = "move", .hear = hear_move, .patience = repl_long_patience};
+constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_move, .patience = repl_long_patience};
 
 // The last word is the job when there is one word more than the command takes.
 repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes) {

@@ -18,13 +18,13 @@ std::string inject_usage() {
 }
 
 // "50ms", "1.5s", "2min".
-std::optional<fault_time> fault_time_of(const std::string& word) {
-  const auto unit_at = std::min(word.find_first_not_of("0123456789."), word.size());
+std::optional<fault_time> fault_time_of(const std::string& argument) {
+  const auto unit_at = std::min(argument.find_first_not_of("0123456789."), argument.size());
   double n = 0;
-  if (unit_at == 0 || !repl_number(word.substr(0, unit_at), n)) return std::nullopt;
+  if (unit_at == 0 || !repl_number(argument.substr(0, unit_at), n)) return std::nullopt;
   static const std::array<std::pair<std::string, double>, 3> units = {{{"ms", 1}, {"s", 1e3}, {"min", 6e4}}};
   for (const auto& [unit, ms] : units) {
-    if (word.substr(unit_at) != unit) continue;
+    if (argument.substr(unit_at) != unit) continue;
     const double all = std::round(n * ms);
     return all <= 1e12 ? std::optional(fault_time{static_cast<std::int64_t>(all)}) : std::nullopt;
   }
@@ -32,27 +32,28 @@ std::optional<fault_time> fault_time_of(const std::string& word) {
 }
 
 // What is wrong with the words; empty: nothing.
-std::string read_injection(const repl_words& words, injection& i) {
-  if (words.size() < 2) return inject_usage();
-  const auto what = fault_named(words[0]);
+std::string read_injection(const repl_arguments& arguments, injection& i) {
+  if (arguments.size() < 2) return inject_usage();
+  const auto what = fault_named(arguments[0]);
   if (!what)
-    return in_quotes(words[0]) + " is no fault" + did_you_mean(words[0], fault_words()) + " (there is: " + joined(fault_words()) +
-           ")";
-  i = {*what, words[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
+    return in_quotes(arguments[0]) + " is no fault" + did_you_mean(arguments[0], fault_words()) +
+           " (there is: " + joined(fault_words()) + ")";
+  i = {*what, arguments[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
   bool said_for = false, said_by = false;
-  for (std::size_t at = 2; at < words.size(); at += 2) {
-    const auto& word = words[at];
-    if (word != "for" && word != "by") return in_quotes(word) + " is neither 'by' nor 'for'; " + inject_usage();
-    if (at + 1 == words.size()) return "'" + word + "' needs a time, as in " + word + " 10s";
-    auto& said = word == "for" ? said_for : said_by;
-    if (said) return "'" + word + "' is there twice";
+  for (std::size_t at = 2; at < arguments.size(); at += 2) {
+    const auto& argument = arguments[at];
+    if (argument != "for" && argument != "by") return in_quotes(argument) + " is neither 'by' nor 'for'; " + inject_usage();
+    if (at + 1 == arguments.size()) return "'" + argument + "' needs a time, as in " + argument + " 10s";
+    auto& said = argument == "for" ? said_for : said_by;
+    if (said) return "'" + argument + "' is there twice";
     said = true;
-    const auto time = fault_time_of(words[at + 1]);
-    if (!time) return in_quotes(words[at + 1]) + " is no time: write 50ms, 10s or 2min";
-    (word == "for" ? i.lasts : i.by) = *time;
+    const auto time = fault_time_of(arguments[at + 1]);
+    if (!time) return in_quotes(arguments[at + 1]) + " is no time: write 50ms, 10s or 2min";
+    (argument == "for" ? i.lasts : i.by) = *time;
   }
-  if (said_for && !fault_lasts(*what)) return words[0] + " takes no 'for': nothing brings the daemon back but its being started";
-  if (said_by && usual_fault_amount(*what).count() == 0) return words[0] + " takes no 'by'; delay and slow-disk do";
+  if (said_for && !fault_lasts(*what))
+    return arguments[0] + " takes no 'for': nothing brings the daemon back but its being started";
+  if (said_by && usual_fault_amount(*what).count() == 0) return arguments[0] + " takes no 'by'; delay and slow-disk do";
   return why_not_for_so_long(i);
 }
 

@@ -56,7 +56,8 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
 }
 
 // How a job ended is told with what it said on the way there.
-constexpr repl_following to_its_end = {.name = "stop", .hear = hear_end, .patience = repl_long_patience, .from_the_start = true};
+constexpr repl_following to_its_end = {
+    .name = "stop", .handle_event = hear_end, .patience = repl_long_patience, .from_the_start = true};
 
 }  // namespace
 

@@ -19,13 +19,13 @@ const repl_about* about_of(const repl_view& v) {
   return found;
 }
 
-std::vector<std::string> choices(const repl_words& before, const repl_view& v) {
+std::vector<std::string> choices(const repl_arguments& before, const repl_view& v) {
   const repl_typed typed{before, v};
   if (before.empty()) return repl_choice::commands(typed);
-  const auto* row = find_repl_command(before[0]);
-  if (!row) return {};
+  const auto* entry = find_repl_command(before[0]);
+  if (!entry) return {};
   const auto argument = before.size() - 1;
-  const auto what = argument < row->completes.size() ? row->completes[argument] : row->completes_rest;
+  const auto what = argument < entry->completes.size() ? entry->completes[argument] : entry->completes_rest;
   return what ? what(typed) : std::vector<std::string>{};
 }
 

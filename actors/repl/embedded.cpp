@@ -79,7 +79,7 @@ class embedded_backend final : public repl_backend {
     std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);
-      v.jobs.assign(rows_.begin(), rows_.end());
+      v.jobs.assign(entries_.begin(), entries_.end());
       running = running_;
     }
     if (!running) return v;
@@ -96,7 +96,7 @@ class embedded_backend final : public repl_backend {
     std::lock_guard guard(lock_);
     if (!running_ || job != running_id_) return "job " + std::to_string(job) + " does not run";
     if (c.name == "stop") {
-      row(job).state = "stopping";
+      entry(job).state = "stopping";
       running_->stop();
     } else {
       running_->command(c);
@@ -114,19 +114,19 @@ class embedded_backend final : public repl_backend {
     if (const auto* bad = std::get_if<diagnostics>(&made)) return text_of(*bad);
     if (const auto bad = over_budget(*std::get<std::shared_ptr<prepared_job>>(made), 0, machine_memory(dev_->pool().bytes_held)))
       return bad->to_string();
-    auto settled = settle_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
-    if (const auto* bad = std::get_if<diagnostics>(&settled)) return text_of(*bad);
-    auto& j = std::get<settled_convolutions>(settled).job;
-    for (const auto& w : std::get<settled_convolutions>(settled).warnings) tell_person_(w);
+    auto resolved = resolve_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
+    if (const auto* bad = std::get_if<diagnostics>(&resolved)) return text_of(*bad);
+    auto& j = std::get<resolved_convolutions>(resolved).job;
+    for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) tell_person_(w);
     std::unique_lock guard(lock_);
-    j->id = job = static_cast<std::uint32_t>(rows_.size() + 1);
+    j->id = job = static_cast<std::uint32_t>(entries_.size() + 1);
     repl_job r;
     r.id = job;
     r.name = j->spec.name;
     r.state = "queued";
     r.last_step = j->last_step;
     r.about = std::make_shared<const repl_about>(about_job(*j));
-    rows_.push_back(std::move(r));
+    entries_.push_back(std::move(r));
     waiting_.push_back(std::move(j));
     submitted_.push_back({s.file, {}, s.overrides});
     changed_.notify_all();
@@ -136,7 +136,7 @@ class embedded_backend final : public repl_backend {
   }
 
  private:
-  repl_job& row(std::uint32_t job) { return rows_[job - 1]; }
+  repl_job& entry(std::uint32_t job) { return entries_[job - 1]; }
 
   void run_jobs() {
     for (;;) {
@@ -149,13 +149,13 @@ class embedded_backend final : public repl_backend {
         waiting_.pop_front();
         embedded_options o;
         o.devices = {dev_};
-        o.on_event = [this, id = j->id](const event_effect& e) { hear(id, e); };
+        o.on_event = [this, id = j->id](const event_effect& e) { handle_event(id, e); };
         o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
         kept_ = {};
         elsewhere_ = {};
-        row(j->id).state = "running";
+        entry(j->id).state = "running";
         changed_.notify_all();
       }
       const auto result = running_->run();
@@ -179,7 +179,7 @@ class embedded_backend final : public repl_backend {
     std::string line = "job " + std::to_string(id) + " ";
     {
       std::lock_guard guard(lock_);
-      auto& r = row(id);
+      auto& r = entry(id);
       r.state = !result.ok ? "failed" : result.stopped ? "stopped" : "done";
       r.message = result.error;
       r.weights_sha256 = result.weights_sha256;
@@ -191,7 +191,7 @@ class embedded_backend final : public repl_backend {
     tell_person_(line);
   }
 
-  void hear(std::uint32_t id, const event_effect& e) {
+  void handle_event(std::uint32_t id, const event_effect& e) {
     if (e.kind != "checkpoint")
       events_.put(id, e);
     else if (kept_.trouble)
@@ -199,7 +199,7 @@ class embedded_backend final : public repl_backend {
     else
       events_.put(id, e, {{"file", kept_.path}});
     std::lock_guard guard(lock_);
-    auto& r = row(id);
+    auto& r = entry(id);
     r.step = e.step;
     for (const auto& [name, value] : e.values) {
       if (e.kind == "step" && name == "loss") r.loss = value;
@@ -235,7 +235,7 @@ class embedded_backend final : public repl_backend {
   second_place elsewhere_;  // of the running job; likewise
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<repl_job> rows_;              // job n is row n - 1
+  std::deque<repl_job> entries_;           // job n is row n - 1
   std::deque<repl_submission> submitted_;  // the same, without texts
   std::deque<std::shared_ptr<prepared_job>> waiting_;
   std::shared_ptr<embedded_run> running_;

@@ -11,9 +11,9 @@ namespace {
 
 json_object staleness_object(const event_effect& e) {
   auto parameters = json_object::object();
-  for (const auto& row : staleness_of(e)) {
-    auto& o = parameters[row.parameter] = json_object::object();
-    for (const auto& [clocks, times] : row.reads) o[std::to_string(clocks)] = times;
+  for (const auto& entry : staleness_of(e)) {
+    auto& o = parameters[entry.parameter] = json_object::object();
+    for (const auto& [clocks, times] : entry.reads) o[std::to_string(clocks)] = times;
   }
   return parameters;
 }
@@ -55,22 +55,22 @@ json_object object_of(const repl_layer& l) {
 
 std::string repl_staleness_text(bool json, const event_effect& e) {
   if (json) return repl_event_json(e);
-  const auto rows = staleness_of(e);
-  if (rows.empty()) return "nothing counted: no step has used weights yet";
+  const auto entries = staleness_of(e);
+  if (entries.empty()) return "nothing counted: no step has used weights yet";
   constexpr std::uint64_t shown = 8;
   std::uint64_t most = 0;
-  for (const auto& r : rows) most = std::max(most, r.reads.empty() ? 0 : r.reads.rbegin()->first);
+  for (const auto& r : entries) most = std::max(most, r.reads.empty() ? 0 : r.reads.rbegin()->first);
   std::vector<std::string> head = {"parameter", "reads", "mean", "oldest"};
   for (std::uint64_t c = 0; c <= std::min(most, shown - 1); ++c) head.push_back(std::to_string(c));
   if (most >= shown) head.push_back(std::to_string(shown) + "+");
   columns t(head);
-  for (const auto& r : rows) {
-    std::vector<std::string> row = {r.parameter, number(r.count()), number(r.mean(), "%.2f"),
-                                    number(r.reads.empty() ? 0 : r.reads.rbegin()->first)};
-    std::vector<std::uint64_t> counts(head.size() - row.size(), 0);
+  for (const auto& r : entries) {
+    std::vector<std::string> entry = {r.parameter, number(r.count()), number(r.mean(), "%.2f"),
+                                      number(r.reads.empty() ? 0 : r.reads.rbegin()->first)};
+    std::vector<std::uint64_t> counts(head.size() - entry.size(), 0);
     for (const auto& [clocks, times] : r.reads) counts[std::min(clocks, shown)] += times;
-    for (auto n : counts) row.push_back(number(n));
-    t.add(std::move(row));
+    for (auto n : counts) entry.push_back(number(n));
+    t.add(std::move(entry));
   }
   return t.text();
 }

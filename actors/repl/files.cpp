@@ -7,9 +7,9 @@ namespace {
 
 // `submit FILE ...`
 std::string file_of_line(const std::string& line) {
-  const auto words = repl_split(line);
-  const auto* row = words.size() > 1 ? find_repl_command(words[0]) : nullptr;
-  return row && row->takes_file ? words[1] : std::string();
+  const auto arguments = repl_split(line);
+  const auto* entry = arguments.size() > 1 ? find_repl_command(arguments[0]) : nullptr;
+  return entry && entry->takes_file ? arguments[1] : std::string();
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t 
   const auto events = r.backend.events().after(from, job);
   for (const auto& e : events) {
     if (!f.from_the_start) from = e.number;
-    if (e.what.kind == not_told && !f.endless) return r.fail(e.what.text);
-    if (auto reply = f.hear(r, e, events)) {
+    if (e.what.kind == not_reported && !f.endless) return r.fail(e.what.text);
+    if (auto reply = f.handle_event(r, e, events)) {
       if (!f.endless) return std::move(*reply);
       lines += (lines.empty() ? "" : "\n") + reply->text;
       if (left > 0 && --left == 0) return {kind::ok, lines, {}};
@@ -67,7 +67,7 @@ repl_reply repl_tell(const repl_request& r) {
   if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return job ? repl_told(r, *job, {name, {}, 0}) : r.fail(error);
+  return job ? repl_sent(r, *job, {name, {}, 0}) : r.fail(error);
 }
 
 repl_reply repl_tell_and_wait(const repl_request& r) {
@@ -77,7 +77,7 @@ repl_reply repl_tell_and_wait(const repl_request& r) {
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
   const command c{name, {}, 0, {}};
   auto reply = repl_tell_and_follow(r, job, error, c);
-  if (reply.how == kind::ok) reply.text = repl_told_text(r.json, *job, c);
+  if (reply.how == kind::ok) reply.text = repl_sent_text(r.json, *job, c);
   return reply;
 }
 
@@ -89,9 +89,9 @@ std::string repl_text_of(const repl_event& e, const char* name) {
 
 bool repl_not_saved(const repl_event& e) { return e.what.kind == "alert" && e.what.text.starts_with(checkpoint_not_saved); }
 
-repl_reply repl_told(const repl_request& r, std::uint32_t job, const command& c) {
+repl_reply repl_sent(const repl_request& r, std::uint32_t job, const command& c) {
   const auto error = r.backend.tell(job, c);
-  return error.empty() ? repl_reply{kind::ok, repl_told_text(r.json, job, c), {}} : r.fail(error);
+  return error.empty() ? repl_reply{kind::ok, repl_sent_text(r.json, job, c), {}} : r.fail(error);
 }
 
 }  // namespace troupe

@@ -12,14 +12,14 @@
 
 namespace troupe {
 
-using repl_words = std::vector<std::string>;
+using repl_arguments = std::vector<std::string>;
 
 struct repl_command;  // command.hpp
 
 struct repl_request {
   repl_backend& backend;
   bool json;
-  repl_words args;          // after the command's name
+  repl_arguments args;      // after the command's name
   const std::string* text;  // of the file that the line names
   std::string line;
   const repl_command* command = nullptr;  // its row
@@ -31,7 +31,7 @@ struct repl_request {
 };
 
 // Words are separated by blanks; "..." holds blanks.
-repl_words repl_split(const std::string& line);
+repl_arguments repl_split(const std::string& line);
 
 // Everything of `text` must be the number, which is 0 or more.
 template <class T>
@@ -42,13 +42,13 @@ bool repl_number(const std::string& text, T& out) {
 }
 
 // The job that is meant: the one named by word `at`, or the one that runs. Nothing and an error otherwise.
-std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& args, std::size_t at, std::string& error);
+std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error);
 
 // A job of the view; null: there is none of that number.
 const repl_job* find_job(const repl_view& v, std::uint32_t id);
 
 // Passes `c` on, and says so.
-repl_reply repl_told(const repl_request& r, std::uint32_t job, const command& c);
+repl_reply repl_sent(const repl_request& r, std::uint32_t job, const command& c);
 
 std::string repl_text_of(const repl_event& e, const char* name);  // one of its texts; empty: it has none of that name
 bool repl_not_saved(const repl_event& e);                         // an alert that a checkpoint is not where it belongs

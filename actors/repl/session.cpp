@@ -9,34 +9,34 @@ namespace troupe {
 namespace {
 
 const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& hidden() {
-  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> rows = {{"_follow", repl_follow},
-                                                                                                {"_complete", repl_completed}};
-  return rows;
+  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> entries = {{"_follow", repl_follow},
+                                                                                                   {"_complete", repl_completed}};
+  return entries;
 }
 
 }  // namespace
 
-repl_words repl_split(const std::string& line) {
-  repl_words out;
-  std::string word;
+repl_arguments repl_split(const std::string& line) {
+  repl_arguments out;
+  std::string argument;
   bool quoted = false, any = false;
   for (char c : line) {
     if (c == '"') {
       quoted = !quoted;
       any = true;
     } else if (!quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) {
-      if (any) out.push_back(std::exchange(word, {}));
+      if (any) out.push_back(std::exchange(argument, {}));
       any = false;
     } else {
-      word += c;
+      argument += c;
       any = true;
     }
   }
-  if (any) out.push_back(word);
+  if (any) out.push_back(argument);
   return out;
 }
 
-std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_words& args, std::size_t at, std::string& error) {
+std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error) {
   if (args.size() > at) {
     std::uint32_t n = 0;
     const bool known = repl_number(args[at], n) && find_job(v, n);
@@ -65,8 +65,8 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
     if (const auto why = backend_.why_not(r.command->needs, name); !why.empty()) return r.fail(why);
     return r.command->run(r);
   }
-  for (const auto& [word, run] : hidden()) {
-    if (word != name) continue;
+  for (const auto& [argument, run] : hidden()) {
+    if (argument != name) continue;
     const auto why = backend_.why_not(right::look, "ask");
     return why.empty() ? run(r) : r.fail(why);
   }

@@ -20,13 +20,13 @@ json_object object_of(const repl_job& j) {
   }
   if (j.accuracy >= 0) o["accuracy"] = j.accuracy;
   if (j.skipped > 0) o["skipped"] = j.skipped;
-  if (j.losses > 0) o["losses"] = j.losses;
+  if (j.node_failures > 0) o["losses"] = j.node_failures;
   if (j.replicas > 1) o["replicas"] = j.replicas;
   if (j.kept) {
     o["checkpoint_step"] = *j.kept;
     o["checkpoint_s"] = j.kept_seconds;
   }
-  if (j.at_stake) o["at_stake"] = *j.at_stake;
+  if (j.steps_at_risk) o["at_stake"] = *j.steps_at_risk;
   if (!j.message.empty()) o["message"] = j.message;
   if (!j.weights_sha256.empty()) o["weights_sha256"] = j.weights_sha256;
   return o;
@@ -45,10 +45,10 @@ std::string progress(const repl_job& j) {
   if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
   if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
   if (j.skipped > 0) text += ", " + number(j.skipped) + " steps left out";
-  if (j.losses > 0) text += ", " + number(j.losses) + (j.losses == 1 ? " loss" : " losses");
+  if (j.node_failures > 0) text += ", " + number(j.node_failures) + (j.node_failures == 1 ? " loss" : " losses");
   if (j.replicas > 1) text += ", " + number(j.replicas) + " replicas";
   if (j.kept) text += ", checkpoint of step " + number(*j.kept) + " (" + number(j.kept_seconds, "%.0f") + " s ago)";
-  if (j.at_stake) text += ", a loss costs at most " + number(*j.at_stake) + (*j.at_stake == 1 ? " step" : " steps");
+  if (j.steps_at_risk) text += ", a loss costs at most " + number(*j.steps_at_risk) + (*j.steps_at_risk == 1 ? " step" : " steps");
   if (!j.message.empty()) text += ": " + j.message;
   return text;
 }
@@ -109,15 +109,15 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
     for (const auto& n : v.nodes) {
-      json_object o{{"name", n.name},       {"state", n.state},   {"address", n.address}, {"data_address", n.data_address},
-                    {"seconds", n.seconds}, {"tcp_in", n.tcp_in}, {"tcp_out", n.tcp_out}, {"lives", n.lives},
-                    {"losses", n.losses}};
-      if (n.at_stake) o["at_stake"] = *n.at_stake;
+      json_object o{{"name", n.name},           {"state", n.state},   {"address", n.address}, {"data_address", n.data_address},
+                    {"seconds", n.seconds},     {"tcp_in", n.tcp_in}, {"tcp_out", n.tcp_out}, {"lives", n.lives},
+                    {"losses", n.node_failures}};
+      if (n.steps_at_risk) o["at_stake"] = *n.steps_at_risk;
       if (!n.note.empty()) o["note"] = n.note;
       auto links = json_object::array();
       for (const auto& l : n.links) {
         json_object link{
-            {"peer", l.peer}, {"by", l.by}, {"bytes_in", l.bytes_in}, {"bytes_out", l.bytes_out}, {"lent_in", l.lent_in}};
+            {"peer", l.peer}, {"by", l.by}, {"bytes_in", l.bytes_in}, {"bytes_out", l.bytes_out}, {"lent_in", l.shared_in}};
         if (!l.why_not.empty()) link["why_not_shared"] = l.why_not;
         links.push_back(std::move(link));
       }
@@ -129,8 +129,8 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
   columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "lives", "losses", "its loss costs", "links", ""});
   for (const auto& n : v.nodes)
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
-           number(n.lives), number(n.losses), n.at_stake ? number(*n.at_stake) + (*n.at_stake == 1 ? " step" : " steps") : "",
-           links_of(n), n.note});
+           number(n.lives), number(n.node_failures),
+           n.steps_at_risk ? number(*n.steps_at_risk) + (*n.steps_at_risk == 1 ? " step" : " steps") : "", links_of(n), n.note});
   return t.text();
 }
 
@@ -215,7 +215,7 @@ std::string repl_error_text(bool json, const std::string& what) {
   return json ? line_of({{"event", "error"}, {"where", "repl"}, {"message", what}}) : what;
 }
 
-std::string repl_told_text(bool json, std::uint32_t job, const command& c) {
+std::string repl_sent_text(bool json, std::uint32_t job, const command& c) {
   if (json) {
     json_object o{{"command", c.name}, {"job", job}};
     if (!c.key.empty()) o["key"] = c.key, o["value"] = c.value;

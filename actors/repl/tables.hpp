@@ -22,6 +22,6 @@ std::string repl_staleness_text(bool json, const event_effect& e);
 std::string repl_step_text(const event_effect& e);
 std::string repl_moved_text(const event_effect& e);
 std::string repl_event_json(const event_effect& e);
-std::string repl_told_text(bool json, std::uint32_t job, const command& c);
+std::string repl_sent_text(bool json, std::uint32_t job, const command& c);
 
 }  // namespace troupe

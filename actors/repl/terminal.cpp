@@ -43,10 +43,10 @@ void print(const repl_reply& r) {
 bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, repl_signals& signals, int& code) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
-  const auto words = line.substr(begin);
-  const auto* row = find_repl_command(repl_split(words).front());
-  const bool typed_ends_it = at_terminal && row && row->follow && row->follow->endless;
-  const auto r = run_line(lines, words, nullptr, print, [&] { return wait_a_little(signals, typed_ends_it); });
+  const auto arguments = line.substr(begin);
+  const auto* entry = find_repl_command(repl_split(arguments).front());
+  const bool typed_ends_it = at_terminal && entry && entry->follow && entry->follow->endless;
+  const auto r = run_line(lines, arguments, nullptr, print, [&] { return wait_a_little(signals, typed_ends_it); });
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   if (r.how == kind::quit) return false;
   if (bad && !at_terminal) code = r.how == kind::usage ? 2 : 1;

@@ -50,7 +50,7 @@ class hosted_job {
         node_of(std::move(nodes)),
         device_at(node_of.size(), 0),
         handles(node_of.size()),
-        rows(node_of.size()),
+        entries(node_of.size()),
         floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
     for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
     if (n.message_log > 0) log = std::make_shared<job_log>(n.message_log, node_of.size());
@@ -61,9 +61,9 @@ class hosted_job {
   const std::uint32_t first_incarnation;  // of the roles of this plan; they themselves count from 0
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
-  std::vector<std::uint32_t> device_at;            // by role that is here: index in node.devices
-  std::vector<caf::actor> handles;                 // by role; empty: not here
-  std::vector<std::unique_ptr<monitor_row>> rows;  // by role; null: not here
+  std::vector<std::uint32_t> device_at;                 // by role that is here: index in node.devices
+  std::vector<caf::actor> handles;                      // by role; empty: not here
+  std::vector<std::unique_ptr<monitor_entry>> entries;  // by role; null: not here
   std::atomic<bool> ended{false};
   param_store parameters;        // of Hogwild
   std::shared_ptr<job_log> log;  // outlives the job, for those who look into it; null: none

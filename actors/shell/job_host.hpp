@@ -14,8 +14,9 @@ struct prepared_job;  // runtime/job/job.hpp
 class job_host {
  public:
   virtual ~job_host() = default;
-  // Spawns the roles of `j` that live on node `me`; `leg`: which plan of the job. Throws when they cannot be.
-  virtual void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) = 0;
+  // Spawns the roles of `j` that live on node `me`; `plan_generation`: which plan of the job. Throws when they cannot be.
+  virtual void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
+                     std::uint32_t plan_generation) = 0;
   // Ends the job's roles; returns when they are gone.
   virtual void end(std::uint32_t job) = 0;
 };

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-void monitor_row::put(role_status s, std::uint64_t messages, duration busy, clock::time_point now) {
+void monitor_entry::put(role_status s, std::uint64_t messages, duration busy, clock::time_point now) {
   dirty_.store(false, std::memory_order_relaxed);
   std::lock_guard guard(lock_);
   last_.status = std::move(s);
@@ -13,7 +13,7 @@ void monitor_row::put(role_status s, std::uint64_t messages, duration busy, cloc
   at_ = now;
 }
 
-role_published monitor_row::get(clock::time_point now) const {
+role_published monitor_entry::get(clock::time_point now) const {
   std::lock_guard guard(lock_);
   role_published p = last_;
   p.age_seconds = seconds_of(now - at_);
@@ -29,18 +29,18 @@ role_published monitor_row::get(clock::time_point now) const {
   return p;
 }
 
-void monitor_row::task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now) {
+void monitor_entry::task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now) {
   std::lock_guard guard(lock_);
   if (slot >= tasks_.size()) tasks_.resize(slot + 1);
   tasks_[slot] = {kind, ++tasks_begun_, packet, now};
 }
 
-void monitor_row::task_over(std::uint32_t slot) {
+void monitor_entry::task_over(std::uint32_t slot) {
   std::lock_guard guard(lock_);
   if (slot < tasks_.size()) tasks_[slot].kind = nullptr;
 }
 
-bool monitor_row::wants_waking() {
+bool monitor_entry::wants_waking() {
   return dirty_.load(std::memory_order_relaxed) && !woken_.exchange(true, std::memory_order_relaxed);
 }
 

@@ -20,7 +20,7 @@ namespace troupe {
 
 constexpr std::chrono::milliseconds publish_every{50};
 
-class monitor_row {
+class monitor_entry {
  public:
   using clock = std::chrono::steady_clock;
 

@@ -48,8 +48,8 @@ struct node_host::impl {
   void wake_stale() const {
     for (const auto& j : all()) {
       if (j->ended.load(std::memory_order_relaxed)) continue;
-      for (std::size_t r = 0; r < j->rows.size(); ++r) {
-        if (j->rows[r] && j->rows[r]->wants_waking()) compat::post(j->handles[r], publish_now{});
+      for (std::size_t r = 0; r < j->entries.size(); ++r) {
+        if (j->entries[r] && j->entries[r]->wants_waking()) compat::post(j->handles[r], publish_now{});
       }
     }
   }
@@ -74,11 +74,11 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
   for (const seat& s : seats) {
     const auto i = index_of(s.id);
     const bool here = i < j->node_of.size() && j->node_of[i] == me && s.device < impl_->shared.devices.size();
-    if (!here || j->rows[i] || !s.value) {
+    if (!here || j->entries[i] || !s.value) {
       throw std::invalid_argument("node_host: role " + s.name + " has no place in job " + std::to_string(job_id));
     }
-    j->rows[i] = std::make_unique<monitor_row>();
-    j->rows[i]->name(job_id, s.id, s.name);
+    j->entries[i] = std::make_unique<monitor_entry>();
+    j->entries[i]->name(job_id, s.id, s.name);
     j->device_at[i] = s.device;
     if (j->log) j->log->opened(s.id);
     j->admits(s.id, s.incarnation);
@@ -134,10 +134,10 @@ void node_host::end(std::uint32_t job_id) {
 
 std::vector<role_published> node_host::published() const {
   std::vector<role_published> v;
-  const auto now = monitor_row::clock::now();
+  const auto now = monitor_entry::clock::now();
   for (const auto& j : impl_->all()) {
-    for (const auto& row : j->rows) {
-      if (row) v.push_back(row->get(now));
+    for (const auto& entry : j->entries) {
+      if (entry) v.push_back(entry->get(now));
     }
   }
   return v;

@@ -106,8 +106,9 @@ class node_host final : public job_host {
   node_host& operator=(const node_host&) = delete;
 
   // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the coordinator.
-  // `leg`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
-  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg = 0) override;
+  // `plan_generation`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
+  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
+             std::uint32_t plan_generation = 0) override;
   // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
   // when the job is here already or a seat has no place, or one on a device that there is not.
   // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped. Roles see incarnations counted from there: whoever

@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) {
+void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
+                      std::uint32_t plan_generation) {
   std::vector<seat> seats;
   std::vector<std::uint32_t> node_of;
   // In lock step and on one node: elsewhere others would wait for what is put off.
@@ -21,11 +22,11 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.device = r.device;
     s.slots = r.tester ? 1 : r.slots;
     s.value = make_role(j, r.id);
-    s.incarnation = leg;
+    s.incarnation = plan_generation;
     s.gives_way = patient && r.does().gives_way;
     seats.push_back(std::move(s));
   }
-  spawn(job_id, std::move(seats), std::move(node_of), me, leg);
+  spawn(job_id, std::move(seats), std::move(node_of), me, plan_generation);
 }
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds time_slice{500};
 class own_tasks {
  public:
   void add(run_effect&& r) { waiting_.push_back(std::move(r)); }
-  bool can_begin() const { return !on_lane_ && next_ < waiting_.size(); }
+  bool can_begin() const { return !on_stream_ && next_ < waiting_.size(); }
   const run_effect& next() const { return waiting_[next_]; }
   run_effect take() {
     run_effect r = std::move(waiting_[next_++]);
@@ -39,8 +39,8 @@ class own_tasks {
 
   // The task that was taken: what became of it.
   void ran(std::uint64_t token) { ran_ = token; }
-  void goes_on_there() { on_lane_ = true; }
-  void over_there() { on_lane_ = false; }
+  void goes_on_there() { on_stream_ = true; }
+  void over_there() { on_stream_ = false; }
 
   // The token of what has run, for the role to be told; once.
   std::optional<std::uint64_t> take_ran() { return std::exchange(ran_, std::nullopt); }
@@ -51,7 +51,7 @@ class own_tasks {
   std::vector<run_effect> waiting_;  // from next_ on
   std::size_t next_ = 0;
   std::optional<std::uint64_t> ran_;
-  bool on_lane_ = false;  // a task that was begun here is not over there
+  bool on_stream_ = false;  // a task that was begun here is not over there
 };
 
 class work_turn {

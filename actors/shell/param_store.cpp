@@ -40,14 +40,14 @@ param_store::~param_store() {
 }
 
 param_store::block* param_store::find(std::uint32_t id) const {
-  if (id >= most_blocks) return nullptr;
+  if (id >= max_blocks) return nullptr;
   const auto* p = pages_[id / page_size].load(std::memory_order_acquire);
   return p ? p->at[id % page_size].load(std::memory_order_acquire) : nullptr;
 }
 
 param_store::block& param_store::create(std::uint32_t id, const tensor& like) {
   if (auto* b = find(id)) return *b;
-  if (id >= most_blocks) throw std::out_of_range("param_store: block " + std::to_string(id));
+  if (id >= max_blocks) throw std::out_of_range("param_store: block " + std::to_string(id));
   std::lock_guard guard(lock_);
   auto& p = pages_[id / page_size];
   if (!p.load()) p.store(new page, std::memory_order_release);

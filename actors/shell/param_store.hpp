@@ -18,7 +18,7 @@ namespace troupe {
 
 class param_store {
  public:
-  static constexpr std::uint32_t most_blocks = 1u << 20;
+  static constexpr std::uint32_t max_blocks = 1u << 20;
   param_store() = default;
   ~param_store();
   param_store(const param_store&) = delete;
@@ -34,7 +34,7 @@ class param_store {
   block& create(std::uint32_t id, const tensor& like);
 
   std::mutex lock_;
-  std::atomic<page*> pages_[most_blocks / page_size] = {};
+  std::atomic<page*> pages_[max_blocks / page_size] = {};
 };
 
 }  // namespace troupe

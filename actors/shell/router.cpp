@@ -36,10 +36,10 @@ std::string router::send(std::uint32_t node, envelope e) {
   auto f = to_frame(e);
   std::size_t bytes = 0;
   for (const auto& p : f.parts) bytes += p.bytes;
-  if (bytes > most_) {
+  if (bytes > max_) {
     unsent_.fetch_add(1, std::memory_order_relaxed);
     return "role " + std::to_string(index_of(e.h.src)) + ": its message '" + name_of(e.body) + "' to node " + job->nodes[node] +
-           " has " + std::to_string(bytes) + " bytes, one may have " + std::to_string(most_);
+           " has " + std::to_string(bytes) + " bytes, one may have " + std::to_string(max_);
   }
   const bool gone = f.parts.empty() || !t->send(job->nodes[node], std::move(f));
   (gone ? unsent_ : sent_).fetch_add(1, std::memory_order_relaxed);
@@ -65,7 +65,7 @@ net::expected<void> router::receive(const std::string& peer, net::frame&& f) {
   }
   received_.fetch_add(1, std::memory_order_relaxed);
   const std::shared_ptr<const void> payload = std::move(f.payload);
-  f.lent.clear();
+  f.shared.clear();
   h->deliver(std::move(e));
   net::release_credit(payload);
   return {};

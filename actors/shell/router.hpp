@@ -36,7 +36,7 @@ struct router_counts {
 class router final : public job_routes {
  public:
   // Of one message, in bytes.
-  explicit router(std::size_t most = wire_max_message) : most_(most) {}
+  explicit router(std::size_t most = wire_max_message) : max_(most) {}
   // `nodes`: of the plan, by index; `node_of`: by role.
   void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
   void close(std::uint32_t job) override;
@@ -57,7 +57,7 @@ class router final : public job_routes {
   };
   std::shared_ptr<const table> find(std::uint32_t job) const;
 
-  const std::size_t most_;
+  const std::size_t max_;
   std::atomic<net::transport*> transport_{nullptr};
   std::atomic<node_host*> host_{nullptr};
   mutable std::shared_mutex lock_;

@@ -13,7 +13,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       job_(std::move(j)),
       seat_(std::move(s)),
       role_(std::move(seat_.value)),
-      lane_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_lane()) {
+      lane_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_stream()) {
   compat::ignore_unknown(*this);
 }
 
@@ -29,7 +29,7 @@ caf::behavior role_actor::make_behavior() {
       [this](const task_answer& a) { answer(a); },
       [this](const timer_wake&) { wake(); },
       [this](const publish_now&) {
-        job_->rows[index_of(seat_.id)]->answered();
+        job_->entries[index_of(seat_.id)]->answered();
         if (tally_.changed) publish(job_->now());
       },
   };
@@ -94,7 +94,7 @@ void role_actor::receive(envelope& e) {
 }
 
 void role_actor::answer(const task_answer& a) {
-  if (solvers_.actors.empty()) job_->rows[index_of(seat_.id)]->task_over(0);
+  if (solvers_.actors.empty()) job_->entries[index_of(seat_.id)]->task_over(0);
   tasks_.over_there();
   tally_.busy += a.end - a.begin;
   if (!a.error.empty()) {
@@ -179,7 +179,7 @@ void role_actor::perform(send_effect& x) {
 }
 
 device& role_actor::leaving() {
-  if (!leaving_) leaving_ = job_->device_of(seat_.id).make_lane();
+  if (!leaving_) leaving_ = job_->device_of(seat_.id).make_stream();
   return leaving_ ? *leaving_ : job_->device_of(seat_.id);
 }
 
@@ -303,7 +303,7 @@ void role_actor::note_change(time_point now) {
     publish(now);
   } else if (!tally_.changed) {
     tally_.changed = true;
-    job_->rows[index_of(seat_.id)]->touched();
+    job_->entries[index_of(seat_.id)]->touched();
   }
 }
 
@@ -320,7 +320,7 @@ void role_actor::publish(time_point now) {
   }
   tally_.changed = false;
   tally_.published_at = now;
-  job_->rows[index_of(seat_.id)]->put(std::move(s), tally_.messages, tally_.busy, job_->began + now);
+  job_->entries[index_of(seat_.id)]->put(std::move(s), tally_.messages, tally_.busy, job_->began + now);
 }
 
 }  // namespace troupe

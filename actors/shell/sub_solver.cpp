@@ -6,12 +6,12 @@ namespace troupe {
 
 std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
                                     const std::optional<header>& packet, const caf::actor& owner) {
-  auto& dev = at.lane != nullptr ? *at.lane : j.device_of(at.id);
-  auto& row = *j.rows[index_of(at.id)];
+  auto& dev = at.stream != nullptr ? *at.stream : j.device_of(at.id);
+  auto& entry = *j.entries[index_of(at.id)];
   task_answer answer;
   answer.token = r.token;
   answer.begin = j.now();
-  row.task_begun(at.slot, r.cost.kind, packet, j.began + answer.begin);
+  entry.task_begun(at.slot, r.cost.kind, packet, j.began + answer.begin);
   bool over = true;
   try {
     task_context context{dev};
@@ -27,7 +27,7 @@ std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, c
     j.node.trace({j.id, at.id, at.name, r.cost.kind, r.slot, answer.begin, answer.end});
   }
   if (over) {
-    row.task_over(at.slot);
+    entry.task_over(at.slot);
     return answer;
   }
   dev.when_over([owner, answer] { compat::post(owner, answer); });
@@ -43,14 +43,14 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
       id_(id),
       role_name_(std::move(name)),
       slot_(slot) {
-  lane_ = job_->device_of(id_).make_lane();
+  lane_ = job_->device_of(id_).make_stream();
   compat::ignore_unknown(*this);
 }
 
 caf::behavior sub_solver::make_behavior() {
   return {[this](const task_request& r) { busy_ ? later_.push_back(r) : take(r); },
           [this](const task_answer& a) {  // of our lane
-            job_->rows[index_of(id_)]->task_over(slot_);
+            job_->entries[index_of(id_)]->task_over(slot_);
             compat::post(owner_, a, context());
             busy_ = false;
             while (!busy_ && !later_.empty()) {

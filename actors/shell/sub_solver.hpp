@@ -29,7 +29,7 @@ struct task_answer {
 
 // Where a task runs: a slot of a role, on a lane (null: the role's device serves all).
 struct task_place {
-  device* lane = nullptr;
+  device* stream = nullptr;
   role_id id = no_role;
   std::string_view name;
   std::uint32_t slot = 0;

@@ -11,7 +11,7 @@ struct patience {
   const char* name;
   std::chrono::seconds within;
 };
-constexpr std::array<patience, watched_actors> patience_with = {{{"repl", 20s}, {"exchange", 60s}, {"keeper", 600s}}};
+constexpr std::array<patience, watched_actors> patience_with = {{{"repl", 20s}, {"exchange", 60s}, {"executor", 600s}}};
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 
 namespace troupe {
 
-enum class watched_actor : std::uint8_t { repl, exchange, keeper };
+enum class watched_actor : std::uint8_t { repl, exchange, job_executor };
 constexpr std::size_t watched_actors = 3;
 
 class liveness {

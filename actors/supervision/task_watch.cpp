@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, double>> overlong_task::values() const {
 }
 
 task_watch::findings task_watch::look(const std::vector<watched_task>& running, instant now) {
-  const auto passed = last_ ? std::min<std::chrono::duration<double>>(now - *last_, most_a_look) : most_a_look.zero();
+  const auto passed = last_ ? std::min<std::chrono::duration<double>>(now - *last_, max_a_look) : max_a_look.zero();
   last_ = now;
   findings found;
   std::map<key, seen> next;
@@ -48,7 +48,7 @@ task_watch::findings task_watch::look(const std::vector<watched_task>& running, 
     mine = before->second;
     mine.ran += passed;
     const overlong_task one{r, mine.ran.count()};
-    if (mine.ran >= limits_.watchdog && !std::exchange(mine.told, true)) found.overlong.push_back(one);
+    if (mine.ran >= limits_.watchdog && !std::exchange(mine.notified, true)) found.overlong.push_back(one);
     if (mine.ran >= limits_.give_up && !found.hung) found.hung = one;
   }
   seen_ = std::move(next);

@@ -44,7 +44,7 @@ struct overlong_task {
 class task_watch {
  public:
   using instant = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::duration<double> most_a_look = std::chrono::seconds(2);
+  static constexpr std::chrono::duration<double> max_a_look = std::chrono::seconds(2);
 
   explicit task_watch(task_limits l = {}) : limits_(l) {}
   struct findings {
@@ -58,7 +58,7 @@ class task_watch {
   using key = std::tuple<std::string, std::string, std::uint64_t>;
   struct seen {
     std::chrono::duration<double> ran{};
-    bool told = false;
+    bool notified = false;
   };
   task_limits limits_;
   std::map<key, seen> seen_;

@@ -11,7 +11,7 @@ bool watchdog::look(instant now) {
   if (before == instant{} || std::exchange(seen_, meals) != meals)
     hungry_ = {};
   else
-    hungry_ += std::min<std::chrono::duration<double>>(now - before, most_a_look);
+    hungry_ += std::min<std::chrono::duration<double>>(now - before, max_a_look);
   return hungry_ > patience;
 }
 

@@ -14,7 +14,7 @@ namespace troupe {
 class watchdog {
  public:
   using instant = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::duration<double> patience = std::chrono::seconds(60), most_a_look = std::chrono::seconds(2);
+  static constexpr std::chrono::duration<double> patience = std::chrono::seconds(60), max_a_look = std::chrono::seconds(2);
 
   void fed() { ++meals_; }
   // True: nobody has fed it for too long.

@@ -18,7 +18,7 @@ namespace troupe {
 // How the text of an `alert` begins that stands for a checkpoint that is not where it belongs.
 inline constexpr std::string_view checkpoint_not_saved = "the checkpoint was not saved: ";
 // The kind of an event that only this log knows: what a person told the job did not get to it, and why.
-inline constexpr const char* not_told = "not told";
+inline constexpr const char* not_reported = "not told";
 
 struct repl_event {
   std::uint64_t number = 0;  // counts all events of this log, from 1

@@ -31,8 +31,8 @@ std::variant<std::string, record_error> failed_job::write(const std::string& whe
   m.what.file = std::filesystem::absolute(from_.what.file).lexically_normal().string();
   m.nodes = from_.nodes.empty() ? job_->nodes : from_.nodes;
   m.job = job_->id;
-  m.leg = from_.leg;
-  m.words = from_.words;
+  m.plan_generation = from_.plan_generation;
+  m.changes = from_.changes;
   m.begins = from_.begins;
   if (!m.begins.file.empty() && m.begins.sha256.empty() && from_.own_file)
     m.begins = beginning_file(m.begins.kind, m.begins.file, m.begins.step).now();

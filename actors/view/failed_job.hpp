@@ -18,8 +18,8 @@ struct job_origin {
   job_text what;
   plan_beginning begins = {};
   bool own_file = false;  // that it begins with: nobody else writes it, so its hash may be taken when the job has failed
-  amendments words = {};
-  std::uint32_t leg = 0;
+  amendments changes = {};
+  std::uint32_t plan_generation = 0;
   std::string node;
   std::vector<node_spec> nodes = {};  // that the first plan could use; empty: as the plan says
 };

@@ -9,18 +9,18 @@
 namespace troupe {
 namespace {
 
-struct fault_row {
+struct fault_descriptor {
   const char* word;
   bool lasts;
   fault_time amount;
 };
-constexpr std::array<fault_row, fault_kinds> fault_rows = {{{"kill", false, fault_time{0}},
-                                                            {"stop", true, fault_time{0}},
-                                                            {"drop", true, fault_time{0}},
-                                                            {"delay", true, fault_time{50}},
-                                                            {"slow-disk", true, fault_time{200}}}};
+constexpr std::array<fault_descriptor, fault_kinds> fault_descriptors = {{{"kill", false, fault_time{0}},
+                                                                          {"stop", true, fault_time{0}},
+                                                                          {"drop", true, fault_time{0}},
+                                                                          {"delay", true, fault_time{50}},
+                                                                          {"slow-disk", true, fault_time{200}}}};
 
-const fault_row& row_of(fault_kind k) { return fault_rows[static_cast<std::uint8_t>(k)]; }
+const fault_descriptor& entry_of(fault_kind k) { return fault_descriptors[static_cast<std::uint8_t>(k)]; }
 
 std::optional<fault_time> time_in(const std::string& text) {
   std::int64_t n = 0;
@@ -31,22 +31,22 @@ std::optional<fault_time> time_in(const std::string& text) {
 
 }  // namespace
 
-const char* text_of(fault_kind k) { return row_of(k).word; }
+const char* text_of(fault_kind k) { return entry_of(k).word; }
 
 std::optional<fault_kind> fault_named(std::string_view word) {
   for (std::uint8_t i = 0; i < fault_kinds; ++i)
-    if (word == fault_rows[i].word) return fault_kind{i};
+    if (word == fault_descriptors[i].word) return fault_kind{i};
   return std::nullopt;
 }
 
 std::vector<std::string> fault_words() {
   std::vector<std::string> all;
-  for (const auto& r : fault_rows) all.emplace_back(r.word);
+  for (const auto& r : fault_descriptors) all.emplace_back(r.word);
   return all;
 }
 
-bool fault_lasts(fault_kind k) { return row_of(k).lasts; }
-fault_time usual_fault_amount(fault_kind k) { return row_of(k).amount; }
+bool fault_lasts(fault_kind k) { return entry_of(k).lasts; }
+fault_time usual_fault_amount(fault_kind k) { return entry_of(k).amount; }
 
 std::string fault_time_text(fault_time t) {
   const auto n = t.count();

@@ -24,9 +24,9 @@ struct repl_about;  // about.hpp
 
 // A connection of the data plane, as one end has it.
 struct repl_link {
-  std::string peer, by, why_not;  // by: "tcp", "shm" (runtime/node/net/lending.hpp); why_not: why nothing is lent
+  std::string peer, by, why_not;  // by: "tcp", "shm" (runtime/node/net/memory_sharing.hpp); why_not: why nothing is lent
   std::uint64_t bytes_in = 0, bytes_out = 0;
-  std::uint64_t lent_in = 0;  // of bytes_in: read in the peer's memory
+  std::uint64_t shared_in = 0;  // of bytes_in: read in the peer's memory
 };
 
 struct repl_node {
@@ -35,8 +35,9 @@ struct repl_node {
   std::uint64_t incarnation = 0;
   std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
   double seconds = 0;                     // in that state
-  std::uint64_t lives = 0, losses = 0;    // its daemons that have joined, and how often one was lost, since the coordinator's began
-  std::optional<std::uint64_t> at_stake =
+  std::uint64_t lives = 0,
+                node_failures = 0;  // its daemons that have joined, and how often one was lost, since the coordinator's began
+  std::optional<std::uint64_t> steps_at_risk =
       {};                 // steps of the running job that would be made again if it were lost now; none: it has no part
   std::string note = {};  // who cannot reach it, who goes on without it, from which job it is drained
   std::vector<repl_link> links = {};
@@ -53,11 +54,11 @@ struct repl_job {
   std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
   std::string owner = {};                        // the client that has submitted it; empty: embedded
   std::uint64_t skipped = 0;                     // steps that were left out, their gradient not being finite
-  std::uint64_t losses = 0;                      // that it has survived, since the coordinator's daemon began
+  std::uint64_t node_failures = 0;               // that it has survived, since the coordinator's daemon began
   std::int64_t replicas = 1;                     // nodes that have each block of parameters
   std::optional<std::uint64_t> kept = {};        // step of its newest checkpoint
   double kept_seconds = 0;                       // since it was there
-  std::optional<std::uint64_t> at_stake =
+  std::optional<std::uint64_t> steps_at_risk =
       {};  // steps to be made again after the loss of whichever node costs most; none: it does not run
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };

@@ -73,7 +73,7 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
   std::size_t wide = 9, wrong = 0;
   for (const auto& c : type->cases) wide = std::max(wide, c.name.size());
   const auto dev = make_cpu_device();
-  const bool row = tell(out, *type, {}, wide, check_layer_row(*type));
+  const bool entry = tell(out, *type, {}, wide, check_layer_entry(*type));
   layer_coverage all;
   for (const auto& c : type->cases) {
     layer_coverage seen;
@@ -84,13 +84,13 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
   if (out.json())
     out.object({{"event", "done"},
                 {"layer", type->name},
-                {"ok", row && wrong == 0},
+                {"ok", entry && wrong == 0},
                 {"cases", type->cases.size()},
                 {"wrong", wrong},
                 {"coverage", coverage_json(all)}});
   out.text(coverage_line(all));
   out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases wrong\n");
-  return row && wrong == 0 ? exit_done : exit_failed;
+  return entry && wrong == 0 ? exit_done : exit_failed;
 }
 
 void add_options(CLI::App& c, check_layer_arguments& a) {

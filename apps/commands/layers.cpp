@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
-#include "apps/troupe_rows.hpp"
+#include "apps/troupe_registry.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/node_tables.hpp"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
-#include "apps/troupe_rows.hpp"
+#include "apps/troupe_registry.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/node_tables.hpp"
 
@@ -16,7 +16,7 @@ using json = nlohmann::ordered_json;
 std::string mode_facts_text(const sync_mode& m) {
   std::string s = m.lockstep ? "All workers take the same step; evaluation is spread over them.\n"
                              : "Every worker goes by its own progress; a tester evaluates beside training.\n";
-  if (m.portions) s += "Packets are dealt to workers while the step runs.\n";
+  if (m.work_units) s += "Packets are dealt to workers while the step runs.\n";
   s += m.by_groups ? "Independent trainers are worker groups: [topology] worker_groups.\n"
                    : "Workers are counted one by one: [topology] workers_per_group.\n";
   if (m.takes_when) s += "Takes a sync condition: when = { kind = ... } in [train.sync].\n";
@@ -30,7 +30,7 @@ int mode_page(const sync_mode& m, const output& out) {
     json o{{"event", "mode"}, {"name", m.name}, {"doc", m.doc}, {"options", json::array()}};
     for (const auto& s : m.specs) o["options"].push_back(option_json(s));
     o["lockstep"] = m.lockstep;
-    o["portions"] = m.portions;
+    o["portions"] = m.work_units;
     o["by_groups"] = m.by_groups;
     o["takes_when"] = m.takes_when;
     o["clips_by_norm"] = m.clips_by_norm;

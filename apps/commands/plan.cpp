@@ -235,7 +235,7 @@ std::string memory_table(const prepared_job& j, const plan_memory& m) {
   std::size_t wide = 4;
   for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
   for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
-  const auto row = [&](const std::string& name, const role_memory& x) {
+  const auto entry = [&](const std::string& name, const role_memory& x) {
     const auto cell = [](double bytes) { return flush_right(bytes > 0 ? bytes_text(bytes) : "-", 12); };
     return left(name, wide + 2) + cell(x.parameters) + cell(x.gradients) + cell(x.states) + flush_right("", 2) +
            cell(x.activations) + cell(x.workspace) + cell(x.total()) + "\n";
@@ -244,8 +244,8 @@ std::string memory_table(const prepared_job& j, const plan_memory& m) {
                   flush_right("states", 12) + "  " + flush_right("activations", 12) + flush_right("workspace", 12) +
                   flush_right("all", 12) + "\n";
   for (const auto& r : j.plan.roles)
-    if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) s += row(r.name, x);
-  for (std::size_t n = 0; n < m.nodes.size(); ++n) s += row(j.plan.nodes[n].name, m.nodes[n]);
+    if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) s += entry(r.name, x);
+  for (std::size_t n = 0; n < m.nodes.size(); ++n) s += entry(j.plan.nodes[n].name, m.nodes[n]);
   return s;
 }
 

@@ -18,7 +18,7 @@ std::string cost_text(const char* what, const suggestion::cost& c) {
          " through the busiest node's link, " + fixed(c.flops / 1e9, 1) + " GFLOP on the busiest node\n";
 }
 
-std::string keys_of(const suggestion::row& r) {
+std::string keys_of(const suggestion::entry& r) {
   std::string s = "partition = \"" + r.partition + "\"";
   if (!r.place.empty()) s += ", place = \"" + r.place + "\"";
   return s;
@@ -43,7 +43,7 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
   const auto s = suggest_places(spec, graph, nodes, {a.gigabits * 1e9 / 8, a.teraflops * 1e12}, options_of_plan(j));
   if (out.json()) {
     auto list = json::array();
-    for (const auto& r : s.rows) {
+    for (const auto& r : s.entries) {
       json o{{"layer", graph.layers[r.layer].name},
              {"data_parallel_bytes", r.data_parallel},
              {"model_parallel_bytes", r.model_parallel},
@@ -62,18 +62,18 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
     return exit_done;
   }
   std::size_t wide = 5;
-  for (const auto& r : s.rows) wide = std::max(wide, graph.layers[r.layer].name.size());
+  for (const auto& r : s.entries) wide = std::max(wide, graph.layers[r.layer].name.size());
   std::string text = job_summary(j) + "\nbytes that a worker moves in a step for each layer with parameters\n" +
                      left("layer", wide + 2) + flush_right("by batch", 14) + flush_right("otherwise", 14) +
                      flush_right("GFLOP", 10) + "  suggested\n";
-  for (const auto& r : s.rows)
+  for (const auto& r : s.entries)
     text += left(graph.layers[r.layer].name, wide + 2) + flush_right(bytes_text(r.data_parallel), 14) +
             flush_right(bytes_text(r.model_parallel), 14) + flush_right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
             (r.place.empty() ? "" : " on " + r.place) + "\n";
   text += "\na step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
           " TFLOP/s a node, nothing overlapped\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);
   std::string keys;
-  for (const auto& r : s.rows)
+  for (const auto& r : s.entries)
     if (r.write) keys += left(graph.layers[r.layer].name, wide + 2) + keys_of(r) + "\n";
   text += keys.empty() ? "\nnothing to write: all by batch is the cheapest of " + std::to_string(s.plans) + " plans\n"
                        : "\nwrite into these layers (" + std::to_string(s.plans) + " plans compared)\n" + keys;

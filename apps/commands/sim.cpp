@@ -55,7 +55,7 @@ class simulation {
   simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), world_(s_.world) {
     for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id), r.device);
     world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
-    world_.on_event = [this](const event_effect& e) { hear(e); };
+    world_.on_event = [this](const event_effect& e) { handle_event(e); };
     world_.on_store = [this](const store_effect& e) {
       if (e.what == "weights") weights_ = e.named;
     };
@@ -108,7 +108,7 @@ class simulation {
                   " packets\n");
   }
 
-  void hear(const event_effect& e) {
+  void handle_event(const event_effect& e) {
     if (e.kind == "step") return step(e);
     if (e.kind == "staleness") {
       // "conv1.weight 2" = 17: so many reads were two clocks old, in all so far.
@@ -183,10 +183,10 @@ class simulation {
   // Bytes by link: of the fabric, or of pairs of nodes where there are no links.
   void tell_links() {
     auto list = json::array();
-    std::vector<std::pair<std::uint64_t, std::string>> rows;
+    std::vector<std::pair<std::uint64_t, std::string>> entries;
     const auto add = [&](json o, std::uint64_t bytes, std::string text) {
       list.push_back(std::move(o));
-      rows.emplace_back(bytes, std::move(text));
+      entries.emplace_back(bytes, std::move(text));
     };
     const double all = std::max(seconds_of(world_.now()), 1e-12);
     const auto& links = world_.wires().links();
@@ -207,9 +207,9 @@ class simulation {
             left(name, 14) + flush_right(bytes_text(static_cast<double>(t.bytes)), 12) + "\n");
       }
     if (out_.json()) return out_.object({{"event", "links"}, {"links", list}});
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string s = rows.empty() ? "" : "\nthe busiest links\n";
-    for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 8); ++i) s += rows[i].second;
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string s = entries.empty() ? "" : "\nthe busiest links\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(entries.size(), 8); ++i) s += entries[i].second;
     out_.text(s);
   }
 
@@ -247,10 +247,10 @@ class simulation {
     o["faults"] = counts_of(world_.counts());
     o["events"] = world_.events();
     o["deliveries"] = world_.deliveries();
-    o["most_queued"] = world_.most_queued();
+    o["most_queued"] = world_.max_queued();
     o["seconds"] = wall_;
     if (s_.maths) o["weights_sha256"] = weights_sha256(weights_);
-    const auto words = world_.trace_words();
+    const auto words = world_.trace_state();
     const auto trace = sha256_hex(words.data(), sizeof(words));
     o["trace_sha256"] = trace;
     o["virtual_seconds"] = seconds_of(world_.now());

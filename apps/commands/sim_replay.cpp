@@ -27,7 +27,7 @@ struct replay_parts {
 std::optional<record_error> why_not(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& m = all[i];
-    if (m.messages.job != all[0].messages.job || m.leg != all[0].leg)
+    if (m.messages.job != all[0].messages.job || m.plan_generation != all[0].plan_generation)
       return record_error{folders[i], {}, "it is of another plan than " + folders[0]};
     for (std::size_t k = 0; k < i; ++k)
       if (all[k].messages.node == m.messages.node)
@@ -60,8 +60,8 @@ std::optional<record_error> begin_like(prepared_job& j, const std::vector<post_m
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mortem& m) {
   auto made = prepare_text(m.what, std::make_shared<const tables>(node_tables()), m.nodes);
-  if (m.words == amendments{} || std::holds_alternative<diagnostics>(made)) return made;
-  return prepare_again(std::get<std::shared_ptr<prepared_job>>(made), m.words);
+  if (m.changes == amendments{} || std::holds_alternative<diagnostics>(made)) return made;
+  return prepare_again(std::get<std::shared_ptr<prepared_job>>(made), m.changes);
 }
 
 const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r) {
@@ -75,7 +75,7 @@ class replay_run {
  public:
   replay_run(const replay_parts& p, device& dev, const output& out) : p_(p), out_(out), player_(dev, p.job->id) {
     for (const auto& r : p.job->plan.roles) player_.add(make_role(p.job, r.id), r.name, r.node, part_of(p.all, r.id));
-    player_.on_event = [this](role_id r, const event_effect& e) { hear(r, e); };
+    player_.on_event = [this](role_id r, const event_effect& e) { handle_event(r, e); };
     player_.on_store = [this](const store_effect& s) {
       if (s.what == "weights") weights_ = weights_sha256(s.named);
     };
@@ -137,7 +137,7 @@ class replay_run {
           "hogwild's array is read and added to without a lock, in an order that no log has: numbers may differ from the run's");
   }
 
-  void hear(role_id who, const event_effect& e) {
+  void handle_event(role_id who, const event_effect& e) {
     if (e.kind == "error") return failed(e.text, e.step);
     if (e.kind == "step") {
       step_ = e.step;

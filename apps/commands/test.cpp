@@ -5,7 +5,7 @@
 
 #include "apps/command.hpp"
 #include "apps/troupe_convolutions.hpp"
-#include "apps/troupe_told_run.hpp"
+#include "apps/troupe_run_reporter.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/pipeline/handover.hpp"
@@ -24,7 +24,7 @@ int run_test(const test_arguments& a, const output& out) {
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", no_device);
-  if (auto code = settle_algorithms(j, *dev, out)) return *code;
+  if (auto code = choose_algorithms(j, *dev, out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
@@ -32,7 +32,7 @@ int run_test(const test_arguments& a, const output& out) {
   j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
-  told_run told(j, out, dev, a.threads);
+  run_reporter told(j, out, dev, a.threads);
   return told.finish();
 }
 

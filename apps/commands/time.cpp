@@ -58,7 +58,7 @@ class alternation {
     embedded_options o;
     o.threads = threads;
     o.devices = {d};
-    o.on_event = [this](const event_effect& e) { hear(e); };
+    o.on_event = [this](const event_effect& e) { handle_event(e); };
     actors_ = std::make_unique<embedded_run>(job_, std::move(o));
   }
 
@@ -72,13 +72,13 @@ class alternation {
   std::size_t samples() const { return plain_times_.size(); }
   double of(const std::function<double(const plain_times&)>& part) const {
     std::vector<double> v;
-    for (const auto& t : rows_) v.push_back(1000 * part(t));
+    for (const auto& t : entries_) v.push_back(1000 * part(t));
     return median(std::move(v));
   }
 
  private:
   // The first step of every block fills the pipeline and the caches, and the very first block the pools: not counted.
-  void hear(const event_effect& e) {
+  void handle_event(const event_effect& e) {
     if (e.kind == "step") {
       for (const auto& [name, v] : e.values)
         if (name == "step_seconds" && v > 0 && heard_ > 0 && blocks_ > 0) actor_times_.push_back(1000.0 * v);
@@ -104,7 +104,7 @@ class alternation {
       plain_.step(&t);
       if (i == 0 || blocks_ == 0) continue;
       plain_times_.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
-      rows_.push_back(std::move(t));
+      entries_.push_back(std::move(t));
     }
     if (blocks_ > 0) plain_cpu_.push_back(1000 * (cpu_seconds() - cpu) / (block_ + 1));
   }
@@ -116,12 +116,12 @@ class alternation {
   std::vector<double> plain_times_, actor_times_;
   std::vector<double> plain_cpu_, actor_cpu_;  // by block, of one step
   double cpu_before_ = 0;
-  std::vector<plain_times> rows_;
+  std::vector<plain_times> entries_;
 };
 
 using json = nlohmann::ordered_json;
 
-json passes_json(const std::vector<told_pass>& passes) {
+json passes_json(const std::vector<pass_entry>& passes) {
   auto o = json::object();
   for (const auto& p : passes) {
     auto& one = o[name_of(p.pass)] = {{"algorithm", p.algorithm}};
@@ -131,7 +131,7 @@ json passes_json(const std::vector<told_pass>& passes) {
 }
 
 // "  conv1 forward direct (0.52; winograd 0.61, lowering1 0.80)"
-std::string passes_text(const std::string& layer, const std::vector<told_pass>& passes) {
+std::string passes_text(const std::string& layer, const std::vector<pass_entry>& passes) {
   std::string text;
   for (const auto& p : passes) {
     text += "  " + left(layer, 22) + left(name_of(p.pass), 9) + p.algorithm;
@@ -159,7 +159,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
                       {"backward_flops", work.backward_flops},
                       {"forward_bytes", work.forward_bytes},
                       {"backward_bytes", work.backward_bytes}});
-    if (const auto passes = told_passes(j, l.index, d, times); !passes.empty()) {
+    if (const auto passes = pass_entries(j, l.index, d, times); !passes.empty()) {
       layers.back()["convolution"] = passes_json(passes);
       chosen += passes_text(l.name, passes);
     }
@@ -199,7 +199,7 @@ int run_time(const time_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
   std::vector<timed_pass> times;
-  if (auto code = settle_algorithms(j, *dev, out, {}, &times)) return *code;
+  if (auto code = choose_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);

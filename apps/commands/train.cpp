@@ -7,7 +7,7 @@
 #include "apps/command.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_convolutions.hpp"
-#include "apps/troupe_told_run.hpp"
+#include "apps/troupe_run_reporter.hpp"
 #include "ops/device.hpp"
 #include "runtime/graph/wording.hpp"
 #include "runtime/job/convolutions.hpp"
@@ -88,7 +88,7 @@ int run_train(const train_arguments& given, const output& out) {
   if (!dev) return out.failed("cpu", no_device);
   const auto found = newest_of(a, *j, out);
   if (!found.empty()) a.resume = found;
-  if (auto code = settle_algorithms(j, *dev, out, a.resume)) return *code;
+  if (auto code = choose_algorithms(j, *dev, out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
@@ -100,7 +100,7 @@ int run_train(const train_arguments& given, const output& out) {
   std::string folder;
   if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
   out.text(job_summary(*j));
-  told_run told(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
+  run_reporter told(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
   told.checkpoint_file = checkpoint_path(a, *j);
   told.checkpoint_folder = folder;
   told.weights_file = a.out;

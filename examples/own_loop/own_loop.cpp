@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   o.session = mode;
   o.rank = std::atoi(argv[3]);
   o.size = std::atoi(argv[4]);
-  o.law = elastic ? TROUPE_EXCHANGE_EASGD : TROUPE_EXCHANGE_AVERAGE;
+  o.averaging_method = elastic ? TROUPE_EXCHANGE_EASGD : TROUPE_EXCHANGE_AVERAGE;
   o.alpha = elastic ? alpha : 0;
   o.timeout_ms = timeout_ms;
   troupe_exchange* x = nullptr;

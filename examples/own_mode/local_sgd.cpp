@@ -24,7 +24,7 @@ using namespace troupe;
 
 class averaging_worker final : public local_worker {
  public:
-  explicit averaging_worker(half_config c)
+  explicit averaging_worker(sync_config c)
       : local_worker(std::move(c)), every_(static_cast<std::uint64_t>(config_.mode.integer("every"))) {}
 
  private:
@@ -50,7 +50,7 @@ class averaging_worker final : public local_worker {
   }
 
   // Between two averagings the copies differ: the shards take their mean for whatever comes next.
-  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+  void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint64_t every_;
   bool again_ = false;
@@ -58,7 +58,7 @@ class averaging_worker final : public local_worker {
 
 class averaging_shard final : public centre_shard {
  public:
-  explicit averaging_shard(half_config c)
+  explicit averaging_shard(sync_config c)
       : centre_shard(std::move(c)), sent_(lines_.size()), averaged_(lines_.size(), config_.first_step) {}
 
  private:
@@ -87,7 +87,7 @@ class averaging_shard final : public centre_shard {
 
   bool hold(const header& h, const shard_block& b) const override { return h.step > averaged_[b.plan->id]; }
 
-  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
+  void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
   std::vector<std::map<std::uint32_t, tensor>> sent_;  // by block id, worker: in this order they are added
   std::vector<std::uint64_t> averaged_;                // by block id: the step of the last averaging
@@ -102,6 +102,6 @@ void register_plugin(troupe::tables& t) {
                .doc = "Workers step by themselves; every `every` steps all take the mean of their weights. Stich 2019.",
                .specs = {integer_option("every", 10, "local steps between two averagings", 1)},
                .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "local_sgd"); },
-               .make_worker = [](half_config c) { return std::make_unique<averaging_worker>(std::move(c)); },
-               .make_shard = [](half_config c) { return std::make_unique<averaging_shard>(std::move(c)); }});
+               .make_worker = [](sync_config c) { return std::make_unique<averaging_worker>(std::move(c)); },
+               .make_shard = [](sync_config c) { return std::make_unique<averaging_shard>(std::move(c)); }});
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ops/option_specs.hpp"
-#include "runtime/graph/reducer_row.hpp"
+#include "runtime/graph/reducer_descriptor.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
 namespace {

@@ -70,7 +70,7 @@ class convolver {
     const auto* from = static_cast<const std::uint16_t*>(x.raw());
     const float* b = bias ? bias.data<float>() : nullptr;
     set_sums(s_.channels);
-    staged planes(d_, s_.channels, images_ * s_.pixels(), s_.most_shift());
+    staged planes(d_, s_.channels, images_ * s_.pixels(), s_.max_shift());
     tensor pairs = pairs_of(planes);
     for (i64 group = 0; group < g_.groups; ++group) {
       const tensor packed = pack_forward(w.data<float>() + group * g_.group_outputs() * g_.patch());
@@ -91,7 +91,7 @@ class convolver {
     const tensor dy = converted_to(d_, dy_in, dtype::bf16);
     const auto* from = static_cast<const std::uint16_t*>(dy.raw());
     set_sums(g_.group_outputs());
-    staged planes(d_, g_.group_outputs(), images_ * s_.pixels(), s_.most_shift());
+    staged planes(d_, g_.group_outputs(), images_ * s_.pixels(), s_.max_shift());
     tensor pairs = pairs_of(planes);
     const bool plain = s_.channels == g_.group_channels() && g_.stride_h == 1 && g_.stride_w == 1;  // each channel is a plane of dx
     tensor image = tensor::allocate(d_, shape{plain ? 1 : images_ * g_.group_channels() * g_.height * g_.width}, dtype::f32);
@@ -122,7 +122,7 @@ class convolver {
     const tensor x = converted_to(d_, x_in, dtype::bf16), dy = converted_to(d_, dy_in, dtype::bf16);
     const i64 outputs = up(g_.group_outputs(), 16), channels = up(s_.channels, 16);
     const i64 most = images_ * s_.pixels();
-    staged in(d_, s_.channels, most, s_.most_shift()), out(d_, g_.group_outputs(), most, 0);
+    staged in(d_, s_.channels, most, s_.max_shift()), out(d_, g_.group_outputs(), most, 0);
     tensor right = words(d_, outputs / 16 * up(most, tile_sum) * 16);
     tensor sums = tensor::allocate(d_, shape{s_.taps() * channels * outputs}, dtype::f32);
     for (i64 group = 0; group < g_.groups; ++group) {

@@ -32,8 +32,8 @@ class blocked {
     left_ = source(a, s.transpose_a, s.lda ? s.lda : (s.transpose_a ? s.m : s.k));
     right_ = source(b, s.transpose_b, s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n));
     ldc_ = s.ldc ? s.ldc : s.n;
-    most_sum_ = panel_of(s).sum;
-    one_sum_ = s.k <= most_sum_;
+    max_sum_ = panel_of(s).sum;
+    one_sum_ = s.k <= max_sum_;
     columns_ =
         one_sum_ ? std::max<i64>(32, panel_elements / std::max<i64>(tile_sum, up(s.k, tile_sum)) / 32 * 32) : panel_of(s).columns;
     columns_ = std::min(columns_, up(s.n, 32));
@@ -44,7 +44,7 @@ class blocked {
   }
 
   void run() {
-    const i64 panel_steps = std::min(steps_, most_sum_ / tile_sum);
+    const i64 panel_steps = std::min(steps_, max_sum_ / tile_sum);
     tensor left = buffer(up(s_.m, 32) * steps_ * tile_sum, dtype::bf16),
            panel = buffer((columns_ + 16) * panel_steps * tile_sum, dtype::bf16);
     tensor part = buffer(one_sum_ ? 32 * 32 : std::min(part_rows, up(s_.m, 32)) * columns_, dtype::f32);
@@ -127,8 +127,8 @@ class blocked {
   }
 
   void long_sums(i64 m, i64 high, i64 n, i64 wide) {
-    for (i64 first = 0; first < s_.k; first += most_sum_) {
-      pack_panel(n, wide, first, std::min(most_sum_, s_.k - first));
+    for (i64 first = 0; first < s_.k; first += max_sum_) {
+      pack_panel(n, wide, first, std::min(max_sum_, s_.k - first));
       for (i64 i = 0; i < high; i += 32)
         for (i64 j = 0; j < wide; j += 32)
           block(m + i, std::min<i64>(32, high - i), j, std::min<i64>(32, wide - j), first / tile_sum, part_ + i * columns_ + j,
@@ -142,7 +142,7 @@ class blocked {
   const gemm_spec& s_;
   tensor& c_;
   pack_source left_{}, right_{};
-  i64 steps_, most_sum_ = 0, ldc_ = 0, columns_ = 0, in_panel_ = 0;
+  i64 steps_, max_sum_ = 0, ldc_ = 0, columns_ = 0, in_panel_ = 0;
   bool one_sum_ = false, streams_ = false;
   std::byte *packed_ = nullptr, *panel_ = nullptr;
   float* part_ = nullptr;

@@ -35,7 +35,7 @@ struct grid {
     const auto n = static_cast<i64>(columns.taps.size());
     return rows.taps[static_cast<std::size_t>(tap / n)] * width + columns.taps[static_cast<std::size_t>(tap % n)];
   }
-  i64 most_shift() const { return rows.taps.back() * width + columns.taps.back(); }
+  i64 max_shift() const { return rows.taps.back() * width + columns.taps.back(); }
   i64 pixels() const { return height * width; }
 };
 

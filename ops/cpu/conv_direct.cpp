@@ -160,8 +160,8 @@ struct run_table {
 void add_runs(const kernels<T>& k, const run_table& table, int taps, int vectors, const direct_block& b, const T* dy,
               const T* stage, T* sums, T* spare) {
   const int most = direct_groups(vectors, taps);
-  i64 offset[direct_most_runs];
-  T* to[direct_most_runs];
+  i64 offset[direct_max_runs];
+  T* to[direct_max_runs];
   int filled = 0;
   const auto flush = [&] {
     for (int i = filled; i < most; ++i) offset[i] = offset[0], to[i] = spare;

@@ -88,7 +88,7 @@ template <class T>
 void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const i64 patch = g.patch(), outputs = g.group_outputs(), width = k.panel_width;
   lowering<T> low(d, k, g, 32 * width);
-  const i64 most = low.most_panels();
+  const i64 most = low.max_panels();
   scratch<std::int32_t> offsets(d, patch);
   scratch<run_list> runs(d, most);
   // left: [row block][panel][row][width], right: [panel][column][width] of one column block: both are read from end to end.

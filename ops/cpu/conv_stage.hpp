@@ -68,7 +68,7 @@ class lowering {
   i64 first_image(i64 block) const { return block * images_; }
   i64 images(i64 block) const { return std::min(images_, g_.batch - first_image(block)); }
   i64 panels(i64 block) const { return ceil_div(images(block) * pixels_, k_.panel_width); }
-  i64 most_panels() const { return panels(0); }
+  i64 max_panels() const { return panels(0); }
 
   // Patch element (c, i, j) -> offset in the stage; channel fastest when `tap_major`.
   void offsets(std::int32_t* to, bool tap_major) const {

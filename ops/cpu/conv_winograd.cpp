@@ -27,13 +27,13 @@ const form& form_of(const kernels<T>& k, const conv_geometry& g) {
 class products {
  public:
   template <class Taps>
-  products(device& d, const kernels<T>& k, const form& w, i64 in, i64 out, i64 most_panels, const Taps& taps)
+  products(device& d, const kernels<T>& k, const form& w, i64 in, i64 out, i64 max_panels, const Taps& taps)
       : k_(k),
         in_(in),
         out_(out),
         parts_(w.parts()),
         u_apart_(apart_for(k, in * out)),
-        apart_(apart_for(k, out * most_panels * k.panel_width)),
+        apart_(apart_for(k, out * max_panels * k.panel_width)),
         rows_(out, k.tile_rows),
         u_(d, parts_ * u_apart_),
         m_(d, parts_ * apart_) {
@@ -103,7 +103,7 @@ class patchwork {
         more_(f.reach()),
         pitch_(t.across() + more_),
         front_((pitch_ + 1) * more_),
-        places_((t.most_rows() + ceil_div(t.most_rows(), t.most_rows_of_an_image()) * more_) * pitch_),
+        places_((t.max_rows() + ceil_div(t.max_rows(), t.max_rows_of_an_image()) * more_) * pitch_),
         plane_(apart_for(k, front_ + places_)),
         gap_(f.tile * (places_ + k.lanes)),
         patches_(d, f.parts() * plane_ + k.lanes),
@@ -192,12 +192,12 @@ void add_patches(device& d, const kernels<T>& k, const form& f, const conv_geome
     return tiling(k, f, some, of_image <= wanted ? 0 : wanted);
   };
   scratch<T> taps(d, g.patch());
-  const i64 most_panels = tiling_of(images).panels(0);
-  products m(d, k, f, in, out, most_panels, [&](i64 o) {
+  const i64 max_panels = tiling_of(images).panels(0);
+  products m(d, k, f, in, out, max_panels, [&](i64 o) {
     k.transpose_matrix(out, count, w + (group * in + o) * g.patch(), count, taps.data, out);
     return std::pair<const T*, i64>(taps.data, out);
   });
-  transformed e(d, k, f.parts(), in, in, most_panels);
+  transformed e(d, k, f.parts(), in, in, max_panels);
   for (i64 first = 0; first < g.batch; first += images) {
     const tiling tiles = tiling_of(std::min(images, g.batch - first));
     transformer gradient(d, k, f, tiles, {dy + first * g.outputs * g.pixels(), g.outputs, g.out_h(), g.out_w(), 0, 0, f.tile});

@@ -47,7 +47,7 @@ struct direct_block {
   i64 image_step, row_step;  // in the stage
 };
 // Most neighbouring taps of one run, most runs of one call, and how many runs a call takes: so many sums fit into registers.
-constexpr int direct_taps = 5, direct_most_runs = 8;
+constexpr int direct_taps = 5, direct_max_runs = 8;
 constexpr int direct_groups(int vectors, int taps) {
   constexpr int groups[2][direct_taps] = {{8, 6, 6, 5, 5}, {8, 5, 4, 3, 2}};
   return groups[vectors - 1][taps - 1];

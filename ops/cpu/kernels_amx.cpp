@@ -82,7 +82,7 @@ inline __m512i rounded(__m512 high, __m512 low) { return (__m512i)_mm512_cvtne2p
 
 // 32 neighbours of a row.
 template <bool F32>
-inline __m512i load_row(const void* from, i64 at, unsigned mask) {
+inline __m512i load_entry(const void* from, i64 at, unsigned mask) {
   if constexpr (F32) {
     const float* p = static_cast<const float*>(from) + at;
     return rounded(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), p + 16),
@@ -151,7 +151,7 @@ void pack_along(const void* from, i64 ld, i64 rows, i64 sum, char* to) {
         _mm_prefetch(next, _MM_HINT_T0);
         if constexpr (F32) _mm_prefetch(next + 64, _MM_HINT_T0);
       }
-      r[i] = i < rows ? load_row<F32>(from, i * ld + k, mask) : _mm512_setzero_si512();
+      r[i] = i < rows ? load_entry<F32>(from, i * ld + k, mask) : _mm512_setzero_si512();
     }
     if constexpr (Turned) transpose(r);
     store_tile(r, to);

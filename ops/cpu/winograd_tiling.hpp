@@ -37,11 +37,11 @@ class tiling {
   i64 blocks() const { return ceil_div(all_, block_); }
   i64 tiles(i64 block) const { return (std::min(all_, (block + 1) * block_) - block * block_) * across_; }
   i64 panels(i64 block) const { return ceil_div(tiles(block), width_); }
-  i64 most_rows() const { return block_; }
-  i64 most_rows_of_an_image() const { return std::min(block_, rows_); }
+  i64 max_rows() const { return block_; }
+  i64 max_rows_of_an_image() const { return std::min(block_, rows_); }
   // The first row of a block, and the row behind its last one, are not the first ones of their images.
-  bool begins_within(i64 block) const { return block * block_ % rows_ != 0; }
-  bool ends_within(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
+  bool begins_timeout(i64 block) const { return block * block_ % rows_ != 0; }
+  bool ends_timeout(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
   tile_place place(i64 block, i64 tile) const {
     return {tile % across_, (block * block_ + tile / across_) % rows_, across_, rows_};
   }

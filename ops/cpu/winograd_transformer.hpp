@@ -35,7 +35,7 @@ class transformer {
         border_h_(p.pad_h - (as_tiles_ ? f.kernel / 2 : 0)),
         border_w_(p.pad_w - (as_tiles_ ? f.kernel / 2 : 0)),
         kinds_(with_shifts() ? f.tile * (f.reach() + 1) : f.tile),
-        gap_((t.most_rows() + 2) * t.across() + 2 * k.panel_width),
+        gap_((t.max_rows() + 2) * t.across() + 2 * k.panel_width),
         bordered_(d, p.width + 2 * p.pad_w),
         stage_(d, f.tile * kinds_ * gap_) {
     zero(bordered_.data, p.width + 2 * p.pad_w);
@@ -65,8 +65,8 @@ class transformer {
     const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
     T* p = stage_.data + k_.lanes + across;
     tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_within(block) ? 1 : 0;
-      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_within(block) ? 1 : 0;
+      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_timeout(block) ? 1 : 0;
+      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_timeout(block) ? 1 : 0;
       for (i64 i = 0; i < f_.tile; ++i)
         split(plane(rows.image, number), f_.tile * (rows.row - above) + i, above + rows.count + below,
               p + i * kinds_ * gap_ + rows.first_tile - above * across);

@@ -32,13 +32,13 @@ struct image_map : layer {
   virtual axis_map rows(const shapes& in) const = 0;
   virtual axis_map columns(const shapes& in) const = 0;
 
-  static constexpr std::int64_t most_side = std::int64_t{1} << 24;  // a map has an element for each row and column
+  static constexpr std::int64_t max_side = std::int64_t{1} << 24;  // a map has an element for each row and column
 
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
     const shape to = sides(in);
-    want(to[0] <= most_side && to[1] <= most_side,
-         "an image that it makes at most " + std::to_string(most_side) + " pixels high and wide, not " + to.to_string(), in);
+    want(to[0] <= max_side && to[1] <= max_side,
+         "an image that it makes at most " + std::to_string(max_side) + " pixels high and wide, not " + to.to_string(), in);
     return {shape{in[0][0], in[0][1], to[0], to[1]}};
   }
   signatures supported() const override {

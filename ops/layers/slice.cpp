@@ -25,7 +25,7 @@ struct slice final : layer {
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() > axis, "one input with an axis " + std::to_string(axis), in);
     if (points.empty()) want(in[0][axis] % parts == 0, "an axis that can be cut in " + std::to_string(parts) + " equal parts", in);
-    want(points.size() < most_outputs, "fewer than " + std::to_string(most_outputs) + " points", in);
+    want(points.size() < max_outputs, "fewer than " + std::to_string(max_outputs) + " points", in);
     const auto at = bounds(in[0]);
     shapes out;
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
@@ -80,7 +80,7 @@ layer_type slice_layer() {
       .doc = "The input cut along `axis` before each of `points`, or in `parts` equal pieces.",
       .specs = {integer_option("axis", 1, "the axis that is cut", 1),
                 bounded(option_of("points", option_kind::integers, list{}, "where to cut"), 1),
-                bounded(integer_option("parts", 2, "equal pieces, where there are no points"), 1, most_outputs)},
+                bounded(integer_option("parts", 2, "equal pieces, where there are no points"), 1, max_outputs)},
       .make = [](const options& o) { return std::make_unique<slice>(o); },
       .cases = {example("halves", {}, {{2, 4, 3, 2}}), example("points", {{{"points", list{1, 3}}}}, {{2, 6}}),
                 example("last axis", {{{"axis", i{2}}, {"points", list{2}}}}, {{2, 3, 5}}),

@@ -40,7 +40,7 @@ layer_type split_layer() {
   const auto with = [](std::int64_t n) { return options{{{"copies", n}}}; };
   return {.name = "split",
           .doc = "`copies` outputs, each the input (the same memory); dx = the sum of their gradients. Any shape.",
-          .specs = {bounded(integer_option("copies", 2, "number of outputs"), 1, most_outputs)},
+          .specs = {bounded(integer_option("copies", 2, "number of outputs"), 1, max_outputs)},
           .make = [](const options& o) { return std::make_unique<split>(o); },
           .cases = {example("two", {}, {{2, 3, 4}}), example("three", with(3), {{5, 2}}), example("one", with(1), {{3}}),
                     example("five of one element", with(5), {{1, 1}}), example("size-1 axes", {}, {{2, 1, 1, 3}})}};

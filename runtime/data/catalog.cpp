@@ -69,13 +69,13 @@ void add_stock_samplers(sampler_registry& r) {
   r.add(replicate_sampler_type());
   r.add(served_sampler_type());
   r.add(seeded_sampler_type());
-  r.add(lanes_sampler_type());
+  r.add(sequence_sampler_type());
 }
 
 void add_stock_eval_samplers(eval_sampler_registry& r) {
   r.add(all_eval_sampler_type());
   r.add(sample_eval_sampler_type());
-  r.add(lanes_eval_sampler_type());
+  r.add(sequence_eval_sampler_type());
 }
 
 std::vector<worker_share> shares_of(const sampler_config& c) {

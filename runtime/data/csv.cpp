@@ -20,7 +20,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t most_classes = 1 << 24;
+constexpr std::int64_t max_classes = 1 << 24;
 
 struct rows {
   std::vector<double> values;  // [rows][columns without the label], scaled
@@ -91,7 +91,7 @@ read_table read_file_of(const options& o, const char* key) {
   // A quarter: the file, its numbers, and a copy of these when the vector grows or a split is cut off.
   const auto allowed = static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, left = memory_left();
   const auto most = std::min(allowed, left / 4);
-  f.most_values = most / sizeof(double);
+  f.max_values = most / sizeof(double);
   std::vector<std::uint8_t> bytes;
   if (auto wrong = read_whole(out.path, bytes, most); !wrong.empty()) throw option_error(key, out.path + ": " + wrong);
   auto r = parse_csv(bytes, f);
@@ -120,7 +120,7 @@ std::ptrdiff_t label_column(const options& o, const read_table& t) {
 }
 
 std::int32_t label_of(double v, const read_table& t, std::size_t row) {
-  if (v >= 0 && v < static_cast<double>(most_classes) && v == std::floor(v)) return static_cast<std::int32_t>(v);
+  if (v >= 0 && v < static_cast<double>(max_classes) && v == std::floor(v)) return static_cast<std::int32_t>(v);
   throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label is no class number (0, 1, 2, ...)");
 }
 
@@ -245,7 +245,7 @@ option_specs csv_specs() {
                             "of an example, outermost first; empty: a row of values"),
                   1),
           bounded(option_of("classes", kind::integer, std::int64_t{0}, "number of classes; 0: the largest training label + 1"), 0,
-                  most_classes),
+                  max_classes),
           option_of("scale", kind::reals, no_numbers, "value = number * scale - mean, one for all or one for each column; none: 1"),
           option_of("mean", kind::reals, no_numbers, "subtracted after scaling, likewise; none: 0"),
           bounded(option_of("memory_mib", kind::integer, std::int64_t{4096},

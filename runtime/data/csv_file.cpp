@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_columns = std::size_t{1} << 20;
+constexpr std::size_t max_columns = std::size_t{1} << 20;
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
@@ -86,7 +86,7 @@ class csv_parser {
     std::vector<std::string> names;
     over_ = false;
     while (const auto f = field()) {
-      if (names.size() == most_columns) return fail("more than 2^20 columns");
+      if (names.size() == max_columns) return fail("more than 2^20 columns");
       names.push_back(format_.header ? std::string(*f) : std::to_string(names.size()));
     }
     if (!error_.text.empty()) return false;
@@ -112,7 +112,7 @@ class csv_parser {
 
   bool row() {
     if (line_ > UINT32_MAX) return fail("more than 2^32 lines");
-    if (table_.values.size() > format_.most_values - std::min(format_.most_values, table_.names.size()))
+    if (table_.values.size() > format_.max_values - std::min(format_.max_values, table_.names.size()))
       return fail("more values than memory_mib allows", true);
     over_ = false;
     std::size_t column = 0;

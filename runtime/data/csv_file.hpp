@@ -18,7 +18,7 @@ struct csv_format {
   char separator = ',';
   bool header = true;                    // the first line names the columns
   std::vector<std::string> ignore = {};  // columns that are not read, by name or number (from 0): they may hold anything
-  std::size_t most_values = SIZE_MAX;
+  std::size_t max_values = SIZE_MAX;
 };
 
 struct csv_table {

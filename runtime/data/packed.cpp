@@ -42,12 +42,12 @@ class packed_source final : public source {
 
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     const auto n = static_cast<std::size_t>(head().value_bytes());
-    const auto era = look();
+    const auto mode_epoch = look();
     for (auto i : indices) {
       if (i < 0)
         std::memset(out, 0, n);
       else
-        read_values(s, i, era, out);
+        read_values(s, i, mode_epoch, out);
       out += n;
     }
   }
@@ -60,14 +60,14 @@ class packed_source final : public source {
     const auto bytes = static_cast<std::size_t>(n) * size_of(data.type());
     const bool as_it_lies = size_of(data.type()) == size_of(head().type);  // f32 to f32, ids to i32
     bytes_of_one room(as_it_lies ? 0 : static_cast<std::size_t>(head().value_bytes()));
-    const auto era = look();
+    const auto mode_epoch = look();
     for (auto i : indices) {
       assert(i < size(s));
       if (i < 0) {
         std::memset(out, 0, bytes);
         std::fill_n(classes, labels, -1);
       } else {
-        read_values(s, i, era, as_it_lies ? out : room.data());
+        read_values(s, i, mode_epoch, as_it_lies ? out : room.data());
         if (!as_it_lies) widen(room.data(), data.type(), out);
         read_labels(s, i, classes);
       }
@@ -102,9 +102,9 @@ class packed_source final : public source {
     const std::lock_guard hold(lock_);
     if (now != version_) {
       version_ = now;
-      ++era_;
+      ++mode_epoch_;
     }
-    return era_;
+    return mode_epoch_;
   }
 
   // Where block `b` of a split begins.
@@ -113,12 +113,12 @@ class packed_source final : public source {
   }
 
   // Example i's values, in a block that has been looked at in this era.
-  void read_values(split s, std::int64_t i, std::uint32_t era, std::uint8_t* out) const {
+  void read_values(split s, std::int64_t i, std::uint32_t mode_epoch, std::uint8_t* out) const {
     const auto b = i / head().block_examples;
     auto& seen = sound_[static_cast<std::size_t>(b + (s == split::train ? 0 : head().blocks(split::train)))];
-    if (seen.load(std::memory_order_relaxed) != era) {
+    if (seen.load(std::memory_order_relaxed) != mode_epoch) {
       check(s, b);
-      seen.store(era, std::memory_order_relaxed);
+      seen.store(mode_epoch, std::memory_order_relaxed);
     }
     get(block_at(s, b) + i % head().block_examples * head().value_bytes(), out, head().value_bytes());
     if (ids()) check_ids(s, b, out, head().value_bytes());
@@ -186,7 +186,7 @@ class packed_source final : public source {
   byte_tables tables_;
   mutable std::mutex lock_;
   mutable std::uint64_t version_;  // of the file, in this era
-  mutable std::uint32_t era_ = 1;
+  mutable std::uint32_t mode_epoch_ = 1;
   mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the era in which it was looked at; 0: not yet
 };
 
@@ -211,7 +211,7 @@ std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared
   if (begin.size() == 16) {
     std::uint32_t length = 0;
     std::memcpy(&length, begin.data() + 12, 4);
-    const auto n = std::min<std::uint64_t>({file->size(), std::max<std::uint32_t>(length, 16), most_packed_header_bytes});
+    const auto n = std::min<std::uint64_t>({file->size(), std::max<std::uint32_t>(length, 16), max_packed_header_bytes});
     begin.resize(static_cast<std::size_t>(n));
     if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
   }

@@ -13,12 +13,12 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr char magic[8] = {'T', 'R', 'O', 'U', 'P', 'E', 'P', 'K'};
 constexpr std::uint32_t version = 1;
-constexpr std::int64_t most_block_examples = 65536;
-constexpr std::uint32_t most_symbols = 65536;
-constexpr std::int64_t most_values = std::int64_t{1} << 31;  // of one example
-constexpr std::int64_t most_examples = std::int64_t{1} << 40;
-constexpr std::int64_t most_packed_classes = std::int64_t{1} << 31;
-constexpr int most_axes = shape::max_rank - 1;
+constexpr std::int64_t max_block_examples = 65536;
+constexpr std::uint32_t max_symbols = 65536;
+constexpr std::int64_t max_values = std::int64_t{1} << 31;  // of one example
+constexpr std::int64_t max_examples = std::int64_t{1} << 40;
+constexpr std::int64_t max_packed_classes = std::int64_t{1} << 31;
+constexpr int max_axes = shape::max_rank - 1;
 
 std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -69,7 +69,7 @@ const char* read_shape(reader& r, std::uint32_t rank, shape& into) {
   std::int64_t count = 1;
   for (std::uint32_t i = 0; i < rank; ++i) {
     const auto extent = r.take<std::int64_t>();
-    if (extent < 1 || extent > most_values / count) return "an extent that cannot be";
+    if (extent < 1 || extent > max_values / count) return "an extent that cannot be";
     count *= extent;
     into.push_back(extent);
   }
@@ -90,7 +90,7 @@ const char* read_scaling(reader& r, packed_header& h) {
 
 const char* read_symbols(reader& r, packed_header& h) {
   const auto n = r.take<std::uint32_t>();
-  if (n > most_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "a number of symbols that cannot be";
+  if (n > max_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "a number of symbols that cannot be";
   for (std::uint32_t i = 0; i < n && r.sound(); ++i) h.symbols.push_back(r.text(r.take<std::uint32_t>()));
   return nullptr;
 }
@@ -104,10 +104,10 @@ const char* read_fields(reader& r, packed_header& h) {
   h.test = r.take<std::int64_t>();
   if (type >= std::size(types)) return "values of an unknown type";
   h.type = types[type];
-  if (rank < 1 || rank > most_axes || label_rank > most_axes) return "a rank that cannot be";
-  if (h.block_examples < 1 || h.block_examples > most_block_examples) return "a number of examples in a block that cannot be";
-  if (h.classes < 0 || h.classes > most_packed_classes) return "a number of classes that cannot be";
-  if (h.train < 0 || h.train > most_examples || h.test < 0 || h.test > most_examples) return "a number of examples that cannot be";
+  if (rank < 1 || rank > max_axes || label_rank > max_axes) return "a rank that cannot be";
+  if (h.block_examples < 1 || h.block_examples > max_block_examples) return "a number of examples in a block that cannot be";
+  if (h.classes < 0 || h.classes > max_packed_classes) return "a number of classes that cannot be";
+  if (h.train < 0 || h.train > max_examples || h.test < 0 || h.test > max_examples) return "a number of examples that cannot be";
   if (const auto* e = read_shape(r, rank, h.example)) return e;
   if (const auto* e = read_shape(r, label_rank, h.label)) return e;
   if (const auto* e = read_scaling(r, h)) return e;
@@ -154,7 +154,7 @@ std::variant<packed_layout, std::string> decode_packed_header(std::span<const st
   const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
   if (is != version)
     return "packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version);
-  if (length < 20 || length > most_packed_header_bytes || length > begin.size()) return std::string("truncated in its header");
+  if (length < 20 || length > max_packed_header_bytes || length > begin.size()) return std::string("truncated in its header");
   std::uint32_t sum = 0;
   std::memcpy(&sum, begin.data() + length - 4, 4);
   if (sum != crc32c(0, begin.data(), length - 4)) return std::string("its header is damaged (CRC32C)");

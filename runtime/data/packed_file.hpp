@@ -51,7 +51,7 @@ struct packed_header {
 };
 
 constexpr std::int64_t packed_alignment = 4096;
-constexpr std::uint32_t most_packed_header_bytes = 16 << 20;
+constexpr std::uint32_t max_packed_header_bytes = 16 << 20;
 
 std::vector<std::uint8_t> encode_packed_header(const packed_header& h);
 

@@ -26,9 +26,9 @@ constexpr std::uint64_t worker_seed(std::uint64_t seed, std::uint32_t worker) {
 
 class permutation {
  public:
-  static constexpr std::int64_t most_in_table = std::int64_t{1} << 24;
+  static constexpr std::int64_t max_in_table = std::int64_t{1} << 24;
 
-  permutation(std::int64_t begin, std::int64_t end, std::int64_t most = most_in_table)
+  permutation(std::int64_t begin, std::int64_t end, std::int64_t most = max_in_table)
       : begin_(begin), end_(end), in_table_(end - begin <= most) {
     assert(end >= begin && (!in_table_ || end - begin <= std::int64_t{1} << 32));
   }

@@ -18,8 +18,8 @@ class replicate_sampler final : public sampler {
   explicit replicate_sampler(const sampler_config& c) : seed_(c.seed), order_(0, c.examples) {
     const auto shares = shares_of(c);
     first_ = shares.at(c.worker).first;
-    for (const auto& s : shares) most_ = std::max(most_, s.count);
-    steps_ = c.examples / most_;
+    for (const auto& s : shares) max_ = std::max(max_, s.count);
+    steps_ = c.examples / max_;
   }
 
   std::int64_t steps_per_epoch() const override { return steps_; }
@@ -27,14 +27,14 @@ class replicate_sampler final : public sampler {
   bool by_worker() const override { return true; }
 
   std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) override {
-    assert(first >= first_ && first - first_ + count <= most_);
+    assert(first >= first_ && first - first_ + count <= max_);
     const auto steps = static_cast<std::uint64_t>(steps_);
-    return order_.part(sub_key(seed_, step / steps), static_cast<std::int64_t>(step % steps) * most_ + first - first_, count);
+    return order_.part(sub_key(seed_, step / steps), static_cast<std::int64_t>(step % steps) * max_ + first - first_, count);
   }
 
  private:
   std::uint64_t seed_;
-  std::int64_t first_ = 0, most_ = 1, steps_ = 0;
+  std::int64_t first_ = 0, max_ = 1, steps_ = 0;
   permutation order_;
 };
 

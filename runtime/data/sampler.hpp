@@ -42,7 +42,7 @@ class sampler {
   virtual bool by_worker() const { return false; }
   // Whether position i of a step's batch goes on where position i of the step before stopped, but for the first step of an epoch: what
   // layers that carry state need. Such a sampler does not look at the worker.
-  virtual bool keeps_lanes() const { return false; }
+  virtual bool continues_sequences() const { return false; }
   // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows nothing else makes of it.
   // Together they are indices().
   virtual std::uint64_t seed_of(std::uint64_t step) const {
@@ -80,15 +80,15 @@ void add_stock_samplers(sampler_registry& r);
 // (seed, version), so a resumed run evaluates on what the unbroken one would have taken.
 struct eval_sampler_config {
   std::uint64_t seed = 1;
-  std::int64_t examples = 0;  // of the split
-  std::int64_t lanes = 1;     // examples in one go of the job's packets
+  std::int64_t examples = 0;   // of the split
+  std::int64_t sequences = 1;  // examples in one go of the job's packets
 };
 class eval_sampler {
  public:
   virtual ~eval_sampler() = default;
   virtual std::int64_t examples() const = 0;  // of every evaluation
   // Whether example i + lanes goes on where example i stopped.
-  virtual bool keeps_lanes() const { return false; }
+  virtual bool continues_sequences() const { return false; }
   // The examples [first, first + count) of the evaluation; first + count <= examples().
   virtual std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) = 0;
   virtual std::int64_t held_bytes() const { return 0; }  // the most that it keeps between calls

@@ -19,11 +19,11 @@ sampler_type own_order_sampler_type();   // own_order.cpp
 sampler_type replicate_sampler_type();   // replicate.cpp
 sampler_type served_sampler_type();      // served.cpp
 sampler_type seeded_sampler_type();      // seeded.cpp
-sampler_type lanes_sampler_type();       // lanes.cpp
+sampler_type sequence_sampler_type();    // sequence_sampler.cpp
 
-eval_sampler_type all_eval_sampler_type();     // eval_samplers.cpp
-eval_sampler_type sample_eval_sampler_type();  // eval_samplers.cpp
-eval_sampler_type lanes_eval_sampler_type();   // lanes.cpp
+eval_sampler_type all_eval_sampler_type();       // eval_samplers.cpp
+eval_sampler_type sample_eval_sampler_type();    // eval_samplers.cpp
+eval_sampler_type sequence_eval_sampler_type();  // sequence_sampler.cpp
 
 // What every sampler asks of its configuration: at least one whole batch. Throws option_error (key "batch").
 void check_sampler_config(const sampler_config& c);  // catalog.cpp

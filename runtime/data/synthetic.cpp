@@ -84,7 +84,8 @@ class synthetic_source final : public source {
     for (std::int64_t plane = 0; plane < planes_; ++plane) {
       std::int64_t in_row = -1;
       for (std::int64_t y = 0; y < height_; ++y) {
-        if (const auto gy = y * grid_height_ / height_; gy != in_row) load_row(grid_key, plane * grid_height_ + (in_row = gy), row);
+        if (const auto gy = y * grid_height_ / height_; gy != in_row)
+          load_entry(grid_key, plane * grid_height_ + (in_row = gy), row);
         for (std::int64_t x = 0; x < width_; ++x) {
           if (drawn % 8 == 0) bits = hash_at(noise_key, drawn / 8);  // eight bytes of noise a hash
           ++drawn;
@@ -95,7 +96,7 @@ class synthetic_source final : public source {
     }
   }
 
-  void load_row(std::uint64_t grid_key, std::int64_t index, std::array<double, grid_cells_1d>& row) const {
+  void load_entry(std::uint64_t grid_key, std::int64_t index, std::array<double, grid_cells_1d>& row) const {
     for (std::int64_t x = 0; x < grid_width_; ++x) {
       const auto bits = hash_at(grid_key, static_cast<std::uint64_t>(index * grid_width_ + x));
       row[static_cast<std::size_t>(x)] = static_cast<double>(bits >> 40) * 0x1p-24;

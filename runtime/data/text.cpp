@@ -1,5 +1,5 @@
 // text: one file of text, as sequences of the numbers of its characters. Example i is characters [i T, (i + 1) T) of its split, its label
-// the character behind each of them; so example i + 1 goes on where example i stops, and a sampler that keeps lanes (lanes.cpp) walks
+// the character behind each of them; so example i + 1 goes on where example i stops, and a sampler that keeps lanes (sequence_sampler.cpp) walks
 // through the text without a gap. The last characters of the file are the test split. The vocabulary is every character of the whole
 // file, by code point; a character's number is its place there.
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_characters = 65536;            // a number has 16 bits in memory
-constexpr std::size_t most_bytes = std::size_t{1} << 32;  // of the file
+constexpr std::size_t max_characters = 65536;            // a number has 16 bits in memory
+constexpr std::size_t max_bytes = std::size_t{1} << 32;  // of the file
 constexpr std::uint32_t code_points = 0x110000;
 
 class text_source final : public source {
@@ -103,7 +103,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& path) {
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   std::vector<std::uint8_t> bytes;
   // Beside the bytes of the file there are the code points and the numbers of its characters while it is opened.
-  const auto most = std::min<std::uint64_t>(most_bytes, memory_left() / 8);
+  const auto most = std::min<std::uint64_t>(max_bytes, memory_left() / 8);
   if (auto wrong = read_whole(path, bytes, most); !wrong.empty()) throw option_error("path", path + ": " + wrong);
   if (bytes.empty()) throw option_error("path", path + ": the file is empty");
   return bytes;
@@ -121,8 +121,8 @@ std::shared_ptr<const source> open_text(const options& o, std::uint64_t) {
   std::vector<std::string> symbols;
   for (std::uint32_t c = 0; c < code_points; ++c) {
     if (!seen[c]) continue;
-    if (symbols.size() == most_characters)
-      throw option_error("path", path + ": more than " + std::to_string(most_characters) + " different characters");
+    if (symbols.size() == max_characters)
+      throw option_error("path", path + ": more than " + std::to_string(max_characters) + " different characters");
     number[c] = static_cast<std::uint16_t>(symbols.size());
     symbols.push_back(whole ? std::string(1, static_cast<char>(c)) : encoded(c));
   }

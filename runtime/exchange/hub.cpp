@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "runtime/exchange/arithmetic.hpp"
-#include "runtime/exchange/words.hpp"
+#include "runtime/exchange/hub_text.hpp"
 
 namespace troupe::exchange {
 namespace {
 
-const char* law_text(law l) {
+const char* averaging_method_text(averaging_method l) {
   constexpr const char* names[] = {"average", "easgd", "easgd_sync", "asgd"};
   return names[static_cast<int>(l)];
 }
@@ -40,7 +40,7 @@ void hub::on_gone(const std::string& client, const std::string& why, hub_effects
   if (clients_.contains(client)) forget(client, "is lost: " + why, out);
 }
 
-std::uint64_t hub::most_unread(const std::string& client) const {
+std::uint64_t hub::max_unread(const std::string& client) const {
   const auto at = clients_.find(client);
   return (at == clients_.end() ? 0 : groups_.at(at->second.group).largest) + 2 * piece_bytes;
 }
@@ -84,8 +84,9 @@ std::optional<answer> hub::objection(const open_session& o) const {
   if (o.size != g.size)
     return no(code::mismatch, who + " says size " + std::to_string(o.size) + ", the others say " + std::to_string(g.size) + there);
   if (o.how != g.how || o.alpha != g.alpha)
-    return no(code::mismatch, who + " says " + law_text(o.how) + " with alpha " + std::to_string(o.alpha) + ", the others say " +
-                                  law_text(g.how) + " with alpha " + std::to_string(g.alpha) + there);
+    return no(code::mismatch, who + " says " + averaging_method_text(o.how) + " with alpha " + std::to_string(o.alpha) +
+                                  ", the others say " + averaging_method_text(g.how) + " with alpha " + std::to_string(g.alpha) +
+                                  there);
   if (any && g.members.size() == g.size) return no(code::rank_taken, "all ranks are taken" + there);
   if (g.members.contains(o.rank)) return no(code::rank_taken, who + " is taken" + there);
   return std::nullopt;

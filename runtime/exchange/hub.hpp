@@ -76,7 +76,7 @@ class hub {
   void on_gone(const std::string& client, const std::string& why, hub_effects& out);
 
   // What a reader that is slow but honest may have unread, in bytes. For the host, before a client's next call.
-  std::uint64_t most_unread(const std::string& client) const;
+  std::uint64_t max_unread(const std::string& client) const;
 
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
@@ -132,7 +132,7 @@ class hub {
   struct group {
     std::string name;
     std::uint32_t size = 0;
-    law how = law::average;
+    averaging_method how = averaging_method::average;
     double alpha = 0;
     std::map<std::uint32_t, member> members;
     std::map<std::uint32_t, std::string> gone;  // ranks that were here
@@ -170,7 +170,7 @@ class hub {
   void give_up(group& g, std::uint64_t bytes);
   void make_centre(buffer& b, const block& values);  // throws std::bad_alloc
 
-  static bool is_round(const group& g, verb v);
+  static bool is_round(const group& g, collective_op v);
   static std::string objection_to_call(const group& g, const begin& b);
   std::optional<answer> objection(const group& g, const member& m, const begin& b) const;
   void step_alone(context c);
@@ -179,7 +179,7 @@ class hub {
   void finish_elastic(group& g, const begin& what, hub_effects& out);
   static block result_of(group& g, const begin& what);
   void fail_round(group& g, code why, const std::string& text, hub_effects& out);
-  static std::string words(const group& g, const begin& b);
+  static std::string call_text(const group& g, const begin& b);
 
   static void reply(const member& m, code c, std::string text, hub_effects& out);
   static void reply_with(member& m, const block& data, std::uint64_t bytes, hub_effects& out, std::uint64_t from = 0);

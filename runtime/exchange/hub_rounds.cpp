@@ -4,8 +4,8 @@
 
 #include "runtime/exchange/arithmetic.hpp"
 #include "runtime/exchange/hub.hpp"
+#include "runtime/exchange/hub_text.hpp"
 #include "runtime/exchange/parts.hpp"
-#include "runtime/exchange/words.hpp"
 
 namespace troupe::exchange {
 
@@ -17,38 +17,38 @@ bool same_call(const begin& a, const begin& b) {
 
 }  // namespace
 
-bool hub::is_round(const group& g, verb v) {
-  if (v == verb::exchange) return g.how == law::average || g.how == law::easgd_sync;
-  return v != verb::centre;
+bool hub::is_round(const group& g, collective_op v) {
+  if (v == collective_op::exchange) return g.how == averaging_method::average || g.how == averaging_method::easgd_sync;
+  return v != collective_op::centre;
 }
 
-std::string hub::words(const group& g, const begin& b) {
-  constexpr const char* names[verbs] = {"exchange",       "all_reduce", "broadcast", "centre", "barrier",
-                                        "reduce_scatter", "all_gather", "gather",    "scatter"};
+std::string hub::call_text(const group& g, const begin& b) {
+  constexpr const char* names[collective_ops] = {"exchange",       "all_reduce", "broadcast", "centre", "barrier",
+                                                 "reduce_scatter", "all_gather", "gather",    "scatter"};
   constexpr const char* reductions_by_name[reductions] = {"sum", "mean", "least", "largest", "product"};
   std::string out = names[static_cast<int>(b.what)];
-  if (b.what == verb::barrier) return out;
+  if (b.what == collective_op::barrier) return out;
   if (b.how == meeting::in_memory) out += " in shared memory";
   out += " of '" + g.buffers[b.buffer].name + "'";
   if (reduces(b.what)) out += std::string(", ") + reductions_by_name[b.argument];
-  if (has_root(b.what)) out += (b.what == verb::gather ? " to rank " : " from rank ") + std::to_string(b.argument);
+  if (has_root(b.what)) out += (b.what == collective_op::gather ? " to rank " : " from rank ") + std::to_string(b.argument);
   return out;
 }
 
 // What is wrong with a call whatever the others do; empty: nothing.
 std::string hub::objection_to_call(const group& g, const begin& b) {
-  if (b.what == verb::barrier) return b.how == meeting::in_memory ? "a barrier has no values" : "";
+  if (b.what == collective_op::barrier) return b.how == meeting::in_memory ? "a barrier has no values" : "";
   if (b.buffer >= g.buffers.size()) return "no buffer has this number";
   const auto& of = g.buffers[b.buffer];
   if (reduces(b.what) && b.argument >= reductions) return "there is no such reduction";
   if (reduces(b.what) && b.argument == static_cast<std::uint32_t>(reduction::mean) && whole_numbers(of.type))
     return "whole numbers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
   if (has_root(b.what) && b.argument >= g.size) return "there is no rank " + std::to_string(b.argument);
-  if ((b.what == verb::exchange || b.what == verb::centre) && !lawful(of.type))
+  if ((b.what == collective_op::exchange || b.what == collective_op::centre) && !lawful(of.type))
     return "a law is for float32 and float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
   if (b.how == meeting::in_memory && !is_round(g, b.what)) return "only rounds are made in memory of the ranks' own";
-  if (b.what == verb::centre && !of.centre) return "buffer '" + of.name + "' has no centre: nobody has exchanged it yet";
-  if (b.what == verb::exchange && g.how == law::asgd && b.argument == 0 && !of.centre)
+  if (b.what == collective_op::centre && !of.centre) return "buffer '" + of.name + "' has no centre: nobody has exchanged it yet";
+  if (b.what == collective_op::exchange && g.how == averaging_method::asgd && b.argument == 0 && !of.centre)
     return "buffer '" + of.name + "' has no centre that something could be added to";
   return {};
 }
@@ -57,7 +57,7 @@ std::string hub::objection_to_call(const group& g, const begin& b) {
 std::optional<answer> hub::objection(const group& g, const member& m, const begin& b) const {
   const auto no = [&](code c, std::string text) { return answer{b.call, c, std::move(text), 0, 0}; };
   if (auto wrong = objection_to_call(g, b); !wrong.empty()) return no(code::bad_argument, std::move(wrong));
-  if (b.what == verb::centre) return std::nullopt;
+  if (b.what == collective_op::centre) return std::nullopt;
   if (!m.out_of_step.empty()) return no(code::out_of_step, m.out_of_step);
   if (!is_round(g, b.what)) return std::nullopt;
   if (!g.gone.empty()) return no(code::peer_lost, g.gone.begin()->second);
@@ -77,14 +77,14 @@ void hub::handle(context c, const begin& b) {
       if (!other.pending) continue;
       const auto& p = other.pending->call;
       if (!is_round(c.g, p.what) || same_call(p, b)) continue;
-      const auto text = "rank " + std::to_string(c.m.rank) + " calls " + words(c.g, b) + " while rank " + std::to_string(rank) +
-                        " is in " + words(c.g, p);
+      const auto text = "rank " + std::to_string(c.m.rank) + " calls " + call_text(c.g, b) + " while rank " + std::to_string(rank) +
+                        " is in " + call_text(c.g, p);
       reply(c.m, code::mismatch, text, c.out);
       return fail_round(c.g, code::mismatch, text, c.out);
     }
   part p;
   p.call = b;
-  if (b.what != verb::barrier) {
+  if (b.what != collective_op::barrier) {
     const auto& of = c.g.buffers[b.buffer];
     p.expected = given(b, of.count, c.m.rank, c.g.size).count * bytes_of(of.type);
   }
@@ -118,7 +118,7 @@ void hub::step_alone(context c) {
   c.m.pending.reset();
   auto& b = c.g.buffers[p.call.buffer];
   try {
-    if (p.call.what == verb::centre) return reply_with(c.m, copy_of(b.centre, b.bytes()), b.bytes(), c.out);
+    if (p.call.what == collective_op::centre) return reply_with(c.m, copy_of(b.centre, b.bytes()), b.bytes(), c.out);
     // The first worker's values are the centre; from then on every worker and the centre pull each other.
     if (!b.centre) {
       make_centre(b, p.data);
@@ -127,7 +127,7 @@ void hub::step_alone(context c) {
   } catch (const std::bad_alloc&) {
     return reply(c.m, code::too_large, "the daemon is out of memory", c.out);
   }
-  if (c.g.how == law::asgd) return step_by_asgd(c, b, p);
+  if (c.g.how == averaging_method::asgd) return step_by_asgd(c, b, p);
   if (c.g.alpha == 0) return reply(c.m, code::ok, {}, c.out);  // exactly nothing, also for values that are not finite
   pull(b.type, p.data.get(), b.centre.get(), b.count, c.g.alpha);
   c.m.moved = true;
@@ -146,10 +146,11 @@ void hub::step_by_asgd(context c, buffer& b, const part& p) {
 
 // What everybody gets of, when all have given what they have to. Throws std::bad_alloc; then nothing has changed.
 block hub::result_of(group& g, const begin& what) {
-  if (what.what == verb::barrier || what.how == meeting::in_memory) return nullptr;
+  if (what.what == collective_op::barrier || what.how == meeting::in_memory) return nullptr;
   const auto& b = g.buffers[what.buffer];
-  if (what.what == verb::broadcast || what.what == verb::scatter) return g.members.at(what.argument).pending->data;
-  if (what.what == verb::all_gather || what.what == verb::gather) {
+  if (what.what == collective_op::broadcast || what.what == collective_op::scatter)
+    return g.members.at(what.argument).pending->data;
+  if (what.what == collective_op::all_gather || what.what == collective_op::gather) {
     auto whole = make_block(b.bytes());
     for (const auto& [rank, m] : g.members) {
       const auto part = part_of(b.count, rank, g.size);
@@ -160,7 +161,7 @@ block hub::result_of(group& g, const begin& what) {
   }
   std::vector<block> values;
   for (const auto& [rank, m] : g.members) values.push_back(m.pending->data);
-  fold(b.type, what.what == verb::exchange ? reduction::mean : static_cast<reduction>(what.argument), values, b.count);
+  fold(b.type, what.what == collective_op::exchange ? reduction::mean : static_cast<reduction>(what.argument), values, b.count);
   return values[0];
 }
 
@@ -171,7 +172,7 @@ void hub::finish_round(group& g, hub_effects& out) {
     what = m.pending->call;
   }
   if (g.members.size() != g.size) return;
-  if (what.what == verb::exchange && what.how == meeting::with_values && g.how == law::easgd_sync)
+  if (what.what == collective_op::exchange && what.how == meeting::with_values && g.how == averaging_method::easgd_sync)
     return finish_elastic(g, what, out);
   block result;
   try {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/exchange/hub.hpp"
-#include "runtime/exchange/words.hpp"
+#include "runtime/exchange/hub_text.hpp"
 
 namespace troupe::exchange {
 

@@ -26,14 +26,25 @@ inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
 // Numbers of this interface appear in troupe_exchange.h, which checks that they agree (not_allowed has another one there).
 enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held, not_allowed };
 enum class element : std::uint8_t { f32, f64, bf16, i32, i64 };
-enum class law : std::uint8_t { average, easgd, easgd_sync, asgd };
-enum class verb : std::uint8_t { exchange, all_reduce, broadcast, centre, barrier, reduce_scatter, all_gather, gather, scatter };
+enum class averaging_method : std::uint8_t { average, easgd, easgd_sync, asgd };
+enum class collective_op : std::uint8_t {
+  exchange,
+  all_reduce,
+  broadcast,
+  centre,
+  barrier,
+  reduce_scatter,
+  all_gather,
+  gather,
+  scatter
+};
 enum class reduction : std::uint8_t { sum, mean, min, max, product };
 enum class contents : std::uint8_t { empty, full };
 // in_memory: a round of ranks that have their values in memory of their own. All give their word that they are there, and nothing else.
 enum class meeting : std::uint8_t { with_values, in_memory };
 
-inline constexpr std::uint8_t codes = 9, elements = 5, laws = 4, verbs = 9, reductions = 5, contents_kinds = 2, meetings = 2;
+inline constexpr std::uint8_t codes = 9, elements = 5, averaging_methods = 4, collective_ops = 9, reductions = 5,
+                              contents_kinds = 2, meetings = 2;
 constexpr std::uint64_t bytes_of(element e) {
   constexpr std::uint64_t of[elements] = {4, 8, 2, 4, 8};
   return of[static_cast<std::uint8_t>(e)];
@@ -57,7 +68,7 @@ struct open_session {
   std::uint32_t version = protocol;
   std::string session;
   std::uint32_t rank = 0, size = 0;
-  law how = law::average;
+  averaging_method how = averaging_method::average;
   double alpha = 0;
 };
 // An opening is answered with the rank in `value`.
@@ -70,7 +81,7 @@ struct declare {  // answered with the buffer's number in `value`
 // Calls on a buffer, and the barrier. Whoever has values to give sends them as pieces at once, without waiting for an answer.
 struct begin {
   std::uint64_t call = 0;
-  verb what = verb::barrier;
+  collective_op what = collective_op::barrier;
   std::uint32_t buffer = 0;
   // all_reduce, reduce_scatter: the reduction. broadcast, gather, scatter: the root's rank. exchange under asgd: 1: the values are the worker's own,
   // which the centre begins with or takes the place of; 0: they are what the worker has added to what it had of the centre

@@ -26,21 +26,23 @@ constexpr range part_of(std::uint64_t count, std::uint32_t rank, std::uint32_t r
   return {edge(rank), edge(std::uint64_t{rank} + 1) - edge(rank)};
 }
 
-constexpr bool reduces(verb v) { return v == verb::all_reduce || v == verb::reduce_scatter; }
-constexpr bool has_root(verb v) { return v == verb::broadcast || v == verb::gather || v == verb::scatter; }
+constexpr bool reduces(collective_op v) { return v == collective_op::all_reduce || v == collective_op::reduce_scatter; }
+constexpr bool has_root(collective_op v) {
+  return v == collective_op::broadcast || v == collective_op::gather || v == collective_op::scatter;
+}
 
 constexpr range given(const begin& b, std::uint64_t count, std::uint32_t rank, std::uint32_t ranks) {
   if (b.how == meeting::in_memory) return {};
   switch (b.what) {
-    case verb::exchange:
-    case verb::all_reduce:
-    case verb::reduce_scatter: return {0, count};
-    case verb::broadcast:
-    case verb::scatter: return rank == b.argument ? range{0, count} : range{};
-    case verb::all_gather:
-    case verb::gather: return part_of(count, rank, ranks);
-    case verb::centre:
-    case verb::barrier: break;
+    case collective_op::exchange:
+    case collective_op::all_reduce:
+    case collective_op::reduce_scatter: return {0, count};
+    case collective_op::broadcast:
+    case collective_op::scatter: return rank == b.argument ? range{0, count} : range{};
+    case collective_op::all_gather:
+    case collective_op::gather: return part_of(count, rank, ranks);
+    case collective_op::centre:
+    case collective_op::barrier: break;
   }
   return {};
 }
@@ -48,15 +50,15 @@ constexpr range given(const begin& b, std::uint64_t count, std::uint32_t rank, s
 constexpr range got(const begin& b, std::uint64_t count, std::uint32_t rank, std::uint32_t ranks) {
   if (b.how == meeting::in_memory) return {};
   switch (b.what) {
-    case verb::exchange:
-    case verb::centre:
-    case verb::all_reduce:
-    case verb::all_gather: return {0, count};
-    case verb::reduce_scatter: return part_of(count, rank, ranks);
-    case verb::broadcast: return rank == b.argument ? range{} : range{0, count};
-    case verb::gather: return rank == b.argument ? range{0, count} : range{};
-    case verb::scatter: return rank == b.argument ? range{} : part_of(count, rank, ranks);
-    case verb::barrier: break;
+    case collective_op::exchange:
+    case collective_op::centre:
+    case collective_op::all_reduce:
+    case collective_op::all_gather: return {0, count};
+    case collective_op::reduce_scatter: return part_of(count, rank, ranks);
+    case collective_op::broadcast: return rank == b.argument ? range{} : range{0, count};
+    case collective_op::gather: return rank == b.argument ? range{0, count} : range{};
+    case collective_op::scatter: return rank == b.argument ? range{} : part_of(count, rank, ranks);
+    case collective_op::barrier: break;
   }
   return {};
 }

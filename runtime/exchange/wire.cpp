@@ -17,7 +17,7 @@ void fields(IO& io, T& m) {
   io.text(m.session, max_name);
   io.number(m.rank);
   io.number(m.size);
-  io.choice(m.how, laws);
+  io.choice(m.how, averaging_methods);
   io.number(m.alpha);
 }
 template <class IO, class T>
@@ -32,7 +32,7 @@ template <class IO, class T>
 requires std::is_same_v<std::remove_const_t<T>, begin>
 void fields(IO& io, T& m) {
   io.number(m.call);
-  io.choice(m.what, verbs);
+  io.choice(m.what, collective_ops);
   io.number(m.buffer);
   io.number(m.argument);
   io.choice(m.how, meetings);

@@ -169,7 +169,7 @@ class builder {
         const auto ref = resolve(s.inputs[k]);
         if (ref.layer == unresolved) {
           // A comparison with every name of a large file takes a while, and no more mistakes than these are told.
-          const auto hint = errors_.size() < most_mistakes_told ? did_you_mean(s.inputs[k], known) : std::string();
+          const auto hint = errors_.size() < max_mistakes_shown ? did_you_mean(s.inputs[k], known) : std::string();
           layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
           names_resolved_ = d.sound = false;
         } else if (ref == tensor_ref{from_data, 1} && graph_.classes <= 0) {
@@ -279,9 +279,9 @@ class builder {
   void infer_one(graph_layer& g) {
     try {
       auto out = g.maths->infer(g.in);
-      if (out.size() > most_outputs)
+      if (out.size() > max_outputs)
         return layer_error(*g.spec, "",
-                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(most_outputs));
+                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(max_outputs));
       for (const auto& s : out)
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);

@@ -12,7 +12,7 @@ namespace {
 class size_checker {
  public:
   size_checker(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most)
-      : p_(p), g_(g), job_(job), most_(most - static_cast<std::int64_t>(wire_overhead)) {}
+      : p_(p), g_(g), job_(job), max_(most - static_cast<std::int64_t>(wire_overhead)) {}
 
   diagnostics run() {
     for (const auto& e : p_.edges) look_at(e);
@@ -34,7 +34,7 @@ class size_checker {
     const auto* l = e.what.layer < 0 ? nullptr : &g_.layers[static_cast<std::size_t>(e.what.layer)];
     const auto& whole = l ? l->out[e.what.output] : e.what.output == 0 ? g_.data : g_.label;
     const auto bytes = largest(wire_bytes(e.wire, cut(whole, e.region), g_.type_of(e.what, job_.type())), e.in_test);
-    if (bytes > most_ && told_.insert(e.what.layer).second)
+    if (bytes > max_ && told_.insert(e.what.layer).second)
       l ? error(l->spec ? l->spec->at : job_.at, "layer " + in_quotes(l->name) + ": a packet of what it makes", bytes,
                 p_[e.from].node, p_[e.to].node)
         : error(job_.data.at, "a packet of examples", bytes, p_[e.from].node, p_[e.to].node);
@@ -45,7 +45,7 @@ class size_checker {
     const auto packet = g_.data.count() * static_cast<std::int64_t>(size_of(type)) +
                         g_.label.count() * static_cast<std::int64_t>(size_of(dtype::i32));
     const auto bytes = largest(packet, true);
-    for (std::uint32_t w = 0; w < p_.loaders.size() && bytes > most_; ++w) {
+    for (std::uint32_t w = 0; w < p_.loaders.size() && bytes > max_; ++w) {
       const auto to = p_[p_.loaders[w]].node;
       const auto source = job_.data.how == delivery::seeds ? no_role : p_.examples_from(job_.data.how, w);
       const auto from = source == no_role ? to : p_[source].node;
@@ -57,7 +57,7 @@ class size_checker {
   void look_at_carried(const graph_layer& l) {
     std::int64_t bytes = 0;
     for (const auto& c : l.carries) bytes += c.dims.count() * static_cast<std::int64_t>(size_of(job_.type()));
-    if (bytes <= most_) return;
+    if (bytes <= max_) return;
     const auto to = p_.roles.front().node;
     for (const auto& r : p_.roles)
       if (r.trains() && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
@@ -68,13 +68,13 @@ class size_checker {
   void error(const source_position& at, const std::string& what, std::int64_t bytes, std::uint32_t from, std::uint32_t to) {
     wrong_.push_back({at, what + " has " + std::to_string(bytes) + " bytes, and a message from node " +
                               in_quotes(p_.nodes[from].name) + " to " + in_quotes(p_.nodes[to].name) + " may have " +
-                              std::to_string(most_) + ": more packets a step make it smaller"});
+                              std::to_string(max_) + ": more packets a step make it smaller"});
   }
 
   const job_plan& p_;
   const model_graph& g_;
   const job_spec& job_;
-  const std::int64_t most_;
+  const std::int64_t max_;
   std::set<std::int32_t> told_;  // layers, or from_data
   diagnostics wrong_;
 };

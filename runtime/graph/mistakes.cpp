@@ -2,10 +2,10 @@
 
 namespace troupe {
 
-diagnostics told_mistakes(diagnostics all) {
-  if (all.size() <= most_mistakes_told) return all;
-  const auto more = all.size() - most_mistakes_told;
-  all.resize(most_mistakes_told + 1);
+diagnostics shown_mistakes(diagnostics all) {
+  if (all.size() <= max_mistakes_shown) return all;
+  const auto more = all.size() - max_mistakes_shown;
+  all.resize(max_mistakes_shown + 1);
   auto& last = all.back();
   last.at = {all.front().at.file, 0, 0};
   last.message = "... and " + std::to_string(more) + " more mistakes";

@@ -19,7 +19,7 @@ class walk {
       for (std::size_t o = 0; o < out_of(i).size(); ++o) output(i, o);
     for (std::size_t i = 0; i < layers_.size(); ++i)
       for (std::size_t k = 0; runs(i) && k < at(i).inputs.size(); ++k) value_of(i, k).readers.push_back(i);
-    for (auto& [key, v] : values_) settle(v);
+    for (auto& [key, v] : values_) place(v);
   }
 
   packet_bytes go() {
@@ -80,21 +80,21 @@ class walk {
     if (fresh) v->second.bytes = bytes_of(at(i).in[k], type_), v->second.loaded = t.layer < 0;
     return v->second;
   }
-  bool beside(const value& v, std::size_t reader) const {
+  bool colocated(const value& v, std::size_t reader) const {
     return v.maker >= 0 && layers_[static_cast<std::size_t>(v.maker)].stage == layers_[reader].stage;
   }
 
   // Decides whether backward wants the tensor, and until which step of backward it is kept.
-  void settle(value& v) const {
+  void place(value& v) const {
     if (!training_) return;
     const bool made_again = v.maker >= 0 && recomputes(static_cast<std::size_t>(v.maker));
     const auto keep = [&](std::size_t until) { v.until = v.kept ? std::min(v.until, until) : until, v.kept = true; };
     if (const auto m = static_cast<std::size_t>(v.maker); v.maker >= 0 && at(m).wants_backward && !made_again)
       if (needs(m).outputs) keep(m);
     for (auto r : v.readers) {
-      if (made_again && beside(v, r)) continue;
+      if (made_again && colocated(v, r)) continue;
       if (recomputes(r))
-        keep(beside(v, r) ? static_cast<std::size_t>(v.maker) : r);
+        keep(colocated(v, r) ? static_cast<std::size_t>(v.maker) : r);
       else if (at(r).wants_backward && needs(r).inputs)
         keep(r);
     }
@@ -150,7 +150,7 @@ class walk {
   }
   void demand(std::size_t i, std::size_t k) {
     const auto& v = value_of(i, k);
-    if (v.maker >= 0 && beside(v, i) && recomputes(static_cast<std::size_t>(v.maker)))
+    if (v.maker >= 0 && colocated(v, i) && recomputes(static_cast<std::size_t>(v.maker)))
       make_again(static_cast<std::size_t>(v.maker));
   }
 

@@ -77,7 +77,7 @@ class assigner {
     errors_.push_back({at_key(*l.spec, key), "layer " + in_quotes(l.name) + ": " + message});
   }
 
-  assignment beside_workers() const {
+  assignment colocated_with_workers() const {
     assignment a;
     for (std::uint32_t w = 0; w < workers_.size(); ++w)
       a.parts.push_back({workers_[w], ranges_[w], {}, {}, static_cast<std::int32_t>(w)});
@@ -117,19 +117,20 @@ class assigner {
     const auto& s = *l.spec;
     const auto before = errors_.size();
     auto nodes = nodes_of(l);
-    if (errors_.size() > before) return beside_workers();
+    if (errors_.size() > before) return colocated_with_workers();
     if (s.partition == "none" ||
         (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
       return alone(l, nodes);
-    const bool beside = nodes.empty();
-    if (beside) nodes = workers_;
+    const bool colocated = nodes.empty();
+    if (colocated) nodes = workers_;
     if (!s.fraction.empty() && s.fraction.size() != nodes.size())
-      error(
-          l, "fraction",
-          std::to_string(s.fraction.size()) + " fractions for " + std::to_string(nodes.size()) + (beside ? " workers" : " places"));
+      error(l, "fraction",
+            std::to_string(s.fraction.size()) + " fractions for " + std::to_string(nodes.size()) +
+                (colocated ? " workers" : " places"));
     if (!s.fraction.empty() && !sums_to_1(s.fraction)) error(l, "fraction", wrong_sum(s.fraction));
-    if (errors_.size() > before) return beside_workers();
-    if (beside && s.partition == "batch") return s.fraction.empty() ? beside_workers() : by_batch(l, nodes, s.fraction, true);
+    if (errors_.size() > before) return colocated_with_workers();
+    if (colocated && s.partition == "batch")
+      return s.fraction.empty() ? colocated_with_workers() : by_batch(l, nodes, s.fraction, true);
     const auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
     if (s.partition == "input") return by_input(l, nodes, shares);
     return s.partition == "feature" ? by_feature(l, nodes, shares) : by_batch(l, nodes, shares, false);
@@ -151,7 +152,7 @@ class assigner {
   }
 
   assignment by_batch(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
-                      bool beside) {
+                      bool colocated) {
     const auto counts = share_out(all_packets_.count, shares);
     assignment a;
     a.shares = shares;
@@ -163,8 +164,8 @@ class assigner {
       a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, {}, no_worker});
       first += a.parts.back().packets.count;
     }
-    const bool theirs = beside && std::equal(a.parts.begin(), a.parts.end(), ranges_.begin(), ranges_.end(),
-                                             [](const layer_part& p, const packet_range& r) { return p.packets == r; });
+    const bool theirs = colocated && std::equal(a.parts.begin(), a.parts.end(), ranges_.begin(), ranges_.end(),
+                                                [](const layer_part& p, const packet_range& r) { return p.packets == r; });
     if (theirs)
       for (std::size_t k = 0; k < a.parts.size(); ++k) a.parts[k].worker = static_cast<std::int32_t>(k);
     a.placed = !theirs;
@@ -175,7 +176,7 @@ class assigner {
     if (!splits_features(l)) {
       error(l, "partition",
             "a layer of type " + in_quotes(l.type) + " cannot be split by feature (it supports: " + ways_of(l) + ")");
-      return beside_workers();
+      return colocated_with_workers();
     }
     return cut_features(l, nodes, shares);
   }
@@ -184,7 +185,7 @@ class assigner {
     if (!adds_inputs(l)) {
       error(l, "partition",
             "a layer of type " + in_quotes(l.type) + " cannot be split along its input (it supports: " + ways_of(l) + ")");
-      return beside_workers();
+      return colocated_with_workers();
     }
     const auto features = features_of(l.in[0]);
     const auto counts = share_out(features, shares);
@@ -235,7 +236,7 @@ class assigner {
       const bool cut = from.kind == split_kind::feature && keeps_features(l) && min_share(units_of(l), from.shares) > 0;
       return cut ? cut_features(l, nodes, from.shares) : whole_on(nodes.front());
     }
-    return beside_workers();
+    return colocated_with_workers();
   }
 
   static std::int64_t min_share(std::int64_t units, const std::vector<double>& shares) {

@@ -20,7 +20,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
                               {draft.job.pipeline.fuse == "auto", draft.job.pipeline.fuse_layers});
   for (const auto& a : draft.where) draft.stage_of.emplace_back(a.parts.size(), no_role);
   draft.add_role(role_kind::coordinator, "coordinator", nodes_with(draft.nodes, "coordinator").front());
-  for (std::uint32_t w = 0; w < draft.workers; ++w) add_worker(draft, w, draft.beside[w]);
+  for (std::uint32_t w = 0; w < draft.workers; ++w) add_worker(draft, w, draft.colocated[w]);
   add_hosts(draft);
   add_groups(draft);
   add_all_edges(draft);
@@ -31,7 +31,7 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   cut_parameters(draft, options.max_message);
   for (const auto& kind : role_table())
     if (kind.draw) kind.draw(draft, options);
-  draft.within(draft.plan.roles.size(), most_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds its own
+  draft.within(draft.plan.roles.size(), max_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds its own
   deal_devices(draft.plan);
 }
 
@@ -42,10 +42,10 @@ void assign(plan_draft& draft) {
   if (!draft.errors.empty()) return;
   const auto nodes = draft.worker_nodes.size();
   for (std::size_t w = 0; w < draft.workers; ++w)
-    draft.beside.push_back(
+    draft.colocated.push_back(
         draft.worker_nodes[draft.placing.workers_in_runs ? w * std::min(nodes, draft.workers) / draft.workers : w % nodes]);
   check_shards(draft);
-  draft.where = assign_layers(draft.job, draft.graph, draft.nodes, draft.beside, plan.ranges, draft.errors);
+  draft.where = assign_layers(draft.job, draft.graph, draft.nodes, draft.colocated, plan.ranges, draft.errors);
   plan.placed = std::any_of(draft.where.begin(), draft.where.end(), [](const assignment& a) { return a.placed; });
   if (plan.placed) check_placed(draft);
   warm_up(draft);

@@ -103,7 +103,7 @@ struct job_plan {
   // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
   std::vector<role_id> replicas;  // of shards, those of one in the order of its chain
-  std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (graph/reducer_row.hpp)
+  std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (graph/reducer_descriptor.hpp)
   std::vector<role_id> push_via;  // by worker: the reducer that takes its sums; empty, or no_role: the shards
   bool ring = false;              // the reducers are one: a block's sums go from each to the next, up to the one beside its shard
   std::vector<worker_group> groups;
@@ -114,11 +114,11 @@ struct job_plan {
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
   std::uint32_t warm_up = 0;         // the most of them
   // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are the same worker's.
-  bool eval_lanes = false;
+  bool eval_sequences = false;
   std::uint32_t rule_states = 1;                         // tensors of a parameter's size that the update rule has, for memory_of
   std::int64_t block_elements = std::int64_t{64} << 20;  // the most that a block has
   std::uint32_t eval_worker(std::uint32_t packet) const {
-    if (!eval_lanes) return packet % static_cast<std::uint32_t>(ranges.size());
+    if (!eval_sequences) return packet % static_cast<std::uint32_t>(ranges.size());
     std::uint32_t w = 0;
     while (!ranges[w].has(packet % packets)) ++w;
     return w;
@@ -188,9 +188,9 @@ struct job_plan {
 // Where the job's reducer wants workers and shards.
 struct reducer_placing {
   enum class shards : std::uint8_t {
-    as_said,         // [topology] servers_per_group, over the nodes that may have one
-    beside_workers,  // one on the node of every worker, in their order
-    one_a_node       // one on each node that has workers
+    as_said,                 // [topology] servers_per_group, over the nodes that may have one
+    colocated_with_workers,  // one on the node of every worker, in their order
+    one_a_node               // one on each node that has workers
   };
   shards of_shards = shards::as_said;
   bool workers_in_runs = false;  // those of one node follow each other, and so do their packets; else they are dealt in turn

@@ -30,8 +30,8 @@ std::vector<own_elements> placed_elements(const plan_draft& draft, std::uint32_t
 }
 // Every element is on one half only, which is not a data-parallel worker's: it lives beside it. What several halves have (a batch
 // split, a parameter that is not sliced) is dealt over all shards like anything else.
-bool apart(const std::vector<own_elements>& halves) {
-  return halves.size() == 1 || (halves.size() > 1 && halves[0].here.begin != halves[1].here.begin);
+bool apart(const std::vector<own_elements>& placements) {
+  return placements.size() == 1 || (placements.size() > 1 && placements[0].here.begin != placements[1].here.begin);
 }
 bool dealt(const plan_draft& draft, std::uint32_t p) {
   return draft.graph.params[p].spec.trainable && !apart(placed_elements(draft, p));
@@ -74,7 +74,7 @@ std::vector<param_block> in_pieces(const plan_draft& draft, const std::vector<pa
   std::vector<param_block> pieces;
   for (const auto& b : whole) {
     const auto step = b.run > 0 ? std::max<std::int64_t>(most / b.run, 1) * b.run : most;
-    draft.within(pieces.size() + static_cast<std::size_t>((b.count + step - 1) / step), most_blocks, "blocks of parameters",
+    draft.within(pieces.size() + static_cast<std::size_t>((b.count + step - 1) / step), max_blocks, "blocks of parameters",
                  position_of(t.key_at, "max_block", t.at));
     for (std::int64_t done = 0; done < b.count; done += step) {
       auto piece = b;
@@ -97,13 +97,13 @@ void cut_parameters(plan_draft& draft, std::int64_t max_message) {
   std::vector<param_block> buffers;
   for (std::uint32_t p = 0; p < draft.graph.params.size(); ++p) {
     const auto& param = draft.graph.params[p];
-    const auto halves = placed_elements(draft, p);
+    const auto placements = placed_elements(draft, p);
     std::vector<std::uint32_t> takers;
-    for (const auto& h : halves) takers.push_back(h.taker);
-    if (apart(halves)) {
-      for (const auto& [taker, here] : halves)
+    for (const auto& h : placements) takers.push_back(h.taker);
+    if (apart(placements)) {
+      for (const auto& [taker, here] : placements)
         plan.blocks.push_back(
-            {0, p, here.begin, here.count, shard_beside(draft, plan[plan.workers[taker]].node), {taker}, here.run, here.stride});
+            {0, p, here.begin, here.count, colocated_shard(draft, plan[plan.workers[taker]].node), {taker}, here.run, here.stride});
       continue;
     }
     if (!param.spec.trainable) {

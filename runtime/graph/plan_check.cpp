@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_named = 4;
+constexpr std::size_t max_named = 4;
 
 span_of span(packet_range r) { return {r.first, std::int64_t{r.first} + r.count}; }
 span_of span(feature_range r, std::int64_t all) { return r.whole() ? span_of{0, all} : span_of{r.begin, r.end}; }
@@ -32,7 +32,7 @@ class checker {
       for (std::size_t k = 0; r.trains() && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
     check_wiring();
     check_loaders();
-    check_halves();
+    check_workers();
     for (const auto& l : g_.layers) check_claims(l);
     for (const auto& r : p_.roles)
       if (r.does().hosts_layers) check_inputs(r), check_window(r);
@@ -122,7 +122,7 @@ class checker {
   }
 
   // A half finds each layer once among its stages.
-  void check_halves() {
+  void check_workers() {
     std::vector<int> seen(p_.roles.size(), 0);
     for (std::uint32_t w = 0; w < p_.workers.size(); ++w) {
       if (p_[p_.workers[w]].worker != w) fault(-1, p_[p_.workers[w]].name + " is not the half of its number");
@@ -143,14 +143,14 @@ class checker {
   std::string parts_text(const std::vector<hosted_part>& parts) const {
     if (parts.empty()) return "it has no part";
     std::string s;
-    for (std::size_t i = 0; i < std::min(parts.size(), most_named); ++i) {
+    for (std::size_t i = 0; i < std::min(parts.size(), max_named); ++i) {
       s += (i == 0 ? "" : "; ") + parts[i].stage->name + " has " + counted("packet", "packets", span(parts[i].stage->packets));
       if (const auto* part = parts[i].part()) {
         const auto r = part->inputs.whole() ? part->features : part->inputs;
         s += ", " + counted("feature", "features", {r.begin, r.end}) + (part->inputs.whole() ? "" : " of its input");
       }
     }
-    return s + (parts.size() > most_named ? "; and " + std::to_string(parts.size() - most_named) + " more" : "");
+    return s + (parts.size() > max_named ? "; and " + std::to_string(parts.size() - max_named) + " more" : "");
   }
 
   static bool is_addend(const hosted_part& p) { return p.part() && !p.part()->inputs.whole(); }
@@ -212,11 +212,11 @@ class checker {
     for (auto index : r.layers) {
       const auto& l = g_.layers[index];
       if ((!l.maths->is_loss() && !l.maths->is_metric()) || (!l.in_train && !l.in_test)) continue;
-      const auto heard = [&](std::uint32_t i) {
+      const auto received = [&](std::uint32_t i) {
         const auto& e = p_.edges[i];
         return p_[e.from].does().loads && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
       };
-      if (std::none_of(r.in_edges.begin(), r.in_edges.end(), heard))
+      if (std::none_of(r.in_edges.begin(), r.in_edges.end(), received))
         fault(l, r.name + " reports, but no loader waits for it: packets would run ahead of it without bound");
     }
   }

@@ -109,9 +109,10 @@ class parameter_checker {
         return;
   }
 
-  using uses_by_half = std::map<std::uint32_t, span_of>;
+  using uses_by_worker = std::map<std::uint32_t, span_of>;
 
-  bool check_block(std::uint32_t q, std::uint32_t b, span_of owned, const uses_by_half& uses, const std::set<std::uint32_t>& idle) {
+  bool check_block(std::uint32_t q, std::uint32_t b, span_of owned, const uses_by_worker& uses,
+                   const std::set<std::uint32_t>& idle) {
     const auto& block = p_.blocks[b];
     const auto says = [&](std::uint32_t w, const char* before, const char* after) {
       fault(g_.layers[g_.params[q].layer], p_[p_.workers[w]].name + before + "block " + std::to_string(b) + " of parameter " +

@@ -3,18 +3,18 @@
 #include <map>
 #include <utility>
 
-#include "ops/device_rows.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/graph/plan_draft.hpp"
 
 namespace troupe {
 
 void deal_devices(job_plan& plan) {
-  std::vector<std::vector<std::uint32_t>> lent;
-  for (const auto& n : plan.nodes) lent.push_back(different_devices(n.devices));
+  std::vector<std::vector<std::uint32_t>> offered;
+  for (const auto& n : plan.nodes) offered.push_back(different_devices(n.devices));
   std::vector<std::map<std::uint32_t, std::uint32_t>> workers(plan.nodes.size());  // by node: number of a worker among those there
   std::vector<std::uint32_t> shards(plan.nodes.size());
   for (auto& r : plan.roles) {
-    const auto& devices = lent[r.node];
+    const auto& devices = offered[r.node];
     if (devices.size() < 2) continue;
     std::uint32_t turn = 0;
     if (r.does().owns_parameters) turn = shards[r.node]++;

@@ -13,12 +13,12 @@ namespace troupe {
 
 // The most that a plan may have. Every node makes all of it, so what a small file can ask for is counted while it is made, and refused
 // before the next of it takes memory.
-constexpr std::size_t most_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
-constexpr std::size_t most_roles = std::size_t{1} << 20;
-constexpr std::size_t most_edges = std::size_t{1} << 21;
-constexpr std::size_t most_blocks = std::size_t{1} << 20;      // of parameters
-constexpr std::size_t most_role_edges = std::size_t{1} << 16;  // that begin or end at one role: a port is 16 bits
-constexpr std::uint64_t most_placing_workers = 4096;  // where layers are placed or split, workers and parts meet each other
+constexpr std::size_t max_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
+constexpr std::size_t max_roles = std::size_t{1} << 20;
+constexpr std::size_t max_edges = std::size_t{1} << 21;
+constexpr std::size_t max_blocks = std::size_t{1} << 20;      // of parameters
+constexpr std::size_t max_role_edges = std::size_t{1} << 16;  // that begin or end at one role: a port is 16 bits
+constexpr std::uint64_t max_placing_workers = 4096;           // where layers are placed or split, workers and parts meet each other
 
 // Thrown where a limit is reached, and caught by make_plan.
 struct plan_overrun {
@@ -33,11 +33,11 @@ struct plan_draft {
   reducer_placing placing{};
   job_plan plan{};
   diagnostics errors{};
-  std::uint64_t workers = 1, shards = 1;                // data-parallel workers; shards of a server group
-  std::vector<std::uint32_t> worker_nodes{}, beside{};  // nodes that may have workers; the node of each worker
-  std::vector<std::vector<std::uint32_t>> groups{};     // layers of each stage
-  std::vector<assignment> where{};                      // by layer
-  std::vector<std::vector<role_id>> stage_of{};         // by layer, part
+  std::uint64_t workers = 1, shards = 1;                   // data-parallel workers; shards of a server group
+  std::vector<std::uint32_t> worker_nodes{}, colocated{};  // nodes that may have workers; the node of each worker
+  std::vector<std::vector<std::uint32_t>> groups{};        // layers of each stage
+  std::vector<assignment> where{};                         // by layer
+  std::vector<std::vector<role_id>> stage_of{};            // by layer, part
 
   void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
@@ -70,7 +70,7 @@ void add_hosts(plan_draft& draft);
 void add_groups(plan_draft& draft);
 void add_shards(plan_draft& draft);
 void add_replicas(plan_draft& draft);
-role_id shard_beside(plan_draft& draft, std::uint32_t node);
+role_id colocated_shard(plan_draft& draft, std::uint32_t node);
 bool has_data_server(const job_spec& job);
 void add_data_server(plan_draft& draft);
 void add_readers(plan_draft& draft, std::uint32_t n);

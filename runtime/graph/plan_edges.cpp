@@ -38,8 +38,8 @@ plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, fe
     if (e.what == what && e.from == from && e.region == region && e.need == need) return e;
   }
   auto& out = plan.roles[index_of(from)].out_edges;
-  draft.within(plan.edges.size() + 1, most_edges, "edges", workers_at(draft.job));
-  draft.within(std::max(out.size(), stage.in_edges.size()) + 1, most_role_edges, "edges at one role", workers_at(draft.job));
+  draft.within(plan.edges.size() + 1, max_edges, "edges", workers_at(draft.job));
+  draft.within(std::max(out.size(), stage.in_edges.size()) + 1, max_role_edges, "edges at one role", workers_at(draft.job));
   plan_edge e;
   e.from = from;
   e.to = to;

@@ -30,8 +30,8 @@ class estimate {
       node.parameters += mine.parameters, node.gradients += mine.gradients, node.states += mine.states;
       node.activations += mine.activations;
     }
-    for (std::uint32_t w = 0; w < p_.stages.size(); ++w) half(p_.stages[w]);
-    if (p_.tester_stage != no_role) half({p_.tester_stage});
+    for (std::uint32_t w = 0; w < p_.stages.size(); ++w) add_worker(p_.stages[w]);
+    if (p_.tester_stage != no_role) add_worker({p_.tester_stage});
     return std::move(m_);
   }
 
@@ -39,7 +39,7 @@ class estimate {
   role_memory& at(role_id r) { return m_.roles[index_of(r)]; }
 
   // One worker's stages on one node, which pass packets on to each other.
-  void half(const std::vector<role_id>& stages) {
+  void add_worker(const std::vector<role_id>& stages) {
     std::vector<hosted_step> list;
     std::uint32_t in_flight = 1;
     for (auto s : stages) {

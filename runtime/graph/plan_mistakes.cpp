@@ -32,7 +32,7 @@ std::uint64_t shards_of_a_group(plan_draft& draft) {
                 "reducer \"" + draft.job.train.reducer + "\" says itself how many shards there are: leave servers_per_group out");
   const auto served =
       t.server_groups > 1 ? static_cast<std::uint64_t>(std::max<std::int64_t>(t.workers_per_group, 1)) : draft.workers;
-  if (draft.placing.of_shards == reducer_placing::shards::beside_workers) return served;
+  if (draft.placing.of_shards == reducer_placing::shards::colocated_with_workers) return served;
   return std::min<std::uint64_t>(served, std::max<std::size_t>(draft.worker_nodes.size(), 1));
 }
 
@@ -81,13 +81,13 @@ void plan_draft::within(std::size_t count, std::size_t most, const char* things,
 
 // Before any of them is made.
 void check_parts(const plan_draft& draft) {
-  draft.within(draft.workers * draft.graph.layers.size(), most_parts, "parts of layers (workers x layers)", workers_at(draft.job));
+  draft.within(draft.workers * draft.graph.layers.size(), max_parts, "parts of layers (workers x layers)", workers_at(draft.job));
 }
 
 void check_shards(plan_draft& draft) {
   if (draft.placing.of_shards == reducer_placing::shards::as_said) return;
   const auto may = nodes_with(draft.nodes, "server");
-  const std::set<std::uint32_t> workers(draft.beside.begin(), draft.beside.end());
+  const std::set<std::uint32_t> workers(draft.colocated.begin(), draft.colocated.end());
   for (auto n : workers)
     if (std::count(may.begin(), may.end(), n) == 0)
       draft.error(draft.nodes[n].at, "reducer \"" + draft.job.train.reducer + "\" has shards where workers are, and node '" +
@@ -96,9 +96,9 @@ void check_shards(plan_draft& draft) {
 
 void check_placed(plan_draft& draft) {
   const auto& t = draft.job.topology;
-  if (draft.workers > most_placing_workers)
+  if (draft.workers > max_placing_workers)
     draft.error(workers_at(draft.job), "layers that are placed or split by feature serve at most " +
-                                           with_commas(most_placing_workers) + " workers, there are " + with_commas(draft.workers));
+                                           with_commas(max_placing_workers) + " workers, there are " + with_commas(draft.workers));
   if (t.worker_groups > 1)
     draft.error(position_of(t.key_at, "worker_groups", t.at),
                 "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));

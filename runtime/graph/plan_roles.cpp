@@ -45,7 +45,7 @@ std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const
 }
 
 role_plan& plan_draft::add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker) {
-  within(plan.roles.size() + 1, most_roles, "roles", workers_at(job));
+  within(plan.roles.size() + 1, max_roles, "roles", workers_at(job));
   role_plan r;
   r.id = role_id{static_cast<std::uint32_t>(plan.roles.size())};
   r.kind = kind;
@@ -63,9 +63,9 @@ void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node) {
   plan.stages.emplace_back();
   for (const auto& layers : draft.groups)
     if (!draft.where[layers[0]].placed) add_stage(draft, layers, w, prefix, node, w);
-  auto& half = draft.add_role(role_kind::worker, prefix, node, w);
-  half.packets = plan.ranges[w];
-  plan.workers.push_back(half.id);
+  auto& worker_role = draft.add_role(role_kind::worker, prefix, node, w);
+  worker_role.packets = plan.ranges[w];
+  plan.workers.push_back(worker_role.id);
 }
 
 // The halves of placed layers: one for each node and range of packets (a second part of the same layer there gets its own).
@@ -95,9 +95,9 @@ void add_hosts(plan_draft& draft) {
     const auto prefix = "host" + std::to_string(index - draft.workers);
     plan.stages.emplace_back();
     for (const auto& [group, part] : h.stages) add_stage(draft, draft.groups[group], part, prefix, h.node, index);
-    auto& half = draft.add_role(role_kind::worker, prefix, h.node, index);
-    half.packets = h.packets;
-    plan.workers.push_back(half.id);
+    auto& worker_role = draft.add_role(role_kind::worker, prefix, h.node, index);
+    worker_role.packets = h.packets;
+    plan.workers.push_back(worker_role.id);
   }
 }
 

@@ -32,7 +32,7 @@ std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32
   const auto count = plan.server_groups > 1 ? plan.groups[g].count : static_cast<std::uint32_t>(draft.workers);
   std::vector<std::uint32_t> nodes;
   for (auto w = first; w < first + count; ++w) {
-    const auto node = draft.beside[w];
+    const auto node = draft.colocated[w];
     if (draft.placing.of_shards == reducer_placing::shards::one_a_node && std::count(nodes.begin(), nodes.end(), node) > 0)
       continue;
     nodes.push_back(node);
@@ -46,7 +46,7 @@ std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32
 void add_shards(plan_draft& draft) {
   auto& plan = draft.plan;
   auto hosts = nodes_with(draft.nodes, "server");
-  const bool beside = draft.placing.of_shards != reducer_placing::shards::as_said;
+  const bool colocated = draft.placing.of_shards != reducer_placing::shards::as_said;
   if (!draft.job.topology.colocated) {
     auto apart = hosts;
     const auto works = [&](std::uint32_t n) {
@@ -61,7 +61,7 @@ void add_shards(plan_draft& draft) {
       const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
       // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
       const bool with_group = draft.job.topology.colocated && plan.server_groups > 1;
-      const auto node = beside || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
+      const auto node = colocated || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
       auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
       r.index = s;
       r.group = g;
@@ -105,7 +105,7 @@ void add_readers(plan_draft& draft, std::uint32_t n) {
     if (r.does().reads_examples) r.slots = n;
 }
 
-role_id shard_beside(plan_draft& draft, std::uint32_t node) {
+role_id colocated_shard(plan_draft& draft, std::uint32_t node) {
   auto& plan = draft.plan;
   for (auto s : plan.shards)
     if (plan[s].node == node) return s;

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/graph/reducer_row.hpp"
+#include "runtime/graph/reducer_descriptor.hpp"
 
 namespace troupe {
 

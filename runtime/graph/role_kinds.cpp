@@ -2,7 +2,7 @@
 
 #include "runtime/graph/plan_draft.hpp"
 #include "runtime/graph/plan_memory.hpp"
-#include "runtime/graph/reducer_row.hpp"
+#include "runtime/graph/reducer_descriptor.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -19,7 +19,7 @@ role_list with(role_list list, role_id r) {
 
 role_list all_stages(const job_plan& p) {
   role_list list;
-  for (const auto& of_half : p.stages) list.insert(list.end(), of_half.begin(), of_half.end());
+  for (const auto& of_worker : p.stages) list.insert(list.end(), of_worker.begin(), of_worker.end());
   return with(std::move(list), p.tester_stage);
 }
 
@@ -56,7 +56,7 @@ void draw_reducers(plan_draft& draft, const plan_options& options) {
 
 facts none(const plan_view&, const role_plan&) { return {}; }
 
-constexpr role_traits rows[] = {
+constexpr role_traits entries[] = {
     {.kind = role_kind::coordinator,
      .name = "coordinator",
      .listed = [](const job_plan& p) { return one(p.roles.empty() ? no_role : p.roles.front().id); },
@@ -161,16 +161,16 @@ constexpr role_traits rows[] = {
 };
 
 constexpr bool in_order() {
-  for (std::size_t i = 0; i < std::size(rows); ++i)
-    if (rows[i].kind != static_cast<role_kind>(i)) return false;
+  for (std::size_t i = 0; i < std::size(entries); ++i)
+    if (entries[i].kind != static_cast<role_kind>(i)) return false;
   return true;
 }
 static_assert(in_order(), "a row stands at the place of its kind");
 
 }  // namespace
 
-std::span<const role_traits> role_table() { return rows; }
-const role_traits& traits_of(role_kind k) { return rows[static_cast<std::size_t>(k)]; }
+std::span<const role_traits> role_table() { return entries; }
+const role_traits& traits_of(role_kind k) { return entries[static_cast<std::size_t>(k)]; }
 const char* name_of(role_kind k) { return traits_of(k).name; }
 
 }  // namespace troupe

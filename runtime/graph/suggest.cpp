@@ -57,7 +57,7 @@ class search {
     while (improve(now, s.suggested)) {
     }
     s.plans = plans_;
-    rows(now, s);
+    entries(now, s);
     return s;
   }
 
@@ -110,7 +110,7 @@ class search {
     return true;
   }
 
-  void rows(const choices& c, suggestion& s) const {
+  void entries(const choices& c, suggestion& s) const {
     const auto size = static_cast<double>(size_of(job_.type())),
                of_parameters = static_cast<double>(size_of(job_.parameter_type()));
     const auto packets = static_cast<double>(job_.pipeline.packets);
@@ -119,7 +119,7 @@ class search {
     bool left = false;  // the workers' side
     for (size_t k = 0; k < c.size(); ++k) {
       const auto& l = g_.layers[layers_[k]];
-      suggestion::row r;
+      suggestion::entry r;
       r.layer = l.index;
       for (auto p : l.params) r.data_parallel += 2 * of_parameters * static_cast<double>(g_.params[p].spec.dims.count());
       for (size_t i = 0; i < l.in.size(); ++i)
@@ -129,7 +129,7 @@ class search {
       if (c[k] >= 2) r.place = nodes_[hosts_[c[k] - 2]].name;
       left = left || c[k] != 0;
       r.write = left;
-      s.rows.push_back(std::move(r));
+      s.entries.push_back(std::move(r));
     }
   }
 

@@ -20,7 +20,7 @@ struct suggest_rates {
 };
 
 struct suggestion {
-  struct row {
+  struct entry {
     std::uint32_t layer = 0;    // index in the graph
     double data_parallel = 0;   // bytes a worker moves in a step for it by batch: its weights up and down
     double model_parallel = 0;  // else: its input there, and the gradient of it back (nothing for the first layer's)
@@ -32,7 +32,7 @@ struct suggestion {
   struct cost {
     double seconds = 0, bytes = 0, flops = 0;  // a step; of the busiest direction of a node, of the busiest node
   };
-  std::vector<row> rows;  // layers with parameters, in order
+  std::vector<entry> entries;  // layers with parameters, in order
   cost by_batch, suggested;
   std::size_t plans = 0;  // priced
 };

@@ -66,10 +66,10 @@ std::vector<priced_reducer> priced_reducers(const prepared_job& j, const std::ve
   std::vector<priced_reducer> all;
   auto one = j;
   for (const char* name : {"server", "sharded", "hierarchical", "tree"}) {
-    const auto* row = j.all->reducers.find(name);
-    if (!row) continue;
+    const auto* entry = j.all->reducers.find(name);
+    if (!entry) continue;
     one.spec.train.reducer = name;
-    one.spec.train.reducer_values = check_options({}, row->specs);
+    one.spec.train.reducer_values = check_options({}, entry->specs);
     auto plan = make_plan(one.spec, one.graph, nodes, options_of_plan(one));
     if (!std::holds_alternative<job_plan>(plan)) continue;
     one.plan = std::move(std::get<job_plan>(plan));

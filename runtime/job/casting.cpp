@@ -55,7 +55,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.checkpoints = {static_cast<std::uint64_t>(j->spec.checkpoint.every_steps), j->spec.checkpoint.every_seconds};
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
-  c.keeps = j->keeps();
+  c.retains_for_replay = j->retains_for_replay();
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   c.type = j->spec.parameter_type();
   c.any_worker_ends = j->spec.train.finish.who == "any";
@@ -74,10 +74,10 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t inc
   if (j->plan[r].tester) return std::make_unique<loader>(std::move(c));
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
-  c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->portions;
+  c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->work_units;
   c.await_resume = incarnation > 0;
   c.incarnation = incarnation;
-  c.keeps = j->keeps();
+  c.retains_for_replay = j->retains_for_replay();
   return std::make_unique<loader>(std::move(c));
 }
 
@@ -109,7 +109,7 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.type = j->spec.type();
   c.eval_examples = eval_examples(*j);
   c.seed = j->spec.seed;
-  c.keeps = j->keeps() && !me.tester;
+  c.retains_for_replay = j->retains_for_replay() && !me.tester;
   c.incarnation = incarnation;
   if (me.layers.size() == 1) {
     const auto& l = j->graph.layers[me.layers[0]];
@@ -127,8 +127,8 @@ std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t inc
 
 std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   reducer_config c{j->id, r, plan_of(j), j->first_step, incarnation, j->spec.parameter_type()};
-  const auto& row = *j->all->reducers.find(j->spec.train.reducer);
-  return row.make ? row.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
+  const auto& entry = *j->all->reducers.find(j->spec.train.reducer);
+  return entry.make ? entry.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
 }
 
 // What goes down with this role and cannot be had from anybody else; empty: it comes back.
@@ -143,15 +143,15 @@ std::string gone_with(const prepared_job& j, role_id r) {
   const bool on_the_way = me.does().passes_packets && !me.tester;
   if (j.graph.carries() && on_the_way) return "the state that its lanes carried is gone";
   // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
-  if (j.plan.placed && !j.keeps() && on_the_way) return "the packets that were under way there are gone";
+  if (j.plan.placed && !j.retains_for_replay() && on_the_way) return "the packets that were under way there are gone";
   return {};
 }
 
 // A worker's or a shard's half of the job's mode.
-std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& t = j->spec.train;
   const bool owns = j->plan[r].does().owns_parameters;
-  half_config c;
+  sync_config c;
   c.job = j->id;
   c.self = r;
   c.worker = j->plan[r].worker;
@@ -170,7 +170,7 @@ std::unique_ptr<role> make_half(const job_ptr& j, role_id r, std::uint32_t incar
   c.seed = j->spec.seed;
   c.first_step = j->first_step;
   c.incarnation = incarnation;
-  c.keeps = j->keeps();
+  c.retains_for_replay = j->retains_for_replay();
   c.outlives = j->outlives_nodes();
   c.continued = j->continued;
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
@@ -182,16 +182,16 @@ std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
 }
 
 // Who plays which part: a kind of role, and what makes one.
-struct casting_row {
+struct casting_descriptor {
   role_kind kind;
   std::unique_ptr<role> (*make)(const job_ptr& j, role_id r, std::uint32_t incarnation);
 };
-constexpr casting_row cast[] = {
+constexpr casting_descriptor cast[] = {
     {role_kind::coordinator, make_coordinator},
     {role_kind::loader, make_loader},
     {role_kind::stage, make_stage},
-    {role_kind::worker, make_half},
-    {role_kind::shard, make_half},
+    {role_kind::worker, make_sync},
+    {role_kind::shard, make_sync},
     {role_kind::reducer, make_reducer},
     {role_kind::tester, make_tester},
     {role_kind::data_server, make_data_server},
@@ -203,8 +203,8 @@ constexpr casting_row cast[] = {
 std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   if (incarnation > 0)
     if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
-  for (const auto& row : cast)
-    if (row.kind == j->plan[r].kind) return row.make(j, r, incarnation);
+  for (const auto& entry : cast)
+    if (entry.kind == j->plan[r].kind) return entry.make(j, r, incarnation);
   return nullptr;
 }
 

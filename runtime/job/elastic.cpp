@@ -6,11 +6,11 @@
 namespace troupe {
 namespace {
 
-bool lends(const node_spec& n) {
+bool offers(const node_spec& n) {
   return std::any_of(n.roles.begin(), n.roles.end(), [](const std::string& r) { return r != "coordinator"; });
 }
 
-std::int64_t lending(const std::vector<node_spec>& nodes) { return std::count_if(nodes.begin(), nodes.end(), lends); }
+std::int64_t offering(const std::vector<node_spec>& nodes) { return std::count_if(nodes.begin(), nodes.end(), offers); }
 
 bool works(const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "worker") > 0; }
 
@@ -25,13 +25,13 @@ void fix_nodes(job_spec& spec, const std::vector<node_spec>& nodes) {
   if (spec.nodes_fixed) return;
   spec.nodes_fixed = true;
   spec.elastic = spec.min_nodes > 0 || spec.max_nodes > 0;
-  if (spec.max_nodes == 0) spec.max_nodes = std::max<std::int64_t>(1, lending(nodes) - spec.spares);
+  if (spec.max_nodes == 0) spec.max_nodes = std::max<std::int64_t>(1, offering(nodes) - spec.spares);
 }
 
 diagnostics fit_to_nodes(job_spec& spec, std::vector<node_spec>& nodes) {
   std::int64_t used = 0, workers = 0;
   for (auto& node : nodes) {
-    if (!lends(node)) continue;
+    if (!offers(node)) continue;
     if (++used > spec.max_nodes) {
       std::erase_if(node.roles, [](const std::string& r) { return r != "coordinator"; });
       --used;

@@ -102,7 +102,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
                                                                std::to_string(j->data->size(split::train)) + " examples"}};
   if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
   if (auto wrong = check_carries(*j)) return diagnostics{*wrong};
-  j->plan.eval_lanes = j->graph.carries() && make_eval_sampler(*j)->keeps_lanes();
+  j->plan.eval_sequences = j->graph.carries() && make_eval_sampler(*j)->continues_sequences();
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   try {
     j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));

@@ -32,8 +32,8 @@ struct prepared_job {
   // The host may restart roles while the job runs, one by one or with their node (the simulator does). Where layers are placed, stages, loaders,
   // halves and shards then keep what a restarted one will ask for (docs/protocols.md, "After a restart"); else such a restart ends the job.
   bool restarts = false;
-  bool keeps() const { return restarts && plan.placed; }
-  // It may go on from what its shards have when nodes are lost (pipeline/leftovers.hpp).
+  bool retains_for_replay() const { return restarts && plan.placed; }
+  // It may go on from what its shards have when nodes are lost (pipeline/surviving_state.hpp).
   bool outlives_nodes() const { return plan.nodes.size() > 1 && spec.max_failures.value_or(1) > 0; }
   std::uint64_t first_step = 0;
   // A later plan of a job that runs, one that is resumed, or one with weights to begin from (continue_at in amend.hpp, record.hpp): shards and

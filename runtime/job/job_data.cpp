@@ -68,10 +68,10 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
     return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
   }
   const auto packets = j.spec.pipeline.packets;
-  constexpr std::int64_t most_packets = 0xffffffff;  // they travel as 32 bits
-  if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= most_packets)
+  constexpr std::int64_t max_packets = 0xffffffff;  // they travel as 32 bits
+  if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= max_packets)
     return diagnostic{position(e.key_at, "batch", e.at), "[eval]: an evaluation would have " + std::to_string(n) +
-                                                             " packets, and may have " + std::to_string(most_packets) +
+                                                             " packets, and may have " + std::to_string(max_packets) +
                                                              " at most: a larger batch makes them fewer"};
   if (e.batch % packets != 0)
     return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
@@ -82,10 +82,10 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
 std::optional<diagnostic> check_carries(const prepared_job& j) {
   if (!j.graph.carries()) return std::nullopt;
   const auto& s = j.spec.data.sampler;
-  if (!make_sampler(j, 0, j.spec.seed)->keeps_lanes())
+  if (!make_sampler(j, 0, j.spec.seed)->continues_sequences())
     return diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
                                 "' an example does not go on where the one before it stopped; sampler 'lanes' sees to that"};
-  if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.portions)
+  if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.work_units)
     return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a lane with its worker; mode '" + mode.name +
                                                 "' deals packets to whoever is free"};
   return std::nullopt;

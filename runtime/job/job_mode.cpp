@@ -12,7 +12,7 @@ namespace {
 // What layers that keep statistics, whose packets compute together, or that are large want of a mode (with these options); empty: it does.
 std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
-    if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.portions))
+    if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.work_units))
       return "mode '" + m.name +
              "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
              "' together (mode bsp can)";
@@ -34,15 +34,15 @@ bool compresses(const prepared_job& j) {
 
 std::function<void(reducer_layout&)> reducers_of(const prepared_job& j) {
   const auto& train = j.spec.train;
-  const auto* row = j.all->reducers.find(train.reducer);
-  if (!row || !row->lay_out) return {};
-  return [row, values = check_options(train.reducer_values, row->specs)](reducer_layout& l) { row->lay_out(values, l); };
+  const auto* entry = j.all->reducers.find(train.reducer);
+  if (!entry || !entry->lay_out) return {};
+  return [entry, values = check_options(train.reducer_values, entry->specs)](reducer_layout& l) { entry->lay_out(values, l); };
 }
 
 reducer_placing placing_of(const prepared_job& j) {
   const auto& train = j.spec.train;
-  const auto* row = j.all->reducers.find(train.reducer);
-  return row && row->places ? row->places(check_options(train.reducer_values, row->specs)) : reducer_placing{};
+  const auto* entry = j.all->reducers.find(train.reducer);
+  return entry && entry->places ? entry->places(check_options(train.reducer_values, entry->specs)) : reducer_placing{};
 }
 
 mode_facts facts_of(const sync_mode& m, const options& o) {
@@ -52,7 +52,7 @@ mode_facts facts_of(const sync_mode& m, const options& o) {
   f.lockstep = m.lockstep;
   f.rests = m.rests;
   f.left = m.left;
-  if (m.portions) f.portion = static_cast<std::uint32_t>(o.integer("portion"));
+  if (m.work_units) f.work_unit = static_cast<std::uint32_t>(o.integer("portion"));
   return f;
 }
 
@@ -125,7 +125,7 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
                           "' has its own idea of which weights a step may use"};
   if (auto wrong = wrong_for_layers(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
-  if (m->portions && make_sampler(j, 0, j.spec.seed)->by_worker())
+  if (m->work_units && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
                                                   "' gives each worker its own examples; mode '" + m->name +
                                                   "' deals packets to whoever is free"};

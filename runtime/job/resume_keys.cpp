@@ -243,10 +243,10 @@ std::vector<resume_key> rows_of_the_rest() {
 
 const std::vector<resume_key>& resume_keys() {
   static const auto all = [] {
-    std::vector<resume_key> rows;
+    std::vector<resume_key> entries;
     for (auto&& part : {rows_of_the_data(), rows_of_layers(), rows_of_training(), rows_of_the_rest()})
-      rows.insert(rows.end(), part.begin(), part.end());
-    return rows;
+      entries.insert(entries.end(), part.begin(), part.end());
+    return entries;
   }();
   return all;
 }

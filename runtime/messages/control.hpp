@@ -21,7 +21,7 @@ struct grant {
 // Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step `step`, after the portions sent
 // before it. Steps never go down, and one loader gets a packet of a step at most once: whatever looks otherwise is a duplicate. `life` is the
 // incarnation of the worker that it is meant for: a loader of another one leaves it, the coordinator deals again once it knows.
-struct portion {
+struct work_unit {
   std::uint64_t step = 0;
   std::uint32_t first = 0, count = 0;
   std::uint32_t life = 0;
@@ -78,12 +78,12 @@ struct restore_state {
 
 // Coordinator -> workers, round header.id: every step below header.step has been computed. Send what you still hold (accumulated gradients, your
 // copy of the weights where the mode keeps one), then say so to your shards. Shards tell the coordinator when all have.
-struct settle {};
+struct flush {};
 // Coordinator -> workers and shards: go on at header.step in this mode; the era that begins. Options as text, checked by the coordinator.
 struct adopt {
   std::string mode;
   std::vector<std::pair<std::string, std::string>> options;
-  std::uint8_t era = 0;
+  std::uint8_t mode_epoch = 0;
 };
 
 // Coordinator -> workers: what have you counted? And the answer: histograms by name ("conv1.weight": how many reads were 0, 1, ...
@@ -93,9 +93,9 @@ struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
 };
 
-// Coordinator -> whoever has blocks, when nodes are lost (pipeline/leftovers.hpp): change nothing any more, and say what you have, which
+// Coordinator -> whoever has blocks, when nodes are lost (pipeline/surviving_state.hpp): change nothing any more, and say what you have, which
 // these workers have a part in where they have weights of their own; `collect` then asks for it at header.version. And the answer: by block, the oldest version that is here with all its states, and the newest.
-struct stand_still {
+struct quiesce {
   std::uint64_t request = 0;
   std::vector<std::uint32_t> living = {};  // workers
 };

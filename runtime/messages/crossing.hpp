@@ -11,9 +11,9 @@ class device;
 
 // Does what lies on `from` have to cross to be read on `to`? Not what lies with the host: every device takes that.
 bool crosses(const device& from, const device& to);
-// Tensors of `e` that `to` cannot read are replaced by copies there, made by `lane`. Waits only for what goes to the host.
-void cross(envelope& e, device& lane, device& to);
+// Tensors of `e` that `to` cannot read are replaced by copies there, made by `stream`. Waits only for what goes to the host.
+void cross(envelope& e, device& stream, device& to);
 // The same for a tensor that a role shares with its host.
-void bring_home(tensor& t, device& lane);
+void bring_home(tensor& t, device& stream);
 
 }  // namespace troupe

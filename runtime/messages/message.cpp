@@ -38,18 +38,18 @@ void visit_tensors(B& b, F&& f) {
   } else if constexpr (one_of<B, layer_weights, user>) {
     each(b.values);
   } else {
-    static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, portion, resume_at, set_value,
-                         evaluate, report, collect, settle, adopt, observe, observation, squares, findings, stand_still, inventory,
-                         halt, command, finished, timer_fired, peer_down>,
+    static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, resume_at, set_value,
+                         evaluate, report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce,
+                         inventory, halt, command, finished, timer_fired, peer_down>,
                   "a new body: say where its tensors are");
   }
 }
 
-// `t`, which `lane` can read, where `to` can: itself, or a copy in the memory of `to`.
-tensor sent_to(device& lane, device& to, const tensor& t) {
+// `t`, which `stream` can read, where `to` can: itself, or a copy in the memory of `to`.
+tensor sent_to(device& stream, device& to, const tensor& t) {
   if (!t.backed() || t.space().host() || t.space() == to.space()) return t;
   tensor there = tensor::allocate(to, t.dims(), t.type());
-  lane.fetch(t, there);
+  stream.fetch(t, there);
   return there;
 }
 
@@ -68,16 +68,16 @@ bool crosses(const device& from, const device& to) {
   return !space.host() && !(space == to.space());
 }
 
-void cross(envelope& e, device& lane, device& to) {
-  lane.begin_task();
-  std::visit([&](auto& b) { visit_tensors(b, [&](tensor& t) { t = sent_to(lane, to, t); }); }, e.body);
-  if (!lane.end_task()) lane.wait_over();
+void cross(envelope& e, device& stream, device& to) {
+  stream.begin_task();
+  std::visit([&](auto& b) { visit_tensors(b, [&](tensor& t) { t = sent_to(stream, to, t); }); }, e.body);
+  if (!stream.end_task()) stream.wait_over();
 }
 
-void bring_home(tensor& t, device& lane) {
-  lane.begin_task();
-  t = brought_home(lane, t);
-  if (!lane.end_task()) lane.wait_over();
+void bring_home(tensor& t, device& stream) {
+  stream.begin_task();
+  t = brought_home(stream, t);
+  if (!stream.end_task()) stream.wait_over();
 }
 
 std::size_t tensor_bytes(const message& m) {
@@ -88,11 +88,12 @@ std::size_t tensor_bytes(const message& m) {
 
 const char* name_of(const message& m) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward",  "backward", "credit",    "gradient",      "push",     "weights",       "layer_weights", "ready",
-      "fetch",    "start",    "grant",     "set",           "evaluate", "report",        "collect",       "state",
-      "restore",  "halt",     "command",   "user",          "settle",   "adopt",         "observe",       "observation",
-      "squares",  "portion",  "resume_at", "want_examples", "examples", "examples_seed", "stand_still",   "inventory",
-      "finished", "timer",    "down",      "findings"};
+      "forward",       "backward",  "credit",    "gradient",      "push",     "weights",
+      "layer_weights", "ready",     "fetch",     "start",         "grant",    "set",
+      "evaluate",      "report",    "collect",   "state",         "restore",  "halt",
+      "command",       "user",      "flush",     "adopt",         "observe",  "observation",
+      "norm_partials", "work_unit", "resume_at", "want_examples", "examples", "examples_seed",
+      "quiesce",       "inventory", "finished",  "timer",         "down",     "nonfinite_report"};
   return names[m.index()];
 }
 

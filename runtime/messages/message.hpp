@@ -49,15 +49,15 @@ using message = std::variant<
     // control
     start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
     // changing the mode, counting
-    settle, adopt, observe, observation, squares,
+    flush, adopt, observe, observation, norm_partials,
     // loading
-    portion, resume_at, want_examples, examples, examples_seed,
+    work_unit, resume_at, want_examples, examples, examples_seed,
     // what is left when nodes are lost
-    stand_still, inventory,
+    quiesce, inventory,
     // from the host itself
     finished, timer_fired, peer_down,
     // gradients that are not finite; last, because a trace names a body by its place here
-    findings>;
+    nonfinite_report>;
 
 struct envelope {
   header h;

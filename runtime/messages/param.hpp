@@ -46,7 +46,7 @@ struct layer_weights {
 
 // Shard -> the other shards of its server group: partial sums of squares of the gradient of `block`, of header.step (clipping by norm;
 // reduce/norm.hpp). By part: its node in the tree over the parameter, first << 32 | span, and the bits of the sum.
-struct squares {
+struct norm_partials {
   std::uint32_t block = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
 };
@@ -54,7 +54,7 @@ struct squares {
 // Shard -> the other shards of its server group: the gradients of header.step of worker group `group` are here for all its blocks, and looked at;
 // those of `bad` are not finite. Shard or worker -> coordinator: these are not, and what is done about it stands in docs/failures.md; `group` is
 // then the worker's index where a worker steps by itself.
-struct findings {
+struct nonfinite_report {
   std::uint32_t group = 0;
   std::vector<std::uint32_t> bad;  // ids of blocks
 };
@@ -71,11 +71,11 @@ struct fetch {
 // coordinator); joined, again there after a restart and going on with header.step (worker -> coordinator); portion, its packets
 // [header.packet, + header.packets) of header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
 // weights of header.step, all portions of earlier steps are over; copied: the block header.packet is here at header.version (replica -> shard;
-// sync/replica.hpp). `era`: of `adopted`, the one that has begun.
+// sync/replica.hpp). `mode_epoch`: of `adopted`, the one that has begun.
 struct ready {
-  enum class what_of : std::uint8_t { settled, adopted, joined, portion, copied };
-  what_of what = what_of::settled;
-  std::uint8_t era = 0;
+  enum class what_of : std::uint8_t { flushed, adopted, joined, work_unit, copied };
+  what_of what = what_of::flushed;
+  std::uint8_t mode_epoch = 0;
 };
 
 }  // namespace troupe

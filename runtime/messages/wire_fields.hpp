@@ -63,7 +63,7 @@ void fields(auto& a, is<grant> auto& m) {
   auto& [until] = m;
   a(until);
 }
-void fields(auto& a, is<portion> auto& m) {
+void fields(auto& a, is<work_unit> auto& m) {
   auto& [step, first, count, life] = m;
   a(step, first, count, life);
 }
@@ -104,22 +104,22 @@ void fields(auto& a, is<fetch> auto& m) {
   a(block, join);
 }
 void fields(auto& a, is<ready> auto& m) {
-  auto& [what, era] = m;
-  a(what, era);
+  auto& [what, mode_epoch] = m;
+  a(what, mode_epoch);
 }
 void fields(auto& a, is<adopt> auto& m) {
-  auto& [mode, options, era] = m;
-  a(mode, options, era);
+  auto& [mode, options, mode_epoch] = m;
+  a(mode, options, mode_epoch);
 }
-void fields(auto& a, is<squares> auto& m) {
+void fields(auto& a, is<norm_partials> auto& m) {
   auto& [block, parts] = m;
   a(block, parts);
 }
-void fields(auto& a, is<findings> auto& m) {
+void fields(auto& a, is<nonfinite_report> auto& m) {
   auto& [group, bad] = m;
   a(group, bad);
 }
-void fields(auto& a, is<stand_still> auto& m) {
+void fields(auto& a, is<quiesce> auto& m) {
   auto& [request, living] = m;
   a(request, living);
 }

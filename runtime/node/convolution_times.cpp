@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 using json = nlohmann::json;
 
 constexpr int format = 1;
-constexpr double least_ms = 0, most_ms = 1e9;
-constexpr std::size_t most_passes = 8192;  // of one machine
-constexpr std::size_t most_machines = 64;
+constexpr double least_ms = 0, max_ms = 1e9;
+constexpr std::size_t max_passes = 8192;  // of one machine
+constexpr std::size_t max_machines = 64;
 
 std::string words_of(const conv_geometry& g, conv_pass p) {
   std::string s = name_of(p);
@@ -52,7 +52,7 @@ std::optional<conv_times> times_from(const json& o) {
   for (const auto& [name, ms] : o.items()) {
     if (!ms.is_number() || std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
     const double v = ms.get<double>();
-    if (!(v > least_ms && v < most_ms)) return std::nullopt;
+    if (!(v > least_ms && v < max_ms)) return std::nullopt;
     t[conv_algorithm_named(name)] = v;
   }
   return t;
@@ -76,7 +76,7 @@ machine_times read(const std::string& file, std::string& trouble) {
     trouble = std::move(why);
     return machine_times{};
   };
-  if (fs::is_regular_file(file, ec) && fs::file_size(file, ec) > most_cache_bytes) return useless("it is larger than 4 MiB");
+  if (fs::is_regular_file(file, ec) && fs::file_size(file, ec) > max_cache_bytes) return useless("it is larger than 4 MiB");
   const auto bytes = read_file(file);
   if (const auto* e = std::get_if<std::string>(&bytes)) return useless(*e);
   const auto& b = std::get<file_bytes>(bytes);
@@ -84,11 +84,11 @@ machine_times read(const std::string& file, std::string& trouble) {
   const auto all = json::parse(text, text + b.bytes, nullptr, false);
   const auto kind = all.find("format"), machines = all.find("machines");
   if (!all.is_object() || kind == all.end() || !kind->is_number_integer() || *kind != format || machines == all.end() ||
-      !machines->is_object() || machines->size() > most_machines)
+      !machines->is_object() || machines->size() > max_machines)
     return useless("it is no table of times in a form that is known");
   machine_times found;
   for (const auto& [machine, part] : machines->items()) {
-    if (!part.is_object() || part.size() > most_passes) return useless("a machine's part is no table of times");
+    if (!part.is_object() || part.size() > max_passes) return useless("a machine's part is no table of times");
     for (const auto& [shape, o] : part.items()) {
       auto t = times_from(o);
       if (!t) return useless("what it says of '" + shape.substr(0, 100) + "' are no times of algorithms");
@@ -147,14 +147,14 @@ void convolution_cache::save() {
   std::string trouble;
   auto now = read(file_, trouble);
   for (const auto& [shape, t] : mine_) now[machine_].insert_or_assign(shape, t);
-  if (now.size() > most_machines || now[machine_].size() > most_passes) now = {{machine_, mine_}};
+  if (now.size() > max_machines || now[machine_].size() > max_passes) now = {{machine_, mine_}};
   const auto text_of = [](const machine_times& all) {
     json o{{"format", format}, {"machines", json::object()}};
     for (const auto& [machine, part] : all) o["machines"][machine] = to_json(part);
     return o.dump(1);
   };
   auto text = text_of(now);
-  if (text.size() > most_cache_bytes) text = text_of({{machine_, mine_}});
+  if (text.size() > max_cache_bytes) text = text_of({{machine_, mine_}});
   if (const auto why = replace(text); !why.empty())
     warnings_.push_back("times of convolutions are not remembered: " + file_ + ": " + why);
 }
@@ -220,11 +220,11 @@ class trial {
   }
   // The best of several: what else the machine does only ever adds. The first call is left out: it also makes what is kept.
   double ms(conv_algorithm a) {
-    constexpr int least_calls = 3, most_calls = 100;
+    constexpr int least_calls = 3, max_calls = 100;
     constexpr double enough = 25;
     ms_once(a);
-    double best = most_ms, sum = 0;
-    for (int i = 0; i < most_calls && (i < least_calls || sum < enough); ++i) {
+    double best = max_ms, sum = 0;
+    for (int i = 0; i < max_calls && (i < least_calls || sum < enough); ++i) {
       const double one = ms_once(a);
       best = std::min(best, one);
       sum += one;
@@ -249,7 +249,7 @@ conv_times time_convolution(device& d, const conv_geometry& whole, conv_pass p) 
   one.batch = 1;
   trial all(d, g, p), single(d, one, p);
   conv_times t;
-  double best = most_ms;
+  double best = max_ms;
   // lowering2 and lowering3 may take seconds where they do not fit: one image tells.
   const auto risky = [](conv_algorithm a) { return a == conv_algorithm::lowering2 || a == conv_algorithm::lowering3; };
   auto list = candidates(g);
@@ -263,9 +263,9 @@ conv_times time_convolution(device& d, const conv_geometry& whole, conv_pass p) 
   return t;
 }
 
-std::variant<settled_convolutions, diagnostics> settle_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
-                                                                    const std::string& cache_file) {
-  settled_convolutions s;
+std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
+                                                                      const std::string& cache_file) {
+  resolved_convolutions s;
   s.job = j;
   const auto open = open_conv_tasks(*j);
   if (open.empty()) return s;

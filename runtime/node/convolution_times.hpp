@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-constexpr std::size_t most_cache_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_cache_bytes = std::size_t{4} << 20;
 
 // Empty: neither variable says where.
 std::string convolution_cache_file();
@@ -50,7 +50,7 @@ struct timed_pass {
   conv_task task;
   conv_times ms;
 };
-struct settled_convolutions {
+struct resolved_convolutions {
   std::shared_ptr<prepared_job> job;  // with the choice
   conv_table chosen;                  // empty: nothing was open
   std::vector<timed_pass> times;      // what it was chosen by
@@ -59,7 +59,7 @@ struct settled_convolutions {
 
 // Chooses what the job leaves to measuring, and takes the times that are not remembered: seconds, once. Call it before roles are made,
 // and before anything is put into the job: it may come back as another. Errors: none but those of prepare_job.
-std::variant<settled_convolutions, diagnostics> settle_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
-                                                                    const std::string& cache_file = convolution_cache_file());
+std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
+                                                                      const std::string& cache_file = convolution_cache_file());
 
 }  // namespace troupe

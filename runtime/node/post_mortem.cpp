@@ -29,7 +29,7 @@ const char* word_of(plan_beginning::with w) {
   }
 }
 
-mortem_json words_json(const amendments& a) {
+mortem_json changes_json(const amendments& a) {
   auto layers = mortem_json::array();
   for (const auto& l : a.layers) layers.push_back({{"layer", l.layer}, {"place", l.place}, {"whole", l.whole}});
   auto options = mortem_json::array();
@@ -50,8 +50,8 @@ std::string plan_json(const post_mortem_facts& f) {
       {"file", m.what.file},
       {"overrides", m.what.overrides},
       {"nodes", nodes},
-      {"leg", m.leg},
-      {"words", words_json(m.words)},
+      {"leg", m.plan_generation},
+      {"words", changes_json(m.changes)},
       {"mode", mode_text(f.made)},
       {"plan_sha256", m.messages.job},
       {"begins", {{"with", word_of(m.begins.kind)}, {"file", m.begins.file}, {"sha256", m.begins.sha256}, {"step", m.begins.step}}},
@@ -110,7 +110,8 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   for (const auto& o : m.what.overrides) s += "           --set " + o + "\n";
   s += "seed       " + std::to_string(f.made.spec.seed) + "\n";
   s += "mode       " + mode_text(f.made) + "\n";
-  s += "plan       " + m.messages.job + (m.leg > 0 ? ", the " + std::to_string(m.leg) + ". after the first" : "") + "\n";
+  s += "plan       " + m.messages.job +
+       (m.plan_generation > 0 ? ", the " + std::to_string(m.plan_generation) + ". after the first" : "") + "\n";
   s += "begins     with " + std::string(word_of(m.begins.kind)) + (m.begins.file.empty() ? "" : " " + m.begins.file) + "\n";
   s += "build      troupe 0.1.0, " __VERSION__ "\n";
   s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n";
@@ -225,13 +226,13 @@ void take_plan(post_mortem& m, const mortem_json& o) {
     s.memory_limit = n.at("memory_limit");
     m.nodes.push_back(std::move(s));
   }
-  m.leg = o.at("leg");
+  m.plan_generation = o.at("leg");
   const auto& w = o.at("words");
   for (const auto& l : w.at("layers"))
-    m.words.layers.push_back({l.at("layer"), l.at("place").get<std::vector<std::string>>(), l.at("whole")});
-  m.words.without = w.at("without").get<std::set<std::string>>();
-  m.words.mode = w.at("mode");
-  for (const auto& p : w.at("mode_options")) m.words.mode_options.emplace_back(p.at(0), p.at(1));
+    m.changes.layers.push_back({l.at("layer"), l.at("place").get<std::vector<std::string>>(), l.at("whole")});
+  m.changes.without = w.at("without").get<std::set<std::string>>();
+  m.changes.mode = w.at("mode");
+  for (const auto& p : w.at("mode_options")) m.changes.mode_options.emplace_back(p.at(0), p.at(1));
   const auto& b = o.at("begins");
   m.begins = {beginning_of(b.at("with")), b.at("file"), b.at("sha256"), b.at("step")};
   m.where = o.at("where");

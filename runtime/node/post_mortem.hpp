@@ -48,8 +48,8 @@ struct post_mortem_role {
 struct post_mortem {
   job_text what;
   std::vector<node_spec> nodes;  // that the plan could use
-  std::uint32_t job = 0, leg = 0;
-  amendments words;  // of this leg
+  std::uint32_t job = 0, plan_generation = 0;
+  amendments changes;  // of this leg
   plan_beginning begins;
   std::string where, error;
   std::uint64_t step = 0;  // last complete one

@@ -31,8 +31,8 @@ net::outgoing_frame to_frame(const envelope& e) {
 std::string from_frame(const net::frame& f, envelope& out) {
   if (f.type != envelope_type) return "only messages between roles travel here";
   std::vector<wire_piece> elsewhere;
-  elsewhere.reserve(f.lent.size());
-  for (const auto& p : f.lent) elsewhere.push_back({p.at, p.bytes, p.data.get(), p.data});
+  elsewhere.reserve(f.shared.size());
+  for (const auto& p : f.shared) elsewhere.push_back({p.at, p.bytes, p.data.get(), p.data});
   std::string error;
   if (!decode(f.payload.get(), f.bytes, f.payload, out, error, elsewhere)) return error;
   return has_values(out) ? std::string() : std::string(name_of(out.body)) + ": a tensor has no values";

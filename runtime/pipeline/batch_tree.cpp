@@ -59,7 +59,7 @@ bool batch_tree::want(key k, pair_of_tensors& found, effects& out) {
   e.own = e.here ? side::has : side::waits;
   if (!e.here) return false;
   found = e.what;
-  settle();
+  update();
   return true;
 }
 
@@ -72,7 +72,7 @@ void batch_tree::asked(const header& request, effects& out) {
   e.children[c] = side::waits;
   if (!e.here) return;
   answer(c, k, e, out);
-  settle();
+  update();
 }
 
 bool batch_tree::arrived(key k, const pair_of_tensors& got, effects& out) {
@@ -85,7 +85,7 @@ bool batch_tree::arrived(key k, const pair_of_tensors& got, effects& out) {
     if (e.children[c] == side::waits) answer(c, k, e, out);
   const bool mine = e.own == side::waits;
   if (mine) e.own = side::has;
-  settle();
+  update();
   return mine;
 }
 
@@ -111,7 +111,7 @@ bool batch_tree::next_to_read(key& k) {
 }
 
 // Forgets what everybody has had, and the oldest of what nobody waits for.
-void batch_tree::settle() {
+void batch_tree::update() {
   std::erase_if(entries_, [&](const auto& item) {
     const auto& [k, e] = item;
     if (!e.here || (k.second < own_packets_ && e.own != side::has)) return false;

@@ -61,7 +61,7 @@ class batch_tree {
   entry& at(key k, effects& out);
   void ask(key k, effects& out) const;
   void answer(std::size_t child, key k, entry& e, effects& out);
-  void settle();
+  void update();
   bool needs(std::size_t child, std::uint32_t k) const { return k < child_packets_[child]; }
 
   role_id self_, parent_ = no_role;

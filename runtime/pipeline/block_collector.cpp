@@ -21,7 +21,7 @@ void join_pieces(const model_graph& g, const job_plan& plan, collection& c, devi
         const auto& got = *c.blocks[piece.block];
         const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
         if (!whole) whole = tensor::allocate(d, carried_shape(l, k, plan.packets), from.type());
-        auto part = carried_lanes(whole, l.carries[k].dims, piece.packet);
+        auto part = carried_sequences(whole, l.carries[k].dims, piece.packet);
         d.copy(from, part);
       }
     }

@@ -19,7 +19,7 @@ void boundary::was_paused(std::uint64_t at) {
 
 bool boundary::resume() {
   const bool was = paused();
-  if (was) settled_at_.reset();
+  if (was) flushed_at_.reset();
   wanted_.pause = pausing_of::none;
   // What else is wanted at the boundary is not given up with the pause: it would wait for the next one, which may be the end of the job.
   const bool others = wanted_.checkpoint || wanted_.handover || wanted_.mode || stopped() || (wanted_.evaluation && lockstep());
@@ -78,7 +78,7 @@ bool boundary::due(std::uint64_t completed) const {
 }
 
 boundary::todo boundary::next(const facts& f) {
-  if (state_ == state::judging) return f.evaluating ? todo::wait : todo::write_weights;
+  if (state_ == state::evaluating_last) return f.evaluating ? todo::wait : todo::write_weights;
   if (state_ != state::running || (lockstep() && f.evaluating)) return todo::wait;
   if (!lockstep())
     if (const auto t = beside_training(f); t != todo::train) return t;
@@ -107,14 +107,14 @@ boundary::todo boundary::here(const facts& f) {
   const bool last = at_last_step(f) || wanted_.end != ending::none;
   // A round at this step is enough on the way, but not for the weights that are written.
   const bool evaluates = can_evaluate() && (wanted_.evaluation || (lockstep() && due(f.completed) && !f.evaluated) ||
-                                            (last && !stopped() && !f.judged));
+                                            (last && !stopped() && !f.weights_evaluated));
   const bool keeps = wanted_.checkpoint || f.completed >= next_checkpoint();
-  const bool settles = wanted_.mode || (!lockstep() && (last || keeps || wanted_.handover));
-  if (settles && settled_at_ != f.completed) {
-    state_ = state::settling;
+  const bool flushes = wanted_.mode || (!lockstep() && (last || keeps || wanted_.handover));
+  if (flushes && flushed_at_ != f.completed) {
+    state_ = state::flushing;
     answered_.clear();
-    ++settle_round_;
-    return todo::settle;
+    ++flush_round_;
+    return todo::flush;
   }
   if (f.evaluating) return todo::wait;
   wanted_.evaluation = false;
@@ -132,7 +132,7 @@ boundary::todo boundary::here(const facts& f) {
     return todo::say_paused;
   }
   wanted_.hold.reset();
-  settled_at_.reset();
+  flushed_at_.reset();
   return todo::leave;
 }
 
@@ -147,31 +147,31 @@ boundary::todo boundary::begin_collect(purpose why, std::uint64_t completed) {
 boundary::todo boundary::begin_switch(std::uint64_t completed) {
   mode_ = std::move(*std::exchange(wanted_.mode, std::nullopt));
   switched_at_ = completed;
-  settled_at_.reset();
+  flushed_at_.reset();
   state_ = state::switching;
   answered_.clear();
-  ++era_;
+  ++mode_epoch_;
   return todo::adopt;
 }
 
-bool boundary::settled(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed) {
-  if (state_ != state::settling || round != settle_round_) return false;
+bool boundary::flushed(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed) {
+  if (state_ != state::flushing || round != flush_round_) return false;
   answered_.insert(shard);
   if (answered_.size() < shards) return false;
   state_ = state::running;
-  settled_at_ = completed;
+  flushed_at_ = completed;
   return true;
 }
 
 // Where the first worker to make its steps ends the job, the others are still on their way: what is evaluated is what will be written.
 bool boundary::collected(std::uint64_t completed) {
-  const bool judges = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();
-  state_ = judges ? state::judging : state::running;
-  return judges;
+  const bool will_evaluate = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();
+  state_ = will_evaluate ? state::evaluating_last : state::running;
+  return will_evaluate;
 }
 
-bool boundary::adopted(role_id worker, std::uint8_t era, std::size_t workers) {
-  if (state_ != state::switching || era != era_on_the_way()) return false;
+bool boundary::adopted(role_id worker, std::uint8_t mode_epoch, std::size_t workers) {
+  if (state_ != state::switching || mode_epoch != pending_epoch()) return false;
   answered_.insert(worker);
   if (answered_.size() < workers) return false;
   state_ = state::running;

@@ -29,11 +29,11 @@ namespace troupe {
 
 class boundary {
  public:
-  enum class state { running, settling, collecting, switching, judging };
+  enum class state { running, flushing, collecting, switching, evaluating_last };
   enum class todo {
     wait,           // for somebody's word
     train,          // grant steps up to end()
-    settle,         // ask all workers
+    flush,          // ask all workers
     evaluate,       // begin a round
     observe,        // count how stale weights were
     collect,        // ask for all blocks: why()
@@ -60,7 +60,7 @@ class boundary {
     std::uint64_t most_done = 0;               // steps of the fastest worker
     bool evaluating = false;                   // a round is under way
     bool evaluated = false;                    // the last one was at `completed`
-    bool judged = false;                       // and of the weights of `completed`
+    bool weights_evaluated = false;            // and of the weights of `completed`
     bool evaluation_due = false;               // by its interval, at the job's progress
     std::uint64_t next_evaluation = 0;         // in lockstep: the step of the next by its interval
     bool sums_lost = false;                    // a worker was lost in this step, and its portions are not all done again
@@ -89,14 +89,14 @@ class boundary {
   // Steps are granted up to here.
   std::uint64_t end(const facts& f) const;
   // True: all have said so, at `completed`.
-  bool settled(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed);
-  bool adopted(role_id worker, std::uint8_t era, std::size_t workers);
+  bool flushed(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed);
+  bool adopted(role_id worker, std::uint8_t mode_epoch, std::size_t workers);
   // The blocks are together. True: these are the last, and they are evaluated before they are written.
   bool collected(std::uint64_t completed);
 
   // --- what is so
   state now() const { return state_; }
-  std::size_t answers() const { return answered_.size(); }  // of whom `settling` and `switching` wait for
+  std::size_t answers() const { return answered_.size(); }  // of whom `flushing` and `switching` wait for
   purpose why() const { return why_; }                      // of the last collection
   bool pausing() const { return wanted_.pause != pausing_of::none; }
   bool paused() const { return wanted_.pause == pausing_of::reached; }
@@ -106,13 +106,13 @@ class boundary {
   bool due(std::uint64_t completed) const;  // an evaluation by its interval, in lockstep
   bool can_evaluate() const { return rules_.has_tests && (lockstep() || rules_.has_tester); }
   // Weights do not change while training stands at `completed`.
-  bool at_rest(std::uint64_t completed) const { return lockstep() || settled_at_ == completed; }
+  bool at_rest(std::uint64_t completed) const { return lockstep() || flushed_at_ == completed; }
   bool lockstep() const { return mode_.lockstep; }
   const mode_facts& mode() const { return mode_; }
-  std::uint32_t era() const { return era_; }                                       // of the mode: it grows with every switch
-  std::uint8_t era_on_the_way() const { return static_cast<std::uint8_t>(era_); }  // as messages carry it
-  std::uint64_t era_began_at() const { return switched_at_; }
-  std::uint64_t settle_round() const { return settle_round_; }
+  std::uint32_t mode_epoch() const { return mode_epoch_; }                               // of the mode: it grows with every switch
+  std::uint8_t pending_epoch() const { return static_cast<std::uint8_t>(mode_epoch_); }  // as messages carry it
+  std::uint64_t epoch_began_at() const { return switched_at_; }
+  std::uint64_t flush_round() const { return flush_round_; }
 
  private:
   enum class pausing_of { none, wanted, reached };
@@ -137,10 +137,10 @@ class boundary {
   wishes wanted_;
   std::set<role_id> answered_;  // shards that have settled, workers that have adopted
   purpose why_ = purpose::checkpoint;
-  std::optional<std::uint64_t> settled_at_;
+  std::optional<std::uint64_t> flushed_at_;
   std::uint64_t kept_at_ = 0;  // the step of the last checkpoint
-  std::uint64_t settle_round_ = 0, switched_at_ = 0;
-  std::uint32_t era_ = 0;
+  std::uint64_t flush_round_ = 0, switched_at_ = 0;
+  std::uint32_t mode_epoch_ = 0;
 };
 
 }  // namespace troupe

@@ -27,7 +27,7 @@ shape carried_shape(const graph_layer& l, std::size_t carry, std::uint32_t packe
   return s;
 }
 
-tensor carried_lanes(const tensor& whole, const shape& dims, std::uint32_t packet) {
+tensor carried_sequences(const tensor& whole, const shape& dims, std::uint32_t packet) {
   return whole.slice(packet * dims.count(), dims);
 }
 
@@ -37,7 +37,7 @@ tensors carried_from(const std::vector<std::pair<std::string, tensor>>& named, c
     const auto name = carried_name(l, k);
     const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == name; });
     if (at == named.end()) return {};
-    mine.push_back(carried_lanes(at->second, l.carries[k].dims, packet));
+    mine.push_back(carried_sequences(at->second, l.carries[k].dims, packet));
   }
   return mine;
 }

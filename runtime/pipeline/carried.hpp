@@ -25,7 +25,7 @@ std::string carried_name(const graph_layer& l, std::size_t carry);
 // Of all lanes.
 shape carried_shape(const graph_layer& l, std::size_t carry, std::uint32_t packets);
 // One packet's lanes of `whole`.
-tensor carried_lanes(const tensor& whole, const shape& dims, std::uint32_t packet);
+tensor carried_sequences(const tensor& whole, const shape& dims, std::uint32_t packet);
 
 // The packet's piece from a list that has all of them by name; empty where one is missing.
 tensors carried_from(const std::vector<std::pair<std::string, tensor>>& named, const graph_layer& l, std::uint32_t packet);

@@ -32,7 +32,7 @@ boundary::rules rules_of(const coordinator_config& c) {
 coordinator::coordinator(coordinator_config c)
     : config_(std::move(c)),
       ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step),
-      dealer_(config_.plan->packets, config_.mode.portion, static_cast<std::uint32_t>(config_.plan->workers.size())),
+      dealer_(config_.plan->packets, config_.mode.work_unit, static_cast<std::uint32_t>(config_.plan->workers.size())),
       evaluation_(history_of(config_)),
       boundary_(rules_of(config_), config_.mode),
       notices_(ledger_.workers()),
@@ -54,7 +54,7 @@ header coordinator::to(role_id r) const {
 
 void coordinator::on(const envelope& e, time_point now, effects& out) {
   time_.now = now;
-  if (stands_still(e, out) || ended_) return;
+  if (answers_quiesced(e, out) || ended_) return;
   std::visit(overloaded{
                  [&](const start&) { begin(out); },
                  [&](const report&) { take_report(e, out); },
@@ -63,7 +63,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const observation& o) {
                    if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
                  },
-                 [&](const findings& f) { take_findings(e.h, f, out); },
+                 [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
                  [&](const command& c) { take_command(c, out); },
                  [&](const finished& f) { f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out); },
                  [&](const peer_down& p) {
@@ -100,15 +100,15 @@ void coordinator::take_report(const envelope& e, effects& out) {
   if (index_of(e.h.src) >= config_.plan->roles.size()) return;
   const auto& stage = (*config_.plan)[e.h.src];
   if (!reports_in(*config_.graph, stage, train)) return;
-  const auto& told = std::get<report>(e.body);
+  const auto& notified = std::get<report>(e.body);
   if (train) {
     // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
-    if (written_ || (dealer_.deals() && told.valid == 0)) return;
-    if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), told)) complete_steps(out);
+    if (written_ || (dealer_.deals() && notified.valid == 0)) return;
+    if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) complete_steps(out);
     return;
   }
   if (!of_round) return;
-  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), told)) round_complete(*all, out);
+  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), notified)) round_complete(*all, out);
 }
 
 void coordinator::complete_steps(effects& out) {
@@ -117,7 +117,7 @@ void coordinator::complete_steps(effects& out) {
 }
 
 void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
-  if (config_.before && steps <= config_.before->told) return void(time_.last_step = time_.now);
+  if (config_.before && steps <= config_.before->notified) return void(time_.last_step = time_.now);
   event_effect e{"step", steps, {}, {}};
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
@@ -139,7 +139,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
 }
 
 // header.step is that of the gradient; it is told by every shard that has a part of it, and counts once.
-void coordinator::take_findings(const header& h, const findings& f, effects& out) {
+void coordinator::take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out) {
   if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size()) return;
   const bool worker = !(*config_.plan)[h.src].does().owns_parameters;
   if (worker && (*config_.plan)[h.src].does().adds == role_sums::none) return;
@@ -167,14 +167,14 @@ finish_facts coordinator::known(std::uint64_t steps, double loss, double accurac
 
 // --- portions
 
-void coordinator::take_portion_done(std::uint32_t worker, const header& h, effects& out) {
+void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, effects& out) {
   if (h.packets > 0) return dealer_.done(worker, h.step, h.packet);
   if (!dealer_.over(h.step)) return;
-  give_up_done_portions();
+  drop_done_work_units();
   complete_steps(out);
 }
 
-void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& out) const {
+void coordinator::send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const {
   auto meant = p;
   meant.life = ledger_.life(worker);
   out.send({to(config_.plan->loaders[worker]), meant});
@@ -184,14 +184,14 @@ void coordinator::send_portion(std::uint32_t worker, const portion& p, effects& 
 // weights: those that were restarted evaluate later.
 void coordinator::deal_again(effects& out) {
   if (!dealer_.lost_one()) return;
-  for (const auto& d : dealer_.deal()) send_portion(d.worker, d.what, out);
+  for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
   if (!dealer_.complete()) return;
   for (auto w : evaluation_.take_put_off())
     if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
 }
 
 // A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
-void coordinator::give_up_done_portions() {
+void coordinator::drop_done_work_units() {
   ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
 }
 
@@ -200,11 +200,11 @@ void coordinator::give_up_done_portions() {
 boundary::facts coordinator::standing() const {
   boundary::facts f;
   f.completed = completed();
-  f.granted = ledger_.most_granted();
+  f.granted = ledger_.max_granted();
   f.most_done = ledger_.most_done();
   f.evaluating = evaluation_.under_way();
   f.evaluated = evaluation_.made(f.completed);
-  f.judged = evaluation_.judged(f.completed);
+  f.weights_evaluated = evaluation_.weights_evaluated(f.completed);
   if (config_.eval_every > 0) {
     f.evaluation_due = evaluation_.due(progress(), config_.eval_every);
     f.next_evaluation = evaluation_.next(config_.eval_every);
@@ -223,9 +223,9 @@ void coordinator::advance(effects& out) {
     switch (boundary_.next(f)) {
       case boundary::todo::wait: return;
       case boundary::todo::train: return grant_steps(boundary_.end(f), out);
-      case boundary::todo::settle:
+      case boundary::todo::flush:
         if (!boundary_.lockstep()) evaluation_.weights_change();  // workers say what they hold, and the shards' weights change
-        for (auto w : config_.plan->workers) send_settle(w, out);
+        for (auto w : config_.plan->workers) send_flush(w, out);
         break;
       case boundary::todo::evaluate: begin_round(out); break;
       case boundary::todo::observe: begin_observe(out); break;
@@ -248,7 +248,7 @@ void coordinator::grant_steps(std::uint64_t until, effects& out) {
       dealer_.open(*next);
       for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, *next + 1);
     }
-    for (const auto& d : dealer_.deal()) send_portion(d.worker, d.what, out);
+    for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
     return;
   }
   for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
@@ -268,7 +268,7 @@ void coordinator::tell_boundary(std::uint64_t until, effects& out) {
     if (!n) continue;
     auto h = to(config_.plan->workers[w]);
     h.id = msg_id{n->word};
-    h.flags = era_flags();
+    h.flags = mode_epoch_flags();
     out.send({h, grant{n->until}});
   }
 }
@@ -276,14 +276,14 @@ void coordinator::tell_boundary(std::uint64_t until, effects& out) {
 role_status coordinator::status() const {
   role_status s;
   s.step = completed();
-  s.version = ledger_.most_granted();
+  s.version = ledger_.max_granted();
   const auto is = boundary_.now();
   if (left_)
     s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " nodes to say what they have"
                                            : std::to_string(collector_.missing()) + " blocks of what is left";
   else if (boundary_.paused())
     s.waits_for = "resume";
-  else if (is == boundary::state::settling)
+  else if (is == boundary::state::flushing)
     s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to settle";
   else if (is == boundary::state::switching)
     s.waits_for =

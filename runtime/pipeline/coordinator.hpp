@@ -4,13 +4,13 @@
 // Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers), findings (shards, workers),
 //               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
 // Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
-//               collect, restore_state (stages that carry state); stand_still (shards)
+//               collect, restore_state (stages that carry state); quiesce (shards)
 // Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
 // It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
 //
-//   step_ledger       what is granted, reported and complete; restarted workers     portion_dealer    portions of a step, dealt and dealt again
+//   step_ledger       what is granted, reported and complete; restarted workers     work_unit_dealer    portions of a step, dealt and dealt again
 //   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
 //   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
 //   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
@@ -22,7 +22,7 @@
 // for the slowest here, and the tester evaluates beside training.
 //
 // A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
-// silent. `leftovers` (from the host, with the nodes that are lost) is a handover at once, of what is left (leftovers.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
+// silent. `surviving_state` (from the host, with the nodes that are lost) is a handover at once, of what is left (surviving_state.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
 #include <algorithm>
@@ -43,15 +43,15 @@
 #include "runtime/pipeline/evaluation_round.hpp"
 #include "runtime/pipeline/finish.hpp"
 #include "runtime/pipeline/handover.hpp"
-#include "runtime/pipeline/leftovers.hpp"
 #include "runtime/pipeline/mode_facts.hpp"
-#include "runtime/pipeline/portion_dealer.hpp"
 #include "runtime/pipeline/recent_rate.hpp"
 #include "runtime/pipeline/report_sheet.hpp"
 #include "runtime/pipeline/rest_notices.hpp"
 #include "runtime/pipeline/skipped_steps.hpp"
 #include "runtime/pipeline/staleness_count.hpp"
 #include "runtime/pipeline/step_ledger.hpp"
+#include "runtime/pipeline/surviving_state.hpp"
+#include "runtime/pipeline/work_unit_dealer.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -72,7 +72,7 @@ struct coordinator_config {
   std::uint64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
-  bool keeps = false;                    // restarted stages, loaders and halves make again what was lost: all losses come
+  bool retains_for_replay = false;       // restarted stages, loaders and halves make again what was lost: all losses come
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   dtype type = dtype::f32;               // of parameters
   mode_facts mode;                       // that it begins in
@@ -98,11 +98,11 @@ class coordinator final : public role {
   void take_report(const envelope& e, effects& out);
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
-  void take_findings(const header& h, const findings& f, effects& out);
+  void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
   void deal_again(effects& out);
-  void give_up_done_portions();
-  void take_portion_done(std::uint32_t worker, const header& h, effects& out);
-  void send_portion(std::uint32_t worker, const portion& p, effects& out) const;
+  void drop_done_work_units();
+  void take_work_unit_done(std::uint32_t worker, const header& h, effects& out);
+  void send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const;
   void advance(effects& out);
   void grant_steps(std::uint64_t until, effects& out);
   void tell_boundary(std::uint64_t until, effects& out);
@@ -112,18 +112,18 @@ class coordinator final : public role {
   std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
   finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
   header to(role_id r) const;
-  std::uint16_t era_flags() const { return static_cast<std::uint16_t>(boundary_.era_on_the_way() << 8); }
+  std::uint16_t mode_epoch_flags() const { return static_cast<std::uint16_t>(boundary_.pending_epoch() << 8); }
 
-  // --- coordinator_words.cpp: what a person or the host wants, and roles that were restarted
+  // --- coordinator_messages.cpp: what a person or the host wants, and roles that were restarted
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
-  void take_leftovers_command(const command& c, effects& out);
-  void refuse_leftovers(const std::string& why, effects& out) const;
+  void take_surviving_state_command(const command& c, effects& out);
+  void refuse_surviving_state(const std::string& why, effects& out) const;
   bool lives(std::uint32_t worker) const;
   void take_setting(const command& c, effects& out);
   void send_setting(const set_value& s, effects& out) const;
-  std::uint64_t hold() const { return std::max(ledger_.most_granted(), completed()); }
+  std::uint64_t hold() const { return std::max(ledger_.max_granted(), completed()); }
   void take_ready(const header& h, const ready& r, effects& out);
   void take_joined(const header& h, const role_plan& who, effects& out);
   void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
@@ -138,7 +138,7 @@ class coordinator final : public role {
   void send_round_to(role_id loader, effects& out) const;
   void tester_lives(std::uint32_t incarnation, effects& out);
   void round_complete(const report_sheet& reports, effects& out);
-  void send_settle(role_id worker, effects& out) const;
+  void send_flush(role_id worker, effects& out) const;
   void begin_switch(effects& out);
   void send_adopt(role_id r, effects& out) const;
   void switched(effects& out);
@@ -149,9 +149,9 @@ class coordinator final : public role {
   void write(effects& out);
   handover handover_now(const collection& c) const;  // less its tensors
   void hand_over(collection c, effects& out);
-  bool stands_still(const envelope& e, effects& out);
+  bool answers_quiesced(const envelope& e, effects& out);
   void take_inventory(const envelope& e, effects& out);
-  void leftovers_collected(effects& out);
+  void surviving_state_collected(effects& out);
   void restore_blocks(effects& out);
   void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
@@ -165,7 +165,7 @@ class coordinator final : public role {
   bool started_ = false, ended_ = false;
   moments time_;
   step_ledger ledger_;
-  portion_dealer dealer_;
+  work_unit_dealer dealer_;
   evaluation_round evaluation_;
   boundary boundary_;
   rest_notices notices_;
@@ -174,7 +174,7 @@ class coordinator final : public role {
   block_collector collector_;
   std::optional<collection> written_;  // the last one, kept until it has been evaluated
   struct what_is_left {
-    leftovers all;
+    surviving_state all;
     std::set<std::string> lost;
     std::optional<std::uint64_t> step;  // that the next plan begins with; none yet: not all have said what they have
   };

@@ -42,7 +42,7 @@ void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
 
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
   auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
-  evaluation_.judge(v.accuracy);
+  evaluation_.record_result(v.accuracy);
   event_effect e{"eval", evaluation_.past().evaluated, {}, {}};
   if (v.accuracy) e.values.emplace_back("accuracy", *v.accuracy);
   for (auto& other : v.others) e.values.push_back(std::move(other));
@@ -54,12 +54,12 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
 
 // --- settling and switching
 
-void coordinator::send_settle(role_id worker, effects& out) const {
+void coordinator::send_flush(role_id worker, effects& out) const {
   auto h = to(worker);
-  h.id = msg_id{boundary_.settle_round()};
+  h.id = msg_id{boundary_.flush_round()};
   h.step = completed();
-  h.flags = era_flags();
-  out.send({h, settle{}});
+  h.flags = mode_epoch_flags();
+  out.send({h, flush{}});
 }
 
 void coordinator::begin_switch(effects& out) {
@@ -70,8 +70,8 @@ void coordinator::begin_switch(effects& out) {
 
 void coordinator::send_adopt(role_id r, effects& out) const {
   auto h = to(r);
-  h.step = boundary_.era_began_at();
-  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options, boundary_.era_on_the_way()}});
+  h.step = boundary_.epoch_began_at();
+  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options, boundary_.pending_epoch()}});
 }
 
 void coordinator::switched(effects& out) {
@@ -118,7 +118,7 @@ void coordinator::collected(effects& out) {
                       "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored of it"});
   }
   const auto why = boundary_.why();
-  const bool judges = boundary_.collected(completed());
+  const bool evaluates = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
   if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
     out.store({"checkpoint", completed(), c.all(), std::make_shared<handover>(handover_now(c))});
@@ -127,7 +127,7 @@ void coordinator::collected(effects& out) {
   time_.last_step = time_.last_checkpoint = time_.now;
   if (why != boundary::purpose::last) return;
   written_ = std::move(c);
-  if (judges) return begin_round(out);
+  if (evaluates) return begin_round(out);
   write(out);
 }
 
@@ -155,7 +155,7 @@ handover coordinator::handover_now(const collection& c) const {
 
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
-  if (config_.before) h->told = config_.before->told;  // a plan before had come further
+  if (config_.before) h->notified = config_.before->notified;  // a plan before had come further
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }
@@ -163,15 +163,15 @@ void coordinator::hand_over(collection c, effects& out) {
 // --- nodes are lost
 
 // True: nothing else is done any more.
-bool coordinator::stands_still(const envelope& e, effects& out) {
+bool coordinator::answers_quiesced(const envelope& e, effects& out) {
   const auto* c = std::get_if<command>(&e.body);
-  if (c && c->name == "leftovers") take_leftovers_command(*c, out);
-  if (!left_) return c && c->name == "leftovers";
+  if (c && c->name == "surviving_state") take_surviving_state_command(*c, out);
+  if (!left_) return c && c->name == "surviving_state";
   if (std::holds_alternative<inventory>(e.body)) take_inventory(e, out);
   // What was being collected before the loss is for nobody any more.
   if (left_->step && std::holds_alternative<state>(e.body)) take_state(e, out);
   if (const auto* f = std::get_if<finished>(&e.body); left_->step && f && f->token == collector_.request())
-    leftovers_collected(out);
+    surviving_state_collected(out);
   if (const auto* s = std::get_if<command>(&e.body); s && s->name == "set") take_setting(*s, out);
   return true;
 }
@@ -181,12 +181,12 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
   const auto left = boundary_.mode().left;
   // Who is lost may have been far behind: the others do not wait for it, and make nothing again that it has not made.
   auto step = completed();
-  if (left == leftover::newest)
+  if (left == survivor_rule::newest)
     step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));
   const auto what = left_->all.find(left, step);
-  if (const auto* why = std::get_if<std::string>(&what)) return refuse_leftovers(*why, out);
-  const auto& found = std::get<leftovers::found>(what);
-  left_->step = left == leftover::newest ? step : found.version;
+  if (const auto* why = std::get_if<std::string>(&what)) return refuse_surviving_state(*why, out);
+  const auto& found = std::get<surviving_state::found>(what);
+  left_->step = left == survivor_rule::newest ? step : found.version;
   collector_.begin(false);
   for (auto r : found.from) {
     auto h = to(r);
@@ -195,18 +195,18 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
   }
 }
 
-void coordinator::leftovers_collected(effects& out) {
+void coordinator::surviving_state_collected(effects& out) {
   if (!collector_.under_way() || collector_.missing() > 0) return;
   auto c = collector_.joined();
-  if (!c.not_finite.empty()) return refuse_leftovers("'" + c.not_finite + "' is not finite", out);
+  if (!c.not_finite.empty()) return refuse_surviving_state("'" + c.not_finite + "' is not finite", out);
   auto h = std::make_shared<handover>(handover_now(c));
-  const auto& past = evaluation_.settled();
+  const auto& past = evaluation_.last_finished();
   h->step = *left_->step;
   h->evaluated = past.evaluated;
   h->rounds = past.rounds;
   h->accuracy = past.accuracy;
-  const auto before = config_.before ? config_.before->told : 0;  // this plan may not have come so far
-  h->told = boundary_.mode().left == leftover::versions ? std::max(completed(), before) : 0;
+  const auto before = config_.before ? config_.before->notified : 0;  // this plan may not have come so far
+  h->notified = boundary_.mode().left == survivor_rule::versions ? std::max(completed(), before) : 0;
   h->keep = boundary_.keeping();
   out.store({"handover", h->step, c.all(), std::move(h)});
 }
@@ -241,7 +241,7 @@ void coordinator::end(effects& out) {
   event_effect e{"done", completed(), {}, boundary_.stopped() ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed()));
   e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
-  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.judged(completed()))
+  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.weights_evaluated(completed()))
     e.values.emplace_back("test_accuracy", a);
   e.values.emplace_back("seconds", seconds_of(time_.now - time_.begun));
   e.values.emplace_back("packets", config_.plan->packets);

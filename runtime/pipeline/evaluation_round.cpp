@@ -23,7 +23,7 @@ void evaluation_round::begin(std::uint64_t step, std::optional<std::uint64_t> of
   before_ = past_;
   ++past_.rounds;
   past_.evaluated = step;
-  judging_ = of;
+  evaluating_step_ = of;
   by_tester_ = by_tester;
   sheet_ = std::move(reports);
 }
@@ -50,8 +50,8 @@ void evaluation_round::put_off(std::uint32_t worker, bool yes) {
 
 std::set<std::uint32_t> evaluation_round::take_put_off() { return std::exchange(put_off_, {}); }
 
-void evaluation_round::judge(std::optional<double> accuracy) {
-  judged_ = judging_;
+void evaluation_round::record_result(std::optional<double> accuracy) {
+  evaluated_step_ = evaluating_step_;
   if (accuracy) past_.accuracy = *accuracy;
 }
 

@@ -33,7 +33,7 @@ class evaluation_round {
   explicit evaluation_round(history h) : past_(h) {}
   const history& past() const { return past_; }
   // Without the round under way: who goes on from here makes it.
-  const history& settled() const { return under_way() ? before_ : past_; }
+  const history& last_finished() const { return under_way() ? before_ : past_; }
 
   // --- the round under way
   // At `step`, by the tester or by all workers; `of`: the step whose settled weights it judges; none: they change while it lasts.
@@ -51,10 +51,10 @@ class evaluation_round {
   std::set<std::uint32_t> take_put_off();
 
   // --- what is known
-  void judge(std::optional<double> accuracy);  // of the round that is over
-  void weights_change() { judged_.reset(); }
+  void record_result(std::optional<double> accuracy);  // of the round that is over
+  void weights_change() { evaluated_step_.reset(); }
   // Is the accuracy that of the weights at this step?
-  bool judged(std::uint64_t step) const { return judged_ == step; }
+  bool weights_evaluated(std::uint64_t step) const { return evaluated_step_ == step; }
 
   // --- when the next one is due, every `every` steps
   bool due(std::uint64_t progress, std::uint64_t every) const { return progress / every > past_.evaluated / every; }
@@ -67,7 +67,7 @@ class evaluation_round {
   history past_, before_;
   std::optional<report_sheet> sheet_;
   bool by_tester_ = false;
-  std::optional<std::uint64_t> judged_, judging_;
+  std::optional<std::uint64_t> evaluated_step_, evaluating_step_;
   std::uint32_t tester_life_ = 0;  // incarnation that we have heard of
   std::set<std::uint32_t> put_off_;
 };

@@ -20,7 +20,7 @@ struct handover {
   double accuracy = -1;                     // of the last
   double seconds = 0;                       // since the job began
   bool paused = false;
-  std::uint64_t told = 0;                        // steps before this one have been told of: of what is made again nobody hears
+  std::uint64_t notified = 0;                    // steps before this one have been told of: of what is made again nobody hears
   bool keep = false;                             // a checkpoint was to be made
   std::vector<set_value> settings;               // what a person has set, in order
   std::string mode;                              // in use, as mode_facts::text() says it; empty: not known

@@ -8,7 +8,7 @@ namespace troupe {
 namespace {
 
 // That peers may have said something of, while one is under way here: it and the next, each twice (forward, backward); and some more.
-constexpr std::size_t most_steps = 8;
+constexpr std::size_t max_steps = 8;
 
 const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }
 
@@ -78,7 +78,7 @@ void joint_stage::on_user(const envelope& e, effects& out) {
       e.h.step < done_[u.type] || !owns(e.h.src, e.h.packet))
     return;
   if (!fits(u.values[0], joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type))) return;
-  if (steps_.size() >= most_steps && !steps_.count({e.h.step, u.type})) return;
+  if (steps_.size() >= max_steps && !steps_.count({e.h.step, u.type})) return;
   auto& step = steps_[{e.h.step, u.type}];
   if (step.by_packet.empty()) step.by_packet.resize(packets), step.missing = packets;
   if (step.by_packet[e.h.packet]) return;

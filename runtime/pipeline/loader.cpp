@@ -20,7 +20,7 @@ loader::loader(loader_config c) : config_(std::move(c)), agenda_(config_.plan, c
   if (!me.tester) range_ = config_.plan->ranges[me.worker];
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // A worker may be a few steps ahead of its children before they ask again for what it had.
-  const auto steps = config_.keeps ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
+  const auto steps = config_.retains_for_replay ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
   const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + readers_);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
@@ -29,13 +29,13 @@ void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const grant& g) {
                    agenda_.grant_until(g.until);
-                   if (config_.keeps) forget_rounds();
+                   if (config_.retains_for_replay) forget_rounds();
                  },
-                 [&](const portion& p) {
+                 [&](const work_unit& p) {
                    if (p.life == config_.incarnation) agenda_.deal(p);
                  },
                  [&](const resume_at& r) {
-                   if (begun_ || (config_.keeps && e.h.src != the_coordinator)) return;
+                   if (begun_ || (config_.retains_for_replay && e.h.src != the_coordinator)) return;
                    begun_ = true;
                    agenda_.resume_at(r.step);
                    if (tree_) tree_->greet(out);
@@ -88,9 +88,9 @@ header loader::to_coordinator() const {
 
 // Somebody has been restarted: we ourselves, a stage of ours, or whom we ask for examples.
 void loader::take_start(role_id from, effects& out) {
-  if (config_.keeps && from == no_role && config_.incarnation > 0)
+  if (config_.retains_for_replay && from == no_role && config_.incarnation > 0)
     out.send({to_coordinator(), ready{ready::what_of::joined}});
-  else if (config_.keeps && from != no_role && (*config_.plan)[from].does().hosts_layers)
+  else if (config_.retains_for_replay && from != no_role && (*config_.plan)[from].does().hosts_layers)
     send_again(from, out);
   else
     ask_again(out);
@@ -121,7 +121,7 @@ std::shared_ptr<loader::item> loader::training_item(packet_agenda::training p) c
   i->h.packet = p.packet;
   i->h.packets = config_.plan->packets;
   i->h.phase = static_cast<std::uint8_t>(phase::train);
-  if (config_.order->keeps_lanes() && p.step % static_cast<std::uint64_t>(config_.order->steps_per_epoch()) == 0)
+  if (config_.order->continues_sequences() && p.step % static_cast<std::uint64_t>(config_.order->steps_per_epoch()) == 0)
     i->h.flags |= flag_reset;
   return i;
 }
@@ -149,7 +149,7 @@ void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   // Where a restarted loader makes packets again, they have the names they had.
   const auto n = static_cast<std::uint32_t>(trains(*i) ? i->h.step * range_.count + i->h.packet - range_.first
                                                        : i->h.step * i->h.packets + i->h.packet);
-  i->h.id = make_msg_id(config_.self, config_.keeps ? 2 * n + (trains(*i) ? 0 : 1) : counter_++);
+  i->h.id = make_msg_id(config_.self, config_.retains_for_replay ? 2 * n + (trains(*i) ? 0 : 1) : counter_++);
   if (config_.how == delivery::server) return ask(*i, out);
   if (!trains(*i)) {
     i->indices = eval_indices(config_.read, i->h);
@@ -276,7 +276,7 @@ bool loader::send_front(effects& out) {
   const auto& edges = (*config_.plan)[config_.self].out_edges;
   for (std::size_t e = 0; e < edges.size(); ++e)
     if (used(config_.plan->edges[edges[e]], i.h) && credit_[e].left() == 0) return false;
-  if (config_.keeps) i.h.needed_from = static_cast<std::uint32_t>(needed_from());
+  if (config_.retains_for_replay) i.h.needed_from = static_cast<std::uint32_t>(needed_from());
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const auto& edge = config_.plan->edges[edges[e]];
     if (!used(edge, i.h)) continue;
@@ -285,7 +285,7 @@ bool loader::send_front(effects& out) {
     i.h.port = edge.to_port;
     out.send({i.h, forward{edge.what.output == 0 ? i.data : i.label, i.valid, i.first_example}});
   }
-  if (config_.keeps) {
+  if (config_.retains_for_replay) {
     sent_.add({i.h, i.data, i.label, i.valid, i.first_example});
     forget_sent();
   }

@@ -8,7 +8,7 @@
 //
 // Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again; a stage is new:
 //               it is sent again what it may still want), want_examples (tree), credit (out-edge), halt
-// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `keeps`)
+// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `retains_for_replay`)
 // Twice: whatever comes may come twice and late; the second changes nothing.
 // Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
 // after every packet of steps < v has left; never more than sub_solvers + readers packets are asked for, loaded and unsent. Up to
@@ -45,7 +45,7 @@ struct loader_config {
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
   // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a former life: the coordinator deals again once it knows of us.
   std::uint32_t incarnation = 0;
-  bool keeps = false;  // stages may be restarted one by one: they are sent again what they may still want
+  bool retains_for_replay = false;  // stages may be restarted one by one: they are sent again what they may still want
 };
 
 class loader final : public role {
@@ -100,7 +100,7 @@ class loader final : public role {
   std::optional<batch_tree> tree_;
   std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
   std::vector<edge_credit> credit_;                                 // by out-edge
-  sent_packets sent_;                                               // with `keeps`
+  sent_packets sent_;                                               // with `retains_for_replay`
 };
 
 }  // namespace troupe

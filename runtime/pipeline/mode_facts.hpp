@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/graph/leftover.hpp"
+#include "runtime/graph/survivor_rule.hpp"
 
 namespace troupe {
 
@@ -14,9 +14,9 @@ struct mode_facts {
   std::string name = "bsp";
   std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
   bool lockstep = true;
-  std::uint32_t portion = 0;  // packets of one; 0: fixed ranges
-  bool rests = false;         // its workers are told of boundaries
-  leftover left = leftover::nothing;
+  std::uint32_t work_unit = 0;  // packets of one; 0: fixed ranges
+  bool rests = false;           // its workers are told of boundaries
+  survivor_rule left = survivor_rule::nothing;
 
   std::string text() const {  // "ssp staleness=3"
     std::string t = name;

@@ -18,15 +18,15 @@ void packet_agenda::grant_until(std::uint64_t step) {
   if (!tester_) granted_ = std::max(granted_, step);
 }
 
-void packet_agenda::deal(const portion& p) {
-  if (!dynamic_ || p.step < portion_step_) return;
-  if (p.step > portion_step_ || portion_taken_.empty()) portion_taken_.assign(plan_->packets, false);
-  portion_step_ = p.step;
+void packet_agenda::deal(const work_unit& p) {
+  if (!dynamic_ || p.step < work_unit_step_) return;
+  if (p.step > work_unit_step_ || work_unit_taken_.empty()) work_unit_taken_.assign(plan_->packets, false);
+  work_unit_step_ = p.step;
   const auto end = std::min<std::uint64_t>(std::uint64_t{p.first} + p.count, plan_->packets);
   for (std::uint64_t k = p.first; k < end; ++k) {
-    if (portion_taken_[k]) continue;
-    portion_taken_[k] = true;
-    portions_.push_back({p.step, static_cast<std::uint32_t>(k)});
+    if (work_unit_taken_[k]) continue;
+    work_unit_taken_[k] = true;
+    work_units_.push_back({p.step, static_cast<std::uint32_t>(k)});
   }
 }
 
@@ -39,9 +39,9 @@ void packet_agenda::begin_round(std::uint64_t round, std::uint64_t version, std:
 
 std::optional<packet_agenda::training> packet_agenda::next_training() {
   if (dynamic_) {
-    if (portions_.empty()) return std::nullopt;
-    const auto p = portions_.front();
-    portions_.pop_front();
+    if (work_units_.empty()) return std::nullopt;
+    const auto p = work_units_.front();
+    work_units_.pop_front();
     next_step_ = p.step;
     return p;
   }
@@ -75,7 +75,7 @@ void packet_agenda::forget_rounds() {
 
 void packet_agenda::clear() {
   granted_ = next_step_;
-  portions_.clear();
+  work_units_.clear();
   rounds_.clear();
 }
 

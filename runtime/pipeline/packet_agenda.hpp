@@ -30,7 +30,7 @@ class packet_agenda {
   packet_agenda(std::shared_ptr<const job_plan> plan, role_id loader, std::uint64_t first_step, bool dynamic);
 
   void grant_until(std::uint64_t step);
-  void deal(const portion& p);  // with `dynamic`
+  void deal(const work_unit& p);  // with `dynamic`
   void resume_at(std::uint64_t step) { next_step_ = step; }
   bool has_begun_round(std::uint64_t round) const { return round <= last_round_; }  // they are counted from 1, and come in order
   void begin_round(std::uint64_t round, std::uint64_t version, std::uint32_t packets);
@@ -57,9 +57,9 @@ class packet_agenda {
   bool dynamic_ = false;
   std::uint64_t next_step_ = 0, granted_ = 0;
   std::uint32_t next_in_range_ = 0;
-  std::deque<training> portions_;    // named and not given
-  std::uint64_t portion_step_ = 0;   // of the latest portion
-  std::vector<bool> portion_taken_;  // packets of that step that have been named
+  std::deque<training> work_units_;    // named and not given
+  std::uint64_t work_unit_step_ = 0;   // of the latest portion
+  std::vector<bool> work_unit_taken_;  // packets of that step that have been named
   std::uint64_t last_round_ = 0;
   std::deque<evaluation> rounds_;  // each with the packet that is next
 };

@@ -11,9 +11,9 @@ report_sheet::report_sheet(std::uint32_t packets, std::uint32_t stages, const st
 
 bool report_sheet::take(std::uint32_t packet, std::uint32_t first_layer, report r) {
   if (packet >= packets_.size() || packets_[packet].given_up) return false;
-  auto& told = packets_[packet].by_stage;
-  if (std::any_of(told.begin(), told.end(), [&](const auto& t) { return t.first == first_layer; })) return false;
-  told.emplace_back(first_layer, std::move(r));
+  auto& notified = packets_[packet].by_stage;
+  if (std::any_of(notified.begin(), notified.end(), [&](const auto& t) { return t.first == first_layer; })) return false;
+  notified.emplace_back(first_layer, std::move(r));
   no_longer_missing(packet, 1);
   return true;
 }

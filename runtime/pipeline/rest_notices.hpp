@@ -15,21 +15,21 @@ class rest_notices {
     std::uint64_t word;   // they count from 1, over all workers
     std::uint64_t until;  // 0: more will be granted
   };
-  explicit rest_notices(std::uint32_t workers) : told_(workers, 0) {}
+  explicit rest_notices(std::uint32_t workers) : notified_(workers, 0) {}
 
   std::optional<notice> due(std::uint32_t worker, std::uint64_t granted, std::uint64_t boundary) {
     const auto until = granted >= boundary ? boundary : 0;
-    if (told_[worker] == until) return std::nullopt;
-    told_[worker] = until;
+    if (notified_[worker] == until) return std::nullopt;
+    notified_[worker] = until;
     return notice{++words_, until};
   }
   // It was restarted.
-  void forget(std::uint32_t worker) { told_[worker] = 0; }
+  void forget(std::uint32_t worker) { notified_[worker] = 0; }
   // Who rests in the mode that begins has been told nothing.
-  void forget_all() { told_.assign(told_.size(), 0); }
+  void forget_all() { notified_.assign(notified_.size(), 0); }
 
  private:
-  std::vector<std::uint64_t> told_;  // by worker: the boundary; 0: none
+  std::vector<std::uint64_t> notified_;  // by worker: the boundary; 0: none
   std::uint64_t words_ = 0;
 };
 

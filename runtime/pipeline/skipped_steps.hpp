@@ -17,7 +17,7 @@ class skipped_steps {
 
   // How many in a row, this one included; nothing: it has been counted.
   std::optional<std::uint64_t> note(whose of, std::uint64_t step) {
-    auto [at, first] = rows_.try_emplace(of, row{step, 1});
+    auto [at, first] = entries_.try_emplace(of, entry{step, 1});
     if (!first) {
       auto& r = at->second;
       if (step <= r.last) return std::nullopt;
@@ -30,10 +30,10 @@ class skipped_steps {
   std::uint64_t total() const { return total_; }
 
  private:
-  struct row {
+  struct entry {
     std::uint64_t last = 0, length = 0;
   };
-  std::map<whose, row> rows_;
+  std::map<whose, entry> entries_;
   std::uint64_t total_ = 0;
 };
 

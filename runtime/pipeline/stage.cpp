@@ -27,7 +27,7 @@ stage::stage(stage_config c)
     : config_(std::move(c)),
       maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)),
       weights_(wants_of(*maths_, *config_.plan), config_.plan->rule, config_.first_step),
-      lanes_(maths_, config_.graph, config_.plan, config_.first_step, config_.await_carried),
+      sequences_(maths_, config_.graph, config_.plan, config_.first_step, config_.await_carried),
       horizon_(config_.first_step),
       lives_(config_.incarnation),
       grows_(config_.incarnation > 0) {
@@ -50,7 +50,7 @@ header stage::reply(const header& of, role_id to) const {
   h.src = config_.self;
   h.dst = to;
   h.port = 0;
-  if (config_.keeps) {
+  if (config_.retains_for_replay) {
     h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
     h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
   }
@@ -65,7 +65,7 @@ std::uint32_t stage::backwards_of(const header& h) const {
 
 void stage::on(const envelope& e, time_point, effects& out) {
   if (!acceptable(e)) return void(++dropped_);
-  if (config_.keeps) learn(e, out);
+  if (config_.retains_for_replay) learn(e, out);
   std::visit(overloaded{
                  [&](const forward&) { take_forward(e, out); },
                  [&](const backward&) { take_backward(e); },
@@ -76,7 +76,7 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  [&](const user&) { on_user(e, out); },
                  [&](const start&) { take_start(e.h, out); },
                  [&](const collect&) { take_collect(e, out); },
-                 [&](const restore_state& s) { lanes_.restore(s); },
+                 [&](const restore_state& s) { sequences_.restore(s); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
                  [&](const auto&) { ++dropped_; },
@@ -109,7 +109,7 @@ void stage::take_forward(const envelope& e, effects& out) {
   if (slot_of(e.h.id)) return void(++dropped_);
   if (is_past(e.h)) {
     ++dropped_;
-    if (config_.keeps) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
+    if (config_.retains_for_replay) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
     return;
   }
   const auto known = pending_.find(e.h.id);
@@ -131,7 +131,7 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.keeps && !is_past(e.h)) {  // we have been restarted since, and will make it again
+  if (!s && config_.retains_for_replay && !is_past(e.h)) {  // we have been restarted since, and will make it again
     auto& [h, grads] = early_[e.h.id];
     h = e.h;
     grads.resize(self().out_edges.size());
@@ -139,7 +139,7 @@ void stage::take_backward(const envelope& e) {
     return;
   }
   if (!s || !training(*s) || s->h.packet != e.h.packet || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
-  if (!config_.keeps && !s->sent[e.h.port]) return void(++dropped_);  // an answer to nothing
+  if (!config_.retains_for_replay && !s->sent[e.h.port]) return void(++dropped_);  // an answer to nothing
   s->arriving[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;
@@ -155,7 +155,7 @@ void stage::take_weights(const envelope& e) {
 
 // The coordinator asks at a boundary: every packet before it has left.
 void stage::take_collect(const envelope& e, effects& out) {
-  for (auto& [step, piece] : lanes_.collected(std::get<collect>(e.body).request)) {
+  for (auto& [step, piece] : sequences_.collected(std::get<collect>(e.body).request)) {
     header h;
     h.job = config_.job;
     h.src = config_.self;
@@ -175,7 +175,7 @@ stage::slot* stage::slot_of(msg_id id) {
 // weights are not here any more.
 bool stage::overtaken(const header& h) const {
   if (h.flags & flag_void) return true;
-  if (config_.keeps) return false;  // somebody may still need it, and its weights are kept as long
+  if (config_.retains_for_replay) return false;  // somebody may still need it, and its weights are kept as long
   return weights_.beyond(h.version);
 }
 
@@ -189,13 +189,13 @@ void stage::go_on_void(slot& s, effects& out) {
 }
 
 bool stage::can_run(const pending& p) const {
-  return p.missing == 0 && (overtaken(p.h) || (weights_.here_for(p.h) && lanes_.let_run(p.h)));
+  return p.missing == 0 && (overtaken(p.h) || (weights_.here_for(p.h) && sequences_.let_run(p.h)));
 }
 
 // Runs whatever can run: first what frees sub-solvers, then new packets in the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
-    if (config_.keeps && idle(*s) && horizon_.over(s->h)) release(*s, out);
+    if (config_.retains_for_replay && idle(*s) && horizon_.over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) enter_backward(*s, out);
     if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
@@ -229,9 +229,9 @@ void stage::bind(slot& s, pending&& p) {
   s.sent.assign(self().out_edges.size(), false);
   s.missing = training(s) ? backwards_of(s.h) : 0;
   s.scalars.clear();
-  if (config_.keeps) take_early(s);
+  if (config_.retains_for_replay) take_early(s);
   declare(s);
-  lanes_.enter(s);
+  sequences_.enter(s);
 }
 
 // The weights that the packet meets, and every tensor of its pass.
@@ -262,7 +262,7 @@ void stage::begin_backward(slot& s, effects& out) {
 }
 
 void stage::forward_done(slot& s, effects& out) {
-  lanes_.leave(s);
+  sequences_.leave(s);
   if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   if (config_.plan->rule == weight_rule::latest && training(s))
     for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
@@ -285,7 +285,7 @@ bool stage::send_outputs(slot& s, effects& out) {
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
     auto value = maths_->leaving(s, e);
-    if (config_.keeps) kept_of(s).forwards[e] = value;
+    if (config_.retains_for_replay) kept_of(s).forwards[e] = value;
     out.send({h, forward{std::move(value), s.valid, s.first_example}});
   }
   if (!all) return false;
@@ -323,7 +323,7 @@ void stage::backward_done(slot& s, effects& out) {
     if (s.is_void) h.flags |= flag_void;
     // run_backward left the gradient in place of the input
     auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : std::move(s.inputs[e]);
-    if (config_.keeps) kept_of(s).backwards[e] = grad;
+    if (config_.retains_for_replay) kept_of(s).backwards[e] = grad;
     out.send({h, backward{std::move(grad)}});
   }
   for (std::size_t p = s.passes.size(); p-- > 0;) {
@@ -340,7 +340,7 @@ void stage::backward_done(slot& s, effects& out) {
 void stage::release(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e)
     if (edge_used(in_edge(e), s.h)) give_credit(s.h, e, out);
-  if (config_.keeps) {
+  if (config_.retains_for_replay) {
     if (!horizon_.over(s.h)) kept_of(s).done = true;
   } else {
     past_.push_back(s.h.id);
@@ -356,7 +356,7 @@ void stage::give_credit(const header& of, std::size_t edge, effects& out) {
 }
 
 bool stage::is_past(const header& h) const {
-  if (!config_.keeps) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
+  if (!config_.retains_for_replay) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
   const auto at = kept_.find(h.id);
   return horizon_.over(h) || (at != kept_.end() && at->second.done);
 }
@@ -373,7 +373,7 @@ role_status stage::status() const {
       st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
     else if (!weights_.here_for(p.h))
       st.waits_for = "weights of version " + std::to_string(p.h.version);
-    else if (!lanes_.let_run(p.h))
+    else if (!sequences_.let_run(p.h))
       st.waits_for = "what packet " + std::to_string(p.h.packet) + " of the step before carries over";
     else
       st.waits_for = "a free sub-solver";

@@ -14,11 +14,11 @@
 //   * a backward never waits for credit: its forward reserved it;
 //   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
 //     same messages, same credit, no maths, no gradient, and a report that is empty;
-//   * packets of layers that carry state run their forwards in the order of their lanes (stage_lanes.hpp);
+//   * packets of layers that carry state run their forwards in the order of their lanes (sequence_slots.hpp);
 //   * forward, backward and credit may come twice: the second changes nothing;
 //   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along an edge that the packet does not take, of
 //     another packet than the rest of it, or in another shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
-//   * with `keeps`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
+//   * with `retains_for_replay`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
 //     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
 //   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or input after its last reader here and its
 //     last consumer, a gradient when it has been taken, unless backward wants it (stage_memory.cpp); a layer with recompute = true keeps
@@ -42,7 +42,7 @@
 #include "runtime/graph/plan.hpp"
 #include "runtime/pipeline/edge_credit.hpp"
 #include "runtime/pipeline/packet_horizon.hpp"
-#include "runtime/pipeline/stage_lanes.hpp"
+#include "runtime/pipeline/sequence_slots.hpp"
 #include "runtime/pipeline/stage_maths.hpp"
 #include "runtime/pipeline/stage_weights.hpp"
 #include "runtime/role.hpp"
@@ -60,9 +60,9 @@ struct stage_config {
   std::uint32_t slots = 1;
   dtype type = dtype::f32;  // of activations; parameters and statistics: wide_of(it)
   std::uint64_t seed = 1;
-  std::uint64_t first_step = 0;    // versions begin here
-  std::int64_t eval_examples = 0;  // of a packet of an evaluation; 0: as many as in training
-  bool keeps = false;              // roles around it, and it itself, may be restarted while packets are under way
+  std::uint64_t first_step = 0;     // versions begin here
+  std::int64_t eval_examples = 0;   // of a packet of an evaluation; 0: as many as in training
+  bool retains_for_replay = false;  // roles around it, and it itself, may be restarted while packets are under way
   std::uint32_t incarnation = 0;
   bool await_carried =
       false;  // a stage whose layers carry state waits for what they begin with (restore_state); else it begins with zeros
@@ -76,7 +76,7 @@ class stage : public role {
   role_status status() const override;
   std::optional<header> packet_of_task(std::uint64_t token) const override;
   // The most versions of one layer's weights that were here at once, those of packets under way included.
-  std::uint32_t most_versions() const { return weights_.most(); }
+  std::uint32_t max_versions() const { return weights_.most(); }
   // Packets of which something is kept for whoever may be restarted.
   std::size_t kept() const { return kept_.size(); }
 
@@ -122,7 +122,7 @@ class stage : public role {
     std::uint32_t missing = 0;
   };
 
-  // With `keeps`: what has been said of a packet, by edge.
+  // With `retains_for_replay`: what has been said of a packet, by edge.
   struct kept_packet {
     header h;
     std::uint32_t valid = 0, first_example = 0;
@@ -169,7 +169,7 @@ class stage : public role {
   void take_early(slot& s);
   void give_credit(const header& of, std::size_t edge, effects& out);
   stage_weights::kept_from kept_from() const {
-    return config_.keeps ? stage_weights::kept_from(horizon_.needed_from()) : std::nullopt;
+    return config_.retains_for_replay ? stage_weights::kept_from(horizon_.needed_from()) : std::nullopt;
   }
   std::uint32_t backwards_of(const header& h) const;
   const part_layer* part_at(std::size_t position) const { return maths_->part_at(position); }
@@ -183,9 +183,10 @@ class stage : public role {
   std::vector<std::shared_ptr<slot>> slots_;  // shared with the tasks that run
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id> past_;  // without `keeps`: packets that have left, the latest: what comes of them once more is a duplicate
+  std::deque<msg_id>
+      past_;  // without `retains_for_replay`: packets that have left, the latest: what comes of them once more is a duplicate
   stage_weights weights_;
-  stage_lanes lanes_;
+  sequence_slots sequences_;
   packet_horizon horizon_;
   std::map<msg_id, kept_packet> kept_;
   std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge

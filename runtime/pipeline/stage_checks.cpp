@@ -67,7 +67,7 @@ bool stage::acceptable(const header& h, const layer_weights& w) const {
 
 // A producer that keeps to its credit has no more packets here. Where roles are restarted, they are not made to wait for it.
 bool stage::beyond_credit(std::size_t port) const {
-  if (config_.keeps || grows_) return false;
+  if (config_.retains_for_replay || grows_) return false;
   std::uint32_t held = 0;
   for (const auto& [id, p] : pending_) held += p.inputs[port] ? 1u : 0u;
   for (const auto& s : slots_)

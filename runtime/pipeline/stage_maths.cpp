@@ -95,7 +95,7 @@ void stage_maths::step_forward(slot& s, const maths_step& step, device& d) const
   prepare(s, step, examples, d);
   const auto ph = s.h.phase;
   auto c = context_of(s, at, d);
-  if (s.keeps_lanes && !l.carries.empty()) {
+  if (s.continues_sequences && !l.carries.empty()) {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
     c.carried_out = &pass.carried_out;
   }

@@ -102,7 +102,7 @@ void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
   for (auto& t : out) t.let_go();
   auto c = context_of(s, p, d);
   c.stats_out = nullptr;
-  if (s.keeps_lanes && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
+  if (s.continues_sequences && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
   forget(pass.kept);
   const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
   step.maths->forward(c, *pass.plans[0], pass.in, step.at.size() > 1 ? joined : pass.params, out, pass.kept);

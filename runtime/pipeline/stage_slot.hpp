@@ -35,9 +35,9 @@ struct stage_slot : std::enable_shared_from_this<stage_slot> {
   std::uint32_t index = 0;
   header h;  // of the packet's forward
   std::uint32_t valid = 0, first_example = 0;
-  std::vector<layer_pass> passes;  // by position in role_plan::layers
-  bool is_void = false;            // nobody needs it any more
-  bool keeps_lanes = false;        // state is carried on from this packet
+  std::vector<layer_pass> passes;    // by position in role_plan::layers
+  bool is_void = false;              // nobody needs it any more
+  bool continues_sequences = false;  // state is carried on from this packet
   std::int64_t examples = 0;
   tensors inputs;             // by in-edge
   tensors wholes;             // by need: put together from the inputs

@@ -74,7 +74,7 @@ void stage_weights::count(const std::vector<std::shared_ptr<stage_slot>>& slots)
       const auto same = [&](const auto& other) { return met(other) && other->passes[p].version == (*s)->passes[p].version; };
       if (met(*s) && !here.count((*s)->passes[p].version) && std::none_of(slots.begin(), s, same)) ++alive;
     }
-    most_ = std::max(most_, static_cast<std::uint32_t>(alive));
+    max_ = std::max(max_, static_cast<std::uint32_t>(alive));
   }
 }
 

@@ -46,7 +46,7 @@ class stage_weights {
 
   // Takes note of how many versions are here, those that packets under way hold included.
   void count(const std::vector<std::shared_ptr<stage_slot>>& slots);
-  std::uint32_t most() const { return most_; }  // of one layer, at once
+  std::uint32_t most() const { return max_; }  // of one layer, at once
 
  private:
   struct versions {
@@ -61,7 +61,7 @@ class stage_weights {
   std::vector<versions> all_;
   weight_rule rule_;
   std::uint64_t first_step_;
-  std::uint32_t most_ = 0;
+  std::uint32_t max_ = 0;
 };
 
 }  // namespace troupe

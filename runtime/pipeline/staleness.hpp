@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-struct staleness_row {
+struct staleness_entry {
   std::string parameter;                         // "conv1.weight"
   std::map<std::uint64_t, std::uint64_t> reads;  // by clocks behind: how many
   std::uint64_t count() const;
@@ -19,7 +19,7 @@ struct staleness_row {
 };
 
 // By parameter, in the event's order. Values that are no counts of clocks are left out.
-std::vector<staleness_row> staleness_of(const event_effect& e);
+std::vector<staleness_entry> staleness_of(const event_effect& e);
 
 // The event's words for `reads` of a parameter that were `clocks` behind.
 std::string staleness_key(const std::string& parameter, std::uint64_t clocks);

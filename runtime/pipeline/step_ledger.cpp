@@ -10,39 +10,39 @@ step_ledger::step_ledger(const job_plan& plan, std::uint32_t stages, std::uint64
       packets_(plan.packets),
       stages_(stages),
       completed_(first),
-      rows_(plan.ranges.size(), row{first, first, first}),
+      entries_(plan.ranges.size(), entry{first, first, first}),
       lives_(plan.workers.size(), 0) {}
 
 bool step_ledger::grant(std::uint32_t worker, std::uint64_t until) {
-  if (until <= rows_[worker].granted) return false;
-  rows_[worker].granted = until;
+  if (until <= entries_[worker].granted) return false;
+  entries_[worker].granted = until;
   return true;
 }
 
-std::uint64_t step_ledger::most_granted() const {
+std::uint64_t step_ledger::max_granted() const {
   std::uint64_t most = 0;
-  for (const auto& r : rows_) most = std::max(most, r.granted);
+  for (const auto& r : entries_) most = std::max(most, r.granted);
   return most;
 }
 
 std::uint64_t step_ledger::most_done() const {
   std::uint64_t most = 0;
-  for (const auto& r : rows_) most = std::max(most, r.done);
+  for (const auto& r : entries_) most = std::max(most, r.done);
   return most;
 }
 
 std::uint64_t step_ledger::mean_done() const {
   std::uint64_t sum = 0;
-  for (const auto& r : rows_) sum += r.done;
-  return sum / rows_.size();
+  for (const auto& r : entries_) sum += r.done;
+  return sum / entries_.size();
 }
 
 report_sheet& step_ledger::sheet(std::uint64_t step) {
   const auto at = sheets_.find(step);
   if (at != sheets_.end()) return at->second;
   auto& s = sheets_.emplace(step, report_sheet(packets_, stages_, ranges_)).first->second;
-  for (std::uint32_t w = 0; w < rows_.size(); ++w)
-    if (step < rows_[w].joined_at) s.give_up_worker(w);
+  for (std::uint32_t w = 0; w < entries_.size(); ++w)
+    if (step < entries_[w].joined_at) s.give_up_worker(w);
   return s;
 }
 
@@ -57,8 +57,8 @@ std::vector<step_ledger::complete_step> step_ledger::take_complete() {
     first = sheets_.erase(first);
     ++completed_;
   }
-  for (std::uint32_t w = 0; w < rows_.size(); ++w) {
-    auto& done = rows_[w].done;
+  for (std::uint32_t w = 0; w < entries_.size(); ++w) {
+    auto& done = entries_[w].done;
     done = std::max(done, completed_);
     for (auto at = sheets_.find(done); at != sheets_.end() && at->second.complete_of(w); at = sheets_.find(done)) ++done;
   }
@@ -67,8 +67,8 @@ std::vector<step_ledger::complete_step> step_ledger::take_complete() {
 
 std::uint64_t step_ledger::least_done(const std::function<bool(std::uint32_t)>& of) const {
   std::uint64_t least = ~0ull;
-  for (std::uint32_t w = 0; w < rows_.size(); ++w)
-    if (of(w)) least = std::min(least, rows_[w].done);
+  for (std::uint32_t w = 0; w < entries_.size(); ++w)
+    if (of(w)) least = std::min(least, entries_[w].done);
   return least;
 }
 
@@ -77,7 +77,7 @@ bool step_ledger::meet(std::uint32_t worker, std::uint32_t incarnation) {
 }
 
 void step_ledger::give_up_before(std::uint32_t worker, std::uint64_t step) {
-  rows_[worker].joined_at = std::max(rows_[worker].joined_at, step);
+  entries_[worker].joined_at = std::max(entries_[worker].joined_at, step);
   for (auto& [s, of] : sheets_)
     if (s < step) of.give_up_worker(worker);
 }

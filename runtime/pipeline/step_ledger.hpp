@@ -27,23 +27,23 @@ class step_ledger {
 
   // --- grants
   // Workers with a loader, which may be granted steps.
-  std::uint32_t workers() const { return static_cast<std::uint32_t>(rows_.size()); }
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(entries_.size()); }
   // True: it had less.
   bool grant(std::uint32_t worker, std::uint64_t until);
-  std::uint64_t granted(std::uint32_t worker) const { return rows_[worker].granted; }
-  std::uint64_t most_granted() const;
+  std::uint64_t granted(std::uint32_t worker) const { return entries_[worker].granted; }
+  std::uint64_t max_granted() const;
 
   // --- progress
   // All steps below it are complete.
   std::uint64_t completed() const { return completed_; }
   // All packets of this worker are, in steps below it.
-  std::uint64_t done(std::uint32_t worker) const { return rows_[worker].done; }
+  std::uint64_t done(std::uint32_t worker) const { return entries_[worker].done; }
   std::uint64_t most_done() const;
   std::uint64_t least_done(const std::function<bool(std::uint32_t worker)>& of) const;  // of some; ~0: of nobody
   std::uint64_t mean_done() const;
 
   // --- reports
-  bool wants(std::uint64_t step) const { return step >= completed_ && step < most_granted(); }
+  bool wants(std::uint64_t step) const { return step >= completed_ && step < max_granted(); }
   // As report_sheet::take.
   bool take(std::uint64_t step, std::uint32_t packet, std::uint32_t first_layer, report r);
   // Steps that have become complete, in order. To be called whenever reports were taken or given up.
@@ -61,7 +61,7 @@ class step_ledger {
   void open_below(std::uint64_t step);
 
  private:
-  struct row {
+  struct entry {
     std::uint64_t granted = 0, done = 0;
     std::uint64_t joined_at = 0;  // reports of earlier steps do not come any more
   };
@@ -70,7 +70,7 @@ class step_ledger {
   std::vector<packet_range> ranges_;
   std::uint32_t packets_, stages_;
   std::uint64_t completed_;
-  std::vector<row> rows_;             // by worker
+  std::vector<entry> entries_;        // by worker
   std::vector<std::uint32_t> lives_;  // by worker half, those of placed layers too: the incarnation that has joined
   std::map<std::uint64_t, report_sheet> sheets_;
 };

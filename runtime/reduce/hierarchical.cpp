@@ -21,19 +21,19 @@ std::vector<std::uint32_t> firsts(const reducer_layout& l) {
 void lay_out_levels(const options& o, reducer_layout& l) {
   const auto first = firsts(l);
   const bool tree = o.text("between") == "tree";
-  std::vector<role_id> beside;
+  std::vector<role_id> colocated;
   for (std::uint32_t n = 0; n < first.size(); ++n) {
     const auto end = n + 1 < first.size() ? first[n + 1] : l.workers();
     if (!tree && end - first[n] == 1) continue;  // it has nobody to sum with
-    beside.push_back(l.add(first[n]));
-    for (auto rank = first[n]; rank < end; ++rank) l.push_to(rank, beside.back());
-    if (tree && n > 0) l.above(beside[n], beside[n & (n - 1)]);
+    colocated.push_back(l.add(first[n]));
+    for (auto rank = first[n]; rank < end; ++rank) l.push_to(rank, colocated.back());
+    if (tree && n > 0) l.above(colocated[n], colocated[n & (n - 1)]);
   }
 }
 
 }  // namespace
 
-reducer_row hierarchical_reducer() {
+reducer_descriptor hierarchical_reducer() {
   return {.name = "hierarchical",
           .doc = "Workers of one node sum there first, and the nodes' sums meet as `between` says: each block leaves a node once.",
           .specs = {choice_option(

@@ -8,7 +8,7 @@ namespace troupe {
 
 passing_reducer::passing_reducer(reducer_config c) : config_(std::move(c)) {
   blocks_.resize(plan().blocks.size());
-  keeps_ = plan().nodes.size() > 1;
+  retains_ = plan().nodes.size() > 1;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     blocks_[b].below = plan().below(self(), plan().blocks[b]);
     blocks_[b].done = config_.first_step;
@@ -73,7 +73,7 @@ void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_nod
   if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
   const sent_sum s{step, node, sum};
   send_up(block, s, out);
-  if (keeps_) b.unanswered.push_back(s);
+  if (retains_) b.unanswered.push_back(s);
 }
 
 void passing_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
@@ -103,7 +103,7 @@ void passing_reducer::take_weights(const header& h, const weights& w, effects& o
   b.done = std::max(b.done, h.version);
   forget(w.block, h.version);
   std::erase_if(b.unanswered, [&](const sent_sum& s) { return s.step < h.version; });
-  if (keeps_) b.value = w.value;
+  if (retains_) b.value = w.value;
   const auto flags = static_cast<std::uint16_t>(h.flags & ~flag_join);
   for (auto r = b.below.rbegin(); r != b.below.rend(); ++r) pass(*r, w.block, h.version, flags, w.value, out);
 }

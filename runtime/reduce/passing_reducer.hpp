@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "ops/tree/packet_tree.hpp"
-#include "runtime/graph/reducer_row.hpp"
+#include "runtime/graph/reducer_descriptor.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
 
-constexpr std::size_t most_open_steps = 64;  // of one block: many more than are ever granted at once
+constexpr std::size_t max_open_steps = 64;  // of one block: many more than are ever granted at once
 
 class passing_reducer : public role {
  public:
@@ -88,7 +88,7 @@ class passing_reducer : public role {
   std::vector<block_state> blocks_;
   std::unordered_map<std::uint64_t, waiting> tasks_;
   std::uint64_t tokens_ = 0, dropped_ = 0;
-  bool keeps_ = false;  // there are other nodes, which may be restarted
+  bool retains_ = false;  // there are other nodes, which may be restarted
 };
 
 }  // namespace troupe

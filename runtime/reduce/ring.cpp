@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-reducer_row ring_reducer() {
+reducer_descriptor ring_reducer() {
   return {.name = "ring",
           .doc =
               "Sums go round the workers, each block's up to the shard beside one of them: as few bytes as `sharded`, and two "
@@ -19,16 +19,16 @@ reducer_row ring_reducer() {
           .specs = {},
           .places =
               [](const options&) {
-                return reducer_placing{reducer_placing::shards::beside_workers, true};
+                return reducer_placing{reducer_placing::shards::colocated_with_workers, true};
               },
           .lay_out =
               [](const options&, reducer_layout& l) {
-                std::vector<role_id> beside;
+                std::vector<role_id> colocated;
                 for (std::uint32_t rank = 0; rank < l.workers(); ++rank) {
-                  beside.push_back(l.add(rank));
-                  l.push_to(rank, beside.back());
+                  colocated.push_back(l.add(rank));
+                  l.push_to(rank, colocated.back());
                 }
-                l.ring(beside);
+                l.ring(colocated);
               },
           .make = [](reducer_config c) -> std::unique_ptr<role> { return std::make_unique<ring_sum>(std::move(c)); }};
 }

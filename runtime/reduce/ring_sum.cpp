@@ -26,7 +26,7 @@ bool ring_sum::complete(const gathering& g, std::uint32_t block) const {
 
 void ring_sum::add(const header& h, const push& p, effects& out) {
   auto& open = open_[p.block];
-  if (open.size() >= most_open_steps && !open.count(h.step)) return drop();
+  if (open.size() >= max_open_steps && !open.count(h.step)) return drop();
   auto& g = open[h.step];
   auto* place = place_of(g, h, p);
   if (!place || *place) return drop();  // a duplicate

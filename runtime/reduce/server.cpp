@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-reducer_row server_reducer() {
+reducer_descriptor server_reducer() {
   return {.name = "server", .doc = "Workers push to the shards, and the shards sum. Several shards share the load.", .specs = {}};
 }
 

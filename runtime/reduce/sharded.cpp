@@ -6,14 +6,14 @@
 
 namespace troupe {
 
-reducer_row sharded_reducer() {
+reducer_descriptor sharded_reducer() {
   return {.name = "sharded",
           .doc =
               "A shard beside every worker: each sums its part of the parameters for all, so every node sends and gets as many "
               "bytes as "
               "the others, about twice the parameters. Says itself how many shards there are.",
           .specs = {},
-          .places = [](const options&) { return reducer_placing{.of_shards = reducer_placing::shards::beside_workers}; }};
+          .places = [](const options&) { return reducer_placing{.of_shards = reducer_placing::shards::colocated_with_workers}; }};
 }
 
 }  // namespace troupe

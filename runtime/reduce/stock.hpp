@@ -1,7 +1,7 @@
 // The stock reducers.
 #pragma once
 
-#include "runtime/graph/reducer_row.hpp"
+#include "runtime/graph/reducer_descriptor.hpp"
 
 namespace troupe {
 

@@ -19,7 +19,7 @@ bool sum_reducer::covered(tree_node n) const {
 void sum_reducer::add(const header& h, const push& p, effects& out) {
   if (!well_formed({p.first, p.span}, plan().packets) || !covered({p.first, p.span})) return drop();
   auto& open = open_[p.block];
-  if (open.size() >= most_open_steps && !open.count(h.step)) return drop();
+  if (open.size() >= max_open_steps && !open.count(h.step)) return drop();
   auto& g = open.try_emplace(h.step, gathering{packet_tree<sum_ptr>(plan().packets), 0}).first->second;
   additions due;
   const auto [node, fresh] = g.tree.add({p.first, p.span}, std::make_shared<tensors>(1, p.sum), cover_,

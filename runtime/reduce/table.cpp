@@ -12,7 +12,7 @@ namespace troupe {
   REDUCER(hierarchical)
 // clang-format on
 
-#define TROUPE_DECLARE(name) reducer_row name##_reducer();
+#define TROUPE_DECLARE(name) reducer_descriptor name##_reducer();
 TROUPE_STOCK_REDUCERS(TROUPE_DECLARE)
 #undef TROUPE_DECLARE
 

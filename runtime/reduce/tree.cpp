@@ -15,18 +15,18 @@ std::uint32_t parent_of(std::uint32_t rank, std::uint32_t arity) {
 
 }  // namespace
 
-reducer_row tree_reducer() {
+reducer_descriptor tree_reducer() {
   return {.name = "tree",
           .doc =
               "Sums go up a tree of reducers, one beside every worker, and weights come back the same way: few connections at the "
               "shards, and time that grows with the logarithm of the workers.",
           .specs = {bounded(integer_option("arity", 2, "2 is a binomial tree"), 2, 64)},
           .lay_out = [](const options& o, reducer_layout& l) {
-            std::vector<role_id> beside;
+            std::vector<role_id> colocated;
             for (std::uint32_t rank = 0; rank < l.workers(); ++rank) {
-              beside.push_back(l.add(rank));
-              l.push_to(rank, beside[rank]);
-              if (rank > 0) l.above(beside[rank], beside[parent_of(rank, static_cast<std::uint32_t>(o.integer("arity")))]);
+              colocated.push_back(l.add(rank));
+              l.push_to(rank, colocated[rank]);
+              if (rank > 0) l.above(colocated[rank], colocated[parent_of(rank, static_cast<std::uint32_t>(o.integer("arity")))]);
             }
           }};
 }

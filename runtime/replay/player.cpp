@@ -12,7 +12,7 @@
 namespace troupe::replay {
 namespace {
 
-constexpr std::size_t most_departures = 5;
+constexpr std::size_t max_departures = 5;
 
 bool is_finished(const delivery& d) { return d.kind == message(finished{}).index() || d.kind == task_failed; }
 // As the codec wants it.
@@ -63,7 +63,7 @@ replay_end player::run() {
     }
   } while (fire_any());
   for (const auto& h : roles_)
-    for (const auto& [from, w] : h.heard) end_.lost += w.passed;
+    for (const auto& [from, w] : h.received) end_.lost += w.passed;
   look_for_departures();
   return std::move(end_);
 }
@@ -109,7 +109,7 @@ bool player::hand_logged(role_id self, hosted& h) {
     const auto bytes = aligned_copy(d.whole);
     if (!decode(bytes.get(), d.whole.size(), bytes, e, wrong)) return false;
   } else {
-    auto& [from, passed] = h.heard[index_of(d.from)];
+    auto& [from, passed] = h.received[index_of(d.from)];
     const auto at = std::find_if(from.begin(), from.end(), [&](const envelope& x) { return names(d, x); });
     if (at == from.end()) return false;
     const auto before = static_cast<std::size_t>(at - from.begin());
@@ -128,7 +128,7 @@ bool player::hand_logged(role_id self, hosted& h) {
 // Whatever has come: messages in their order, then tasks.
 bool player::hand_any(role_id self, hosted& h) {
   if (!h.order.empty()) {
-    auto& from = h.heard[h.order.front()].sent;
+    auto& from = h.received[h.order.front()].sent;
     h.order.pop_front();
     auto e = std::move(from.front());
     from.pop_front();
@@ -203,7 +203,7 @@ void player::send(role_id self, envelope&& e) {
   freeze(e);
   auto& h = roles_[to];
   const auto from = index_of(e.h.src);
-  h.heard[from].sent.push_back(std::move(e));
+  h.received[from].sent.push_back(std::move(e));
   if (!h.log) h.order.push_back(from);
   wake(to);
 }
@@ -242,7 +242,7 @@ void player::fail(role_id self, std::uint64_t step, std::string text) {
 // What is named by a log and did not come. Roles that wait for one which has not come so far itself are not worth a word beside that one.
 void player::look_for_departures() {
   const auto say = [&](std::string text) {
-    if (end_.departures.size() < most_departures) end_.departures.push_back(std::move(text));
+    if (end_.departures.size() < max_departures) end_.departures.push_back(std::move(text));
   };
   for (const bool roots : {true, false}) {
     for (const auto& h : roles_) {

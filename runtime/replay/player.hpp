@@ -68,9 +68,9 @@ class player {
     std::optional<chunk_reader> reader;
     std::optional<delivery> next;  // in the log
     std::uint64_t read = 0;
-    std::map<std::uint32_t, way> heard;  // by source
-    std::deque<std::uint32_t> order;     // their sources as they came: of a role without a log
-    std::deque<over_task> over;          // tasks, not yet told of
+    std::map<std::uint32_t, way> received;  // by source
+    std::deque<std::uint32_t> order;        // their sources as they came: of a role without a log
+    std::deque<over_task> over;             // tasks, not yet told of
     std::map<std::uint64_t, duration> timers;
     time_point now{};
     bool stopped = false, failed = false, awake = false;

@@ -6,7 +6,7 @@
 namespace troupe::sim {
 namespace {
 
-constexpr unsigned most_doublings = 6;
+constexpr unsigned max_doublings = 6;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void channel_sender::learn(duration trip) {
 
 std::optional<time_point> channel_sender::due() const {
   if (kept_.empty()) return std::nullopt;
-  return std::max(last_progress_, kept_.front().sent.back()) + patience_ * (1 << std::min(in_vain_, most_doublings));
+  return std::max(last_progress_, kept_.front().sent.back()) + patience_ * (1 << std::min(in_vain_, max_doublings));
 }
 
 std::vector<frame> channel_sender::overdue(time_point now) {
@@ -47,7 +47,7 @@ std::vector<frame> channel_sender::overdue(time_point now) {
   const auto when = due();
   if (!when || now < *when) return again;
   ++in_vain_;
-  for (std::size_t i = 0; i < kept_.size() && again.size() < most_again; ++i) {
+  for (std::size_t i = 0; i < kept_.size() && again.size() < max_again; ++i) {
     auto& k = kept_[i];
     if (k.there || now - k.sent.back() < patience_) continue;
     k.sent.push_back(now);

@@ -48,7 +48,7 @@ class channel_sender {
 
   std::size_t unacknowledged() const { return kept_.size(); }
   std::uint64_t resent() const { return resent_; }
-  static constexpr std::size_t most_again = 16;
+  static constexpr std::size_t max_again = 16;
 
  private:
   struct kept {

@@ -21,7 +21,7 @@ class event_queue {
 
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
-  std::size_t most() const { return most_; }
+  std::size_t most() const { return max_; }
   time_point next_at() const { return time_point(heap_.front().at); }
 
   // A record to fill; it stays where it is until give_back.
@@ -39,7 +39,7 @@ class event_queue {
     const entry e{at.count(), (order_++ << 24) | s};
     std::size_t i = heap_.size();
     heap_.push_back(e);
-    if (heap_.size() > most_) most_ = heap_.size();
+    if (heap_.size() > max_) max_ = heap_.size();
     while (i > 0) {
       const std::size_t up = (i - 1) / 4;
       if (!(e < heap_[up])) break;
@@ -93,7 +93,7 @@ class event_queue {
   std::vector<slot> free_;
   std::vector<entry> heap_;
   std::uint64_t order_ = 0;
-  std::size_t most_ = 0;
+  std::size_t max_ = 0;
 };
 
 }  // namespace troupe::sim

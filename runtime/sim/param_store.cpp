@@ -8,7 +8,7 @@
 namespace troupe::sim {
 
 std::uint32_t param_store::chunks_of(std::int64_t count) {
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>((count + chunk_elements - 1) / chunk_elements, 1, most_chunks));
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>((count + chunk_elements - 1) / chunk_elements, 1, max_chunks));
 }
 
 param_store::range param_store::chunk(const array& b, std::uint32_t k) {

@@ -33,7 +33,7 @@ class param_store {
   std::uint64_t additions() const { return additions_; }  // of a chunk
   std::uint64_t lost() const { return lost_; }            // of them, overwritten by one that had not seen them
   static constexpr std::int64_t chunk_elements = 1024;
-  static constexpr std::int64_t most_chunks = 32;
+  static constexpr std::int64_t max_chunks = 32;
 
  private:
   struct array {

@@ -11,16 +11,16 @@ class trace_hash {
  public:
   void add(const std::array<std::uint64_t, 8>& words) {
     for (std::size_t i = 0; i < 4; ++i) {
-      lanes_[i] = fold(lanes_[i] ^ words[i], 0x9fb21c651e98df25ull + 2 * i);
-      lanes_[i] = fold(lanes_[i] ^ words[i + 4], 0xd6e8feb86659fd93ull + 2 * i);
+      state_[i] = fold(state_[i] ^ words[i], 0x9fb21c651e98df25ull + 2 * i);
+      state_[i] = fold(state_[i] ^ words[i + 4], 0xd6e8feb86659fd93ull + 2 * i);
     }
     // One lane leans on its neighbour, so that a swap of words between lanes is seen.
-    lanes_[0] ^= lanes_[3] << 1;
+    state_[0] ^= state_[3] << 1;
   }
-  const std::array<std::uint64_t, 4>& words() const { return lanes_; }
+  const std::array<std::uint64_t, 4>& words() const { return state_; }
   std::uint64_t value() const {
     std::uint64_t h = 0xcbf29ce484222325ull;
-    for (auto w : lanes_) h = fold(h ^ w, 0x9fb21c651e98df25ull);
+    for (auto w : state_) h = fold(h ^ w, 0x9fb21c651e98df25ull);
     return h;
   }
 
@@ -31,7 +31,7 @@ class trace_hash {
     return x ^ (x >> 32);
   }
 
-  std::array<std::uint64_t, 4> lanes_ = {1, 2, 3, 4};
+  std::array<std::uint64_t, 4> state_ = {1, 2, 3, 4};
 };
 
 }  // namespace troupe::sim

@@ -68,7 +68,7 @@ void world::at(time_point when, std::function<void()> what) {
 void world::begin() {
   begun_ = true;
   const auto resend = faults_.unreliable() ? std::optional(config_.faults.resend) : std::nullopt;
-  lanes_ = lane_table(config_.network, static_cast<std::uint32_t>(nodes_.size()), resend);
+  routes_ = route_table(config_.network, static_cast<std::uint32_t>(nodes_.size()), resend);
   for (std::uint32_t n = 0; n < nodes_.size() && faults_.any(); ++n) nodes_[n].clock = faults_.clock_of(n);
   plan_crashes();
 }
@@ -96,7 +96,7 @@ bool world::step() {
     return true;
   }
   if (r.what == kind::resend) {
-    const auto index = r.lane;
+    const auto index = r.route;
     queue_.give_back(s);
     resend(index);
     return true;
@@ -106,7 +106,7 @@ bool world::step() {
     queue_.give_back(s);
     return true;
   }
-  if (r.hop > 0 && r.hop < lanes_[r.lane].way.count) {
+  if (r.hop > 0 && r.hop < routes_[r.route].way.count) {
     pass(s, r);
     return true;
   }
@@ -186,22 +186,22 @@ void world::take_effects(role_id self) {
   buffers_.wanted.clear();
 }
 
-device& world::lane_of(hosted& h, std::uint32_t solver) {
-  if (solver >= h.lanes.size()) h.lanes.resize(solver + 1);
-  auto& own = h.lanes[solver];
-  if (!own) own = h.dev->make_lane();
+device& world::stream_of(hosted& h, std::uint32_t solver) {
+  if (solver >= h.streams.size()) h.streams.resize(solver + 1);
+  auto& own = h.streams[solver];
+  if (!own) own = h.dev->make_stream();
   return own ? *own : *h.dev;
 }
 
-device& world::leaving_lane_of(hosted& h) {
-  if (!h.leaving) h.leaving = h.dev->make_lane();
+device& world::leaving_stream_of(hosted& h) {
+  if (!h.leaving) h.leaving = h.dev->make_stream();
   return h.leaving ? *h.leaving : *h.dev;
 }
 
 void world::run_task(role_id self, run_effect& r) {
   auto& h = roles_[index_of(self)];
   const auto number =
-      config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, lane_of(h, r.slot), std::move(r.work)) : 0;
+      config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, stream_of(h, r.slot), std::move(r.work)) : 0;
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
   auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), report_.counts);
@@ -235,7 +235,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   auto& store = nodes_[h.node].shared;
   if (!store) store = std::make_unique<param_store>();
   const bool adds = e.kind == shared_effect::kind_of::add;
-  if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_lane_of(h));
+  if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_stream_of(h));
   const task_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
   auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), report_.counts), now_);
   // One role's follow each other: it reads what it has added before.
@@ -278,7 +278,7 @@ fault_counts world::counts() const {
   auto all = report_.counts;
   for (const auto& n : nodes_)
     if (n.shared) all.lost_updates += n.shared->lost();
-  lanes_.add_to(all);
+  routes_.add_to(all);
   return all;
 }
 

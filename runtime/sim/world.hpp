@@ -23,12 +23,12 @@
 #include "runtime/sim/event_queue.hpp"
 #include "runtime/sim/faults.hpp"
 #include "runtime/sim/flat_map.hpp"
-#include "runtime/sim/lane_table.hpp"
 #include "runtime/sim/models.hpp"
 #include "runtime/sim/param_store.hpp"
 #include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
 #include "runtime/sim/role_timers.hpp"
+#include "runtime/sim/route_table.hpp"
 #include "runtime/sim/tasks_elsewhere.hpp"
 #include "runtime/sim/world_report.hpp"
 
@@ -80,12 +80,12 @@ class world {
   time_point now() const { return now_; }
   std::uint64_t events() const { return report_.events; }          // handled: deliveries, hops, timers, calls
   std::uint64_t deliveries() const { return report_.deliveries; }  // of them, what roles saw
-  std::size_t most_queued() const { return queue_.most(); }
+  std::size_t max_queued() const { return queue_.most(); }
   std::uint64_t trace_hash() const { return report_.trace.value(); }
-  const std::array<std::uint64_t, 4>& trace_words() const { return report_.trace.words(); }
+  const std::array<std::uint64_t, 4>& trace_state() const { return report_.trace.words(); }
   fault_counts counts() const;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links() const { return lanes_.sums(); }  // from, to
-  const fabric& wires() const { return lanes_.wires(); }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> links() const { return routes_.sums(); }  // from, to
+  const fabric& wires() const { return routes_.wires(); }
   role* find(role_id id);
 
   std::function<void(const event_effect&)> on_event;
@@ -113,8 +113,8 @@ class world {
     flat_map<time_point> last_from;         // uniform network: latest arrival by source
     role_timers timers;
     device* dev = nullptr;
-    std::vector<std::shared_ptr<device>> lanes;  // by slot, of a device that has lanes
-    std::shared_ptr<device> leaving;             // the lane of what crosses to other devices
+    std::vector<std::shared_ptr<device>> streams;  // by slot, of a device that has lanes
+    std::shared_ptr<device> leaving;               // the lane of what crosses to other devices
   };
   struct node_state {
     std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
@@ -132,7 +132,7 @@ class world {
     bool keeps_order = false;
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
-    std::uint32_t lane = 0, attempt = 0;
+    std::uint32_t route = 0, attempt = 0;
     std::uint64_t number = 0;  // of a timer's setting, sequence of a frame, count of an acknowledgement, index of a call
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
@@ -151,8 +151,8 @@ class world {
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_task(role_id self, run_effect& r);
-  device& lane_of(hosted& h, std::uint32_t solver);
-  device& leaving_lane_of(hosted& h);
+  device& stream_of(hosted& h, std::uint32_t solver);
+  device& leaving_stream_of(hosted& h);
   std::uint64_t begin_task(std::uint64_t seat, device& dev, task_work work);
   void begin_shared(role_id self, shared_effect& e);
   void go_on_shared(slot s, record& r);
@@ -160,10 +160,10 @@ class world {
   void send(role_id self, envelope&& e);
   void deliver_again(record& r);
   void send_remote(const hosted& from, hosted& to, envelope&& e);
-  void put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
-  void launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
+  void put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
+  void launch(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
   void pass(slot s, record& r);
-  void arm(lane& l);
+  void arm(route& l);
   void take_frame(record& r);
   void take_acknowledgement(record& r);
   void resend(std::uint32_t index);
@@ -188,7 +188,7 @@ class world {
   random random_;
   faults faults_;
   processors processors_;
-  lane_table lanes_;
+  route_table routes_;
   bool begun_ = false, inside_ = false;
   time_point now_{};
   world_report report_;

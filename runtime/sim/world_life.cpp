@@ -96,7 +96,7 @@ void world::crash(std::uint32_t node) {
     report_.counts.lost_updates += store->lost();
     store.reset();
   }
-  lanes_.crash(node, report_.counts);
+  routes_.crash(node, report_.counts);
   nodes_[node].writing = 0;
   nodes_[node].disk_free = {};
   at(now_ + config_.faults.detect, [this, node, life = nodes_[node].life] { detect(node, life); });

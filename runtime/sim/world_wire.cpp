@@ -25,7 +25,7 @@ void world::send(role_id self, envelope&& e) {
   }
   if (config_.dev) {
     auto& there = from.node == to->node ? *to->dev : to->dev->host();  // what goes to another node leaves from the host's memory
-    if (crosses(*from.dev, there)) cross(e, leaving_lane_of(from), there);
+    if (crosses(*from.dev, there)) cross(e, leaving_stream_of(from), there);
     freeze(e);
   }
   int n = copies ? copies(e, random_) : 1;
@@ -67,17 +67,17 @@ void world::deliver_again(record& r) {
 
 void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
   const auto bytes = tensor_bytes(e.body);
-  auto& l = lanes_.between(from.node, to.node);
+  auto& l = routes_.between(from.node, to.node);
   ++l.sum.messages;
   l.sum.bytes += bytes + sizeof(header);
-  if (lanes_.reliable()) return put(l, std::move(e), kind::deliver, 0, bytes);
+  if (routes_.reliable()) return put(l, std::move(e), kind::deliver, 0, bytes);
   auto f = l.sender->send(std::move(e), now_);
   put(l, std::move(f.e), kind::frame, f.sequence, bytes);
-  arm(lanes_.between(from.node, to.node));
+  arm(routes_.between(from.node, to.node));
 }
 
 // Onto the wire, if the faults let it.
-void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
+void world::put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
   faults::verdict v;
   if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, report_.counts);
   if (v.lost) return;
@@ -85,7 +85,7 @@ void world::put(lane& l, envelope&& e, kind what, std::uint64_t number, std::uin
   launch(l, std::move(e), what, number, bytes, attempt, v.longer);
 }
 
-void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
+void world::launch(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
                    duration longer) {
   const auto& net = config_.network;
   record* r = nullptr;
@@ -93,8 +93,8 @@ void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::
   r->e = std::move(e);
   r->number = number;
   r->attempt = attempt;
-  r->lane = lanes_.index_of(l);
-  r->keeps_order = lanes_.reliable();
+  r->route = routes_.index_of(l);
+  r->keeps_order = routes_.reliable();
   if (net.fabric != fabric_kind::uniform) {
     r->bytes = bytes + sizeof(header);
     r->longer = longer;
@@ -113,8 +113,8 @@ void world::launch(lane& l, envelope&& e, kind what, std::uint64_t number, std::
 
 // The head is at the next link of its way.
 void world::pass(slot s, record& r) {
-  auto& l = lanes_[r.lane];
-  const auto p = lanes_.wires().pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
+  auto& l = routes_[r.route];
+  const auto p = routes_.wires().pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
   r.tail = p.tail;
   if (r.hop < l.way.count) return queue_.push(p.head, s);
   auto when = p.tail + r.longer;
@@ -124,34 +124,34 @@ void world::pass(slot s, record& r) {
   queue_.push(when, s);
 }
 
-void world::arm(lane& l) {
+void world::arm(route& l) {
   if (l.timer) return;
   const auto due = l.sender->due();
   if (!due) return;
   l.timer = true;
   record* r = nullptr;
   const auto s = fill(r, kind::resend, l.from, l.to);
-  r->lane = lanes_.index_of(l);
+  r->route = routes_.index_of(l);
   queue_.push(std::max(*due, now_), s);
 }
 
 void world::resend(std::uint32_t index) {
-  lanes_[index].timer = false;
-  for (auto& f : lanes_[index].sender->overdue(now_)) {
+  routes_[index].timer = false;
+  for (auto& f : routes_[index].sender->overdue(now_)) {
     const auto bytes = tensor_bytes(f.e.body);
-    put(lanes_[index], std::move(f.e), kind::frame, f.sequence, bytes, f.attempt);
+    put(routes_[index], std::move(f.e), kind::frame, f.sequence, bytes, f.attempt);
   }
-  arm(lanes_[index]);
+  arm(routes_[index]);
 }
 
 void world::take_frame(record& r) {
-  auto& there = lanes_[r.lane];
+  auto& there = routes_[r.route];
   auto arrived = std::move(buffers_.arrived);
   const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, arrived);
   envelope words;  // an acknowledgement fits into a header
   words.h.step = answer.answers;
   words.h.packet = answer.attempt;
-  auto& back = lanes_.between(there.to, there.from);
+  auto& back = routes_.between(there.to, there.from);
   put(back, std::move(words), kind::acknowledgement, answer.count, 0);
   for (auto& e : arrived) {
     r.e = std::move(e);
@@ -162,7 +162,7 @@ void world::take_frame(record& r) {
 }
 
 void world::take_acknowledgement(record& r) {
-  auto& l = lanes_.between(r.to, r.from);
+  auto& l = routes_.between(r.to, r.from);
   l.sender->acknowledged({r.number, r.e.h.step, r.e.h.packet}, now_);
 }
 

@@ -34,10 +34,10 @@ sync_mode bsp_mode() {
           .compresses = true,
           .places = true,
           .delays = true,
-          .left = leftover::versions,
+          .left = survivor_rule::versions,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },
-          .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-          .make_shard = [](half_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};
+          .make_worker = [](sync_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
+          .make_shard = [](sync_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};
 }
 
 }  // namespace troupe

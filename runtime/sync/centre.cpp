@@ -2,7 +2,7 @@
 
 namespace troupe {
 
-centre_shard::centre_shard(half_config c) : shard_half(std::move(c), gives::state), lines_(config_.plan->blocks.size()) {
+centre_shard::centre_shard(sync_config c) : shard_sync(std::move(c), gives::state), lines_(config_.plan->blocks.size()) {
   for (const auto& b : blocks_.list()) lines_[b.plan->id].pushed.assign(workers(), config_.first_step);
 }
 
@@ -70,7 +70,7 @@ std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block&
 }
 
 role_status centre_shard::status() const {
-  auto s = shard_half::status();
+  auto s = shard_sync::status();
   for (const auto& l : lines_) s.queued += static_cast<std::uint32_t>(l.waiting.size());
   return s;
 }

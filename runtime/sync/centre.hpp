@@ -6,16 +6,16 @@
 
 #include <deque>
 
-#include "runtime/sync/shard_half.hpp"
+#include "runtime/sync/shard_sync.hpp"
 
 namespace troupe {
 
-class centre_shard : public shard_half {
+class centre_shard : public shard_sync {
  public:
   role_status status() const override;
 
  protected:
-  explicit centre_shard(half_config c);
+  explicit centre_shard(sync_config c);
   // Begins to apply a push; done(b) when it has been.
   virtual void apply(const header& h, const tensor& value, shard_block& b, effects& out) = 0;
   void done(shard_block& b, effects& out);

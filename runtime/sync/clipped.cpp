@@ -14,7 +14,7 @@ namespace {
 
 class clipped_shard final : public guarded_shard {
  public:
-  clipped_shard(half_config c, clock_policy p) : guarded_shard(std::move(c), p) {
+  clipped_shard(sync_config c, clock_policy p) : guarded_shard(std::move(c), p) {
     for (const auto& b : config_.plan->blocks)
       if (counts(b)) ++expected_;
     for (const auto& l : config_.graph->layers)
@@ -62,10 +62,11 @@ class clipped_shard final : public guarded_shard {
             if (s == config_.self || (*config_.plan)[s].group != group()) continue;
             auto h = to(s);
             h.step = step;
-            squares words{b.plan->id, {}};
+            norm_partials partials{b.plan->id, {}};
             for (const auto& one : *found)
-              words.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span, std::bit_cast<std::uint64_t>(one.sum));
-            more.send({h, std::move(words)});
+              partials.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span,
+                                          std::bit_cast<std::uint64_t>(one.sum));
+            more.send({h, std::move(partials)});
           }
           take(b.plan->id, step, std::move(*found), more);
         },
@@ -73,7 +74,7 @@ class clipped_shard final : public guarded_shard {
   }
 
   void on_other(const envelope& e, effects& out) override {
-    const auto* s = std::get_if<squares>(&e.body);
+    const auto* s = std::get_if<norm_partials>(&e.body);
     if (!s) return guarded_shard::on_other(e, out);
     if (s->block >= config_.plan->blocks.size() || e.h.step < next_ || !counts(config_.plan->blocks[s->block]) ||
         e.h.src != config_.plan->shard_of(config_.plan->blocks[s->block], group()))
@@ -126,7 +127,7 @@ class clipped_shard final : public guarded_shard {
 
 }  // namespace
 
-std::unique_ptr<role> make_clocked_shard(half_config c, clock_policy p) {
+std::unique_ptr<role> make_clocked_shard(sync_config c, clock_policy p) {
   if (c.clip_norm > 0) return std::make_unique<clipped_shard>(std::move(c), p);
   return std::make_unique<guarded_shard>(std::move(c), p);
 }

@@ -48,24 +48,24 @@ struct assembly {
 
 // --- worker half
 
-clocked_worker::clocked_worker(half_config c, clock_policy p)
-    : worker_half(std::move(c), sums::by_block),
+clocked_worker::clocked_worker(sync_config c, clock_policy p)
+    : worker_sync(std::move(c), sums::by_block),
       policy_(p),
       cache_(config_.plan->blocks.size()),
       own_(layers_.size()),
       looking_(layers_.size(), 0),
       assembling_(layers_.size(), false) {
-  if (!policy_.portions) return;
+  if (!policy_.work_units) return;
   const auto packets = config_.plan->packets;
   cover_.clear();
-  for (std::uint32_t first = 0; first < packets; first += policy_.portion)
-    cover_.push_back(normal({first, policy_.portion}, packets));
+  for (std::uint32_t first = 0; first < packets; first += policy_.work_unit)
+    cover_.push_back(normal({first, policy_.work_unit}, packets));
 }
 
 void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   push_sum(layer, step, node, *sum, out);
   if (policy_.staleness > 0) keep_own(layer, {step, node, sum}, out);
-  if (policy_.portions) count_portion(step, node, out);
+  if (policy_.work_units) count_work_unit(step, node, out);
 }
 
 // Weights of a step mean that all portions of the steps before are in them, also those whose worker could not say so any more.
@@ -78,21 +78,21 @@ void clocked_worker::tell_step_over(effects& out) {
   auto h = to(config_.coordinator);
   h.step = all;
   h.packets = 0;
-  out.send({h, ready{ready::what_of::portion}});
+  out.send({h, ready{ready::what_of::work_unit}});
 }
 
-void clocked_worker::count_portion(std::uint64_t step, tree_node node, effects& out) {
-  auto [at, fresh] = portion_left_.try_emplace({step, node.first}, 0);
+void clocked_worker::count_work_unit(std::uint64_t step, tree_node node, effects& out) {
+  auto [at, fresh] = work_unit_left_.try_emplace({step, node.first}, 0);
   if (fresh)
     at->second =
         static_cast<std::size_t>(std::count_if(layers_.begin(), layers_.end(), [](const auto& l) { return !l.blocks.empty(); }));
   if (--at->second > 0) return;
-  portion_left_.erase(at);
+  work_unit_left_.erase(at);
   auto h = to(config_.coordinator);
   h.step = step;
   h.packet = node.first;
   h.packets = node.span;
-  out.send({h, ready{ready::what_of::portion}});
+  out.send({h, ready{ready::what_of::work_unit}});
 }
 
 void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) {
@@ -138,10 +138,10 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
 }
 
 void clocked_worker::on_joined(std::uint64_t step, effects&) {
-  if (policy_.portions) hold_ = step;
+  if (policy_.work_units) hold_ = step;
   for (auto& c : cache_) c = {};
   for (auto& o : own_) o.clear();
-  portion_left_.clear();
+  work_unit_left_.clear();
   for (auto& l : layers_) l.begun = false;
 }
 
@@ -190,7 +190,7 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
     forget_sums(layer, least);
     if (config_.plan->rule == weight_rule::drain) count_read(layer, 0);  // else every gradient says what it met
     assemble(layer, least, out);
-    if (policy_.portions) tell_step_over(out);
+    if (policy_.work_units) tell_step_over(out);
     return;
   }
   const auto next = l.begun ? l.handed + 1 : l.handed;
@@ -258,7 +258,7 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
 
 // --- shard half
 
-clocked_shard::clocked_shard(half_config c, clock_policy p) : shard_half(std::move(c), gives::weights), policy_(p) {
+clocked_shard::clocked_shard(sync_config c, clock_policy p) : shard_sync(std::move(c), gives::weights), policy_(p) {
   clocks_.resize(config_.plan->blocks.size());
   // So far may blocks be from each other. More than a few versions are not worth their memory: such a job goes back to what was kept.
   blocks_.remember(std::min<std::uint64_t>(policy_.staleness, 7) + 1);
@@ -358,7 +358,7 @@ void clocked_shard::answer_waiting(shard_block& b, effects& out) {
 std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
   const auto g = config_.plan->group_index(worker);
   const auto& clock = clocks_[b.plan->id].groups[g];
-  if (policy_.portions) return clock.next;  // any packet may be asked of anybody
+  if (policy_.work_units) return clock.next;  // any packet may be asked of anybody
   const auto mine = config_.plan->range_of(worker), all = group_at(g).range;
   const auto nodes = cover(mine.first - all.first, mine.count, all.count);
   auto step = clock.next;
@@ -376,7 +376,7 @@ bool clocked_shard::quiet(std::uint64_t step) {
 }
 
 role_status clocked_shard::status() const {
-  auto s = shard_half::status();
+  auto s = shard_sync::status();
   for (const auto& c : clocks_)
     for (const auto& g : c.groups)
       for (const auto& [step, tree] : g.trees) s.queued += static_cast<std::uint32_t>(tree.size());

@@ -8,8 +8,8 @@
 //   * with staleness 0 the weights of version t depend on the packets' gradients alone: not on who computed them, nor on any order.
 #pragma once
 
-#include "runtime/sync/shard_half.hpp"
-#include "runtime/sync/worker_half.hpp"
+#include "runtime/sync/shard_sync.hpp"
+#include "runtime/sync/worker_sync.hpp"
 
 namespace troupe {
 
@@ -20,13 +20,13 @@ struct clock_policy {
   // Workers ask for weights (ssp); else the shard sends every version to all workers of the group.
   bool pull = false;
   // Packets of a step are dealt while it runs: a version may arrive before our own gradients are done, and ends the step for us.
-  bool portions = false;
-  std::uint32_t portion = 1;  // packets of one portion
+  bool work_units = false;
+  std::uint32_t work_unit = 1;  // packets of one portion
 };
 
-class clocked_worker : public worker_half {
+class clocked_worker : public worker_sync {
  public:
-  clocked_worker(half_config c, clock_policy p);
+  clocked_worker(sync_config c, clock_policy p);
 
  protected:
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;
@@ -57,13 +57,13 @@ class clocked_worker : public worker_half {
   // The layer's stage must be handed every version of the weights, one after the other, and not only the newest (a delay, or a
   // restarted stage).
   bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && out_of_turn(layers_[layer]); }
-  bool exact() const { return policy_.staleness == 0 && !policy_.portions; }  // a step runs at its own version
+  bool exact() const { return policy_.staleness == 0 && !policy_.work_units; }  // a step runs at its own version
   void take_later(std::uint32_t layer);
   void hand_next(std::uint32_t layer, effects& out);
   void release(effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
-  void count_portion(std::uint64_t step, tree_node node, effects& out);
+  void count_work_unit(std::uint64_t step, tree_node node, effects& out);
 
   clock_policy policy_;
   std::vector<cached> cache_;              // by block
@@ -74,12 +74,12 @@ class clocked_worker : public worker_half {
   // all do, no layer goes on.
   std::optional<std::uint64_t> hold_;
   std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> portion_left_;  // (step, first packet): layers still to send
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> work_unit_left_;  // (step, first packet): layers still to send
 };
 
-class clocked_shard : public shard_half {
+class clocked_shard : public shard_sync {
  public:
-  clocked_shard(half_config c, clock_policy p);
+  clocked_shard(sync_config c, clock_policy p);
   role_status status() const override;
 
  protected:

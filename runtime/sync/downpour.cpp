@@ -28,7 +28,7 @@ namespace {
 
 class downpour_worker final : public local_worker {
  public:
-  explicit downpour_worker(half_config c) : local_worker(std::move(c)), unsent_(layers_.size()) {
+  explicit downpour_worker(sync_config c) : local_worker(std::move(c)), unsent_(layers_.size()) {
     every_push_ = static_cast<std::uint64_t>(config_.mode.integer("n_push"));
     every_fetch_ = static_cast<std::uint64_t>(config_.mode.integer("n_fetch"));
     rule_registry rules;
@@ -73,7 +73,7 @@ class downpour_worker final : public local_worker {
     local_worker::on_joined(step, out);
   }
 
-  void on_settle(std::uint64_t step, effects& out) override {
+  void on_flush(std::uint64_t step, effects& out) override {
     for (std::uint32_t l = 0; l < layers_.size(); ++l) send_unsent(l, step, out);
   }
 
@@ -84,7 +84,7 @@ class downpour_worker final : public local_worker {
 
 class downpour_shard final : public centre_shard {
  public:
-  explicit downpour_shard(half_config c) : centre_shard(std::move(c)) {}
+  explicit downpour_shard(sync_config c) : centre_shard(std::move(c)) {}
 
  private:
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
@@ -93,7 +93,7 @@ class downpour_shard final : public centre_shard {
   }
 };
 
-bool several(const half_config& c) { return c.plan->groups[0].count > 1; }
+bool several(const sync_config& c) { return c.plan->groups[0].count > 1; }
 
 }  // namespace
 
@@ -106,7 +106,7 @@ sync_mode downpour_mode() {
       .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
                 integer_option("n_fetch", 1, "steps between two fetches", 1)},
       .by_groups = true,
-      .left = leftover::newest,
+      .left = survivor_rule::newest,
       .no_statistics = [](const options& o, const job_plan&) -> std::string {
         if (o.integer("n_push") == 1) return {};
         return "of accumulated packets the shards cannot tell how often to fold them: n_push must be 1";
@@ -120,11 +120,11 @@ sync_mode downpour_mode() {
                 throw option_error(key, std::string("the workers of a group take every step together: ") + key +
                                             " must be 1 when workers_per_group is " + std::to_string(p.groups[0].count));
           },
-      .make_worker = [](half_config c) -> std::unique_ptr<role> {
+      .make_worker = [](sync_config c) -> std::unique_ptr<role> {
         if (several(c)) return std::make_unique<clocked_worker>(std::move(c), clock_policy{});
         return std::make_unique<downpour_worker>(std::move(c));
       },
-      .make_shard = [](half_config c) -> std::unique_ptr<role> {
+      .make_shard = [](sync_config c) -> std::unique_ptr<role> {
         if (several(c)) return std::make_unique<guarded_shard>(std::move(c), clock_policy{});
         return std::make_unique<downpour_shard>(std::move(c));
       }};

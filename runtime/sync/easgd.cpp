@@ -42,7 +42,7 @@ elastic_policy elastic_policy_of(const options& o, const job_plan& p) {
 
 class elastic_worker final : public local_worker {
  public:
-  elastic_worker(half_config c, elastic_policy p) : local_worker(std::move(c)), policy_(p) {}
+  elastic_worker(sync_config c, elastic_policy p) : local_worker(std::move(c)), policy_(p) {}
 
  private:
   void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, policy_.tau, out); }
@@ -95,14 +95,14 @@ class elastic_worker final : public local_worker {
         out);
   }
 
-  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+  void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   elastic_policy policy_;
 };
 
 class elastic_shard final : public centre_shard {
  public:
-  elastic_shard(half_config c, elastic_policy p) : centre_shard(std::move(c)), policy_(p), moved_(lines_.size()) {}
+  elastic_shard(sync_config c, elastic_policy p) : centre_shard(std::move(c)), policy_(p), moved_(lines_.size()) {}
 
  private:
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
@@ -136,7 +136,7 @@ class elastic_shard final : public centre_shard {
         {0, bytes, "centre"}, [this, &b](effects& more) { commit(b, more); }, out);
   }
 
-  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
+  void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
 
   elastic_policy policy_;
   std::vector<std::map<std::uint32_t, tensor>> moved_;  // sync, by block id, worker: in this order they are added
@@ -153,7 +153,7 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
                     choice_option("variant", {"async", "sync"},
                                   "async: each worker when it gets there; sync: all with the same centre")},
           .takes_when = true,
-          .left = leftover::newest,
+          .left = survivor_rule::newest,
           .check =
               [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
                 const auto e = elastic_policy_of(o, p);
@@ -166,12 +166,12 @@ sync_mode elastic(const char* name, const char* doc, bool momentum) {
                   throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
               },
           .make_worker =
-              [](half_config c) {
+              [](sync_config c) {
                 const auto p = elastic_policy_of(c.mode, *c.plan);
                 return std::make_unique<elastic_worker>(std::move(c), p);
               },
           .make_shard =
-              [](half_config c) {
+              [](sync_config c) {
                 const auto p = elastic_policy_of(c.mode, *c.plan);
                 return std::make_unique<elastic_shard>(std::move(c), p);
               }};

@@ -36,7 +36,7 @@
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/sync/local.hpp"
-#include "runtime/sync/shard_half.hpp"
+#include "runtime/sync/shard_sync.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -66,7 +66,7 @@ std::uint64_t mixed(std::uint64_t x) {  // splitmix64
 
 class gossip_worker final : public local_worker {
  public:
-  explicit gossip_worker(half_config c)
+  explicit gossip_worker(sync_config c)
       : local_worker(std::move(c)),
         every_(static_cast<std::uint64_t>(config_.mode.integer("every"))),
         mass_(layers_.size(), 1.0 / workers()),
@@ -165,7 +165,7 @@ class gossip_worker final : public local_worker {
 
   // What has arrived goes on as it is.
   void give_away(std::uint32_t layer, effects& out) {
-    if (settled_at_ == boundary_) return;  // we have said all
+    if (flushed_at_ == boundary_) return;  // we have said all
     while (!busy_[layer] && (!arrived_[layer].empty() || mass_[layer] > 0)) {
       const auto other = drawn(boundary_, passed_ + 1);
       if (!other) return;
@@ -286,7 +286,7 @@ class gossip_worker final : public local_worker {
         [this, layer, next, all](effects& more) {
           for (std::size_t i = 0; i < next->size(); ++i) replicas_[layer_at(layer).params[i]].value = (*next)[i];
           mass_[layer] = all;
-          heard_[layer] = layers_[layer].handed;
+          last_merge_[layer] = layers_[layer].handed;
           busy_[layer] = false;
           if (const auto done = std::exchange(waiting_[layer], 0)) on_due(layer, done, true, more);
           release(layer, more);
@@ -298,7 +298,7 @@ class gossip_worker final : public local_worker {
 
   void on_settling(std::uint64_t step, effects& out) override {
     said_ = settling_;
-    settled_at_ = step;
+    flushed_at_ = step;
     for (auto w : config_.plan->workers)
       if (w != config_.self) say_all(w, all_said, out);
   }
@@ -315,7 +315,7 @@ class gossip_worker final : public local_worker {
     return local_worker::quiet() && merged && static_cast<std::size_t>(said) + 1 == config_.plan->workers.size();
   }
 
-  void on_settle(std::uint64_t, effects& out) override {
+  void on_flush(std::uint64_t, effects& out) override {
     said_all_.clear();
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
       if (!layers_[l].blocks.empty()) contribute_layer(l, no_role, settling_, out);
@@ -357,7 +357,7 @@ class gossip_worker final : public local_worker {
   std::vector<header> asked_;                 // for copies, before we had any
   std::vector<std::vector<header>> owed_;     // by layer: who has asked while a task changed it
   std::uint64_t said_ = 0;                    // the round of settling in which we have said all
-  std::uint64_t settled_at_ = ~0ull;          // and its boundary
+  std::uint64_t flushed_at_ = ~0ull;          // and its boundary
   std::vector<peer> peers_;                   // by worker
   std::uint64_t word_ = 0, boundary_ = 0;     // the coordinator's latest word: its number, and the step (0: none is near)
   std::uint64_t said_rest_ = 0;               // the boundary at which we said that we rest
@@ -365,14 +365,14 @@ class gossip_worker final : public local_worker {
   std::set<std::pair<role_id, std::uint64_t>> said_all_;  // by worker, round of settling
 };
 
-class gossip_shard final : public shard_half {
+class gossip_shard final : public shard_sync {
  public:
-  explicit gossip_shard(half_config c) : shard_half(std::move(c), gives::state) {}
+  explicit gossip_shard(sync_config c) : shard_sync(std::move(c), gives::state) {}
 
  private:
   void on_push(const header&, const push&, shard_block&, effects&) override { ++dropped_; }
   std::uint64_t wanted_from(std::uint32_t, const shard_block&) const override { return config_.first_step; }
-  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
+  void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
   void on_rejoined(std::uint32_t worker, effects& out) override {
     if (blocks_.hold_collects) ask(config_.plan->workers[worker], out);
@@ -420,7 +420,7 @@ class gossip_shard final : public shard_half {
   }
 
   // What the living workers have is the job: the mean of their copies, as they are at this moment.
-  void on_stand_still(const stand_still& s, effects& out) override {
+  void on_quiesce(const quiesce& s, effects& out) override {
     std::vector<std::uint32_t> from;
     for (auto w : std::set(s.living.begin(), s.living.end()))
       if (w < workers()) from.push_back(w);
@@ -428,7 +428,7 @@ class gossip_shard final : public shard_half {
     ask_for_copies(
         from, [this](effects& more) { say_whats_here(more); }, out);
   }
-  void on_still(const envelope& e, effects& out) override {
+  void on_message_while_quiesced(const envelope& e, effects& out) override {
     if (const auto* c = std::get_if<state>(&e.body)) return take_contribution(e.h, *c, out);
     if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) ++dropped_;
   }
@@ -450,14 +450,14 @@ sync_mode gossip_mode() {
           .takes_when = true,
           .sends_layers = true,
           .rests = true,
-          .left = leftover::newest,
+          .left = survivor_rule::newest,
           .check =
               [](const options&, const job_spec&, const job_plan& p) {
                 one_centre(p, "gossip");
                 no_replicas(p, "gossip");
               },
-          .make_worker = [](half_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
-          .make_shard = [](half_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};
+          .make_worker = [](sync_config c) { return std::make_unique<gossip_worker>(std::move(c)); },
+          .make_shard = [](sync_config c) { return std::make_unique<gossip_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

@@ -23,7 +23,7 @@ namespace {
 
 class group_shard final : public guarded_shard {
  public:
-  explicit group_shard(half_config c)
+  explicit group_shard(sync_config c)
       : guarded_shard(std::move(c), {}),
         every_(static_cast<std::uint64_t>(config_.mode.integer("sync_freq"))),
         blocks_state_(config_.plan->blocks.size()) {}
@@ -145,7 +145,7 @@ class group_shard final : public guarded_shard {
         out);
   }
 
-  void on_all_settled(std::uint64_t, effects& out) override {
+  void on_all_flushed(std::uint64_t, effects& out) override {
     for (auto& b : blocks_.list()) {
       blocks_state_[b.plan->id].closing = true;
       if (!b.updating) on_idle(b, out);
@@ -176,7 +176,7 @@ sync_mode group_sync_mode() {
           "every sync_freq updates. SINGA (Wang et al. 2015).",
       .specs = {integer_option("sync_freq", 10, "updates between two exchanges of server groups", 1)},
       .by_groups = true,
-      .left = leftover::newest,
+      .left = survivor_rule::newest,
       .no_statistics = [](const options&, const job_plan& p) -> std::string {
         if (p.groups.size() == 1) return {};
         return "groups add what each has changed, and so would fold the same old statistics away several times";
@@ -189,8 +189,8 @@ sync_mode group_sync_mode() {
                                  "group_sync gives every worker group its own server group: server_groups must be " +
                                      std::to_string(p.groups.size()) + ", it is " + std::to_string(p.server_groups));
           },
-      .make_worker = [](half_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-      .make_shard = [](half_config c) { return std::make_unique<group_shard>(std::move(c)); }};
+      .make_worker = [](sync_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
+      .make_shard = [](sync_config c) { return std::make_unique<group_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-guarded_shard::guarded_shard(half_config c, clock_policy p)
+guarded_shard::guarded_shard(sync_config c, clock_policy p)
     : clocked_shard(std::move(c), p), next_(config_.plan->groups.size(), config_.first_step) {
   std::set<role_id> with_blocks;
   for (const auto& b : config_.plan->blocks) with_blocks.insert(config_.plan->shard_of(b, group()));
@@ -38,11 +38,11 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
   if (r.held.size() < blocks_.list().size()) return;
   std::sort(r.bad.begin(), r.bad.end());  // tasks end in any order
   r.skips = r.skips || !r.bad.empty();
-  r.told.insert(config_.self);
+  r.notified.insert(config_.self);
   for (auto s : others_) {
     auto h = to(s);
     h.step = at.second;
-    out.send({h, findings{at.first, r.bad}});
+    out.send({h, nonfinite_report{at.first, r.bad}});
   }
   if (!r.bad.empty()) tell_not_finite(at.first, r.bad, at.second, out);
   decide(at, out);
@@ -51,7 +51,7 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
 // What is told again, of a clock that is decided or of blocks that are not the teller's, changes nothing. Nobody is two clocks ahead of us: what we have
 // found about the one between it cannot know.
 void guarded_shard::on_other(const envelope& e, effects& out) {
-  const auto* f = std::get_if<findings>(&e.body);
+  const auto* f = std::get_if<nonfinite_report>(&e.body);
   if (!f || config_.max_skipped == 0 || f->group >= next_.size() || e.h.step < next_[f->group] || e.h.step > next_[f->group] + 1 ||
       std::find(others_.begin(), others_.end(), e.h.src) == others_.end())
     return void(++dropped_);
@@ -61,14 +61,14 @@ void guarded_shard::on_other(const envelope& e, effects& out) {
       return void(++dropped_);
   const clock_of at{f->group, e.h.step};
   auto& r = rounds_[at];
-  if (!r.told.insert(e.h.src).second) return void(++dropped_);
+  if (!r.notified.insert(e.h.src).second) return void(++dropped_);
   r.skips = r.skips || !f->bad.empty();
   decide(at, out);
 }
 
 void guarded_shard::decide(clock_of at, effects& out) {
   const auto found = rounds_.find(at);
-  if (found->second.told.size() < others_.size() + 1) return;
+  if (found->second.notified.size() < others_.size() + 1) return;
   auto r = std::move(found->second);
   rounds_.erase(found);
   next_[at.first] = at.second + 1;
@@ -86,8 +86,8 @@ void guarded_shard::decide(clock_of at, effects& out) {
 role_status guarded_shard::status() const {
   auto s = clocked_shard::status();
   for (const auto& [at, r] : rounds_)
-    if (r.told.count(config_.self) > 0)
-      s.waits_for = std::to_string(others_.size() + 1 - r.told.size()) + " shards to look at their gradients of step " +
+    if (r.notified.count(config_.self) > 0)
+      s.waits_for = std::to_string(others_.size() + 1 - r.notified.size()) + " shards to look at their gradients of step " +
                     std::to_string(at.second);
   return s;
 }

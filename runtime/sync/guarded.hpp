@@ -1,11 +1,11 @@
 // Steps whose gradient is not finite are left out, by all shards of a server group alike, in modes where the gradients of a clock meet there (bsp,
-// ssp, sandblaster, group_sync, downpour among groups): half_config::max_skipped > 0.
+// ssp, sandblaster, group_sync, downpour among groups): sync_config::max_skipped > 0.
 //
 // A shard that has the whole gradient of a clock for one of its blocks looks at it, and waits with the update. When it has looked at all of its
 // blocks it tells the other shards what it has found; a shard that has heard all of them applies the clock to all of its blocks, or to none: then
 // their weights go on as the next version, unchanged, and the states of the rule with them. Running statistics are blocks like any other.
-// Messages a step: one `findings` to each other shard of the server group, none where there is one shard. Updates wait for the last gradient.
-// Where no step may be left out (max_skipped = 0) nothing waits: each gradient is looked at in the task that applies it (shard_half::run_update).
+// Messages a step: one `nonfinite_report` to each other shard of the server group, none where there is one shard. Updates wait for the last gradient.
+// Where no step may be left out (max_skipped = 0) nothing waits: each gradient is looked at in the task that applies it (shard_sync::run_update).
 // Invariants: what is left out depends on the gradients alone, not on how parameters are cut or in which order words arrive; clocks of one worker
 // group are decided in order.
 #pragma once
@@ -21,7 +21,7 @@ namespace troupe {
 
 class guarded_shard : public clocked_shard {
  public:
-  guarded_shard(half_config c, clock_policy p);
+  guarded_shard(sync_config c, clock_policy p);
   role_status status() const override;
 
  protected:
@@ -42,7 +42,7 @@ class guarded_shard : public clocked_shard {
   struct round {
     std::vector<held_sum> held;      // of our blocks
     std::vector<std::uint32_t> bad;  // of them
-    std::set<role_id> told;          // shards that have looked at all of theirs
+    std::set<role_id> notified;      // shards that have looked at all of theirs
     bool skips = false;
   };
   using clock_of = std::pair<std::uint32_t, std::uint64_t>;  // worker group, step

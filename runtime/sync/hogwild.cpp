@@ -18,7 +18,7 @@
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/sync/local.hpp"
-#include "runtime/sync/shard_half.hpp"
+#include "runtime/sync/shard_sync.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -34,7 +34,7 @@ std::uint32_t place_of(const job_plan& p, std::uint32_t server_group, std::uint3
 
 class hogwild_worker final : public local_worker {
  public:
-  explicit hogwild_worker(half_config c)
+  explicit hogwild_worker(sync_config c)
       : local_worker(std::move(c)), group_(config_.plan->group_of(config_.worker).server_group), added_(layers_.size()) {}
 
  private:
@@ -103,23 +103,23 @@ class hogwild_worker final : public local_worker {
   }
 
   void have_read(std::uint32_t layer, std::uint64_t version, const std::vector<std::shared_ptr<tensor>>& blocks, effects& out) {
-    heard_[layer] = version;
+    last_merge_[layer] = version;
     tensors parts;
     for (const auto& b : blocks) parts.push_back(*b);
     take_blocks(layer, version, std::move(parts), out);
   }
 
-  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+  void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint32_t group_;
   std::vector<std::uint64_t> added_;  // by layer: steps added to the array
   tensors before_;                    // by parameter: the weights that were read
 };
 
-class hogwild_shard final : public shard_half {
+class hogwild_shard final : public shard_sync {
  public:
-  explicit hogwild_shard(half_config c)
-      : shard_half(std::move(c), gives::state),
+  explicit hogwild_shard(sync_config c)
+      : shard_sync(std::move(c), gives::state),
         every_(static_cast<std::uint64_t>(config_.mode.integer("sync_freq"))),
         syncs_(config_.plan->blocks.size()),
         noted_(workers(), config_.first_step) {}
@@ -175,10 +175,10 @@ class hogwild_shard final : public shard_half {
   }
 
   // What is in the array is the job. Who adds to it meanwhile adds, element by element.
-  void on_stand_still(const stand_still&, effects& out) override {
+  void on_quiesce(const quiesce&, effects& out) override {
     read_all([this](effects& more) { say_whats_here(more); }, out);
   }
-  void on_still(const envelope& e, effects& out) override {
+  void on_message_while_quiesced(const envelope& e, effects& out) override {
     if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) ++dropped_;
   }
 
@@ -263,7 +263,7 @@ class hogwild_shard final : public shard_half {
   }
 
   // Settling: send what is left to the first group, then read the array for the mode that follows.
-  void on_all_settled(std::uint64_t, effects& out) override {
+  void on_all_flushed(std::uint64_t, effects& out) override {
     fold_contributions(true, false, out);
     closing_ = closing::sending;
     rest_sent_ = master();
@@ -314,7 +314,7 @@ sync_mode hogwild_mode() {
               "steps. Niu et al. 2011.",
           .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
           .by_groups = true,
-          .left = leftover::newest,
+          .left = survivor_rule::newest,
           .no_statistics = [](const options&, const job_plan& p) -> std::string {
             if (p.workers.size() == 1) return {};
             return "workers add what each has changed, and so would fold the same old statistics away several times";
@@ -325,8 +325,8 @@ sync_mode hogwild_mode() {
                 no_replicas(p, "hogwild");
                 one_node_a_group(p);
               },
-          .make_worker = [](half_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },
-          .make_shard = [](half_config c) { return std::make_unique<hogwild_shard>(std::move(c)); }};
+          .make_worker = [](sync_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },
+          .make_shard = [](sync_config c) { return std::make_unique<hogwild_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

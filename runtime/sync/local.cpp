@@ -9,15 +9,15 @@
 
 namespace troupe {
 
-local_worker::local_worker(half_config c)
-    : worker_half(std::move(c), sums::whole),
+local_worker::local_worker(sync_config c)
+    : worker_sync(std::move(c), sums::whole),
       replicas_(config_.graph->params.size()),
       busy_(layers_.size(), false),
       first_(layers_.size()),
       begin_at_(config_.first_step),
       questions_(layers_.size()),
       deferred_(layers_.size()),
-      heard_(layers_.size(), config_.first_step) {}
+      last_merge_(layers_.size(), config_.first_step) {}
 
 // --- first values
 
@@ -68,7 +68,7 @@ void local_worker::begin_layer(std::uint32_t layer, effects& out) {
         for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]] = std::move((*made)[i]);
         busy_[layer] = false;
         exchanged(layer);
-        heard_[layer] = begin_at_;
+        last_merge_[layer] = begin_at_;
         on_begun(layer, begin_at_, more);
       },
       out);
@@ -142,7 +142,7 @@ void local_worker::exchanged(std::uint32_t layer) {
 }
 
 void local_worker::go_on(std::uint32_t layer, std::uint64_t version, effects& out) {
-  count_read(layer, version - heard_[layer]);
+  count_read(layer, version - last_merge_[layer]);
   hand(layer, version, values_of(layer), out);
 }
 
@@ -243,7 +243,7 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   q.blocks[at] = w.value;
   if (--q.missing > 0) return;
   q.open = false;
-  heard_[layer] = q.step;
+  last_merge_[layer] = q.step;
   on_centre(layer, q.step, std::move(q.blocks), out);
 }
 

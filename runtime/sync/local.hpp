@@ -6,18 +6,18 @@
 // Invariant: a layer's copy is changed by one task at a time; what comes meanwhile waits in the mode (`busy`).
 #pragma once
 
-#include "runtime/sync/worker_half.hpp"
+#include "runtime/sync/worker_sync.hpp"
 
 namespace troupe {
 
-class local_worker : public worker_half {
+class local_worker : public worker_sync {
  protected:
   struct replica {  // of one whole parameter
     tensor value;
     tensors rule;
     std::uint64_t updates = 0;
   };
-  explicit local_worker(half_config c);
+  explicit local_worker(sync_config c);
 
   // The layer has made step `step`; its copy is now of version step + 1.
   virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
@@ -85,7 +85,7 @@ class local_worker : public worker_half {
   std::vector<std::optional<std::pair<std::uint64_t, sum_ptr>>> deferred_;  // by layer: a step whose gradient is here
 
  protected:
-  std::vector<std::uint64_t> heard_;  // by layer: the step at which it last heard of the others; reads are counted from there
+  std::vector<std::uint64_t> last_merge_;  // by layer: the step at which it last heard of the others; reads are counted from there
 };
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // The table of synchronisation modes. A mode is two roles: the worker half collects its worker's gradients, exchanges and hands
-// weights to the stages; the shard half owns blocks of parameters. One file a mode. What halves share is in worker_half.hpp,
-// shard_half.hpp, and in clocked.hpp (gradients travel) or local.hpp (every worker has its own weights and steps by itself).
+// weights to the stages; the shard half owns blocks of parameters. One file a mode. What halves share is in worker_sync.hpp,
+// shard_sync.hpp, and in clocked.hpp (gradients travel) or local.hpp (every worker has its own weights and steps by itself).
 //
 // To every mode, "version t" at a stage is the worker's own step: the worker half hands out version t + 1 when it is content that
 // step t + 1 may begin. What the mode lets the weights be at that moment is the mode.
@@ -19,8 +19,8 @@
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
 #include "runtime/graph/graph.hpp"
-#include "runtime/graph/leftover.hpp"
 #include "runtime/graph/plan.hpp"
+#include "runtime/graph/survivor_rule.hpp"
 #include "runtime/role.hpp"
 #include "runtime/sync/condition.hpp"
 
@@ -34,7 +34,7 @@ struct block_content {
 };
 
 // What either half is made from.
-struct half_config {
+struct sync_config {
   std::uint32_t job = 0;
   role_id self = no_role;
   role_id coordinator{0};
@@ -55,10 +55,10 @@ struct half_config {
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;
-  std::uint32_t incarnation = 0;  // > 0: this node has been restarted
-  bool keeps = false;             // roles may be restarted one by one: keep what they will ask for
-  bool outlives = false;          // shard: the job outlives nodes, so what it may go on from is kept
-  bool continued = false;         // shard: begin when the coordinator has sent every block (restore_state), with these
+  std::uint32_t incarnation = 0;    // > 0: this node has been restarted
+  bool retains_for_replay = false;  // roles may be restarted one by one: keep what they will ask for
+  bool outlives = false;            // shard: the job outlives nodes, so what it may go on from is kept
+  bool continued = false;           // shard: begin when the coordinator has sent every block (restore_state), with these
   // Shard: what its blocks begin with, by block id: what the coordinator has sent, or another mode left. Null: the fillers.
   std::shared_ptr<const std::map<std::uint32_t, block_content>> inherited;
 };
@@ -71,13 +71,13 @@ struct sync_mode {
   // every worker is granted steps by its own progress, and the tester evaluates.
   bool lockstep = false;
   // Packets are dealt to workers while the step runs, instead of a fixed range each.
-  bool portions = false;
+  bool work_units = false;
   // Independent trainers are worker groups (else they are workers, however grouped): whoever only knows a number of workers sets
   // worker_groups.
   bool by_groups = false;
   // What a job may ask of it beyond its own options; a job that asks a mode for more is refused.
-  bool takes_when = false;     // a sync condition (half_config::when)
-  bool clips_by_norm = false;  // half_config::clip_norm
+  bool takes_when = false;     // a sync condition (sync_config::when)
+  bool clips_by_norm = false;  // sync_config::clip_norm
   bool compresses = false;     // codecs of gradients (graph/codec_spec.hpp)
   bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
   bool sends_layers = false;   // workers send each other all parameters of a layer in one message
@@ -85,13 +85,13 @@ struct sync_mode {
   // Its workers do something when they have made all steps for now: they are told (grant) at which boundary the steps end.
   bool rests = false;
   // What its shards have when nodes are lost.
-  leftover left = leftover::nothing;
+  survivor_rule left = survivor_rule::nothing;
   // Why layers that keep running statistics (batch_norm) cannot be trained this way; empty, or no function: they can.
   std::function<std::string(const options&, const job_plan&)> no_statistics = {};
   // What options cannot say by themselves: throws option_error naming the key ("" for the mode itself, "topology." for the topology).
   std::function<void(const options&, const job_spec&, const job_plan&)> check = {};
-  std::function<std::unique_ptr<role>(half_config)> make_worker = {};
-  std::function<std::unique_ptr<role>(half_config)> make_shard = {};
+  std::function<std::unique_ptr<role>(sync_config)> make_worker = {};
+  std::function<std::unique_ptr<role>(sync_config)> make_shard = {};
 };
 
 class mode_registry {

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <exception>
 
-#include "runtime/sync/shard_half.hpp"
+#include "runtime/sync/shard_sync.hpp"
 
 namespace troupe {
 namespace {
 
 // Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the coordinator) has no era.
-bool of_an_era(const message& m) {
+bool of_mode_epoch(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
          std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||
-         std::holds_alternative<squares>(m) || std::holds_alternative<findings>(m);
+         std::holds_alternative<norm_partials>(m) || std::holds_alternative<nonfinite_report>(m);
 }
 
 }  // namespace
 
-mode_host::mode_host(half_config c, const mode_registry& modes, const std::string& mode)
+mode_host::mode_host(sync_config c, const mode_registry& modes, const std::string& mode)
     : config_(std::move(c)),
       modes_(modes),
       mode_(modes.find(mode)),
@@ -43,25 +43,25 @@ void mode_host::take_block(const header& h, const restore_state& s, time_point n
 }
 
 // What it is to begin with is still on its way: there is nothing to go on from.
-void mode_host::answer_nothing(const header& h, const stand_still& q, effects& out) const {
+void mode_host::answer_nothing(const header& h, const quiesce& q, effects& out) const {
   out.send({header_between(config_.job, config_.self, h.src), inventory{q.request, {}, {}}});
 }
 
-void mode_host::make() { half_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
+void mode_host::make() { sync_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
-  if (!half_) {
-    if (const auto* q = std::get_if<stand_still>(&e.body)) return answer_nothing(e.h, *q, out);
+  if (!sync_) {
+    if (const auto* q = std::get_if<quiesce>(&e.body)) return answer_nothing(e.h, *q, out);
     const auto* s = std::get_if<restore_state>(&e.body);
     return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
   }
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
-  // A `settle` or `grant` that comes again after the switch is about the mode that has gone.
-  if ((of_an_era(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<settle>(e.body) ||
+  // A `flush` or `grant` that comes again after the switch is about the mode that has gone.
+  if ((of_mode_epoch(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<flush>(e.body) ||
       std::holds_alternative<grant>(e.body)) {
-    const auto era = static_cast<std::uint8_t>(e.h.flags >> 8);
-    if (era != era_) {
-      const auto ahead = static_cast<std::uint8_t>(era - era_);
+    const auto mode_epoch = static_cast<std::uint8_t>(e.h.flags >> 8);
+    if (mode_epoch != mode_epoch_) {
+      const auto ahead = static_cast<std::uint8_t>(mode_epoch - mode_epoch_);
       if (ahead < 128) {
         early_.push_back(e);
         return;
@@ -79,19 +79,19 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
     if (s->key == "train.dynamics.lr") config_.lr_changes.emplace_back(s->from, s->value);
     if (s->key == "train.dynamics.decay") config_.decay_changes.emplace_back(s->from, s->value);
   }
-  hand_to_half(e, now, out);
+  hand_to_sync(e, now, out);
 }
 
 // Stamps what the half says with the era, and notices when all layers have weights after a switch.
-void mode_host::hand_to_half(const envelope& e, time_point now, effects& out) {
+void mode_host::hand_to_sync(const envelope& e, time_point now, effects& out) {
   const auto before = out.list().size();
-  half_->on(e, now, out);
-  if (era_ == 0 && adopting_ == 0 && !joining_) return;
+  sync_->on(e, now, out);
+  if (mode_epoch_ == 0 && adopting_ == 0 && !joining_) return;
   for (auto i = before; i < out.list().size(); ++i) {
     auto* s = std::get_if<send_effect>(&out.list()[i]);
     if (!s) continue;
     if (const auto* r = std::get_if<ready>(&s->e.body); r && r->what == ready::what_of::joined) joining_ = false;
-    s->e.h.flags = static_cast<std::uint16_t>((s->e.h.flags & flag_marks) | era_ << 8);
+    s->e.h.flags = static_cast<std::uint16_t>((s->e.h.flags & flag_marks) | mode_epoch_ << 8);
     const auto* w = std::get_if<layer_weights>(&s->e.body);
     if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
   }
@@ -106,14 +106,14 @@ void mode_host::tell_adopted(effects& out) {
   h.dst = config_.coordinator;
   h.step = adopting_ - 1;
   adopting_ = 0;
-  out.send({h, ready{ready::what_of::adopted, era_}});
+  out.send({h, ready{ready::what_of::adopted, mode_epoch_}});
 }
 
 // header.step is the boundary.
 void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effects& out) {
-  const auto era = a.era;
+  const auto mode_epoch = a.mode_epoch;
   const auto* next = modes_.find(a.mode);
-  const auto ahead = static_cast<std::uint8_t>(era - era_);
+  const auto ahead = static_cast<std::uint8_t>(mode_epoch - mode_epoch_);
   if (!next || ahead == 0 || ahead >= 128) return void(++late_);
   options given;
   try {
@@ -123,16 +123,16 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   }
   if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
-  const bool stays = config_.keeps && !joining_ && same_mode(next, given);
+  const bool stays = config_.retains_for_replay && !joining_ && same_mode(next, given);
   if (!joining_) config_.incarnation = 0;
   config_.mode = std::move(given);
   mode_ = next;
-  era_ = era;
+  mode_epoch_ = mode_epoch;
   if (stays) {
     given_.clear();
     adopting_ = shard_ ? 0 : h.step + 1;
   } else {
-    begin_era(h, now, out);
+    begin_epoch(h, now, out);
   }
   tell_adopted(out);  // at once, where the half stays, or gets no blocks: placed layers without parameters
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
@@ -142,9 +142,9 @@ bool mode_host::same_mode(const sync_mode* next, const options& o) const {
   return next == mode_ && options_to_text(o) == options_to_text(config_.mode);
 }
 
-void mode_host::begin_era(const header& h, time_point now, effects& out) {
+void mode_host::begin_epoch(const header& h, time_point now, effects& out) {
   if (shard_) {
-    if (const auto* s = dynamic_cast<const shard_half*>(half_.get()))
+    if (const auto* s = dynamic_cast<const shard_sync*>(sync_.get()))
       config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(s->contents());
   } else {
     given_.assign(config_.graph->layers.size(), true);
@@ -158,12 +158,12 @@ void mode_host::begin_era(const header& h, time_point now, effects& out) {
     go.h = h;
     go.h.src = no_role;  // as from the host: a half that hears `start` from a role takes it for a stage that is new
     go.body = start{};
-    hand_to_half(go, now, out);
+    hand_to_sync(go, now, out);
   }
 }
 
 role_status mode_host::status() const {
-  if (half_) return half_->status();
+  if (sync_) return sync_->status();
   role_status s;
   s.waits_for = std::to_string(awaited_ - restored_.size()) + " blocks of parameters";
   return s;

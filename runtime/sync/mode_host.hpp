@@ -11,7 +11,7 @@
 // Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that is made anew may still ask for versions
 // of before the boundary, which a new half would not have.
 //
-// Where a job goes on or begins with given weights (half_config::continued) a shard's half is made when the coordinator has sent all its blocks.
+// Where a job goes on or begins with given weights (sync_config::continued) a shard's half is made when the coordinator has sent all its blocks.
 //
 // Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
 #pragma once
@@ -28,28 +28,28 @@ namespace troupe {
 class mode_host final : public role {
  public:
   // `modes` must outlive the role (it is the job's table).
-  mode_host(half_config c, const mode_registry& modes, const std::string& mode);
+  mode_host(sync_config c, const mode_registry& modes, const std::string& mode);
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
 
  private:
   void make();
   bool same_mode(const sync_mode* next, const options& o) const;
-  void answer_nothing(const header& h, const stand_still& q, effects& out) const;
+  void answer_nothing(const header& h, const quiesce& q, effects& out) const;
   void take_block(const header& h, const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
-  void begin_era(const header& h, time_point now, effects& out);
-  void hand_to_half(const envelope& e, time_point now, effects& out);
+  void begin_epoch(const header& h, time_point now, effects& out);
+  void hand_to_sync(const envelope& e, time_point now, effects& out);
   void tell_adopted(effects& out);
 
-  half_config config_;
+  sync_config config_;
   const mode_registry& modes_;
   const sync_mode* mode_;
   bool shard_;
-  std::unique_ptr<role> half_;  // none: blocks are still awaited
+  std::unique_ptr<role> sync_;  // none: blocks are still awaited
   std::size_t awaited_ = 0;     // blocks
   std::map<std::uint32_t, block_content> restored_;
-  std::uint8_t era_ = 0;
+  std::uint8_t mode_epoch_ = 0;
   std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
   std::vector<bool> given_;     // by layer; those of which our half gets nothing have it from the beginning
   std::vector<envelope> early_;

@@ -20,13 +20,13 @@ replica::replica(replica_config c) : config_(std::move(c)) {
 
 void replica::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const state& s) { still_ || e.h.src != before_ ? void(++dropped_) : take(e.h, s, out); },
+                 [&](const state& s) { quiesced_ || e.h.src != before_ ? void(++dropped_) : take(e.h, s, out); },
                  [&](const ready& r) {
-                   if (still_ || r.what != ready::what_of::copied || e.h.src != behind_) return void(++dropped_);
+                   if (quiesced_ || r.what != ready::what_of::copied || e.h.src != behind_) return void(++dropped_);
                    answer(e.h.flags, e.h.version, e.h.packet, out);
                  },
-                 [&](const stand_still& q) {
-                   still_ = true;
+                 [&](const quiesce& q) {
+                   quiesced_ = true;
                    send_inventory(e.h, q, out);
                  },
                  [&](const collect& c) { send_version(e.h, c, out); },
@@ -43,8 +43,8 @@ void replica::take(const header& h, const state& s, effects& out) {
       (!s.rule.empty() && s.rule.size() != config_.rule_states))
     return void(++dropped_);
   auto& b = blocks_[s.block];
-  const auto era = static_cast<std::uint16_t>(h.flags >> 8);
-  if (era != b.era) b = {era, {}};
+  const auto mode_epoch = static_cast<std::uint16_t>(h.flags >> 8);
+  if (mode_epoch != b.mode_epoch) b = {mode_epoch, {}};
   if (b.versions.empty() || h.version > b.versions.rbegin()->first) {
     kept_version is{h.step, s.value, s.rule};
     if (is.rule.empty() && !b.versions.empty()) is.rule = b.versions.rbegin()->second.rule;
@@ -67,7 +67,7 @@ void replica::answer(std::uint16_t flags, std::uint64_t version, std::uint32_t b
   out.send({h, ready{ready::what_of::copied}});
 }
 
-void replica::send_inventory(const header& h, const stand_still& q, effects& out) const {
+void replica::send_inventory(const header& h, const quiesce& q, effects& out) const {
   inventory all{q.request, {}, {}};
   for (const auto& [id, b] : blocks_) {
     all.least.emplace_back(id, b.versions.begin()->first);

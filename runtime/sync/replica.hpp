@@ -1,9 +1,9 @@
 // A replica of a shard on another node: has its blocks too, with the states of the rule, as new as anybody has seen them. Chain replication (van
 // Renesse and Schneider 2004): a shard tells the first of its replicas of every update, each tells the next, the last one's word comes back
 // the same way; only then does the shard hand the new weights to anybody. So whatever a worker has ever been given is with all of the chain,
-// and any one of them will do when nodes are lost (pipeline/leftovers.hpp).
+// and any one of them will do when nodes are lost (pipeline/surviving_state.hpp).
 //
-// Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), stand_still, collect (coordinator), halt
+// Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), quiesce, collect (coordinator), halt
 // Messages out: state (who is behind us), ready{copied} (who is before us), inventory, state (coordinator)
 // Messages an update, per block: one state and one word back, each way of the chain. Bytes: the block and the states of the rule.
 //
@@ -43,19 +43,19 @@ class replica final : public role {
     tensors rule;
   };
   struct copy {
-    std::uint16_t era = 0;
+    std::uint16_t mode_epoch = 0;
     std::map<std::uint64_t, kept_version> versions;
   };
   void take(const header& h, const state& s, effects& out);
   void answer(std::uint16_t flags, std::uint64_t version, std::uint32_t block, effects& out) const;
-  void send_inventory(const header& h, const stand_still& q, effects& out) const;
+  void send_inventory(const header& h, const quiesce& q, effects& out) const;
   void send_version(const header& h, const collect& c, effects& out) const;
 
   replica_config config_;
   role_id before_ = no_role, behind_ = no_role;
   std::map<std::uint32_t, copy> blocks_;
   std::uint64_t dropped_ = 0;
-  bool still_ = false;
+  bool quiesced_ = false;
 };
 
 }  // namespace troupe

@@ -48,7 +48,7 @@ double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, do
   return first;
 }
 
-rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step) {
+rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step) {
   const auto& spec = c.graph->params[p].spec;
   rule_step in;
   in.step = step;
@@ -58,12 +58,12 @@ rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step
   return in;
 }
 
-void apply_setting(half_config& c, const set_value& s) {
+void apply_setting(sync_config& c, const set_value& s) {
   if (s.key == "train.dynamics.lr") c.lr_changes.emplace_back(s.from, s.value);
   if (s.key == "train.dynamics.decay") c.decay_changes.emplace_back(s.from, s.value);
 }
 
-shard_blocks::shard_blocks(const half_config& c) : config_(c), at_(c.plan->blocks.size(), 0) {
+shard_blocks::shard_blocks(const sync_config& c) : config_(c), at_(c.plan->blocks.size(), 0) {
   const auto states = config_.update->states().size();
   const auto group = (*config_.plan)[config_.self].group;
   for (const auto& b : config_.plan->blocks) {
@@ -189,7 +189,7 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
 }
 
 void shard_blocks::updated(shard_block& b) {
-  if (config_.keeps) {
+  if (config_.retains_for_replay) {
     b.earlier[b.version] = b.value;
     if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
   }

@@ -19,9 +19,9 @@ header header_between(std::uint32_t job, role_id from, role_id to);
 // The value at `step` of something a person may have changed; the first applies where nothing has been set.
 double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step);
 // What the rule is told at `step`, for parameter `p`.
-rule_step rule_step_at(const half_config& c, std::uint32_t p, std::uint64_t step);
+rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step);
 // train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the key).
-void apply_setting(half_config& c, const set_value& s);
+void apply_setting(sync_config& c, const set_value& s);
 
 // What a task makes of a block. Until it has finished the block is as it was, but for rule states that nobody has been sent: in place.
 struct block_update {
@@ -48,14 +48,14 @@ struct shard_block {
   // The newest first. Where there are other nodes: a worker there may be restarted and ask for the value one version ago, or a node be lost
   // and the job go on from an earlier version.
   std::deque<past_block> past;
-  std::map<std::uint64_t, tensor> earlier;  // half_config::keeps: the versions before, as many as a restarted stage may want
+  std::map<std::uint64_t, tensor> earlier;  // sync_config::keeps: the versions before, as many as a restarted stage may want
   bool filled = false;                      // its first values are here
   bool updating = false;
 };
 
 class shard_blocks {
  public:
-  explicit shard_blocks(const half_config& c);
+  explicit shard_blocks(const sync_config& c);
 
   std::vector<shard_block>& list() { return blocks_; }
   const std::vector<shard_block>& list() const { return blocks_; }
@@ -75,7 +75,7 @@ class shard_blocks {
   void send_copy(const shard_block& b, role_id to, effects& out) const;
   // From now on so many versions before the newest stay, where there are other nodes. 1 without this.
   void remember(std::size_t versions) { remembered_ = versions; }
-  // What is here (stand_still), for who asks for one version of all: nothing of blocks that are not filled. And that version; of a block that
+  // What is here (quiesce), for who asks for one version of all: nothing of blocks that are not filled. And that version; of a block that
   // has no such version, nothing.
   inventory at_hand(std::uint64_t request) const;
   void send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const;
@@ -95,7 +95,7 @@ class shard_blocks {
     std::vector<bool> sent;
   };
 
-  const half_config& config_;
+  const sync_config& config_;
   std::vector<shard_block> blocks_;
   std::vector<std::uint32_t> at_;  // by block id: position + 1
   std::vector<wanted> collects_;

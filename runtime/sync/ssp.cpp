@@ -34,19 +34,19 @@ sync_mode ssp_mode() {
           "older than that. 0 is bsp. Ho et al. 2013.",
       .specs = {count_or_inf_option("staleness", 1, "clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
       .compresses = true,
-      .left = leftover::versions,
+      .left = survivor_rule::versions,
       .check =
           [](const options&, const job_spec&, const job_plan& p) {
             one_group(p, "ssp");
             no_tree(p, "ssp");
           },
       .make_worker =
-          [](half_config c) {
+          [](sync_config c) {
             const auto p = ssp_policy(c.mode);
             return std::make_unique<clocked_worker>(std::move(c), p);
           },
       .make_shard =
-          [](half_config c) {
+          [](sync_config c) {
             const auto p = ssp_policy(c.mode);
             return std::make_unique<guarded_shard>(std::move(c), p);
           }};

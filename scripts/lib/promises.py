@@ -1,4 +1,4 @@
-"""Reads the table of docs/promises.md and the list of tests in tests/promises.txt. Used by scripts/promises and check_words.py."""
+"""Reads the table of docs/promises.md and the list of tests in tests/promises.txt. Used by scripts/promises and check_references.py."""
 import re
 
 PAGE = "docs/promises.md"

@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing_embedded;
 
-command move_word(const std::string& layer, const std::string& node = "local") { return {"move", layer, 0, {{"node", node}}}; }
+command move_key(const std::string& layer, const std::string& node = "local") { return {"move", layer, 0, {{"node", node}}}; }
 
 struct watched {
   embedded_result result;
@@ -67,8 +67,7 @@ watched run_moving(const std::shared_ptr<prepared_job>& j, const std::vector<std
 TEST(embedded_moves, leave_every_bit_as_it_would_have_been) {
   const overrides set{"train.finish.steps=200", "topology.workers_per_group=2", "topology.servers_per_group=2", "eval.every=50"};
   const auto still = embedded(job_of(lenet_like(), set));
-  const auto moved =
-      run_moving(job_of(lenet_like(), set), {{3, move_word("ip2")}, {15, move_word("ip1")}, {30, move_word("conv1")}});
+  const auto moved = run_moving(job_of(lenet_like(), set), {{3, move_key("ip2")}, {15, move_key("ip1")}, {30, move_key("conv1")}});
   ASSERT_TRUE(moved.result.ok) << moved.result.error;
   EXPECT_EQ(moved.of("moved"), (std::vector<std::string>{"moved ip2 to local", "moved ip1 to local", "moved conv1 to local"}));
   EXPECT_EQ(moved.result.weights_sha256, still.weights_sha256);
@@ -84,11 +83,11 @@ TEST(embedded_moves, leave_every_bit_as_it_would_have_been) {
 TEST(embedded_moves, a_wish_that_cannot_be_is_refused_and_changes_nothing) {
   const overrides set{"train.finish.steps=40"};
   const auto still = embedded(job_of(lenet_like(), set));
-  const auto w = run_saying(job_of(lenet_like(), set), {{2, move_word("ip3")},
-                                                        {3, move_word("ip1", "n2")},
+  const auto w = run_saying(job_of(lenet_like(), set), {{2, move_key("ip3")},
+                                                        {3, move_key("ip1", "n2")},
                                                         {4, {"drain", "local", 0, {}}},
-                                                        {5, move_word("ip1")},
-                                                        {5, move_word("ip2")}});
+                                                        {5, move_key("ip1")},
+                                                        {5, move_key("ip2")}});
   ASSERT_TRUE(w.result.ok) << w.result.error;
   const auto no = w.of("refused");
   ASSERT_EQ(no.size(), 4u);
@@ -102,7 +101,7 @@ TEST(embedded_moves, a_wish_that_cannot_be_is_refused_and_changes_nothing) {
 // Words that come while the plan changes reach the next one.
 TEST(embedded_moves, other_words_wait_for_the_move_and_are_heard) {
   const auto j = job_of(lenet_like(), {"train.finish.steps=100000000"});
-  const auto w = run_saying(j, {{5, move_word("ip1")}, {5, {"pause", {}, 0}}, {5, {"resume", {}, 0}}, {5, {"stop", {}, 0}}});
+  const auto w = run_saying(j, {{5, move_key("ip1")}, {5, {"pause", {}, 0}}, {5, {"resume", {}, 0}}, {5, {"stop", {}, 0}}});
   EXPECT_TRUE(w.result.ok && w.result.stopped) << w.result.error;
   EXPECT_EQ(w.of("moved").size(), 1u);
   EXPECT_LT(w.result.step, 30u);
@@ -117,7 +116,7 @@ TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
   o.on_event = [&](const event_effect& e) {
     if (e.kind != "step") kinds.push_back(e.kind);
     if (e.kind == "step" && e.step == 5) self->command({"pause", {}, 0, {}});
-    if (e.kind == "paused") self->command(move_word("ip1"));
+    if (e.kind == "paused") self->command(move_key("ip1"));
     if (e.kind == "moved") self->command({"checkpoint", {}, 0, {}});
     if (e.kind == "checkpoint") self->command({"resume", {}, 0, {}});  // a paused job writes it: no step has to come first
   };
@@ -168,10 +167,10 @@ TEST(embedded_moves, a_later_plan_is_deaf_to_the_one_before) {
   w.host.spawn(
       1, seats(make_seat(0, [](const envelope& e, time_point, effects& out) { out.event(note(std::to_string(e.h.incarnation))); })),
       {0, 1}, 0, 2);
-  for (std::uint32_t leg : {0, 1, 2, 3}) {
+  for (std::uint32_t plan_generation : {0, 1, 2, 3}) {
     auto e = make_envelope(1, 0, credit{1});
     e.h.src = role_id{1};
-    e.h.incarnation = leg;
+    e.h.incarnation = plan_generation;
     w.host.deliver(e);
   }
   EXPECT_TRUE(w.events.wait_for(2));

@@ -96,9 +96,9 @@ inline const char* lenet_like() { return lenet_like_text; }
 
 using overrides = std::vector<std::string>;
 
-// `lent`: the devices of the one node, which a file cannot name where they are the tests' own.
+// `offered`: the devices of the one node, which a file cannot name where they are the tests' own.
 inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec,
-                                          const std::vector<std::string>& lent = {"cpu:0"}) {
+                                          const std::vector<std::string>& offered = {"cpu:0"}) {
   if (auto* bad = std::get_if<diagnostics>(&spec)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
     return nullptr;
@@ -106,7 +106,7 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
   auto all = std::make_shared<const tables>(stock_tables());
   node_spec here;
   here.name = "local";
-  here.devices = lent;
+  here.devices = offered;
   auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {here});
   if (auto* bad = std::get_if<diagnostics>(&j)) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
@@ -116,8 +116,8 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
 }
 
 inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {},
-                                            const std::vector<std::string>& lent = {"cpu:0"}) {
-  return take(parse_job(text, "job.toml", stock_tables(), set), lent);
+                                            const std::vector<std::string>& offered = {"cpu:0"}) {
+  return take(parse_job(text, "job.toml", stock_tables(), set), offered);
 }
 
 inline std::string plain_hash(const std::shared_ptr<prepared_job>& j, std::uint64_t steps) {

@@ -19,7 +19,7 @@ struct fake_backend final : repl_backend {
   std::string refusal;
   std::uint32_t next_job = 5;
   repl_events said;
-  std::function<void(const command&)> when_told = [](const command&) {};
+  std::function<void(const command&)> on_command = [](const command&) {};
 
   fake_backend() {
     v.cluster = "lab";
@@ -50,7 +50,7 @@ struct fake_backend final : repl_backend {
   const repl_events& events() const override { return said; }
   std::string tell(std::uint32_t job, const command& c) override {
     told.emplace_back(job, c);
-    when_told(c);
+    on_command(c);
     return refusal;
   }
   std::string submit(const repl_submission& s, std::uint32_t& job) override {

@@ -86,7 +86,7 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
 }
 
 TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
-  backend_.when_told = [this](const command&) {
+  backend_.on_command = [this](const command&) {
     backend_.said.put(1, {"mode", 8, {}, "easgd"});  // of another job
     backend_.said.put(2, {"step", 8, {{"loss", 1}}, {}});
     backend_.said.put(2, {"mode", 9, {}, "ssp staleness=3"});
@@ -106,11 +106,11 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
 }
 
 TEST_F(repl_commands_test, a_refused_switch_fails_with_the_reason) {
-  backend_.when_told = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "unknown mode 'sps'"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "unknown mode 'sps'"}); };
   const auto r = whole("mode sps");
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_EQ(r.text, "unknown mode 'sps'");
-  backend_.when_told = [this](const command&) { backend_.said.put(2, {"done", 9, {}, "finished"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {"done", 9, {}, "finished"}); };
   EXPECT_NE(whole("mode ssp").text.find("ended first"), std::string::npos);
   for (const char* bad : {"mode", "mode ssp staleness 3", "mode ssp =3", "mode ssp 3 staleness=3"})
     EXPECT_EQ(whole(bad).how, kind::usage) << bad;
@@ -128,7 +128,7 @@ TEST_F(repl_commands_test, what_nobody_answers_is_given_up) {
 }
 
 TEST_F(repl_commands_test, an_event_that_the_view_knows_before_the_log_is_waited_for) {
-  backend_.when_told = [this](const command&) {
+  backend_.on_command = [this](const command&) {
     backend_.v.jobs[1].state = "stopped";
     backend_.v.events = 1;
   };
@@ -140,7 +140,7 @@ TEST_F(repl_commands_test, an_event_that_the_view_knows_before_the_log_is_waited
 }
 
 TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
-  backend_.when_told = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
   const auto& c = backend_.told.back().second;
   EXPECT_EQ(c.name, "set");
@@ -151,7 +151,7 @@ TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
 }
 
 TEST_F(repl_commands_test, staleness_is_a_table_and_json) {
-  backend_.when_told = [this](const command&) {
+  backend_.on_command = [this](const command&) {
     event_effect e{"staleness", 9, {}, {}};
     for (const auto& [clocks, times] : {std::pair{0, 30}, {1, 10}, {12, 10}})
       e.values.emplace_back(staleness_key("conv1.weight", static_cast<std::uint64_t>(clocks)), times);

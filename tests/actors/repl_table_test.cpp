@@ -25,7 +25,7 @@ TEST(repl_table, every_row_is_whole) {
     EXPECT_LE(row.completes.size(), repl_split(arguments).size()) << name << ": it completes words that it does not take";
     EXPECT_FALSE(row.takes_file && arguments.find("FILE") == std::string::npos) << name;
     if (!row.follow) continue;
-    EXPECT_TRUE(row.follow->hear) << name;
+    EXPECT_TRUE(row.follow->handle_event) << name;
     EXPECT_EQ(find_repl_following(row.follow->name), row.follow) << name << ": two followings have one name";
     EXPECT_TRUE(row.follow->endless || row.follow->patience > 0) << name << ": it would be given up at once";
   }

@@ -34,12 +34,12 @@ std::set<std::string> keys_of_the_file() {
   std::set<std::string> tables, keys;
   for (const auto& t : job_tables()) tables.insert(t.name);
   for (const auto& t : job_tables())
-    for (const auto& r : t.rows) {
+    for (const auto& r : t.entries) {
       const auto path = path_of(t.name, r.name);
       const bool table = r.kind == key_kind::table || r.kind == key_kind::tables;
       if (table && (tables.contains("[" + path + "]") || tables.contains("[[" + path + "]]"))) continue;
       keys.insert(path);
-      if (r.kind == key_kind::row && path != "train.sync.*") keys.insert(path_of(t.name, "*"));
+      if (r.kind == key_kind::entry && path != "train.sync.*") keys.insert(path_of(t.name, "*"));
     }
   return keys;
 }

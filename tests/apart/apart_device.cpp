@@ -37,9 +37,9 @@ struct call_of {
   std::vector<tensor> reads, writes;
 };
 
-class lane final : public device {
+class stream final : public device {
  public:
-  lane(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number)
+  stream(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number)
       : maths_(std::move(maths)),
         machine_(std::move(m)),
         number_(number),
@@ -63,13 +63,13 @@ class lane final : public device {
     return s;
   }
   device& host() override { return *maths_; }
-  std::shared_ptr<device> make_lane() override { return std::make_shared<lane>(maths_, machine_, number_); }
+  std::shared_ptr<device> make_stream() override { return std::make_shared<stream>(maths_, machine_, number_); }
 
   void begin_task() override { promised_->list.clear(); }
   bool end_task() override {
     machine_->drift();
     for (const auto& p : promised_->list)
-      if (machine_->fault != planted::told_too_early && !machine_->done(p.when)) return false;
+      if (machine_->fault != planted::reported_too_early && !machine_->done(p.when)) return false;
     keep(*promised_);
     return true;
   }
@@ -143,7 +143,7 @@ class lane final : public device {
     std::lock_guard guard(all.keeping);
     auto& m = *all.on;
     for (auto& p : std::exchange(all.list, {})) {
-      if (m.fault != planted::told_too_early) m.wait(p.when);
+      if (m.fault != planted::reported_too_early) m.wait(p.when);
       if (!m.done(p.when)) m.find("the host is told a number before it has been computed");
       if (p.then) p.then(all.maths->scalar(tensor::borrow(back_of(m, p.number), p.number.dims(), p.number.type())));
     }
@@ -229,7 +229,7 @@ class lane final : public device {
 }  // namespace
 
 std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number) {
-  return std::make_unique<lane>(std::move(maths), std::move(m), number);
+  return std::make_unique<stream>(std::move(maths), std::move(m), number);
 }
 
 }  // namespace troupe::apart

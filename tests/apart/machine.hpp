@@ -37,7 +37,7 @@ enum class planted : std::uint8_t {
   read_does_not_wait,   // a lane reads what another writes without waiting for it
   write_does_not_wait,  // a lane writes what another still reads
   reuse_does_not_wait,  // memory of dropped handles is given out again while it is still read
-  told_too_early,       // the host is told a number before it has been computed
+  reported_too_early,   // the host is told a number before it has been computed
   host_looks,           // the host reads device memory
   crossing_left_out,    // devices say that the memory of all is one, so nothing is fetched from one to another
 };
@@ -87,7 +87,7 @@ class machine : public std::enable_shared_from_this<machine> {
   void when_done(std::function<void()> then);  // on the machine's own thread, which may wait
   void drift();                                // runs none to a few operations
 
-  std::uint32_t next_queue() { return static_cast<std::uint32_t>(lanes_made_++ % queues); }
+  std::uint32_t next_queue() { return static_cast<std::uint32_t>(streams_made_++ % queues); }
   std::vector<std::string> findings();
   std::uint64_t operations() const { return operations_; }
   planted fault = planted::none;
@@ -119,7 +119,7 @@ class machine : public std::enable_shared_from_this<machine> {
   std::array<clock, queues> clocks_{};
   std::mt19937_64 random_;
   std::vector<std::string> findings_;
-  std::uint64_t operations_ = 0, lanes_made_ = 0;
+  std::uint64_t operations_ = 0, streams_made_ = 0;
   counts counts_;
   // For when_done. A call may hold the last handle of the machine: its thread looks at nothing else of it.
   struct calls {

@@ -21,7 +21,7 @@ outcome run(std::uint64_t seed, planted fault) {
   m->fault = fault;
   std::shared_ptr<device> maths = make_cpu_device();
   const std::shared_ptr<device> a = make_device(maths, m);
-  const auto b = a->make_lane();
+  const auto b = a->make_stream();
   const shape s{1000};
   auto x = tensor::allocate(*a, s, dtype::f32), y = tensor::allocate(*b, s, dtype::f32),
        sum = tensor::allocate(*a, {1}, dtype::f64);
@@ -69,7 +69,7 @@ TEST(apart_machine, finds_every_planted_mistake_with_every_seed) {
 
 TEST(apart_machine, finds_a_number_that_is_told_too_early) {
   int found = 0;
-  for (std::uint64_t seed = 1; seed < 50; ++seed) found += run(seed, planted::told_too_early).findings.empty() ? 0 : 1;
+  for (std::uint64_t seed = 1; seed < 50; ++seed) found += run(seed, planted::reported_too_early).findings.empty() ? 0 : 1;
   EXPECT_GT(found, 25) << "by luck it may have been computed";
 }
 
@@ -163,22 +163,22 @@ TEST(apart_machine, a_lane_that_is_dropped_after_its_wait_is_not_looked_at_any_m
     const auto m = std::make_shared<machine>(seed);
     std::shared_ptr<device> maths = make_cpu_device();
     const std::shared_ptr<device> d = make_device(maths, m);
-    auto lane = d->make_lane();
-    auto t = tensor::allocate(*lane, {1}, dtype::f32);
+    auto stream = d->make_stream();
+    auto t = tensor::allocate(*stream, {1}, dtype::f32);
     std::promise<void> goes_on, over;
     const bool holds_back = seed % 2 == 0;  // else both wait at once
     if (holds_back) m->when_done([f = goes_on.get_future().share()] { f.wait(); });
     std::atomic<int> told = 0;
-    lane->begin_task();
+    stream->begin_task();
     for (int i = 0; i < 20; ++i) {
-      lane->fill(i, t);
-      lane->later(t, [&](double) { ++told; });
+      stream->fill(i, t);
+      stream->later(t, [&](double) { ++told; });
     }
-    const bool ended = lane->end_task();
-    if (!ended) lane->when_over([&] { over.set_value(); });
-    lane->wait_over();
+    const bool ended = stream->end_task();
+    if (!ended) stream->when_over([&] { over.set_value(); });
+    stream->wait_over();
     EXPECT_EQ(told, 20);
-    lane.reset();
+    stream.reset();
     if (holds_back) goes_on.set_value();
     if (!ended) over.get_future().wait();
     EXPECT_EQ(told, 20);

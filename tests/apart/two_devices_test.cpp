@@ -29,9 +29,9 @@ struct two_devices {
 const std::vector<std::string> two{"apart:0", "apart:1"}, one_cpu{"cpu:0", "cpu:1"};
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared(const job_spec& spec, std::uint32_t nodes,
-                                                                  const std::vector<std::string>& lent) {
+                                                                  const std::vector<std::string>& offered) {
   std::vector<node_spec> list(nodes);
-  for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1), list[i].devices = lent;
+  for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1), list[i].devices = offered;
   return prepare_job(spec, shared_tables(), list);
 }
 

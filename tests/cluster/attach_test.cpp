@@ -18,10 +18,10 @@ class cluster_attach : public cluster_test {
     write("job.toml", tiny_job());
     start_all();
   }
-  std::unique_ptr<process> troupe(std::vector<std::string> words) {
-    words.insert(words.begin(), std::string(TROUPE_BIN_DIR) + "/troupe");
-    words.insert(words.end(), {"--cluster", path("cluster.toml")});
-    return std::make_unique<process>(words, folder_);
+  std::unique_ptr<process> troupe(std::vector<std::string> changes) {
+    changes.insert(changes.begin(), std::string(TROUPE_BIN_DIR) + "/troupe");
+    changes.insert(changes.end(), {"--cluster", path("cluster.toml")});
+    return std::make_unique<process>(changes, folder_);
   }
   std::string hash_of(const std::string& file) const {
     const auto read = read_safetensors(path(file));

@@ -73,11 +73,11 @@ class cluster_exchange : public cluster_test {
     address_ = "127.0.0.1:" + std::to_string(control_port("n1"));
     tls_ = path("certs");
   }
-  troupe_exchange_options options(int rank, int size, int law = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
-    return {sizeof(troupe_exchange_options), address_.c_str(), tls_.c_str(), "s", rank, size, law, alpha, patient};
+  troupe_exchange_options options(int rank, int size, int averaging_method = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
+    return {sizeof(troupe_exchange_options), address_.c_str(), tls_.c_str(), "s", rank, size, averaging_method, alpha, patient};
   }
-  troupe_exchange* open(int rank, int size, int law = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
-    const auto o = options(rank, size, law, alpha);
+  troupe_exchange* open(int rank, int size, int averaging_method = TROUPE_EXCHANGE_AVERAGE, double alpha = 0) const {
+    const auto o = options(rank, size, averaging_method, alpha);
     troupe_exchange* x = nullptr;
     EXPECT_EQ(troupe_exchange_open(&o, &x), TROUPE_EXCHANGE_OK) << troupe_exchange_error_text();
     return x;
@@ -88,11 +88,11 @@ class cluster_exchange : public cluster_test {
     return b;
   }
   // Runs f(rank, session) on a thread for each rank.
-  void ranks(int size, int law, double alpha, const std::function<void(int, troupe_exchange*)>& f) const {
+  void ranks(int size, int averaging_method, double alpha, const std::function<void(int, troupe_exchange*)>& f) const {
     std::vector<std::thread> all;
     for (int r = 0; r < size; ++r)
       all.emplace_back([&, r] {
-        auto* x = open(r, size, law, alpha);
+        auto* x = open(r, size, averaging_method, alpha);
         f(r, x);
         EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_OK) << troupe_exchange_error_text();
         EXPECT_EQ(troupe_exchange_close(x), TROUPE_EXCHANGE_OK);

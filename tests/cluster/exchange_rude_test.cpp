@@ -48,7 +48,7 @@ TEST_F(cluster_exchange_rude, who_sends_what_cannot_be_read_is_let_go) {
     EXPECT_TRUE(c.let_go()) << type;
   }
   rude_client c(path("certs"), control_port("n1"));
-  c.send(exchange::begin{1, verb::barrier, 0, 0});  // sound, but nobody has opened a session
+  c.send(exchange::begin{1, collective_op::barrier, 0, 0});  // sound, but nobody has opened a session
   EXPECT_TRUE(c.let_go());
   expect_service();
 }
@@ -56,14 +56,14 @@ TEST_F(cluster_exchange_rude, who_sends_what_cannot_be_read_is_let_go) {
 TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   rude_client c(path("certs"), control_port("n1"));
   constexpr std::uint64_t count = 500'000;  // 4 MB, four times what may be on its way unread
-  c.send(open_session{protocol, "lazy", 0, 1, law::easgd, 0.5});
+  c.send(open_session{protocol, "lazy", 0, 1, averaging_method::easgd, 0.5});
   c.send(declare{1, "w", element::f64, count});
   ASSERT_TRUE(c.has_frames(2));
   const auto values = make_block(count * 8);
   std::memset(values.get(), 0, count * 8);
   // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a handful; a hundred would be 400 MB.
   for (std::uint64_t call = 2; call < 102; ++call) {
-    c.send(exchange::begin{call, verb::exchange, 0, 0});
+    c.send(exchange::begin{call, collective_op::exchange, 0, 0});
     for (std::uint64_t at = 0; at < count * 8; at += piece_bytes)
       c.send(piece{
           call, at, {values, values.get() + at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, count * 8 - at))}});

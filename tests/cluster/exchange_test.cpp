@@ -45,14 +45,14 @@ TEST_F(cluster_exchange, very_large_buffers_go_through) {
 }
 
 TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
-  for (const int law : {TROUPE_EXCHANGE_EASGD, TROUPE_EXCHANGE_EASGD_SYNC}) {
+  for (const int averaging_method : {TROUPE_EXCHANGE_EASGD, TROUPE_EXCHANGE_EASGD_SYNC}) {
     std::vector<std::vector<double>> w{{8, 0, 1}, {0, 4, 1}, {1, 1, 1}};
     std::vector<double> centre(3);
-    ranks(3, law, 0.25, [&](int rank, troupe_exchange* x) {
+    ranks(3, averaging_method, 0.25, [&](int rank, troupe_exchange* x) {
       auto& mine = w[static_cast<std::size_t>(rank)];
       const auto b = declare(x, 3, TROUPE_EXCHANGE_FLOAT64);
       // The centre begins at rank 0's values.
-      if (law == TROUPE_EXCHANGE_EASGD && rank == 0) {
+      if (averaging_method == TROUPE_EXCHANGE_EASGD && rank == 0) {
         ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0);
       }
       ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
@@ -66,9 +66,9 @@ TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
     });
     const double sums[] = {8 + 8 + 0 + 1, 0 + 0 + 4 + 1, 4};
     for (std::size_t k = 0; k < 3; ++k) {
-      EXPECT_NEAR(w[0][k] + w[1][k] + w[2][k] + centre[k], sums[k], 1e-9) << law;
-      EXPECT_NEAR(w[0][k], centre[k], 0.1) << law;
-      EXPECT_NEAR(w[2][k], centre[k], 0.1) << law;
+      EXPECT_NEAR(w[0][k] + w[1][k] + w[2][k] + centre[k], sums[k], 1e-9) << averaging_method;
+      EXPECT_NEAR(w[0][k], centre[k], 0.1) << averaging_method;
+      EXPECT_NEAR(w[2][k], centre[k], 0.1) << averaging_method;
     }
   }
 }
@@ -318,7 +318,7 @@ TEST_F(cluster_exchange, arguments_are_checked) {
   refuses([](auto& o) { o.size = 0; });
   refuses([](auto& o) { o.alpha = 1; });
   refuses([](auto& o) { o.alpha = std::nan(""); });
-  refuses([](auto& o) { o.law = 4; });
+  refuses([](auto& o) { o.averaging_method = 4; });
   refuses([](auto& o) { o.timeout_ms = 0; });
   x = open(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
   const auto b = declare(x, 3);

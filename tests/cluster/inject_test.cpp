@@ -30,8 +30,8 @@ class cluster_inject : public cluster_test {
     set.insert(set.end(), more.begin(), more.end());
     return set;
   }
-  void inject(const std::string& words, const std::string& node = "n1") {
-    const auto r = ask(node, "inject " + words);
+  void inject(const std::string& changes, const std::string& node = "n1") {
+    const auto r = ask(node, "inject " + changes);
     ASSERT_EQ(r.how, kind::ok) << r.text;
     EXPECT_TRUE(r.text.starts_with("injected at n")) << r.text;
   }

@@ -78,8 +78,8 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_EQ(two.settings[1].value, 1e-300);
   EXPECT_EQ(two.settings[1].from, 32u);
   EXPECT_TRUE(two.paused);
-  EXPECT_EQ(two.words, moved());
-  EXPECT_EQ(c.jobs[1].words, amendments{});
+  EXPECT_EQ(two.changes, moved());
+  EXPECT_EQ(c.jobs[1].changes, amendments{});
   EXPECT_EQ(c.jobs[1].number, 3u);
   EXPECT_EQ(c.jobs[1].begun, 0u);
 }

@@ -145,8 +145,8 @@ TEST_F(cluster_keeping, weights_that_fit_in_part_are_taken_alike_here_and_there)
   make_cluster(2);
   start_all();
   const auto job = write("job.toml", tiny_job());
-  const auto train = [&](const strings& words) {
-    process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train", job, "--json"}, words), folder_);
+  const auto train = [&](const strings& changes) {
+    process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train", job, "--json"}, changes), folder_);
     EXPECT_EQ(p.wait(120s), 0) << p.out() << p.log();
     return p.out();
   };

@@ -13,7 +13,7 @@
 namespace troupe::testing_cluster {
 namespace {
 
-constexpr double most_more = 32;  // MiB
+constexpr double max_more = 32;  // MiB
 
 std::map<std::string, double> memory_rows(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/status");
@@ -59,9 +59,9 @@ TEST_P(cluster_kept_memory, is_no_more_after_ten_jobs_than_after_two) {
     // A daemon gives memory back when its job has ended, which its client may hear of a moment before.
     const auto until = clock::now() + 10s;
     auto now = kept_by(daemon(n));
-    while (now > after_two[n] + most_more && clock::now() < until) now = kept_by(daemon(n));
+    while (now > after_two[n] + max_more && clock::now() < until) now = kept_by(daemon(n));
     std::printf("| %s | %s | %.1f | %.1f |\n", GetParam().c_str(), n.c_str(), after_two[n], now);
-    EXPECT_LE(now, after_two[n] + most_more) << n;
+    EXPECT_LE(now, after_two[n] + max_more) << n;
   }
 }
 

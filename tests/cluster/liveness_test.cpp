@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 class watched_liveness : public testing::Test {
  protected:
   void ask_all() {
-    for (const auto who : {watched_actor::repl, watched_actor::exchange, watched_actor::keeper}) EXPECT_TRUE(l_.ask(who, now_));
+    for (const auto who : {watched_actor::repl, watched_actor::exchange, watched_actor::job_executor})
+      EXPECT_TRUE(l_.ask(who, now_));
   }
   std::string hung() const { return l_.hung(now_).value_or(""); }
   liveness l_;
@@ -24,7 +25,7 @@ TEST_F(watched_liveness, nobody_is_hung_who_answers) {
     ask_all();
     EXPECT_EQ(hung(), "");
     now_ += 2s;
-    for (const auto who : {watched_actor::repl, watched_actor::exchange, watched_actor::keeper}) l_.answered(who, now_);
+    for (const auto who : {watched_actor::repl, watched_actor::exchange, watched_actor::job_executor}) l_.answered(who, now_);
   }
 }
 
@@ -41,7 +42,7 @@ TEST_F(watched_liveness, one_question_at_a_time_and_one_a_second) {
 TEST_F(watched_liveness, a_repl_that_does_not_answer_for_twenty_seconds_is_hung) {
   ask_all();
   l_.answered(watched_actor::exchange, now_);
-  l_.answered(watched_actor::keeper, now_);
+  l_.answered(watched_actor::job_executor, now_);
   now_ += 20s;
   EXPECT_EQ(hung(), "");
   now_ += 1s;
@@ -57,12 +58,12 @@ TEST_F(watched_liveness, a_keeper_that_works_for_an_hour_is_not_hung) {
   auto ran = 0ns;
   for (int minute = 0; minute < 60; ++minute) {
     now_ += 60s;
-    l_.ran(watched_actor::keeper, ran += 1us, now_);
+    l_.ran(watched_actor::job_executor, ran += 1us, now_);
     EXPECT_EQ(hung(), "") << minute;
   }
   for (int minute = 0; minute < 10; ++minute) {
     now_ += 60s;
-    l_.ran(watched_actor::keeper, ran, now_);
+    l_.ran(watched_actor::job_executor, ran, now_);
     EXPECT_EQ(hung(), "") << "a disk may be slow";
   }
   now_ += 1s;
@@ -73,7 +74,7 @@ TEST_F(watched_liveness, a_clock_that_is_not_known_excuses_nobody) {
   ask_all();
   l_.answered(watched_actor::repl, now_);
   l_.answered(watched_actor::exchange, now_);
-  for (int i = 0; i < 601; ++i) l_.ran(watched_actor::keeper, 0ns, now_ += 1s);
+  for (int i = 0; i < 601; ++i) l_.ran(watched_actor::job_executor, 0ns, now_ += 1s);
   EXPECT_NE(hung(), "");
 }
 

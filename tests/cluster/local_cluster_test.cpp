@@ -38,9 +38,9 @@ std::uint16_t ports_in_a_row(int n) {
 pid_t daemon_of(const std::string& file, const std::string& node) {
   for (const auto& e : fs::directory_iterator("/proc")) {
     std::ifstream in(e.path() / "cmdline", std::ios::binary);
-    std::string words(std::istreambuf_iterator<char>(in), {});
+    std::string changes(std::istreambuf_iterator<char>(in), {});
     const std::string wanted = std::string("--cluster\0", 10) + file + std::string("\0--node\0", 8) + node + '\0';
-    if (words.find("trouped") != std::string::npos && words.find(wanted) != std::string::npos)
+    if (changes.find("trouped") != std::string::npos && changes.find(wanted) != std::string::npos)
       return static_cast<pid_t>(std::stol(e.path().filename().string()));
   }
   return 0;

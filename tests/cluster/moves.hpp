@@ -42,14 +42,14 @@ class move_test : public cluster_test {
       const auto at = r.text.find(" at step ");
       if (at == std::string::npos) return {};
       step = std::stoull(r.text.substr(at + 9)) + 5;
-      stood_still_.push_back(std::stod(r.text.substr(r.text.rfind(" in ") + 4)));
+      paused_seconds_.push_back(std::stod(r.text.substr(r.text.rfind(" in ") + 4)));
     }
     EXPECT_TRUE(b->wait_event("step", 30s, step));
     expect_as_untouched(*b, text, set);
-    return stood_still_;
+    return paused_seconds_;
   }
 
-  std::vector<double> stood_still_;
+  std::vector<double> paused_seconds_;
 };
 
 }  // namespace troupe::testing_cluster

@@ -11,7 +11,7 @@
 #include "runtime/data/random.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/exchange/frames.hpp"
-#include "runtime/node/net/lent_memory.hpp"
+#include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/pki/authority.hpp"
 #include "tests/cluster/message_samples.hpp"
@@ -174,10 +174,10 @@ class cluster_opened_paths : public cluster_test {
     return all;
   }
   void say(const std::string& who, const std::string& node, const control::message& m) {
-    const auto head = R"({"__metadata__":{"job":")" + named(who, "metadata") + R"("}})";
+    const auto cluster_controller = R"({"__metadata__":{"job":")" + named(who, "metadata") + R"("}})";
     std::string file(8, '\0');
-    file[0] = static_cast<char>(head.size());
-    talk(who, node).say(m, file + head);
+    file[0] = static_cast<char>(cluster_controller.size());
+    talk(who, node).say(m, file + cluster_controller);
   }
   void ask_line(const std::string& who, const std::string& node, const std::string& line, const std::string& text = {}) {
     control::ask a;
@@ -250,7 +250,7 @@ TEST_F(cluster_opened_paths, no_word_of_a_command_is_opened) {
 
 TEST_F(cluster_opened_paths, no_key_of_a_job_makes_a_daemon_open_a_file_elsewhere) {
   for (const auto& t : job_tables())
-    for (const auto& k : t.rows)
+    for (const auto& k : t.entries)
       for (int way = 0; way < 4; ++way) {
         auto table = t.name.substr(1, t.name.find(']') - 1) + ".";
         if (t.name.front() != '[') table.clear();
@@ -292,7 +292,7 @@ TEST_F(cluster_opened_paths, no_name_in_the_exchange_is_opened) {
       rude_operator c(operator_folder(folder_ / "certs", who).string(), control_port("n1"));
       const auto file = [&](const char* what) { return named(who, what); };
       using namespace exchange;
-      const std::vector<exchange::message> all{open_session{protocol, file("session"), 0, 1, law::average, 0},
+      const std::vector<exchange::message> all{open_session{protocol, file("session"), 0, 1, averaging_method::average, 0},
                                                declare{1, file("buffer"), element::f32, 8}, take_lock{2, file("lock")},
                                                free_lock{3, file("lock")}, share{4, file("memory"), element::f32, 8}};
       for (std::size_t n = 0; n < all.size(); ++n) {
@@ -307,10 +307,10 @@ TEST_F(cluster_opened_paths, no_name_in_the_exchange_is_opened) {
 
 TEST_F(cluster_opened_paths, nothing_in_a_clients_greeting_is_opened) {
   std::string why;
-  auto mine = net::lent_arena::make(std::uint64_t{1} << 20);
+  auto mine = net::shared_arena::make(std::uint64_t{1} << 20);
   ASSERT_TRUE(mine) << mine.error().message;
   const auto memory = (*mine)->where();
-  opened_files lent({"/proc/self/fd/" + std::to_string(memory.where.descriptor)});
+  opened_files shared({"/proc/self/fd/" + std::to_string(memory.where.descriptor)});
   std::size_t n = 0;
   for (const auto& who : everybody())
     for (const auto port : {control_port("n1"), data_port("n1")})
@@ -326,7 +326,7 @@ TEST_F(cluster_opened_paths, nothing_in_a_clients_greeting_is_opened) {
         c.read();  // it is judged
         c.read();
       }
-  EXPECT_TRUE(lent.take().empty()) << "a daemon has opened memory that a client says it lends";
+  EXPECT_TRUE(shared.take().empty()) << "a daemon has opened memory that a client says it lends";
   expect_nothing_opened();
 }
 

@@ -17,7 +17,7 @@ using namespace control;
 class cluster_plane : public cluster_test {
  protected:
   // The most memory that the daemon has had so far, in MiB.
-  std::uint64_t most_memory(const std::string& node) {
+  std::uint64_t max_memory(const std::string& node) {
     std::ifstream in("/proc/" + std::to_string(daemon(node).pid()) + "/status");
     for (std::string word; in >> word;)
       if (word == "VmHWM:") {
@@ -69,14 +69,14 @@ TEST_F(cluster_plane, a_client_does_not_take_part_in_what_repls_submit) {
 TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_little) {
   make_cluster(2);
   start_all();
-  const auto before = most_memory("n2");
+  const auto before = max_memory("n2");
   const auto c = rude("n2");
   // 40,000 answers of a few KiB.
   for (std::uint64_t i = 0; i < 40'000 && c->send(control::ask{i, false, "help", {}}); ++i) {
   }
   EXPECT_TRUE(c->let_go());
   EXPECT_TRUE(daemon("n2").wait_log("does not read what it asked for: disconnected", 10s));
-  EXPECT_LT(most_memory("n2") - before, 100u);
+  EXPECT_LT(max_memory("n2") - before, 100u);
   EXPECT_NE(ask("n2", "status").text.find("n2"), std::string::npos);
 }
 
@@ -85,12 +85,12 @@ TEST_F(cluster_plane, who_follows_a_thousand_times_and_never_reads_costs_little)
   start_all();
   auto b = begin(tiny_job(), endless({}));
   ASSERT_TRUE(b->wait_event("step", 20s, 300));
-  const auto before = most_memory("n1");
+  const auto before = max_memory("n1");
   const auto c = rude("n1");
   for (int i = 0; i < 5'000; ++i) ASSERT_TRUE(c->send(follow{1})) << i;
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   b->join();
-  EXPECT_LT(most_memory("n1") - before, 100u);
+  EXPECT_LT(max_memory("n1") - before, 100u);
 }
 
 // The check of a submission that does not end: nothing of the job that runs waits for it.

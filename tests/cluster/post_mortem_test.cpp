@@ -42,9 +42,9 @@ class cluster_post_mortem : public cluster_test {
   }
   // `troupe sim --replay`: its exit code and what it said.
   std::pair<int, std::string> replay(const std::vector<fs::path>& folders) const {
-    std::vector<std::string> words{std::string(TROUPE_BIN_DIR) + "/troupe", "sim", "--json", "--replay"};
-    for (const auto& f : folders) words.push_back(f.string());
-    process p(words, folder_);
+    std::vector<std::string> changes{std::string(TROUPE_BIN_DIR) + "/troupe", "sim", "--json", "--replay"};
+    for (const auto& f : folders) changes.push_back(f.string());
+    process p(changes, folder_);
     const int code = p.wait();
     return {code, p.out() + p.log()};
   }

@@ -21,11 +21,11 @@ namespace troupe::testing_cluster {
 
 // --- process
 
-process::process(const std::vector<std::string>& words, const std::filesystem::path& where, bool bad_disk) {
+process::process(const std::vector<std::string>& changes, const std::filesystem::path& where, bool bad_disk) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipes");
   std::vector<char*> argv;
-  for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+  for (const auto& w : changes) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) {
@@ -193,11 +193,11 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
 }
 
 void cluster_test::start(const std::string& node, bool bad_disk) {
-  auto words = before_;
+  auto changes = before_;
   for (const auto& w :
        {std::string(TROUPE_BIN_DIR) + "/trouped", std::string("--cluster"), path("cluster.toml"), std::string("--node"), node})
-    words.push_back(w);
-  daemons_[node] = std::make_unique<process>(words, folder_, bad_disk);
+    changes.push_back(w);
+  daemons_[node] = std::make_unique<process>(changes, folder_, bad_disk);
   ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   ++starts_[node];
 }

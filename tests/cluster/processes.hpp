@@ -28,7 +28,7 @@ inline millis since(clock::time_point t) { return std::chrono::duration_cast<mil
 class process {
  public:
   // `bad_disk`: it syncs no file (failing_fsync.hpp).
-  process(const std::vector<std::string>& words, const std::filesystem::path& where, bool bad_disk = false);
+  process(const std::vector<std::string>& changes, const std::filesystem::path& where, bool bad_disk = false);
   ~process();  // kills what is left
   process(const process&) = delete;
   process& operator=(const process&) = delete;

@@ -49,8 +49,8 @@ class cluster_resume : public cluster_test {
     return none();
   }
   // The program, as a person types it; its last event.
-  nlohmann::json train(const strings& words, int code = 0) {
-    process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train"}, words), folder_);
+  nlohmann::json train(const strings& changes, int code = 0) {
+    process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train"}, changes), folder_);
     EXPECT_EQ(p.wait(120s), code) << p.out().substr(p.out().size() > 2000 ? p.out().size() - 2000 : 0) << p.log();
     auto text = p.out();
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -108,13 +108,14 @@ TEST_F(cluster_resume, a_resumed_job_moves_stops_and_goes_on_again) {
 
 TEST_F(cluster_resume, as_a_person_types_it) {
   const auto job = write("job.toml", tiny_job());
-  const strings words{job, "--json", "--set", "eval.every=0", "--set", "train.finish.steps=900", "--set", "layer.ip1.outputs=2048"};
+  const strings changes{
+      job, "--json", "--set", "eval.every=0", "--set", "train.finish.steps=900", "--set", "layer.ip1.outputs=2048"};
   const auto cluster = strings{"--cluster", path("cluster.toml")};
-  const auto unbroken = train(words);
+  const auto unbroken = train(changes);
   const auto file = stopped(with(workers(2, 1), {"eval.every=0", "train.finish.steps=900", "layer.ip1.outputs=2048"}), 5);
   ASSERT_GT(fs::file_size(file), 20u * 60u * 1024u) << "it travels in many pieces";
   const auto folder = fs::path(file).parent_path().string();
-  const auto on = train(with(with(words, cluster), {"--resume", folder, "--out", path("w.safetensors")}));
+  const auto on = train(with(with(changes, cluster), {"--resume", folder, "--out", path("w.safetensors")}));
   ASSERT_TRUE(on.is_object() && unbroken.is_object());
   EXPECT_EQ(on["weights_sha256"], unbroken["weights_sha256"]);
   // Weights, of which the job begins anew: those of its seed are its own.
@@ -122,9 +123,9 @@ TEST_F(cluster_resume, as_a_person_types_it) {
       {std::string(TROUPE_BIN_DIR) + "/troupe", "init", job, "--out", path("i.safetensors"), "--set", "layer.ip1.outputs=2048"},
       folder_);
   ASSERT_EQ(init.wait(), 0) << init.log();
-  const auto seven = with(with(words, cluster), {"--set", "job.seed=7", "--set", "train.finish.steps=30"});
+  const auto seven = with(with(changes, cluster), {"--set", "job.seed=7", "--set", "train.finish.steps=30"});
   const auto given = train(with(seven, {"--weights", path("i.safetensors")}));
-  auto here = with(words, {"--set", "job.seed=7", "--set", "train.finish.steps=30", "--weights", path("i.safetensors")});
+  auto here = with(changes, {"--set", "job.seed=7", "--set", "train.finish.steps=30", "--weights", path("i.safetensors")});
   EXPECT_EQ(given["weights_sha256"], train(here)["weights_sha256"]);
   EXPECT_NE(given["weights_sha256"], train(seven)["weights_sha256"]);
 }

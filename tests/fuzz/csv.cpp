@@ -13,11 +13,11 @@ void read_csv(input in) {
   f.separator = how & 1 ? ';' : how & 2 ? '\t' : ',';
   f.header = (how & 4) != 0;
   if (how & 8) f.ignore = {"name", "2"};
-  f.most_values = how & 16 ? 20 : 1 << 20;
+  f.max_values = how & 16 ? 20 : 1 << 20;
   const auto read = parse_csv(r.rest(), f);
   if (const auto* wrong = std::get_if<csv_error>(&read)) return must(!wrong->text.empty(), "refused without a reason");
   const auto& t = std::get<csv_table>(read);
-  must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.most_values, "not a table");
+  must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.max_values, "not a table");
 }
 
 std::vector<std::string> sound_csv() {

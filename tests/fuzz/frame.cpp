@@ -38,7 +38,7 @@ std::vector<std::byte> sealed(reader r) {
     h.type = static_cast<std::uint16_t>(r.number(2));
     h.stream = static_cast<std::uint8_t>(r.number(1));
     h.continues = h.stream & 0x80;
-    h.lends = h.stream & 0x40;
+    h.shares = h.stream & 0x40;
     h.stream &= 0x3f;
     h.id = r.number(1);
     h.length = r.number(3);

@@ -34,7 +34,7 @@ TEST(fuzz, these_are_all_targets) {
   for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
   EXPECT_EQ(linked,
             (std::set<std::string>{"checkpoint", "cluster_file", "control", "csv", "exchange", "frame", "hello", "idx", "image",
-                                   "job_file", "journal", "loans", "message", "message_log", "packed", "safetensors"}));
+                                   "job_file", "journal", "message", "message_log", "packed", "safetensors", "shared_buffers"}));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ std::vector<place> all_places(const tables& t) {
       path = path.substr(1, path.size() - 2);
     else
       continue;
-    for (const auto& k : table.rows) {
+    for (const auto& k : table.entries) {
       if (k.kind == key_kind::whole || k.kind == key_kind::real || k.kind == key_kind::reals)
         all.push_back({path + "." + k.name, k.min, k.max});
       if (k.kind == key_kind::steps_or_time) all.push_back({path + "." + k.name, 1, 9.2e18});

@@ -19,7 +19,7 @@ struct row {
   const char* message;
 };
 
-const row rows[] = {
+const row entries[] = {
     {"syntax error", 3, "seed = ", "3:8", "expected value"},
     {"unterminated string", 2, "name = \"small", "2:14", "Error while parsing string"},
     {"duplicate key", 3, "name = \"again\"", "3:8", "cannot redefine"},
@@ -307,8 +307,8 @@ const row rows[] = {
 };
 
 TEST(bad_input, every_mistake_names_line_and_column) {
-  EXPECT_GE(std::size(rows), 30u);
-  for (const auto& r : rows) {
+  EXPECT_GE(std::size(entries), 30u);
+  for (const auto& r : entries) {
     SCOPED_TRACE(r.what);
     auto lines = sound_lines();
     lines[static_cast<std::size_t>(r.line) - 1] = r.text;

@@ -82,12 +82,12 @@ TEST(bad_input, a_node_that_would_hold_more_than_it_may) {
   EXPECT_THAT(shown(*e), HasSubstr("cluster.toml:9:3: over budget: node 'fc' would hold about "));
 }
 
-struct override_row {
+struct override_case {
   const char* what;
   std::string text;
   const char* message;
 };
-const override_row override_rows[] = {
+const override_case override_cases[] = {
     {"no value", "train.finish.epochs", "an override is written key=value"},
     {"no key", "=3", "an override is written key=value"},
     {"empty part", "train..epochs=3", "bad key 'train..epochs'"},
@@ -103,7 +103,7 @@ const override_row override_rows[] = {
 };
 
 TEST(bad_input, every_bad_override_names_itself) {
-  for (const auto& r : override_rows) {
+  for (const auto& r : override_cases) {
     SCOPED_TRACE(r.what);
     const auto e = mistakes_of(text_of(sound_lines()), {r.text});
     ASSERT_FALSE(e.empty());

@@ -72,7 +72,7 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
     std::string text;
     const char* at;
     const char* message;
-  } rows[] = {
+  } entries[] = {
       {"unknown key", 2, "name = \"lab\"\nheartbeat = 3", "3:1", "[cluster]: unknown key 'heartbeat'"},
       {"unknown table", 5, "[[nodes]]", "5:3", "unknown key 'nodes'; did you mean 'node'?"},
       {"no name", 2, "", "1:2", "[cluster]: it needs a name"},
@@ -104,7 +104,7 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
        "plugin 'libx.so#sha256=12': a sha256 has 64 digits of 0-9a-f, as `sha256sum FILE` says it"},
       {"syntax", 6, "name = n1", "6:", "Error while parsing"},
   };
-  for (const auto& r : rows) {
+  for (const auto& r : entries) {
     SCOPED_TRACE(r.what);
     const auto e = first_error(with(r.line, r.text));
     EXPECT_EQ(e.rfind("conf/c.toml:" + std::string(r.at), 0), 0u) << e;

@@ -48,9 +48,9 @@ class convolution_times : public testing::Test {
     fs::create_directories(fs::path(file()).parent_path());
     std::ofstream(file()) << text;
   }
-  settled_convolutions settle(const std::shared_ptr<prepared_job>& j) const {
-    auto s = settle_convolutions(j, *dev_, file());
-    return std::get<settled_convolutions>(std::move(s));
+  resolved_convolutions release(const std::shared_ptr<prepared_job>& j) const {
+    auto s = resolve_convolutions(j, *dev_, file());
+    return std::get<resolved_convolutions>(std::move(s));
   }
   static conv_choice choice(const prepared_job& j) {
     const auto& l = j.graph.layers[0];
@@ -140,7 +140,7 @@ TEST_F(convolution_times, what_was_timed_once_is_remembered_and_decides) {
   }
   cache.save();
   EXPECT_TRUE(cache.warnings().empty());
-  const auto s = settle(job());
+  const auto s = release(job());
   EXPECT_TRUE(s.warnings.empty());
   EXPECT_EQ(choice(*s.job), (conv_choice{lowering3, automatic, lowering2}));
   ASSERT_EQ(s.times.size(), 2u);
@@ -148,9 +148,9 @@ TEST_F(convolution_times, what_was_timed_once_is_remembered_and_decides) {
 }
 
 TEST_F(convolution_times, a_job_without_figures_is_timed_and_the_next_one_has_the_same_choice) {
-  const auto a = settle(job());
+  const auto a = release(job());
   ASSERT_FALSE(text().empty());
-  const auto b = settle(job());
+  const auto b = release(job());
   EXPECT_EQ(a.chosen, b.chosen);
   for (std::size_t i = 0; i < a.times.size(); ++i)
     for (const auto& [algorithm, ms] : a.times[i].ms) EXPECT_NEAR(b.times[i].ms.at(algorithm), ms, 1e-5);
@@ -193,7 +193,7 @@ TEST_F(convolution_times, a_file_that_is_none_is_left_out_with_a_warning_and_rep
         std::string(R"({"format":1})"), std::string(R"({"format":1,"machines":[]})"), start + "3}}", start + R"({"s":{}}}})",
         start + R"({"s":{"fast":1}}}})", start + R"({"s":{"direct":-1}}}})", start + R"({"s":{"direct":"1"}}}})",
         start + R"({"s":{"direct":1e999}}}})", start + R"({"s":{"direct":)" + deep + "}}}}", deep,
-        R"({"format":)" + deep + R"(,"machines":{}})", std::string(most_cache_bytes + 1, ' ')}) {
+        R"({"format":)" + deep + R"(,"machines":{}})", std::string(max_cache_bytes + 1, ' ')}) {
     SCOPED_TRACE(bad.substr(0, 60));
     write(bad);
     convolution_cache c(file(), "m");

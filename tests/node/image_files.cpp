@@ -12,7 +12,7 @@ void append(png_structp png, png_bytep data, std::size_t n) {
 
 }  // namespace
 
-bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& rows, const png_form& form) {
+bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const png_form& form) {
   bytes out;
   auto* png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   auto* info = png_create_info_struct(png);
@@ -24,16 +24,16 @@ bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& rows, const
     png_set_tRNS(png, info, form.transparent.data(), static_cast<int>(form.transparent.size()), nullptr);
   png_write_info(png, info);
   const auto stride = png_get_rowbytes(png, info);
-  if (rows.size() != stride * height) std::abort();
+  if (entries.size() != stride * height) std::abort();
   std::vector<png_bytep> list;
-  for (std::size_t y = 0; y < height; ++y) list.push_back(const_cast<png_bytep>(rows.data() + y * stride));
+  for (std::size_t y = 0; y < height; ++y) list.push_back(const_cast<png_bytep>(entries.data() + y * stride));
   png_write_image(png, list.data());
   png_write_end(png, nullptr);
   png_destroy_write_struct(&png, &info);
   return out;
 }
 
-bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& rows, const jpeg_form& form) {
+bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const jpeg_form& form) {
   jpeg_compress_struct c{};
   jpeg_error_mgr errors{};
   c.err = jpeg_std_error(&errors);
@@ -53,9 +53,9 @@ bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& rows, cons
   if (form.progressive) jpeg_simple_progression(&c);
   jpeg_start_compress(&c, TRUE);
   const auto stride = width * static_cast<std::size_t>(form.channels);
-  if (rows.size() != stride * height) std::abort();
+  if (entries.size() != stride * height) std::abort();
   while (c.next_scanline < height) {
-    auto* row = const_cast<JSAMPROW>(rows.data() + c.next_scanline * stride);
+    auto* row = const_cast<JSAMPROW>(entries.data() + c.next_scanline * stride);
     jpeg_write_scanlines(&c, &row, 1);
   }
   jpeg_finish_compress(&c);
@@ -85,11 +85,11 @@ void write_set(const std::string& folder, const std::vector<std::string>& classe
   for (const auto& c : classes)
     for (unsigned i = 0; i < train + test; ++i, ++number) {
       const auto name = folder + (i < train ? "/train/" : "/test/") + c + "/" + std::to_string(1000 + i);
-      const auto rows = picture(side, side, 3, number);
+      const auto entries = picture(side, side, 3, number);
       if (number % 2 == 0)
-        put(name + ".png", png_of(side, side, rows));
+        put(name + ".png", png_of(side, side, entries));
       else
-        put(name + ".jpg", jpeg_of(side, side, rows));
+        put(name + ".jpg", jpeg_of(side, side, entries));
     }
 }
 

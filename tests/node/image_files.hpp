@@ -23,8 +23,8 @@ struct png_form {
   bytes transparent{};  // alpha of the palette's colours
 };
 
-// `rows`: as PNG has them: height rows of the form's bytes, 16 bits high byte first.
-bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& rows, const png_form& form = {});
+// `entries`: as PNG has them: height rows of the form's bytes, 16 bits high byte first.
+bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const png_form& form = {});
 
 struct jpeg_form {
   J_COLOR_SPACE in = JCS_RGB, stored = JCS_YCbCr;
@@ -33,7 +33,7 @@ struct jpeg_form {
   bool progressive = false, half_chroma = true;
 };
 
-bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& rows, const jpeg_form& form = {});
+bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const jpeg_form& form = {});
 
 // Smooth colours that differ by `number`: JPEG keeps them within a few steps.
 bytes picture(std::uint32_t width, std::uint32_t height, int channels, unsigned number);

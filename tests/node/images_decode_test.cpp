@@ -41,13 +41,13 @@ int farthest(const bytes& a, const bytes& b) {
 }
 
 TEST(images_png, rgb_comes_back_as_it_was_interlaced_or_not) {
-  const auto rows = picture(13, 7, 3, 1);
+  const auto entries = picture(13, 7, 3, 1);
   for (const bool interlaced : {false, true}) {
-    const auto m = decoded(png_of(13, 7, rows, {.interlaced = interlaced}));
+    const auto m = decoded(png_of(13, 7, entries, {.interlaced = interlaced}));
     EXPECT_EQ(m.width, 13);
     EXPECT_EQ(m.height, 7);
     EXPECT_EQ(m.channels, 3);
-    EXPECT_EQ(m.bytes, rows);
+    EXPECT_EQ(m.bytes, entries);
   }
 }
 
@@ -80,10 +80,10 @@ TEST(images_png, rgb_becomes_grey_by_luma) {
 }
 
 TEST(images_jpeg, colours_are_near_what_was_written) {
-  const auto rows = picture(33, 18, 3, 4);
-  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, rows)).bytes, rows), 6);
-  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, rows, {.progressive = true})).bytes, rows), 6);
-  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, rows, {.stored = JCS_RGB, .half_chroma = false})).bytes, rows), 6);
+  const auto entries = picture(33, 18, 3, 4);
+  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, entries)).bytes, entries), 6);
+  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, entries, {.progressive = true})).bytes, entries), 6);
+  EXPECT_LE(farthest(decoded(jpeg_of(33, 18, entries, {.stored = JCS_RGB, .half_chroma = false})).bytes, entries), 6);
   const auto grey = picture(33, 18, 1, 4);
   const auto file = jpeg_of(33, 18, grey, {.in = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .channels = 1});
   EXPECT_LE(farthest(decoded(file, 1).bytes, grey), 6);
@@ -119,9 +119,9 @@ TEST(images_decode, what_is_no_image_says_so) {
 }
 
 TEST(images_decode, every_truncation_is_an_error) {
-  const auto rows = picture(16, 16, 3, 2);
-  for (const auto& file : {png_of(16, 16, rows), png_of(16, 16, rows, {.interlaced = true}), jpeg_of(16, 16, rows),
-                           jpeg_of(16, 16, rows, {.progressive = true})})
+  const auto entries = picture(16, 16, 3, 2);
+  for (const auto& file : {png_of(16, 16, entries), png_of(16, 16, entries, {.interlaced = true}), jpeg_of(16, 16, entries),
+                           jpeg_of(16, 16, entries, {.progressive = true})})
     for (std::size_t n = 0; n < file.size(); ++n)
       EXPECT_NE(error({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n)}), "no error") << n;
 }
@@ -173,14 +173,14 @@ TEST(images_decode, giant_promises_are_refused_from_the_header) {
 }
 
 TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
-  const auto rows = picture(20, 12, 3, 3), grey = picture(20, 12, 1, 5), ink = picture(20, 12, 4, 6);
+  const auto entries = picture(20, 12, 3, 3), grey = picture(20, 12, 1, 5), ink = picture(20, 12, 4, 6);
   const std::vector<bytes> seeds{
-      png_of(20, 12, rows),
-      png_of(20, 12, rows, {.interlaced = true}),
+      png_of(20, 12, entries),
+      png_of(20, 12, entries, {.interlaced = true}),
       png_of(20, 12, grey, {.colour = PNG_COLOR_TYPE_PALETTE, .palette = std::vector<png_color>(250), .transparent = bytes(9, 1)}),
       png_of(10, 12, grey, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 16}),
-      jpeg_of(20, 12, rows),
-      jpeg_of(20, 12, rows, {.progressive = true}),
+      jpeg_of(20, 12, entries),
+      jpeg_of(20, 12, entries, {.progressive = true}),
       jpeg_of(20, 12, grey, {.in = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .channels = 1}),
       jpeg_of(20, 12, ink, {.in = JCS_CMYK, .stored = JCS_YCCK, .channels = 4})};
   counter_rng rng(12);

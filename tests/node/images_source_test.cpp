@@ -92,9 +92,9 @@ TEST(images_source, reads_planes_and_labels_in_the_order_of_names) {
   EXPECT_THAT(read(*s, split::train, all(*s, split::train)).label, ElementsAre(0, 0, 0, 1, 1, 1, 2, 2, 2));  // Owl, cat, dog
   const auto b = read(*s, split::train, {6, -1});  // dog's first was written first, as PNG
   EXPECT_THAT(b.label, ElementsAre(2, -1));
-  const auto rows = picture(6, 6, 3, 0);
+  const auto entries = picture(6, 6, 3, 0);
   for (std::size_t c = 0; c < 3; ++c)
-    for (std::size_t k = 0; k < 36; ++k) EXPECT_DOUBLE_EQ(b.data[c * 36 + k], rows[3 * k + c] / 255.0);
+    for (std::size_t k = 0; k < 36; ++k) EXPECT_DOUBLE_EQ(b.data[c * 36 + k], entries[3 * k + c] / 255.0);
   for (std::size_t k = 108; k < 216; ++k) EXPECT_EQ(b.data[k], 0);
 }
 

@@ -24,7 +24,7 @@ std::string full_of(const std::string& line) {
 }
 
 void expect_a_hundred(const diagnostics& all, const std::string& file, const char* what) {
-  ASSERT_EQ(all.size(), most_mistakes_told + 1) << what;
+  ASSERT_EQ(all.size(), max_mistakes_shown + 1) << what;
   EXPECT_THAT(all.front().to_string(), StartsWith(file + ":")) << what;
   EXPECT_THAT(all.back().to_string(), StartsWith(file + ": ... and ")) << what;
   EXPECT_THAT(all.back().to_string(), EndsWith(" more mistakes")) << what;

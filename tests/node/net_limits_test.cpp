@@ -39,8 +39,8 @@ TEST(line_limit, a_million_addresses_take_no_more_memory_than_a_thousand) {
   const line_limit::instant begun = line_limit::instant{} + 1h;
   std::size_t written = 0;
   for (int i = 0; i < 1'000'000; ++i) written += l.write(std::to_string(i), "line", begun) ? 1 : 0;
-  EXPECT_EQ(written, line_limit::most_strangers + line_limit::lines_a_minute);
-  EXPECT_EQ(l.strangers(), line_limit::most_strangers + 1);
+  EXPECT_EQ(written, line_limit::max_strangers + line_limit::lines_a_minute);
+  EXPECT_EQ(l.strangers(), line_limit::max_strangers + 1);
 }
 
 TEST(net_limits, a_thousand_strangers_from_one_address_write_a_few_lines) {

@@ -92,7 +92,7 @@ inline outgoing_frame frame_of(bytes payload, std::uint64_t id = 0, std::uint16_
   // Two uneven parts, as a message header and a tensor would be.
   const std::size_t cut = std::min<std::size_t>(owner->size(), 64);
   f.parts = {{owner->data(), cut, owner}, {owner->data() + cut, owner->size() - cut, owner}};
-  f.parts[1].may_be_lent = true;
+  f.parts[1].may_be_shared = true;
   return f;
 }
 

@@ -124,7 +124,7 @@ words options_beside(const std::string& table, const tables& all) {
 
 words rows_of(const key_table& t) {
   words w;
-  for (const auto& k : t.rows) w.insert(k.name);
+  for (const auto& k : t.entries) w.insert(k.name);
   return w;
 }
 
@@ -153,7 +153,7 @@ TEST(reference, every_row_says_what_it_is) {
   auto tables = job_tables();
   for (auto& t : cluster_tables()) tables.push_back(std::move(t));
   for (const auto& t : tables)
-    for (const auto& k : t.rows) EXPECT_FALSE(k.doc.empty()) << t.name << " " << k.name;
+    for (const auto& k : t.entries) EXPECT_FALSE(k.doc.empty()) << t.name << " " << k.name;
 }
 
 // A default of the page is what the reader leaves when the key is absent.
@@ -165,8 +165,8 @@ TEST(reference, defaults_are_those_of_an_empty_table) {
   ASSERT_TRUE(std::holds_alternative<job_spec>(parsed)) << std::get<diagnostics>(parsed)[0].to_string();
   const auto& j = std::get<job_spec>(parsed);
   const auto said = [](const key_table& t, const std::string& key) {
-    const auto i = std::find_if(t.rows.begin(), t.rows.end(), [&](const key_row& k) { return k.name == key; });
-    return i == t.rows.end() ? "there is no such key" : i->fallback;
+    const auto i = std::find_if(t.entries.begin(), t.entries.end(), [&](const key_descriptor& k) { return k.name == key; });
+    return i == t.entries.end() ? "there is no such key" : i->fallback;
   };
   EXPECT_EQ(said(data_keys().described(), "batch"), std::to_string(j.data.batch));
   EXPECT_EQ(said(job_keys().described(), "precision"), "\"" + j.precision + "\"");

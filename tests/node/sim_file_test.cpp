@@ -112,7 +112,7 @@ struct row {
   const char* message;
 };
 
-const row rows[] = {
+const row entries[] = {
     {"[network]\nbandwidth = 1\n", "1:2", "[network]: it needs a fabric: uniform, star or tree"},
     {"[network]\nfabric = \"ring\"\n", "2:1", "unknown fabric 'ring' (there is: uniform, star, tree)"},
     {"[network]\nfabric = \"star\"\nbandwith = 1\n", "3:1", "unknown key 'bandwith'; did you mean 'bandwidth'?"},
@@ -178,7 +178,7 @@ const row rows[] = {
 };
 
 TEST(sim_file, every_mistake_names_its_place) {
-  for (const auto& r : rows) {
+  for (const auto& r : entries) {
     SCOPED_TRACE(r.text);
     const auto parsed = parse_sim(r.text, "sim.toml");
     const auto* bad = std::get_if<diagnostics>(&parsed);

@@ -43,7 +43,7 @@ double busiest(const prepared_job& j) {
 
 std::vector<std::string> keys_of(const suggestion& s, const prepared_job& j) {
   std::vector<std::string> set;
-  for (const auto& r : s.rows) {
+  for (const auto& r : s.entries) {
     if (!r.write) continue;
     set.push_back("layer." + j.graph.layers[r.layer].name + ".partition=" + r.partition);
     if (!r.place.empty()) set.push_back("layer." + j.graph.layers[r.layer].name + ".place=" + r.place);
@@ -55,14 +55,14 @@ TEST(suggest, alexnets_convolutions_by_batch_and_its_fc_layers_not) {
   const auto j = prepared("jobs/alexnet.toml", {}, four_nodes());
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, four_nodes());
-  ASSERT_EQ(s.rows.size(), 8u);
-  for (const auto& r : s.rows) {
+  ASSERT_EQ(s.entries.size(), 8u);
+  for (const auto& r : s.entries) {
     const auto& name = j->graph.layers[r.layer].name;
     EXPECT_EQ(r.partition != "batch", name.starts_with("fc")) << name << " " << r.partition;
     EXPECT_EQ(r.data_parallel < r.model_parallel, name.starts_with("conv")) << name;
   }
-  EXPECT_EQ(s.rows[5].data_parallel, 2.0 * 4 * 37752832) << "fc6's weights, up and down";
-  EXPECT_EQ(s.rows[5].model_parallel, 2.0 * 4 * 256 * 9216) << "pool5 and its gradient";
+  EXPECT_EQ(s.entries[5].data_parallel, 2.0 * 4 * 37752832) << "fc6's weights, up and down";
+  EXPECT_EQ(s.entries[5].model_parallel, 2.0 * 4 * 256 * 9216) << "pool5 and its gradient";
   EXPECT_LT(s.suggested.bytes, 0.5 * s.by_batch.bytes);
   EXPECT_LT(s.suggested.seconds, s.by_batch.seconds);
   // The job file with the keys that are suggested costs what was said.
@@ -78,7 +78,7 @@ TEST(suggest, slow_links_and_fast_nodes_put_the_fc_layers_on_one) {
   const auto j = prepared("jobs/alexnet.toml", {}, four_nodes());
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, four_nodes(), {1.25e8, 1e14});
-  for (const auto& r : s.rows) {
+  for (const auto& r : s.entries) {
     const bool fc = j->graph.layers[r.layer].name.starts_with("fc");
     EXPECT_EQ(r.partition, fc ? "none" : "batch") << j->graph.layers[r.layer].name;
     EXPECT_EQ(r.place, fc ? "n1" : "");
@@ -95,7 +95,7 @@ TEST(suggest, what_a_job_says_of_places_is_set_aside) {
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, nodes);
   EXPECT_GT(s.by_batch.bytes, 3 * 4.0 * 60965224 - 1) << "one server for three workers";
-  for (const auto& r : s.rows) {
+  for (const auto& r : s.entries) {
     const auto& name = j->graph.layers[r.layer].name;
     EXPECT_EQ(r.partition != "batch", name.starts_with("fc")) << name;
     if (!r.place.empty()) {
@@ -110,8 +110,8 @@ TEST(suggest, nets_of_convolutions_stay_by_batch) {
     const auto j = prepared(file, {}, four_nodes());
     ASSERT_TRUE(j);
     const auto s = suggest_places(j->spec, j->graph, four_nodes());
-    EXPECT_GT(s.plans, 2 * s.rows.size()) << "others were looked at";
-    for (const auto& r : s.rows) {
+    EXPECT_GT(s.plans, 2 * s.entries.size()) << "others were looked at";
+    for (const auto& r : s.entries) {
       EXPECT_EQ(r.partition, "batch") << j->graph.layers[r.layer].name;
       EXPECT_FALSE(r.write);
     }

@@ -17,13 +17,13 @@ class transport_conformance : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const auto hub = make_local_hub();
-    std::vector<transport_row> rows;
-    const bool lends = GetParam() == "shm";
-    if (GetParam() != "tcp" && !lends) rows.push_back(local_row(hub));
-    if (GetParam() != "local") rows.push_back(tcp_row());
-    node::make = [this, rows, lends](tcp_options o, callbacks on) {
-      if (lends) o.lends = *lent_arena::make(arena_bytes_);
-      return make_transports(rows, o, std::move(on));
+    std::vector<transport_descriptor> entries;
+    const bool shares = GetParam() == "shm";
+    if (GetParam() != "tcp" && !shares) entries.push_back(local_descriptor(hub));
+    if (GetParam() != "local") entries.push_back(tcp_descriptor());
+    node::make = [this, entries, shares](tcp_options o, callbacks on) {
+      if (shares) o.shares = *shared_arena::make(arena_bytes_);
+      return make_transports(entries, o, std::move(on));
     };
   }
   // Are regions of a sender's handed over as they are?

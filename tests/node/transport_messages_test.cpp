@@ -5,7 +5,7 @@
 
 #include "runtime/messages/wire_fields.hpp"
 #include "runtime/node/exchange/frames.hpp"
-#include "runtime/node/net/lending.hpp"
+#include "runtime/node/net/memory_sharing.hpp"
 #include "runtime/node/role_frames.hpp"
 #include "tests/node/transport_conformance.hpp"
 #include "tests/runtime/exchange_samples.hpp"
@@ -24,7 +24,7 @@ std::vector<std::size_t> sizes_tried() {
   const bool all = all_sizes();
   std::vector<std::size_t> sizes{0};
   for (std::size_t n = 1; n <= largest; n *= 2) {
-    const bool threshold = n == lend_from || n == small_frame || n == max_chunk;
+    const bool threshold = n == share_from || n == small_frame || n == max_chunk;
     if (threshold) sizes.insert(sizes.end(), {n - 1, n, n + 1});
     if (!threshold && (all || n <= small_frame)) sizes.push_back(n);
   }
@@ -122,7 +122,7 @@ class transport_messages : public transport_conformance {
     b_ = std::make_unique<node>("b", takes_large_ones);
     b_->listen();
     ASSERT_TRUE(join(*a_, *b_, "a", "b"));
-    ASSERT_TRUE(GetParam() != "shm" || lends()) << "else nothing is tried";
+    ASSERT_TRUE(GetParam() != "shm" || shares()) << "else nothing is tried";
   }
   void TearDown() override {
     a_.reset();
@@ -139,22 +139,22 @@ class transport_messages : public transport_conformance {
     const auto why = from_frame(f, back);
     EXPECT_EQ(why, "");
     EXPECT_TRUE(back.body.index() == e.body.index() && same_bytes(encode(back), encode(e)));
-    std::size_t lent = 0;
-    for (const auto& p : f.lent) lent += p.bytes;
-    return lent;
+    std::size_t shared = 0;
+    for (const auto& p : f.shared) shared += p.bytes;
+    return shared;
   }
 
   std::unique_ptr<node> a_, b_;
 
  private:
   // The word that the peer borrows may come after the first frames, which are sent as bytes then.
-  bool lends() {
-    return a_->eventually(10s, [&] { return travels({{}, push{0, 0, 1, tensor_of(lend_from)}}) > 0; });
+  bool shares() {
+    return a_->eventually(10s, [&] { return travels({{}, push{0, 0, 1, tensor_of(share_from)}}) > 0; });
   }
 };
 
 TEST_P(transport_messages, every_type_is_decoded_to_the_same_value_at_every_size) {
-  std::size_t fields = 0, lent = 0;
+  std::size_t fields = 0, shared = 0;
   for (auto& sample : samples_with_values()) {
     const auto count = growing_fields(sample, ~std::size_t{0}, 0);
     if (count == 0) travels(sample);
@@ -163,14 +163,14 @@ TEST_P(transport_messages, every_type_is_decoded_to_the_same_value_at_every_size
         SCOPED_TRACE(std::string(name_of(sample.body)) + ", field " + std::to_string(k) + " with " + std::to_string(n) + " bytes");
         auto e = sample;
         growing_fields(e, k, n);
-        lent += travels(e);
+        shared += travels(e);
         if (HasFailure()) return;
       }
       ++fields;
     }
   }
   EXPECT_GE(fields, 30U);
-  EXPECT_EQ(lent > 0, GetParam() == "shm");
+  EXPECT_EQ(shared > 0, GetParam() == "shm");
 }
 
 // By default one with a tensor, one with a string and one with a list of numbers.

@@ -116,10 +116,10 @@ TEST_P(transport_conformance, a_region_lives_until_the_last_handle_of_what_lies_
     owner.reset();
     got = b.take();
     if (got.payload.get() == base) {
-      EXPECT_EQ(b.stats_of("a").lent_in, 1U << 20);
+      EXPECT_EQ(b.stats_of("a").shared_in, 1U << 20);
       EXPECT_FALSE(watch.expired() || owned.expired()) << "its bytes may not change either";
     } else {
-      EXPECT_EQ(b.stats_of("a").lent_in, got.lent.empty() ? 0U : 1U << 20);
+      EXPECT_EQ(b.stats_of("a").shared_in, got.shared.empty() ? 0U : 1U << 20);
       EXPECT_TRUE(a.eventually(5s, [&] { return watch.expired() && owned.expired(); })) << "copied, so nobody needs it";
     }
     EXPECT_EQ(got.payload.get() == base, by_pointer());

@@ -121,7 +121,7 @@ TEST_F(layer_values, sizes_that_no_image_has_are_refused_before_they_take_memory
 TEST_F(layer_values, more_outputs_than_can_be_named_are_refused) {
   EXPECT_THROW(stock.make("split", {{{"copies", i{100000000}}}}), option_error);
   EXPECT_THROW(stock.make("slice", {{{"parts", i{100000000}}}}), option_error);
-  EXPECT_EQ(stock.make("split", {{{"copies", most_outputs}}})->infer({{2}}).size(), static_cast<std::size_t>(most_outputs));
+  EXPECT_EQ(stock.make("split", {{{"copies", max_outputs}}})->infer({{2}}).size(), static_cast<std::size_t>(max_outputs));
 }
 
 TEST(finite, is_what_every_number_must_be) {

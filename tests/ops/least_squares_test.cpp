@@ -141,7 +141,7 @@ TEST(least_squares, sgd_goes_the_way_of_the_closed_form) { expect_closed_form("s
 TEST(least_squares, momentum_goes_the_way_of_the_closed_form) { expect_closed_form("momentum", 0.7, false); }
 TEST(least_squares, nesterov_goes_the_way_of_the_closed_form) { expect_closed_form("nesterov", 0.7, true); }
 
-struct bound_row {
+struct bound_case {
   const char* rule;
   options given;
   double lr;
@@ -151,20 +151,21 @@ struct bound_row {
 
 // Adaptive rules do not settle at a constant rate: theirs falls to zero in a straight line.
 TEST(least_squares, every_rule_reaches_the_minimiser) {
-  const std::vector<bound_row> list{{"sgd", {}, 0.2, 400, 1e-8},
-                                    {"momentum", {}, 0.05, 1000, 1e-12},
-                                    {"nesterov", {}, 0.05, 1000, 1e-12},
-                                    {"adagrad", {}, 2.0, 400, 1e-9},
-                                    {"rmsprop", {}, 0.05, 2000, 1e-4},
-                                    {"rmsprop", {{{"centered", true}}}, 0.05, 2000, 1e-4},
-                                    {"rmsprop", {{{"momentum", 0.9}}}, 0.01, 2000, 1e-4},
-                                    {"adadelta", {}, 1.0, 4000, 1e-2},
-                                    {"adam", {}, 0.1, 2000, 1e-6},
-                                    {"adamax", {}, 0.1, 2000, 1e-6}};
+  const std::vector<bound_case> list{{"sgd", {}, 0.2, 400, 1e-8},
+                                     {"momentum", {}, 0.05, 1000, 1e-12},
+                                     {"nesterov", {}, 0.05, 1000, 1e-12},
+                                     {"adagrad", {}, 2.0, 400, 1e-9},
+                                     {"rmsprop", {}, 0.05, 2000, 1e-4},
+                                     {"rmsprop", {{{"centered", true}}}, 0.05, 2000, 1e-4},
+                                     {"rmsprop", {{{"momentum", 0.9}}}, 0.01, 2000, 1e-4},
+                                     {"adadelta", {}, 1.0, 4000, 1e-2},
+                                     {"adam", {}, 0.1, 2000, 1e-6},
+                                     {"adamax", {}, 0.1, 2000, 1e-6}};
   rule_registry rules;
   add_stock_rules(rules);
   for (const auto& name : rules.names())
-    EXPECT_TRUE(std::any_of(list.begin(), list.end(), [&](const bound_row& b) { return b.rule == name; })) << name << " has no row";
+    EXPECT_TRUE(std::any_of(list.begin(), list.end(), [&](const bound_case& b) { return b.rule == name; }))
+        << name << " has no row";
   for (const auto& one : list)
     for (const double decay : {0.0, 0.3}) {
       const least_squares p(decay);

@@ -35,9 +35,9 @@ class random_layers {
   // Often 1, seldom large.
   i extent(i most = 9) { return in(0, 3) == 0 ? 1 : in(1, most); }
   bool chance() { return in(0, 1) == 1; }
-  shape any(int least_rank = 1, int most_rank = 5) {
+  shape any(int least_rank = 1, int max_rank = 5) {
     shape s;
-    for (auto rank = in(least_rank, most_rank); rank > 0; --rank)
+    for (auto rank = in(least_rank, max_rank); rank > 0; --rank)
       s.push_back(s.rank() == 0 && in(0, 9) == 0 ? in(20, 70) : extent(6));
     return s;
   }

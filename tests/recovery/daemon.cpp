@@ -11,7 +11,7 @@ namespace {
 constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
 constexpr auto redial_every = 1s;
-constexpr auto dial_within = 5s;
+constexpr auto dial_timeout = 5s;
 
 std::string coordinator_in(const cluster_spec& c) {
   for (const auto& n : c.nodes)
@@ -33,14 +33,14 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
       roles_(
           node_, when_, s.random, s.compute, *s.dev,
           {[this](const std::string& to, envelope e) { return s_.net.send(plane::data, node_, to, std::move(e)); },
-           [this](std::uint32_t job, std::uint32_t leg, const event_effect& e) {
-             from_roles([this, job, leg, e] {
-               if (!head_) {
+           [this](std::uint32_t job, std::uint32_t plan_generation, const event_effect& e) {
+             from_roles([this, job, plan_generation, e] {
+               if (!controller_) {
                  if (e.kind == "error") member_.on_role_error(job, e.text, member_out_);
                  return;
                }
-               watch_.on_role_event(job, leg, e, legs_[job]);
-               head_->on_event({job, e, {}}, now(), head_out_);
+               watch_.on_role_event(job, plan_generation, e, generations_[job]);
+               controller_->on_event({job, e, {}}, now(), controller_out_);
              });
            },
            [this](std::uint32_t job, std::uint32_t, const store_effect& e) { from_roles([this, job, e] { take_store(job, e); }); },
@@ -58,16 +58,16 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
       if (control::begins_with(j).kind != control::given_file::nothing) taken_up[std::uint32_t{tag} << 16 | j.number] = j;
   }
   control::take_up_given(place(), book_ ? book_->found().jobs : std::vector<control::unfinished_job>());
-  keeper_.emplace(control::keeper::place{place(), roles_, roles_, s_.dev, std::move(taken_up)});
+  executor_.emplace(control::job_executor::place{place(), roles_, roles_, s_.dev, std::move(taken_up)});
   checker_.emplace(place(), s_.dev);
   if (coordinates) {
-    head_.emplace(s_.cluster, node_, tag);
-    head_->restore(book_->found(), now(), head_out_);
+    controller_.emplace(s_.cluster, node_, tag);
+    controller_->restore(book_->found(), now(), controller_out_);
   }
   s_.net.open(node_, incarnation_, *this);
   post(0ns, [this] {
     member_.introduce({"sim", s_.numerics, control::protocol, abi_version, incarnation_});
-    if (!head_) return;
+    if (!controller_) return;
     line_up_ = true;
     member_.on_coordinator_up(member_out_);
   });
@@ -81,7 +81,7 @@ daemon::~daemon() = default;
 void daemon::post(duration after, std::function<void()> what) {
   when_.in(after, [this, what = std::move(what)] {
     what();
-    settle();
+    flush();
   });
 }
 
@@ -102,109 +102,109 @@ void daemon::keep(const range& takes, std::function<answer()> what) {
 }
 
 void daemon::on_up(plane p, const std::string& peer, std::uint64_t incarnation) {
-  when_.now_or_later([=, this] { hear_up(p, peer, incarnation); });
+  when_.now_or_later([=, this] { receive_up(p, peer, incarnation); });
 }
 void daemon::on_down(plane p, const std::string& peer, const std::string& reason) {
-  when_.now_or_later([=, this] { hear_down(p, peer, reason); });
+  when_.now_or_later([=, this] { receive_down(p, peer, reason); });
 }
 void daemon::on_cargo(plane p, const std::string& peer, cargo c) {
-  if (!when_.stopped()) return hear(p, peer, std::move(c));
-  when_.now_or_later([=, this, box = std::make_shared<cargo>(std::move(c))] { hear(p, peer, std::move(*box)); });
+  if (!when_.stopped()) return handle(p, peer, std::move(c));
+  when_.now_or_later([=, this, box = std::make_shared<cargo>(std::move(c))] { handle(p, peer, std::move(*box)); });
 }
 
-void daemon::hear_up(plane p, const std::string& peer, std::uint64_t incarnation) {
+void daemon::receive_up(plane p, const std::string& peer, std::uint64_t incarnation) {
   if (p == plane::data) {
     member_.on_data_up(peer, incarnation, member_out_);
-  } else if (head_) {
-    head_->on_peer_up(peer, incarnation);
+  } else if (controller_) {
+    controller_->on_peer_up(peer, incarnation);
   } else if (peer == coordinator_) {
     line_up_ = true;
     member_.on_coordinator_up(member_out_);
   }
-  settle();
+  flush();
 }
 
-void daemon::hear_down(plane p, const std::string& peer, const std::string& reason) {
+void daemon::receive_down(plane p, const std::string& peer, const std::string& reason) {
   if (p == plane::data) {
     member_.on_data_down(peer, reason, member_out_);
-  } else if (head_) {
-    head_->on_peer_down(peer, reason, now(), head_out_);
+  } else if (controller_) {
+    controller_->on_peer_down(peer, reason, now(), controller_out_);
   } else if (peer == coordinator_ && std::exchange(line_up_, false)) {
     member_.on_coordinator_down(reason, member_out_);
   }
-  settle();
+  flush();
 }
 
-void daemon::hear(plane p, const std::string& peer, cargo c) {
+void daemon::handle(plane p, const std::string& peer, cargo c) {
   if (p == plane::data) {
     roles_.receive(peer, std::get<envelope>(std::move(c)));
     return;
   }
   const auto m = std::get<control::message>(std::move(c));
-  if (head_)
-    head_->on(peer, m, now(), head_out_);
+  if (controller_)
+    controller_->on(peer, m, now(), controller_out_);
   else if (peer == coordinator_)
     member_.on(m, now(), member_out_);
-  settle();
+  flush();
   watch_.on_message(node_, peer, m);
 }
 
 void daemon::client_says(const std::string& client, control::message m) {
   when_.now_or_later([=, this] {
-    if (head_) head_->on(client, m, now(), head_out_);
-    settle();
+    if (controller_) controller_->on(client, m, now(), controller_out_);
+    flush();
   });
 }
 
 void daemon::client_gone(const std::string& client) {
-  if (head_) head_->on_peer_down(client, "gone", now(), head_out_);
-  settle();
+  if (controller_) controller_->on_peer_down(client, "gone", now(), controller_out_);
+  flush();
 }
 
 std::string daemon::tell(command c) {
   if (when_.stopped()) return "it is stopped";
-  auto why = head_ ? head_->tell(0, c, now(), head_out_) : std::string("no coordinator");
-  settle();
+  auto why = controller_ ? controller_->tell(0, c, now(), controller_out_) : std::string("no coordinator");
+  flush();
   return why;
 }
 
 void daemon::drain() {
   if (std::exchange(draining_, true)) return;
   when_.now_or_later([this] {
-    if (head_)
-      head_->drain(now(), head_out_);
+    if (controller_)
+      controller_->drain(now(), controller_out_);
     else
       member_.drain(member_out_);
-    settle();
+    flush();
   });
 }
 
 void daemon::take_store(std::uint32_t job, const store_effect& e) {
-  if (!head_) return;
+  if (!controller_) return;
   if (e.what == "handover") {
-    keep({0ns, 1ms}, [this, job, e] { return keeper_->hand_over(job, e), answer(); });
-    return head_->on_handover(job, e.step, now(), head_out_);
+    keep({0ns, 1ms}, [this, job, e] { return executor_->hand_over(job, e), answer(); });
+    return controller_->on_handover(job, e.step, now(), controller_out_);
   }
-  const bool left_out = e.what == "checkpoint" && head_->crowded(job);
-  head_->on_store_begun(job);
-  auto takes = s_.keeper.store;
+  const bool left_out = e.what == "checkpoint" && controller_->crowded(job);
+  controller_->on_store_begun(job);
+  auto takes = s_.job_executor.store;
   takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
   takes.most = duration(static_cast<std::int64_t>(static_cast<double>(takes.most.count()) * slow_disk));
   keep(takes, [this, job, e, left_out]() -> answer {
     const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: those before it are still being written"}
-                            : keeper_->save(job, e);
+                            : executor_->save(job, e);
     if (!s.error.empty()) watch_.on_log(node_, "cannot save " + s.what + ": " + s.error);
-    return [this, s] { head_->on_stored(s, now(), head_out_); };
+    return [this, s] { controller_->on_stored(s, now(), controller_out_); };
   });
 }
 
 void daemon::tick() {
-  if (head_) head_->on_tick(now(), head_out_);
+  if (controller_) controller_->on_tick(now(), controller_out_);
   member_.on_tick(now(), member_out_);
   const auto t = s_.when.now();
-  if (!head_ && !line_up_ && t - dialled_ >= redial_every) {
+  if (!controller_ && !line_up_ && t - dialled_ >= redial_every) {
     dialled_ = t;
-    s_.net.dial(plane::control, node_, coordinator_, dial_within);
+    s_.net.dial(plane::control, node_, coordinator_, dial_timeout);
   }
   if (t - reported_ >= report_every) {
     reported_ = t;
@@ -216,31 +216,31 @@ void daemon::tick() {
 void daemon::report_state() {
   control::report r;
   r.roles = roles_.published();
-  if (head_)
-    head_->on(node_, r, now(), head_out_);
+  if (controller_)
+    controller_->on(node_, r, now(), controller_out_);
   else if (line_up_)
     s_.net.send(plane::control, node_, coordinator_, control::message(std::move(r)));
 }
 
 // --- what goes out
 
-void daemon::settle() {
+void daemon::flush() {
   if (settling_) return;
   settling_ = true;
-  while (!head_out_.empty() || !member_out_.empty()) {
-    for (const auto& x : std::exchange(head_out_, {})) {
+  while (!controller_out_.empty() || !member_out_.empty()) {
+    for (const auto& x : std::exchange(controller_out_, {})) {
       watch_.on_order(x);
       std::visit([this](const auto& o) { perform(o); }, x);
     }
     for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
   }
   settling_ = false;
-  const bool idle = head_ ? head_->drained() && member_.idle() : member_.idle();
+  const bool idle = controller_ ? controller_->drained() && member_.idle() : member_.idle();
   if (draining_ && idle && !std::exchange(drained_, true)) watch_.on_drained(node_);
 }
 
 void daemon::perform(const control::to_peer& x) {
-  if (const auto* b = std::get_if<control::swap>(&x.what); b && head_) swapping_[b->job] = b->leg;
+  if (const auto* b = std::get_if<control::swap>(&x.what); b && controller_) swapping_[b->job] = b->plan_generation;
   if (x.peer == node_) {
     const bool for_member = std::holds_alternative<control::joined>(x.what) || std::holds_alternative<control::prepare>(x.what) ||
                             std::holds_alternative<control::end_job>(x.what) || std::holds_alternative<control::revise>(x.what) ||
@@ -248,41 +248,43 @@ void daemon::perform(const control::to_peer& x) {
                             std::holds_alternative<control::inject>(x.what);
     if (for_member)
       member_.on(x.what, now(), member_out_);
-    else if (head_)
-      head_->on(x.peer, x.what, now(), head_out_);
+    else if (controller_)
+      controller_->on(x.peer, x.what, now(), controller_out_);
     return;
   }
-  if (head_ && !std::any_of(s_.cluster.nodes.begin(), s_.cluster.nodes.end(), [&](const auto& n) { return n.name == x.peer; }))
+  if (controller_ &&
+      !std::any_of(s_.cluster.nodes.begin(), s_.cluster.nodes.end(), [&](const auto& n) { return n.name == x.peer; }))
     return watch_.on_client_message(x.peer, x.what);
   s_.net.send(plane::control, node_, x.peer, x.what);
 }
 
 void daemon::perform(const control::check_text& x) {
-  checked_until_ = std::max(checked_until_, s_.when.now()) + s_.keeper.plan.drawn(s_.random);
-  post(checked_until_ - s_.when.now(), [this, x] { head_->on_checked(x.job, checker_->check(x), now(), head_out_); });
+  checked_until_ = std::max(checked_until_, s_.when.now()) + s_.job_executor.plan.drawn(s_.random);
+  post(checked_until_ - s_.when.now(), [this, x] { controller_->on_checked(x.job, checker_->check(x), now(), controller_out_); });
 }
 
 void daemon::perform(const control::keep_piece& x) {
-  keep(s_.keeper.roles, [this, x]() -> answer {
-    return [this, x, error = keeper_->keep(x)] { head_->on_piece_kept(x.job, error, now(), head_out_); };
+  keep(s_.job_executor.roles, [this, x]() -> answer {
+    return [this, x, error = executor_->keep(x)] { controller_->on_piece_kept(x.job, error, now(), controller_out_); };
   });
 }
 
 void daemon::perform(const control::drop_given& x) {
-  keep({0ns, 1ms}, [this, x] { return keeper_->drop(x.job), answer(); });
+  keep({0ns, 1ms}, [this, x] { return executor_->drop(x.job), answer(); });
 }
 
 void daemon::perform(const control::drop_beginning& x) {
-  keep({0ns, 1ms}, [this, x] { return keeper_->drop_beginning_of(x.job), answer(); });
+  keep({0ns, 1ms}, [this, x] { return executor_->drop_beginning_of(x.job), answer(); });
 }
 
 void daemon::perform(const control::check_move& x) {
-  keep(s_.keeper.plan,
-       [this, x]() -> answer { return [this, f = keeper_->amend(x)] { head_->on_plan_found(f, now(), head_out_); }; });
+  keep(s_.job_executor.plan, [this, x]() -> answer {
+    return [this, f = executor_->amend(x)] { controller_->on_plan_found(f, now(), controller_out_); };
+  });
 }
 
 void daemon::perform(const control::begin_job& x) {
-  legs_[x.job] = swapping_[x.job];
+  generations_[x.job] = swapping_[x.job];
   envelope e;
   e.h.job = x.job;
   e.h.dst = role_id{0};
@@ -294,39 +296,39 @@ void daemon::perform(const control::journal_line& x) {
   if (const auto error = book_->append(x.line); !error.empty()) watch_.on_log(node_, error);
 }
 
-void daemon::perform(const control::connect_data& x) { s_.net.dial(plane::data, node_, x.peer, dial_within); }
+void daemon::perform(const control::connect_data& x) { s_.net.dial(plane::data, node_, x.peer, dial_timeout); }
 
 void daemon::perform(const control::make_roles& x) {
-  keep(s_.keeper.roles, [this, x]() -> answer {
-    return [this, job = x.what.job, error = keeper_->make(x.what)] { member_.on_made(job, error, member_out_); };
+  keep(s_.job_executor.roles, [this, x]() -> answer {
+    return [this, job = x.what.job, error = executor_->make(x.what)] { member_.on_made(job, error, member_out_); };
   });
 }
 
 void daemon::perform(const control::end_roles& x) {
   keep({10us, 5ms}, [this, x]() -> answer {
-    keeper_->end(x.job);
+    executor_->end(x.job);
     return [this, x] { member_.on_gone(x.job, 0, now(), member_out_); };
   });
 }
 
 void daemon::perform(const control::make_plan_order& x) {
-  keep(s_.keeper.plan, [this, x]() -> answer {
-    return [this, job = x.what.what.job, leg = x.what.leg, error = keeper_->revise(x.what)] {
-      member_.on_revised(job, leg, error, member_out_);
+  keep(s_.job_executor.plan, [this, x]() -> answer {
+    return [this, job = x.what.what.job, plan_generation = x.what.plan_generation, error = executor_->revise(x.what)] {
+      member_.on_revised(job, plan_generation, error, member_out_);
     };
   });
 }
 
 void daemon::perform(const control::swap_roles& x) {
-  keep(s_.keeper.roles, [this, x]() -> answer {
-    return [this, job = x.what.job, leg = x.what.leg, error = keeper_->swap(x.what)] {
-      member_.on_swapped(job, leg, error, member_out_);
+  keep(s_.job_executor.roles, [this, x]() -> answer {
+    return [this, job = x.what.job, plan_generation = x.what.plan_generation, error = executor_->swap(x.what)] {
+      member_.on_swapped(job, plan_generation, error, member_out_);
     };
   });
 }
 
 void daemon::perform(const control::forget_plan& x) {
-  keep({0ns, 1ms}, [this, x] { return keeper_->forget(x.job, x.leg), answer(); });
+  keep({0ns, 1ms}, [this, x] { return executor_->forget(x.job, x.plan_generation), answer(); });
 }
 
 }  // namespace troupe::recovery

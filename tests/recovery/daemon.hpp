@@ -7,14 +7,14 @@
 #include <optional>
 
 #include "actors/control/checker.hpp"
-#include "actors/control/head.hpp"
-#include "actors/control/keeper.hpp"
+#include "actors/control/cluster_controller.hpp"
+#include "actors/control/job_executor.hpp"
 #include "actors/control/member.hpp"
 #include "tests/recovery/role_host.hpp"
 
 namespace troupe::recovery {
 
-struct keeper_times {
+struct executor_times {
   range plan{std::chrono::milliseconds(1), std::chrono::milliseconds(20)};
   range roles{std::chrono::milliseconds(1), std::chrono::milliseconds(10)};
   range store{std::chrono::milliseconds(1), std::chrono::milliseconds(40)};
@@ -26,7 +26,7 @@ struct surroundings {
   sim::random& random;
   wires& net;
   compute_times compute;
-  keeper_times keeper;
+  executor_times job_executor;
   const cluster_spec& cluster;
   std::shared_ptr<const tables> all;
   std::shared_ptr<device> dev;
@@ -40,7 +40,8 @@ struct watcher {
   virtual void on_acted(const acted& a) = 0;
   virtual void on_message(const std::string& node, const std::string& from, const control::message& m) = 0;
   virtual void on_order(const control::order& o) = 0;  // of the head
-  virtual void on_role_event(std::uint32_t job, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) = 0;
+  virtual void on_role_event(std::uint32_t job, std::uint32_t plan_generation, const event_effect& e,
+                             std::uint32_t generation_now) = 0;
   virtual void on_client_message(const std::string& client, const control::message& m) = 0;
   virtual void on_drained(const std::string& node) = 0;
   virtual void on_log(const std::string& node, const std::string& line) = 0;
@@ -55,7 +56,7 @@ class daemon final : public ears {
   daemon& operator=(const daemon&) = delete;
 
   const std::string& node() const { return node_; }
-  bool coordinates() const { return head_.has_value(); }
+  bool coordinates() const { return controller_.has_value(); }
   bool idle() const { return member_.idle() && roles_.idle(); }
   role_host& roles() { return roles_; }
   double slow_disk = 1;
@@ -81,10 +82,10 @@ class daemon final : public ears {
   using answer = std::function<void()>;
   void keep(const range& takes, std::function<answer()> what);
   void tick();
-  void hear_up(plane p, const std::string& peer, std::uint64_t incarnation);
-  void hear_down(plane p, const std::string& peer, const std::string& reason);
-  void hear(plane p, const std::string& peer, cargo c);
-  void settle();
+  void receive_up(plane p, const std::string& peer, std::uint64_t incarnation);
+  void receive_down(plane p, const std::string& peer, const std::string& reason);
+  void handle(plane p, const std::string& peer, cargo c);
+  void flush();
   void report_state();
   void take_store(std::uint32_t job, const store_effect& e);
 
@@ -96,7 +97,7 @@ class daemon final : public ears {
   void perform(const control::check_move& x);
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
-  void perform(const control::heard&) {}
+  void perform(const control::followed_event&) {}
   void perform(const control::suffer&) {}  // the simulation has faults of its own
   void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
@@ -115,15 +116,15 @@ class daemon final : public ears {
   process_agenda when_;
   role_host roles_;
   std::unique_ptr<control::journal> book_;
-  std::optional<control::keeper> keeper_;
+  std::optional<control::job_executor> executor_;
   std::optional<control::checker> checker_;
-  std::optional<control::head> head_;
+  std::optional<control::cluster_controller> controller_;
   control::member member_;
-  control::orders head_out_;
+  control::orders controller_out_;
   control::member_orders member_out_;
   bool draining_ = false, drained_ = false, line_up_ = false, settling_ = false;
   time_point kept_until_{}, answered_until_{}, checked_until_{}, heard_until_{}, reported_{}, dialled_{};
-  std::map<std::uint32_t, std::uint32_t> legs_, swapping_;  // by job: of the plan that has begun; of the one that is to
+  std::map<std::uint32_t, std::uint32_t> generations_, swapping_;  // by job: of the plan that has begun; of the one that is to
 };
 
 }  // namespace troupe::recovery

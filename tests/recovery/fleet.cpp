@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "actors/control/admission.hpp"
-#include "ops/device_rows.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe::recovery {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* client = "client.1";
 constexpr auto rest = 90s;  // after the end of the job
-constexpr std::size_t most_logged = 4000;
+constexpr std::size_t max_logged = 4000;
 
 std::filesystem::path new_folder() {
   static std::atomic<std::uint64_t> made{0};
@@ -56,9 +56,15 @@ fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
       random_(config_.seed * 2654435761u + 97),
       cluster_(cluster_of(config_)),
       net_(agenda_, random_, config_.net),
-      around_{agenda_,         random_,        net_,
-              config_.compute, config_.keeper, cluster_,
-              std::move(all),  shared_cpu(),   numerics_of({shared_cpu()}),
+      around_{agenda_,
+              random_,
+              net_,
+              config_.compute,
+              config_.job_executor,
+              cluster_,
+              std::move(all),
+              shared_cpu(),
+              numerics_of({shared_cpu()}),
               config_.no_fence},
       folder_(new_folder()) {
   for (const auto& n : cluster_.nodes) {
@@ -215,8 +221,8 @@ void fleet::point(const std::string& who) {
 void fleet::on_acted(const acted& a) {
   if (a.old) return void(++old_);
   // Messages of this plan alone: of a later one nobody may speak yet, of an earlier one nobody is heard.
-  if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.leg)
-    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.leg) + " hears '" + name_of(a.what.body) +
+  if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.plan_generation)
+    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.plan_generation) + " hears '" + name_of(a.what.body) +
              "' of plan " + std::to_string(a.what.h.incarnation));
   point(a.node);
 }
@@ -234,22 +240,23 @@ void fleet::on_order(const control::order& o) {
     silent("and another plan begins");
     owed_ = std::exchange(going_back_, false);
   }
-  if (const auto* h = std::get_if<control::heard>(&o)) {
+  if (const auto* h = std::get_if<control::followed_event>(&o)) {
     if (h->what.event.kind == "recovered") owed_ = false;
     if (is_last(h->what.event.kind, h->what.texts)) silent("and the job is over");
   }
 }
 
-void fleet::on_role_event(std::uint32_t, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) {
+void fleet::on_role_event(std::uint32_t, std::uint32_t plan_generation, const event_effect& e, std::uint32_t generation_now) {
   if (e.kind == "done") going_back_ = owed_ = false;  // it has come to its end before the next plan began
-  if (leg != leg_now)
-    violated("'" + e.kind + "' of plan " + std::to_string(leg) + " is heard while plan " + std::to_string(leg_now) + " runs");
+  if (plan_generation != generation_now)
+    violated("'" + e.kind + "' of plan " + std::to_string(plan_generation) + " is heard while plan " +
+             std::to_string(generation_now) + " runs");
 }
 
 void fleet::on_log(const std::string& node, const std::string& line) {
   const auto text = std::to_string(seconds_of(agenda_.now())) + " " + node + ": " + line;
   if (config_.logs) std::printf("%s\n", text.c_str());
-  if (log_.size() < most_logged) log_.push_back(text);
+  if (log_.size() < max_logged) log_.push_back(text);
 }
 
 std::size_t fleet::count(const std::string& kind) const {

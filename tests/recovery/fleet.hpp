@@ -23,7 +23,7 @@ struct fleet_config {
   std::string job;                // a job file's text
   wire_times net;
   compute_times compute;
-  keeper_times keeper;
+  executor_times job_executor;
   bool logs = false;      // to stdout
   bool no_fence = false;  // a planted mistake: roles hear messages of a plan before
 };
@@ -88,7 +88,8 @@ class fleet final : public watcher {
   void on_acted(const acted& a) override;
   void on_message(const std::string& node, const std::string& from, const control::message& m) override;
   void on_order(const control::order& o) override;
-  void on_role_event(std::uint32_t job, std::uint32_t leg, const event_effect& e, std::uint32_t leg_now) override;
+  void on_role_event(std::uint32_t job, std::uint32_t plan_generation, const event_effect& e,
+                     std::uint32_t generation_now) override;
   void on_client_message(const std::string& client, const control::message& m) override;
   void on_drained(const std::string& node) override;
   void on_log(const std::string& node, const std::string& line) override;

@@ -11,16 +11,17 @@ void role_host::open(std::uint32_t job, std::vector<std::string> nodes, std::vec
   routes_[job] = {std::move(nodes), std::move(node_of)};
 }
 
-void role_host::spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) {
+void role_host::spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
+                      std::uint32_t plan_generation) {
   if (jobs_.count(job)) throw std::invalid_argument("node_host: job " + std::to_string(job) + " is here already");
   auto h = std::make_unique<hosted>();
   h->job = j;
   h->id = job;
   h->me = me;
-  h->leg = leg;
+  h->plan_generation = plan_generation;
   h->serial = ++serials_;
   h->began = agenda_.now();
-  h->floors.assign(j->plan.roles.size(), leg);
+  h->floors.assign(j->plan.roles.size(), plan_generation);
   for (const auto& r : j->plan.roles)
     if (r.node == me) h->seats[r.id].value = make_role(j, r.id);
   jobs_[job] = std::move(h);
@@ -44,7 +45,7 @@ void role_host::receive(const std::string& peer, envelope e) {
 void role_host::deliver(envelope e) {
   const auto at = jobs_.find(e.h.job);
   if (at == jobs_.end() || !at->second->seats.count(e.h.dst)) return void(++unheard_);
-  hear(*at->second, std::move(e));
+  handle(*at->second, std::move(e));
 }
 
 void role_host::command(std::uint32_t job, troupe::command c) {
@@ -55,20 +56,20 @@ void role_host::command(std::uint32_t job, troupe::command c) {
   deliver(std::move(e));
 }
 
-void role_host::hear(hosted& h, envelope e) {
+void role_host::handle(hosted& h, envelope e) {
   const auto& who = h.job->plan[e.h.dst];
   if (const auto from = index_of(e.h.src); from < h.floors.size()) {
     if (e.h.incarnation < h.floors[from] && !no_fence) {
       ++old_;
-      return outside_.on_acted({node_, h.id, h.leg, who, e, true});
+      return outside_.on_acted({node_, h.id, h.plan_generation, who, e, true});
     }
     h.floors[from] = e.h.incarnation;
   }
   const auto seen = e;
-  if (e.h.incarnation >= h.leg) e.h.incarnation -= h.leg;  // in this plan
+  if (e.h.incarnation >= h.plan_generation) e.h.incarnation -= h.plan_generation;  // in this plan
   const auto self = e.h.dst;
   react(h, self, std::move(e));
-  outside_.on_acted({node_, h.id, h.leg, who, seen, false});
+  outside_.on_acted({node_, h.id, h.plan_generation, who, seen, false});
 }
 
 void role_host::react(hosted& h, role_id self, envelope e) {
@@ -91,7 +92,7 @@ void role_host::fail(hosted& h, role_id self, std::uint64_t step, const std::str
   s.failed = true;
   s.timers.clear();
   wanted_.clear();
-  outside_.on_event(h.id, h.leg, {"error", step, {}, "role " + h.job->plan[self].name + ": " + what});
+  outside_.on_event(h.id, h.plan_generation, {"error", step, {}, "role " + h.job->plan[self].name + ": " + what});
 }
 
 // --- effects
@@ -117,11 +118,11 @@ void role_host::perform(hosted& h, role_id self) {
     } else if (auto* off = std::get_if<cancel_effect>(&x)) {
       s.timers.cancel(off->timer);
     } else if (auto* e = std::get_if<event_effect>(&x)) {
-      outside_.on_event(h.id, h.leg, *e);
+      outside_.on_event(h.id, h.plan_generation, *e);
     } else if (auto* st = std::get_if<store_effect>(&x)) {
       for (auto& [name, value] : st->named)
         if (!value.frozen()) value.freeze();
-      outside_.on_store(h.id, h.leg, *st);
+      outside_.on_store(h.id, h.plan_generation, *st);
     } else if (auto* p = std::get_if<shared_effect>(&x)) {
       h.parameters.perform(*p, dev_);
       later(h, self, times_.local.drawn(random_), finished{p->token}, 0);
@@ -134,7 +135,7 @@ void role_host::perform(hosted& h, role_id self) {
 void role_host::send(hosted& h, role_id self, envelope e) {
   e.h.job = h.id;
   if (e.h.src == no_role) e.h.src = self;
-  if (e.h.src == self) e.h.incarnation = h.leg;
+  if (e.h.src == self) e.h.incarnation = h.plan_generation;
   freeze(e);
   const auto to = index_of(e.h.dst);
   if (to >= h.job->plan.roles.size()) return;
@@ -149,7 +150,7 @@ void role_host::send(hosted& h, role_id self, envelope e) {
   const auto box = std::make_shared<envelope>(std::move(e));
   agenda_.at(last, [this, here = std::weak_ptr<bool>(here_), job = h.id, serial = h.serial, box] {
     if (here.expired()) return;
-    if (auto* at = find(job, serial)) hear(*at, std::move(*box));
+    if (auto* at = find(job, serial)) handle(*at, std::move(*box));
   });
 }
 
@@ -170,8 +171,8 @@ void role_host::later(hosted& h, role_id self, duration after, message body, std
   });
 }
 
-std::vector<control::role_row> role_host::published() const {
-  std::vector<control::role_row> rows;
+std::vector<control::role_entry> role_host::published() const {
+  std::vector<control::role_entry> rows;
   for (const auto& [id, h] : jobs_)
     for (const auto& [r, s] : h->seats) {
       const auto t = s.value->status();

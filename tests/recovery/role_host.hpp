@@ -30,7 +30,7 @@ struct compute_times {
 // Something that a role has done, for whoever watches.
 struct acted {
   const std::string& node;
-  std::uint32_t job = 0, leg = 0;
+  std::uint32_t job = 0, plan_generation = 0;
   const role_plan& who;
   const envelope& what;
   bool old = false;  // of another plan; not heard
@@ -40,8 +40,8 @@ class role_host final : public job_host, public job_routes {
  public:
   struct outside {
     std::function<bool(const std::string& node, envelope e)> send;  // false: its node is not connected
-    std::function<void(std::uint32_t job, std::uint32_t leg, const event_effect&)> on_event;
-    std::function<void(std::uint32_t job, std::uint32_t leg, const store_effect&)> on_store;
+    std::function<void(std::uint32_t job, std::uint32_t plan_generation, const event_effect&)> on_event;
+    std::function<void(std::uint32_t job, std::uint32_t plan_generation, const store_effect&)> on_store;
     std::function<void(const acted&)> on_acted;  // after its effects have taken place
   };
   role_host(std::string node, process_agenda& a, sim::random& r, compute_times t, device& dev, outside o)
@@ -55,13 +55,14 @@ class role_host final : public job_host, public job_routes {
 
   void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
   void close(std::uint32_t job) override { routes_.erase(job); }
-  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me, std::uint32_t leg) override;
+  void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
+             std::uint32_t plan_generation) override;
   void end(std::uint32_t job) override { jobs_.erase(job); }
 
   void receive(const std::string& peer, envelope e);
   void deliver(envelope e);
   void command(std::uint32_t job, troupe::command c);
-  std::vector<control::role_row> published() const;
+  std::vector<control::role_entry> published() const;
   bool idle() const { return jobs_.empty() && routes_.empty(); }
   std::uint64_t old() const { return old_; }
   double slow = 1;  // factor on what tasks take
@@ -77,7 +78,7 @@ class role_host final : public job_host, public job_routes {
   };
   struct hosted {
     std::shared_ptr<const prepared_job> job;
-    std::uint32_t id = 0, me = 0, leg = 0;
+    std::uint32_t id = 0, me = 0, plan_generation = 0;
     std::uint64_t serial = 0;
     time_point began{};
     std::map<role_id, seat> seats;
@@ -90,7 +91,7 @@ class role_host final : public job_host, public job_routes {
     std::vector<std::uint32_t> node_of;
   };
   hosted* find(std::uint32_t job, std::uint64_t serial);
-  void hear(hosted& h, envelope e);
+  void handle(hosted& h, envelope e);
   void react(hosted& h, role_id self, envelope e);
   void perform(hosted& h, role_id self);
   void send(hosted& h, role_id self, envelope e);

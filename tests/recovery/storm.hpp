@@ -83,9 +83,9 @@ class storm_maker {
     c.net.data = {us(20), us(20 + wire)};
     c.net.control = {us(50), us(50 + scales[below(4)])};
     c.compute.task = {us(20), us(20 + task)};
-    c.keeper.plan = {us(500), us(1000 + 10 * scales[below(3)])};
-    c.keeper.roles = {us(500), us(1000 + 10 * scales[below(3)])};
-    c.keeper.store = {us(500), us(1000 + 20 * scales[below(4)])};
+    c.job_executor.plan = {us(500), us(1000 + 10 * scales[below(3)])};
+    c.job_executor.roles = {us(500), us(1000 + 10 * scales[below(3)])};
+    c.job_executor.store = {us(500), us(1000 + 20 * scales[below(4)])};
   }
 
   std::string any_node() { return "n" + std::to_string(1 + below(s_.config.nodes)); }

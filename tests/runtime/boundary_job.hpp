@@ -40,21 +40,21 @@ struct job {
   }
   todo next() { return b.next(f); }
   std::uint64_t end() const { return b.end(f); }
-  void settle() { EXPECT_TRUE(b.settled(role_id{1}, b.settle_round(), 1, f.completed)); }
-  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.era_on_the_way(), 1)); }
+  void flush() { EXPECT_TRUE(b.flushed(role_id{1}, b.flush_round(), 1, f.completed)); }
+  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.pending_epoch(), 1)); }
   // A round begins and ends; it was of these weights.
   void evaluate() {
     f.evaluating = true;
     EXPECT_EQ(next(), todo::wait);
     f.evaluating = false;
-    f.evaluated = f.judged = true;
+    f.evaluated = f.weights_evaluated = true;
   }
   // Does everything at once that there is to be done, and says what it was.
   std::vector<todo> all() {
     std::vector<todo> list;
     for (auto t = next(); t != todo::wait && t != todo::train && list.size() < 20; t = next()) {
       list.push_back(t);
-      if (t == todo::settle) settle();
+      if (t == todo::flush) flush();
       if (t == todo::evaluate) evaluate();
       if (t == todo::observe) f.observed = true;
       if (t == todo::collect) b.collected(f.completed);

@@ -36,10 +36,10 @@ TEST(boundary, training_runs_to_the_next_checkpoint_by_its_interval_and_makes_it
     EXPECT_EQ(j.end(), 24u);
     EXPECT_EQ(j.next(), todo::train) << "none where it begins";
     j.at(24);
-    const bool settles = !m.lockstep;
+    const bool flushes = !m.lockstep;
     const auto made = j.all();
     EXPECT_EQ(std::count(made.begin(), made.end(), todo::collect), 1);
-    EXPECT_EQ(std::count(made.begin(), made.end(), todo::settle), settles ? 1 : 0) << "weights of workers are in it";
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::flush), flushes ? 1 : 0) << "weights of workers are in it";
     EXPECT_EQ(j.b.why(), purpose::checkpoint);
     EXPECT_EQ(j.end(), 32u);
     j.at(27);
@@ -139,15 +139,15 @@ TEST(boundary, at_the_last_step_a_round_of_other_weights_does_not_do) {
   job j;
   j.at(100).f.evaluated = true;
   EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
-  job judged;
-  judged.at(100).f.evaluated = judged.f.judged = true;
-  EXPECT_THAT(judged.all(), ElementsAre(todo::collect));
+  job weights_evaluated;
+  weights_evaluated.at(100).f.evaluated = weights_evaluated.f.weights_evaluated = true;
+  EXPECT_THAT(weights_evaluated.all(), ElementsAre(todo::collect));
 }
 
 TEST(boundary, out_of_lockstep_the_end_settles_evaluates_and_counts_before_it_collects) {
   job j(ssp());
   j.at(100);
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::evaluate, todo::observe, todo::collect));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
 TEST(boundary, a_pipeline_that_is_kept_full_counts_in_lockstep_too) {
@@ -167,7 +167,7 @@ TEST(boundary, everything_at_once_is_done_in_this_order) {
   j.b.want_checkpoint(10);
   j.b.want_evaluation(10);
   std::vector<todo> first = j.all();
-  EXPECT_THAT(first, ElementsAre(todo::settle, todo::evaluate, todo::collect, todo::adopt, todo::settle, todo::collect));
+  EXPECT_THAT(first, ElementsAre(todo::flush, todo::evaluate, todo::collect, todo::adopt, todo::flush, todo::collect));
   EXPECT_EQ(j.b.why(), purpose::handover) << "after the checkpoint and the switch; the pause is for the next plan";
   EXPECT_TRUE(j.b.pausing());
   EXPECT_FALSE(j.b.paused());
@@ -201,13 +201,13 @@ TEST(boundary, settles_for_a_checkpoint_out_of_lockstep_and_for_a_mode_always) {
   job free(ssp());
   free.at(7);
   free.b.want_checkpoint(7);
-  EXPECT_THAT(free.all(), ElementsAre(todo::settle, todo::collect, todo::leave));
+  EXPECT_THAT(free.all(), ElementsAre(todo::flush, todo::collect, todo::leave));
   job tight;
   tight.at(7);
   tight.b.want_checkpoint(7);
   EXPECT_THAT(tight.all(), ElementsAre(todo::collect, todo::leave));
   tight.b.want_mode(ssp(), 7);
-  EXPECT_THAT(tight.all(), ElementsAre(todo::settle, todo::adopt, todo::leave));
+  EXPECT_THAT(tight.all(), ElementsAre(todo::flush, todo::adopt, todo::leave));
 }
 
 TEST(boundary, settles_once_at_a_step_and_again_at_the_next) {
@@ -215,41 +215,41 @@ TEST(boundary, settles_once_at_a_step_and_again_at_the_next) {
   j.at(7);
   j.b.want_pause(7);
   j.b.want_checkpoint(7);
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::collect, todo::say_paused));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::say_paused));
   j.b.want_checkpoint(7);
   EXPECT_THAT(j.all(), ElementsAre(todo::collect)) << "training stood still since";
   j.b.resume();
   EXPECT_EQ(j.next(), todo::train);
   j.at(9);
   j.b.want_checkpoint(9);
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::collect, todo::leave));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::leave));
 }
 
 TEST(boundary, waits_for_all_shards_of_this_round) {
   job j(ssp());
   j.at(7);
   j.b.want_checkpoint(7);
-  EXPECT_EQ(j.next(), todo::settle);
-  EXPECT_EQ(j.b.now(), waiting::settling);
+  EXPECT_EQ(j.next(), todo::flush);
+  EXPECT_EQ(j.b.now(), waiting::flushing);
   EXPECT_EQ(j.next(), todo::wait);
-  EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7));
-  EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7)) << "twice";
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7));
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "twice";
   EXPECT_EQ(j.b.answers(), 1u);
-  EXPECT_FALSE(j.b.settled(role_id{3}, 0, 2, 7)) << "of another round";
-  EXPECT_TRUE(j.b.settled(role_id{3}, 1, 2, 7));
+  EXPECT_FALSE(j.b.flushed(role_id{3}, 0, 2, 7)) << "of another round";
+  EXPECT_TRUE(j.b.flushed(role_id{3}, 1, 2, 7));
   EXPECT_EQ(j.b.now(), waiting::running);
   EXPECT_TRUE(j.b.at_rest(7));
   EXPECT_FALSE(j.b.at_rest(8));
-  EXPECT_FALSE(j.b.settled(role_id{1}, 1, 2, 7)) << "nobody waits for it";
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "nobody waits for it";
 }
 
 TEST(boundary, a_wish_that_comes_while_it_settles_is_done_when_it_has) {
   job j(ssp());
   j.at(7);
   j.b.want_mode(lockstep(), 7);
-  EXPECT_EQ(j.next(), todo::settle);
+  EXPECT_EQ(j.next(), todo::flush);
   j.b.want_checkpoint(7);
-  j.settle();
+  j.flush();
   EXPECT_THAT(j.all(), ElementsAre(todo::collect, todo::adopt, todo::leave)) << "one settling does for both";
 }
 
@@ -261,14 +261,14 @@ TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
   j.b.want_mode(ssp(), 7);
   EXPECT_TRUE(j.b.changing());
   EXPECT_EQ(j.b.mode().text(), "bsp");
-  EXPECT_EQ(j.next(), todo::settle);
-  j.settle();
+  EXPECT_EQ(j.next(), todo::flush);
+  j.flush();
   EXPECT_EQ(j.next(), todo::adopt);
   EXPECT_EQ(j.b.mode().text(), "ssp staleness=3");
   EXPECT_FALSE(j.b.wanted_mode());
   EXPECT_TRUE(j.b.changing()) << "workers have yet to take it";
-  EXPECT_EQ(j.b.era(), 1u);
-  EXPECT_EQ(j.b.era_began_at(), 7u);
+  EXPECT_EQ(j.b.mode_epoch(), 1u);
+  EXPECT_EQ(j.b.epoch_began_at(), 7u);
   EXPECT_FALSE(j.b.at_rest(7)) << "who adopts may begin to hold something";
   EXPECT_FALSE(j.b.adopted(role_id{2}, 0, 2)) << "of the era before";
   EXPECT_FALSE(j.b.adopted(role_id{2}, 1, 2));
@@ -280,9 +280,9 @@ TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
 
 TEST(boundary, a_mode_that_was_wanted_at_the_end_stays_a_wish) {
   job j;
-  j.at(100).f.evaluated = j.f.judged = true;
+  j.at(100).f.evaluated = j.f.weights_evaluated = true;
   j.b.want_mode(ssp(), 100);
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::collect));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect));
   EXPECT_TRUE(j.b.wanted_mode());
 }
 

@@ -74,8 +74,8 @@ TEST(boundary, out_of_lockstep_a_round_begins_beside_training_and_only_the_end_w
   EXPECT_EQ(j.next(), todo::train) << "one at a time";
   j.f.evaluation_due = false;
   j.at(100);
-  EXPECT_EQ(j.next(), todo::settle);
-  j.settle();
+  EXPECT_EQ(j.next(), todo::flush);
+  j.flush();
   EXPECT_EQ(j.next(), todo::wait);
   j.f.evaluating = false;
   EXPECT_EQ(j.next(), todo::evaluate) << "that one was not of the last weights";
@@ -84,14 +84,14 @@ TEST(boundary, out_of_lockstep_a_round_begins_beside_training_and_only_the_end_w
 TEST(boundary, a_round_that_is_due_at_the_end_is_the_last_one) {
   job j(ssp());
   j.at(100).f.evaluation_due = true;
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::evaluate, todo::observe, todo::collect));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
 TEST(boundary, where_a_condition_ends_the_job_no_other_round_begins) {
   job j(ssp());
   j.at(7).f.evaluation_due = true;
   j.b.want_end();
-  EXPECT_THAT(j.all(), ElementsAre(todo::settle, todo::evaluate, todo::observe, todo::collect));
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
 TEST(boundary, a_round_that_a_person_wants_beside_another_begins_behind_it) {
@@ -100,7 +100,7 @@ TEST(boundary, a_round_that_a_person_wants_beside_another_begins_behind_it) {
   j.b.want_evaluation(12);
   EXPECT_EQ(j.next(), todo::train);
   j.f.evaluating = false;
-  j.f.judged = true;
+  j.f.weights_evaluated = true;
   EXPECT_EQ(j.next(), todo::evaluate);
   EXPECT_EQ(j.next(), todo::train) << "once";
 }
@@ -135,7 +135,7 @@ TEST(boundary, where_one_worker_ends_the_job_the_weights_that_are_written_are_ev
   j.f.evaluation_due = true;
   EXPECT_EQ(j.next(), todo::collect) << "at once: others are still on their way";
   EXPECT_TRUE(j.b.collected(60));
-  EXPECT_EQ(j.b.now(), waiting::judging);
+  EXPECT_EQ(j.b.now(), waiting::evaluating_last);
   j.f.evaluating = true;
   EXPECT_EQ(j.next(), todo::wait);
   j.b.want_checkpoint(60);
@@ -196,14 +196,14 @@ TEST(boundary, the_end_and_a_handover_wait_for_an_answer_that_is_out) {
   EXPECT_EQ(j.next(), todo::collect);
   EXPECT_EQ(j.b.why(), purpose::handover);
   job tight;
-  tight.at(100).f.evaluated = tight.f.judged = tight.f.observing = true;
+  tight.at(100).f.evaluated = tight.f.weights_evaluated = tight.f.observing = true;
   EXPECT_EQ(tight.next(), todo::wait) << "where a person asked";
   tight.f.observing = false;
   EXPECT_EQ(tight.next(), todo::collect);
   job last(ssp());
-  last.at(100).f.judged = true;
-  EXPECT_EQ(last.next(), todo::settle);
-  last.settle();
+  last.at(100).f.weights_evaluated = true;
+  EXPECT_EQ(last.next(), todo::flush);
+  last.flush();
   EXPECT_EQ(last.next(), todo::observe);
   last.f.observing = true;
   EXPECT_EQ(last.next(), todo::wait);
@@ -224,31 +224,31 @@ const std::vector<std::pair<const char*, wish>> wishes{{"pause", &boundary::want
 // Begins what the state waits for, at step 7.
 job in(waiting s) {
   auto r = hundred_steps();
-  r.any_worker_ends = s == waiting::judging;
+  r.any_worker_ends = s == waiting::evaluating_last;
   job j(ssp(), r);
   j.at(7);
-  if (s == waiting::settling || s == waiting::switching) j.b.want_mode(lockstep(), 7);
+  if (s == waiting::flushing || s == waiting::switching) j.b.want_mode(lockstep(), 7);
   if (s == waiting::collecting) j.b.want_checkpoint(7);
-  if (s == waiting::judging) j.f.most_done = 100;
+  if (s == waiting::evaluating_last) j.f.most_done = 100;
   for (auto t = j.next(); j.b.now() != s; t = j.next()) {
-    if (t == todo::settle) j.settle();
+    if (t == todo::flush) j.flush();
     if (t == todo::collect) j.b.collected(7);
     if (t == todo::wait || t == todo::train) break;
   }
   EXPECT_EQ(j.b.now(), s);
-  j.f.evaluating = s == waiting::judging;
+  j.f.evaluating = s == waiting::evaluating_last;
   return j;
 }
 
 TEST(boundary, a_wish_waits_for_what_is_under_way) {
-  for (auto s : {waiting::settling, waiting::collecting, waiting::switching, waiting::judging})
+  for (auto s : {waiting::flushing, waiting::collecting, waiting::switching, waiting::evaluating_last})
     for (const auto& [name, want] : wishes) {
       auto j = in(s);
       (j.b.*want)(7);
       EXPECT_EQ(j.next(), todo::wait) << name;
       EXPECT_EQ(j.b.now(), s) << name;
-      if (s == waiting::judging) continue;
-      if (s == waiting::settling) j.settle();
+      if (s == waiting::evaluating_last) continue;
+      if (s == waiting::flushing) j.flush();
       if (s == waiting::collecting) j.b.collected(7);
       if (s == waiting::switching) j.adopt();
       const auto t = j.next();
@@ -266,10 +266,10 @@ TEST(boundary, a_condition_that_ends_the_job_waits_for_what_is_under_way) {
 }
 
 TEST(boundary, words_that_nobody_waits_for_change_nothing) {
-  for (auto s : {waiting::settling, waiting::collecting, waiting::switching, waiting::judging}) {
+  for (auto s : {waiting::flushing, waiting::collecting, waiting::switching, waiting::evaluating_last}) {
     auto j = in(s);
-    EXPECT_FALSE(s != waiting::settling && j.b.settled(role_id{1}, j.b.settle_round(), 1, 7));
-    EXPECT_FALSE(s != waiting::switching && j.b.adopted(role_id{2}, j.b.era_on_the_way(), 1));
+    EXPECT_FALSE(s != waiting::flushing && j.b.flushed(role_id{1}, j.b.flush_round(), 1, 7));
+    EXPECT_FALSE(s != waiting::switching && j.b.adopted(role_id{2}, j.b.pending_epoch(), 1));
     EXPECT_EQ(j.b.now(), s);
   }
 }

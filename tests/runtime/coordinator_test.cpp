@@ -259,9 +259,9 @@ TEST(coordinator, settles_before_it_switches_the_mode) {
   s.say("mode", "easgd");
   EXPECT_THAT(s.text(), HasSubstr("a switch to mode 'ssp' is under way"));
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
-  ASSERT_EQ(s.sent<settle>().size(), s.plan->workers.size());
-  const auto round = s.sent<settle>()[0].first.id;
-  for (auto shard : s.plan->shards) s.hear(ready{ready::what_of::settled}, shard, [&](header& h) { h.id = round; });
+  ASSERT_EQ(s.sent<flush>().size(), s.plan->workers.size());
+  const auto round = s.sent<flush>()[0].first.id;
+  for (auto shard : s.plan->shards) s.hear(ready{ready::what_of::flushed}, shard, [&](header& h) { h.id = round; });
   EXPECT_EQ(s.sent<adopt>().size(), s.plan->workers.size() + s.plan->shards.size());
   for (auto w : s.plan->workers) s.hear(ready{ready::what_of::adopted, 1}, w);
   EXPECT_THAT(s.events(), ElementsAre("mode 3"));

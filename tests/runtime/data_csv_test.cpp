@@ -113,7 +113,7 @@ TEST(data_csv, every_mistake_has_its_line) {
   EXPECT_EQ(error_in("size,b\n1,2", {.ignore = {"sise"}}),
             "1: ignore names the column 'sise', which is not there (2 columns are read)");
   EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
-  EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.most_values = 3}), "3: more values than memory_mib allows");
+  EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
 }
 
 // Whoever may name a file need not be one who may read it: a line and a column say enough to find the place.
@@ -221,13 +221,13 @@ TEST(data_csv, fuzz) {
     f.header = k % 3 != 0;
     if (k % 2 == 0) f.ignore = {"0"};
     f.separator = k % 7 == 0 ? ';' : ',';
-    f.most_values = k % 5 == 0 ? 6 : 1000;
+    f.max_values = k % 5 == 0 ? 6 : 1000;
     const auto r = parse_csv(bytes_of(s), f);
     if (const auto* t = std::get_if<csv_table>(&r)) {
       ++tables;
       ASSERT_GT(t->rows(), 0u);
       ASSERT_EQ(t->values.size(), t->rows() * t->names.size()) << s;
-      ASSERT_LE(t->values.size(), f.most_values);
+      ASSERT_LE(t->values.size(), f.max_values);
       for (double v : t->values) ASSERT_TRUE(std::isfinite(v));
     } else {
       const auto& e = std::get<csv_error>(r);

@@ -65,7 +65,7 @@ TEST(data_permutation, of_many_examples_takes_no_memory) {
     options given;
     if (name == "shard") given.values["deal"] = std::string("random");
     const auto of = [&](std::int64_t examples) { return t->make(check_options(given, t->specs), {1, examples, 1000, 1, 2, {}}); };
-    const std::int64_t most = permutation::most_in_table;
+    const std::int64_t most = permutation::max_in_table;
     EXPECT_GE(of(most)->held_bytes(), 4 * most / 2) << name;
     EXPECT_LE(of(most)->held_bytes(), 6 * most) << name;
     auto s = of(std::int64_t{400'000'000'000});

@@ -138,14 +138,14 @@ TEST(text_source, any_bytes_are_a_text_or_an_error) {
   EXPECT_GT(texts, 200u);
 }
 
-TEST(lanes_sampler, walks_each_lane_through_its_own_stretch) {
+TEST(sequence_sampler, walks_each_lane_through_its_own_stretch) {
   sampler_registry r;
   add_stock_samplers(r);
   sampler_config c;
   c.examples = 14, c.batch = 4;
   const auto s = r.find("lanes")->make({}, c);
-  EXPECT_TRUE(s->keeps_lanes());
-  EXPECT_FALSE(r.find("shuffle")->make({}, c)->keeps_lanes());
+  EXPECT_TRUE(s->continues_sequences());
+  EXPECT_FALSE(r.find("shuffle")->make({}, c)->continues_sequences());
   EXPECT_EQ(s->steps_per_epoch(), 3);
   EXPECT_THAT(s->indices(0, 0, 4), ElementsAre(0, 3, 6, 9));
   EXPECT_THAT(s->indices(1, 0, 4), ElementsAre(1, 4, 7, 10));
@@ -153,7 +153,7 @@ TEST(lanes_sampler, walks_each_lane_through_its_own_stretch) {
   EXPECT_THAT(s->indices(6, 0, 4), ElementsAre(0, 3, 6, 9));
 }
 
-TEST(lanes_sampler, of_an_evaluation_goes_round_its_lanes) {
+TEST(sequence_sampler, of_an_evaluation_goes_round_its_lanes) {
   eval_sampler_registry r;
   add_stock_eval_samplers(r);
   const auto s = r.find("lanes")->make({}, {1, 11, 4});

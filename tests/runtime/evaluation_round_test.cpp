@@ -35,16 +35,16 @@ TEST(evaluation_round, ends_with_the_last_report) {
 TEST(evaluation_round, knows_of_which_weights_the_last_accuracy_is) {
   evaluation_round e({0, 0, -1});
   e.begin(10, 10, false, {1, 1});
-  EXPECT_FALSE(e.judged(10)) << "not before its end";
+  EXPECT_FALSE(e.weights_evaluated(10)) << "not before its end";
   e.take(0, 5, told);
-  e.judge(0.75);
-  EXPECT_TRUE(e.judged(10));
+  e.record_result(0.75);
+  EXPECT_TRUE(e.weights_evaluated(10));
   EXPECT_EQ(e.past().accuracy, 0.75);
   e.begin(20, 20, false, {1, 1});
-  EXPECT_TRUE(e.judged(10)) << "still that of the round before";
+  EXPECT_TRUE(e.weights_evaluated(10)) << "still that of the round before";
   e.take(0, 5, told);
-  e.judge(std::nullopt);
-  EXPECT_TRUE(e.judged(20));
+  e.record_result(std::nullopt);
+  EXPECT_TRUE(e.weights_evaluated(20));
   EXPECT_EQ(e.past().accuracy, 0.75) << "a net without a metric says nothing of it";
 }
 
@@ -52,14 +52,14 @@ TEST(evaluation_round, of_weights_that_change_judges_no_step) {
   evaluation_round e({0, 0, -1});
   e.begin(10, std::nullopt, true, {1, 1});
   e.take(0, 5, told);
-  e.judge(0.5);
-  EXPECT_FALSE(e.judged(10));
+  e.record_result(0.5);
+  EXPECT_FALSE(e.weights_evaluated(10));
   e.begin(11, 11, true, {1, 1});
   e.take(0, 5, told);
-  e.judge(0.5);
-  EXPECT_TRUE(e.judged(11));
+  e.record_result(0.5);
+  EXPECT_TRUE(e.weights_evaluated(11));
   e.weights_change();
-  EXPECT_FALSE(e.judged(11));
+  EXPECT_FALSE(e.weights_evaluated(11));
 }
 
 TEST(evaluation_round, begins_anew_with_a_new_life_of_the_tester) {
@@ -108,7 +108,7 @@ TEST(evaluation_round, is_due_once_in_every_interval) {
 TEST(evaluation_round, goes_on_where_the_plan_before_ended) {
   evaluation_round e({40, 4, 0.25});
   EXPECT_TRUE(e.made(40));
-  EXPECT_FALSE(e.judged(40)) << "the next plan's weights are judged anew";
+  EXPECT_FALSE(e.weights_evaluated(40)) << "the next plan's weights are judged anew";
   e.begin(50, 50, false, {1, 1});
   EXPECT_TRUE(e.is(5));
 }

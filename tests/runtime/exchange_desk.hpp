@@ -15,7 +15,7 @@
 
 namespace troupe::exchange::testing {
 
-struct told {
+struct reply {
   answer what;
   std::vector<std::byte> data;
 };
@@ -29,21 +29,21 @@ class desk {
   void say(const std::string& client, const message& m) {
     hub_effects out;
     h.on(client, m, out);
-    hear(out);
+    receive(out);
   }
   void gone(const std::string& client, const std::string& why = "end of stream") {
     hub_effects out;
     h.on_gone(client, why, out);
-    hear(out);
+    receive(out);
   }
-  code open(std::uint32_t rank, std::uint32_t size, law how = law::average, double alpha = 0, const std::string& session = "s",
-            std::string client = {}) {
+  code open(std::uint32_t rank, std::uint32_t size, averaging_method how = averaging_method::average, double alpha = 0,
+            const std::string& session = "s", std::string client = {}) {
     if (client.empty()) client = name(rank);
     calls[client] = 0;
     say(client, open_session{protocol, session, rank, size, how, alpha});
     return take(client).what.code;
   }
-  void open_all(std::uint32_t size, law how = law::average, double alpha = 0) {
+  void open_all(std::uint32_t size, averaging_method how = averaging_method::average, double alpha = 0) {
     for (std::uint32_t r = 0; r < size; ++r) ASSERT_EQ(open(r, size, how, alpha), code::ok);
   }
   template <class T>
@@ -60,12 +60,12 @@ class desk {
     }
   }
   std::uint64_t next(const std::string& client) { return ++calls[client]; }
-  std::uint64_t start(const std::string& client, verb v, std::uint32_t buffer = 0, std::uint32_t argument = 0) {
+  std::uint64_t start(const std::string& client, collective_op v, std::uint32_t buffer = 0, std::uint32_t argument = 0) {
     const auto call = next(client);
     say(client, begin{call, v, buffer, argument});
     return call;
   }
-  void start_in_memory(std::uint32_t rank, verb v, std::uint32_t argument) {
+  void start_in_memory(std::uint32_t rank, collective_op v, std::uint32_t argument) {
     say(name(rank), begin{next(name(rank)), v, 0, argument, meeting::in_memory});
   }
   // Values [from, to) of `v`.
@@ -76,14 +76,15 @@ class desk {
     say(client, piece{call, from * sizeof(T), {copy, reinterpret_cast<const std::byte*>(copy->data()), (to - from) * sizeof(T)}});
   }
   template <class T>
-  void call(std::uint32_t rank, verb v, const std::vector<T>& values, std::uint32_t argument = 0, std::uint32_t buffer = 0) {
+  void call(std::uint32_t rank, collective_op v, const std::vector<T>& values, std::uint32_t argument = 0,
+            std::uint32_t buffer = 0) {
     const auto n = start(name(rank), v, buffer, argument);
     give(name(rank), n, values, 0, values.size());
   }
 
-  bool heard(const std::string& client) const { return boxes.contains(client) && !boxes.at(client).empty(); }
-  told take(const std::string& client) {
-    if (!heard(client)) {
+  bool has_reply(const std::string& client) const { return boxes.contains(client) && !boxes.at(client).empty(); }
+  reply take(const std::string& client) {
+    if (!has_reply(client)) {
       ADD_FAILURE() << client << " has been told nothing";
       return {};
     }
@@ -92,7 +93,7 @@ class desk {
     EXPECT_EQ(t.data.size(), t.what.bytes);
     return t;
   }
-  told take(std::uint32_t rank) { return take(name(rank)); }
+  reply take(std::uint32_t rank) { return take(name(rank)); }
   // The answer to the latest call of a rank: ok, with values (empty: none).
   template <class T>
   std::vector<T> values(std::uint32_t rank) {
@@ -106,7 +107,7 @@ class desk {
   // One elastic step, both halves of it.
   template <class T>
   void pull_towards(std::uint32_t rank, std::vector<T>& w) {
-    call(rank, verb::exchange, w);
+    call(rank, collective_op::exchange, w);
     apply(rank, w);
   }
   template <class T>
@@ -118,13 +119,13 @@ class desk {
 
   hub h;
   std::map<std::string, std::uint64_t> calls;
-  std::map<std::string, std::vector<told>> boxes;
+  std::map<std::string, std::vector<reply>> boxes;
   std::vector<std::string> dropped, notes;
   std::map<std::string, std::vector<share_effect>> handed;  // shared memory, as the host is to tell of it
   std::vector<std::uint64_t> unshared;
 
  private:
-  void hear(const hub_effects& out) {
+  void receive(const hub_effects& out) {
     for (const auto& e : out) {
       if (const auto* d = std::get_if<drop_effect>(&e)) dropped.push_back(d->who);
       if (const auto* n = std::get_if<note_effect>(&e)) notes.push_back(n->line);

@@ -80,7 +80,7 @@ message some_message(counter_rng& rng, std::uint64_t& call, std::uint64_t share_
   const std::string name(1, static_cast<char>('a' + n(3)));
   const auto number = rng.draw_below(30) == 0 ? call : ++call;
   switch (n(15)) {
-    case 0: return open_session{protocol, name, n(4), n(4), static_cast<law>(n(3)), n(2) * 0.5};
+    case 0: return open_session{protocol, name, n(4), n(4), static_cast<averaging_method>(n(3)), n(2) * 0.5};
     case 1: return declare{number, name, static_cast<element>(n(2)), n(9)};
     case 2: return take_lock{number, name};
     case 3: return free_lock{number, name};
@@ -91,7 +91,7 @@ message some_message(counter_rng& rng, std::uint64_t& call, std::uint64_t share_
     case 8: return share{number, name, static_cast<element>(n(2)), n(9)};
     case 9: return filled{n(4) ? share_id : n(5), static_cast<contents>(n(2))};
     case 10: return n(20) ? message(share{number, name, element::f32, 4}) : message(shared_at{});
-    default: return begin{number, static_cast<verb>(n(5)), n(3), n(3)};
+    default: return begin{number, static_cast<collective_op>(n(5)), n(3), n(3)};
   }
 }
 
@@ -106,7 +106,9 @@ class rude_company {
     // Mostly one honest beginning, so that many get in.
     if (!calls_.contains(who) && rng_.draw_below(3)) {
       calls_[who] = 0;
-      hub_.on(who, open_session{protocol, "a", static_cast<std::uint32_t>(who[1] - '0') % 3, 3, static_cast<law>(seed_ % 3), 0.5},
+      hub_.on(who,
+              open_session{protocol, "a", static_cast<std::uint32_t>(who[1] - '0') % 3, 3, static_cast<averaging_method>(seed_ % 3),
+                           0.5},
               out);
     } else if (rng_.draw_below(60) == 0) {
       hub_.on_gone(who, "gone", out);
@@ -116,7 +118,7 @@ class rude_company {
     }
     ASSERT_LE(hub_.reserved(), few().bytes);
     ASSERT_LE(hub_.shares(), few().shares);
-    for (const auto& e : out) ASSERT_NO_FATAL_FAILURE(hear(e));
+    for (const auto& e : out) ASSERT_NO_FATAL_FAILURE(receive(e));
   }
 
   void all_leave() {
@@ -146,7 +148,7 @@ class rude_company {
     calls_.erase(who);
     answered_.erase(who);
   }
-  void hear(const hub_effects::value_type& e) {
+  void receive(const hub_effects::value_type& e) {
     if (const auto* d = std::get_if<drop_effect>(&e)) {
       ++drops;
       forget(d->who);

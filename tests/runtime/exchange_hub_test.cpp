@@ -4,7 +4,7 @@
 namespace troupe::exchange::testing {
 namespace {
 
-bool says(const told& t, std::initializer_list<const char*> words) {
+bool says(const reply& t, std::initializer_list<const char*> words) {
   for (const char* w : words)
     if (t.what.text.find(w) == std::string::npos) {
       ADD_FAILURE() << "'" << t.what.text << "' does not say " << w;
@@ -22,8 +22,8 @@ class exchange_hub : public ::testing::Test {
     return n;
   }
   void unlock(std::uint32_t r, const std::string& name = "l") { d.say(desk::name(r), free_lock{d.next(desk::name(r)), name}); }
-  void barrier(std::uint32_t r) { d.start(desk::name(r), verb::barrier); }
-  bool heard(std::uint32_t r) const { return d.heard(desk::name(r)); }
+  void barrier(std::uint32_t r) { d.start(desk::name(r), collective_op::barrier); }
+  bool has_reply(std::uint32_t r) const { return d.has_reply(desk::name(r)); }
   code answer_to(std::uint32_t r) { return d.take(r).what.code; }
 };
 
@@ -46,17 +46,17 @@ TEST_F(exchange_hub, a_length_that_differs_is_named_from_both_sides) {
 }
 
 TEST_F(exchange_hub, a_session_is_entered_by_those_who_agree) {
-  EXPECT_EQ(d.open(0, 3, law::easgd, 0.5), code::ok);
-  EXPECT_EQ(d.open(1, 2, law::easgd, 0.5), code::mismatch);
-  EXPECT_EQ(d.open(1, 3, law::easgd, 0.25), code::mismatch);
-  EXPECT_EQ(d.open(1, 3, law::easgd_sync, 0.5), code::mismatch);
-  EXPECT_EQ(d.open(0, 3, law::easgd, 0.5, "s", "another"), code::rank_taken);
-  EXPECT_EQ(d.open(3, 3, law::easgd, 0.5), code::bad_argument);
-  EXPECT_EQ(d.open(1, 3, law::easgd, 1.0), code::bad_argument);
-  EXPECT_EQ(d.open(1, 3, law::easgd, -0.1), code::bad_argument);
-  EXPECT_EQ(d.open(1, 3, law::easgd, 0.5, ""), code::bad_argument);
-  EXPECT_EQ(d.open(0, 1, law::average, 0, "elsewhere", "another"), code::ok) << "sessions know nothing of each other";
-  d.say("older", open_session{protocol + 1, "s", 2, 3, law::easgd, 0.5});
+  EXPECT_EQ(d.open(0, 3, averaging_method::easgd, 0.5), code::ok);
+  EXPECT_EQ(d.open(1, 2, averaging_method::easgd, 0.5), code::mismatch);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.25), code::mismatch);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd_sync, 0.5), code::mismatch);
+  EXPECT_EQ(d.open(0, 3, averaging_method::easgd, 0.5, "s", "another"), code::rank_taken);
+  EXPECT_EQ(d.open(3, 3, averaging_method::easgd, 0.5), code::bad_argument);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 1.0), code::bad_argument);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, -0.1), code::bad_argument);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.5, ""), code::bad_argument);
+  EXPECT_EQ(d.open(0, 1, averaging_method::average, 0, "elsewhere", "another"), code::ok) << "sessions know nothing of each other";
+  d.say("older", open_session{protocol + 1, "s", 2, 3, averaging_method::easgd, 0.5});
   EXPECT_EQ(d.take("older").what.code, code::mismatch);
   EXPECT_TRUE(d.dropped.empty());
 }
@@ -66,7 +66,7 @@ TEST_F(exchange_hub, a_barrier_holds_until_the_last) {
   for (int round = 0; round < 3; ++round) {
     barrier(2);
     barrier(0);
-    EXPECT_FALSE(heard(0) || heard(1) || heard(2));
+    EXPECT_FALSE(has_reply(0) || has_reply(1) || has_reply(2));
     barrier(1);
     for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(answer_to(r), code::ok);
   }
@@ -75,7 +75,7 @@ TEST_F(exchange_hub, a_barrier_holds_until_the_last) {
 TEST_F(exchange_hub, a_round_waits_for_ranks_that_have_not_come_yet) {
   ASSERT_EQ(d.open(1, 2), code::ok);
   barrier(1);
-  EXPECT_FALSE(heard(1));
+  EXPECT_FALSE(has_reply(1));
   ASSERT_EQ(d.open(0, 2), code::ok);
   barrier(0);
   EXPECT_EQ(answer_to(1), code::ok);
@@ -83,18 +83,18 @@ TEST_F(exchange_hub, a_round_waits_for_ranks_that_have_not_come_yet) {
 }
 
 TEST_F(exchange_hub, a_lock_excludes_and_goes_in_the_order_of_asking) {
-  d.open_all(4, law::easgd, 0.5);
+  d.open_all(4, averaging_method::easgd, 0.5);
   lock(2);
   EXPECT_EQ(answer_to(2), code::ok);
   lock(0);
   lock(3);
   lock(1, "another");
   EXPECT_EQ(answer_to(1), code::ok);
-  EXPECT_FALSE(heard(0) || heard(3));
+  EXPECT_FALSE(has_reply(0) || has_reply(3));
   unlock(2);
   EXPECT_EQ(answer_to(2), code::ok);
   EXPECT_EQ(answer_to(0), code::ok);
-  EXPECT_FALSE(heard(3));
+  EXPECT_FALSE(has_reply(3));
   unlock(2);
   EXPECT_EQ(answer_to(2), code::not_held);
   lock(0);
@@ -105,7 +105,7 @@ TEST_F(exchange_hub, a_lock_excludes_and_goes_in_the_order_of_asking) {
 }
 
 TEST_F(exchange_hub, a_dead_holders_lock_goes_on_to_the_next) {
-  d.open_all(3, law::easgd, 0.5);
+  d.open_all(3, averaging_method::easgd, 0.5);
   lock(0);
   answer_to(0);
   lock(1);
@@ -116,7 +116,7 @@ TEST_F(exchange_hub, a_dead_holders_lock_goes_on_to_the_next) {
 }
 
 TEST_F(exchange_hub, a_lock_asked_for_in_vain_is_not_given_later) {
-  d.open_all(3, law::easgd, 0.5);
+  d.open_all(3, averaging_method::easgd, 0.5);
   lock(0);
   answer_to(0);
   const auto call = lock(1);
@@ -124,7 +124,7 @@ TEST_F(exchange_hub, a_lock_asked_for_in_vain_is_not_given_later) {
   lock(2);
   unlock(0);
   answer_to(0);
-  EXPECT_FALSE(heard(1));
+  EXPECT_FALSE(has_reply(1));
   EXPECT_EQ(answer_to(2), code::ok);
   const auto late = lock(1);
   unlock(2);
@@ -138,14 +138,14 @@ TEST_F(exchange_hub, a_lock_asked_for_in_vain_is_not_given_later) {
 TEST_F(exchange_hub, a_lost_rank_is_named_at_once_and_until_it_is_back) {
   d.open_all(3);
   d.declare_all<float>(3, 2);
-  d.call(0, verb::all_reduce, std::vector<float>{1, 2});
+  d.call(0, collective_op::all_reduce, std::vector<float>{1, 2});
   barrier(1);  // disagrees: both hear it
   EXPECT_EQ(answer_to(0), code::mismatch);
   auto t = d.take(1);
   EXPECT_EQ(t.what.code, code::mismatch);
   says(t, {"rank 1 calls barrier", "rank 0 is in all_reduce of 'w', sum"});
-  d.call(0, verb::all_reduce, std::vector<float>{1, 2});
-  d.call(1, verb::all_reduce, std::vector<float>{1, 2});
+  d.call(0, collective_op::all_reduce, std::vector<float>{1, 2});
+  d.call(1, collective_op::all_reduce, std::vector<float>{1, 2});
   d.gone("c2", "it broke off");
   for (std::uint32_t r : {0u, 1u}) {
     t = d.take(r);
@@ -166,9 +166,9 @@ TEST_F(exchange_hub, a_lost_rank_is_named_at_once_and_until_it_is_back) {
 TEST_F(exchange_hub, a_team_meets_here_and_gives_nothing) {
   d.open_all(3);
   d.declare_all<float>(3, 100);
-  const auto team = [&](std::uint32_t r, std::uint32_t how) { d.start_in_memory(r, verb::all_reduce, how); };
+  const auto team = [&](std::uint32_t r, std::uint32_t how) { d.start_in_memory(r, collective_op::all_reduce, how); };
   team(0, 0), team(2, 0);
-  EXPECT_FALSE(heard(0) || heard(2));
+  EXPECT_FALSE(has_reply(0) || has_reply(2));
   team(1, 0);
   for (std::uint32_t r = 0; r < 3; ++r) {
     const auto t = d.take(r);
@@ -189,12 +189,12 @@ TEST_F(exchange_hub, a_team_meets_here_and_gives_nothing) {
 TEST_F(exchange_hub, what_was_taken_back_in_time_may_be_tried_again) {
   d.open_all(2);
   d.declare_all<double>(2, 1);
-  const auto call = d.start("c0", verb::all_reduce);
+  const auto call = d.start("c0", collective_op::all_reduce);
   d.give<double>("c0", call, {5}, 0, 1);
   d.say("c0", cancel{call});
-  d.call(1, verb::all_reduce, std::vector<double>{2});
-  EXPECT_FALSE(heard(0) || heard(1));
-  d.call(0, verb::all_reduce, std::vector<double>{1});
+  d.call(1, collective_op::all_reduce, std::vector<double>{2});
+  EXPECT_FALSE(has_reply(0) || has_reply(1));
+  d.call(0, collective_op::all_reduce, std::vector<double>{1});
   EXPECT_EQ(d.values<double>(0), std::vector<double>{3}) << "not 8: the first part is gone";
   EXPECT_EQ(d.values<double>(1), std::vector<double>{3});
 }
@@ -221,29 +221,29 @@ TEST_F(exchange_hub, a_deadline_that_passes_as_the_round_is_done_puts_the_rank_o
 }
 
 TEST_F(exchange_hub, a_step_that_its_worker_has_not_heard_of_stops_that_worker_alone) {
-  d.open_all(2, law::easgd, 0.5);
+  d.open_all(2, averaging_method::easgd, 0.5);
   d.declare_all<double>(2, 1);
   std::vector<double> a{4}, b{0};
   d.pull_towards(0, a);
-  d.call(1, verb::exchange, b);
+  d.call(1, collective_op::exchange, b);
   d.take(1);
   d.say("c1", cancel{d.calls["c1"]});
-  d.call(1, verb::exchange, b);
+  d.call(1, collective_op::exchange, b);
   EXPECT_EQ(answer_to(1), code::out_of_step);
   d.pull_towards(0, a);
   EXPECT_EQ(a[0], 3);
 }
 
 TEST_F(exchange_hub, the_centre_is_there_after_the_first_exchange) {
-  d.open_all(1, law::easgd, 0.5);
+  d.open_all(1, averaging_method::easgd, 0.5);
   d.declare_all<float>(1, 1);
-  d.start("c0", verb::centre);
+  d.start("c0", collective_op::centre);
   EXPECT_EQ(answer_to(0), code::bad_argument);
-  d.start("c0", verb::exchange, 7);
+  d.start("c0", collective_op::exchange, 7);
   EXPECT_EQ(answer_to(0), code::bad_argument);
-  d.start("c0", verb::broadcast, 0, 1);
+  d.start("c0", collective_op::broadcast, 0, 1);
   EXPECT_EQ(answer_to(0), code::bad_argument);
-  d.start("c0", verb::all_reduce, 0, 5);
+  d.start("c0", collective_op::all_reduce, 0, 5);
   EXPECT_EQ(answer_to(0), code::bad_argument);
 }
 
@@ -272,8 +272,8 @@ TEST_F(exchange_hub, everything_has_a_bound) {
   EXPECT_EQ(t.take("c0").what.code, code::ok);
   t.say("c1", take_lock{t.next("c1"), "b"});
   EXPECT_EQ(t.take("c1").what.code, code::too_large);
-  ASSERT_EQ(t.open(0, 1, law::average, 0, "other", "x"), code::ok);
-  EXPECT_EQ(t.open(0, 1, law::average, 0, "third", "y"), code::too_large);
+  ASSERT_EQ(t.open(0, 1, averaging_method::average, 0, "other", "x"), code::ok);
+  EXPECT_EQ(t.open(0, 1, averaging_method::average, 0, "third", "y"), code::too_large);
   for (const char* c : {"c0", "c1", "x", "y"}) t.gone(c);
   EXPECT_EQ(t.h.clients(), 0u);
   EXPECT_EQ(t.h.groups(), 0u);
@@ -289,8 +289,8 @@ TEST_F(exchange_hub, clients_and_entries_are_counted_too) {
   ASSERT_EQ(t.open(0, 2), code::ok);
   ASSERT_EQ(t.open(1, 2), code::ok);
   EXPECT_EQ(t.h.reserved(), 600u);
-  EXPECT_EQ(t.open(0, 1, law::average, 0, "other", "x"), code::ok);
-  EXPECT_EQ(t.open(0, 1, law::average, 0, "third", "y"), code::too_large);
+  EXPECT_EQ(t.open(0, 1, averaging_method::average, 0, "other", "x"), code::ok);
+  EXPECT_EQ(t.open(0, 1, averaging_method::average, 0, "third", "y"), code::too_large);
   t.say("c0", take_lock{t.next("c0"), "a"});
   EXPECT_EQ(t.take("c0").what.code, code::ok);
   EXPECT_EQ(t.h.reserved(), 950u);
@@ -319,21 +319,21 @@ TEST_F(exchange_hub, who_breaks_the_protocol_is_dropped_and_the_others_are_told)
     desk t;
     t.open_all(2);
     t.declare_all<double>(2, 2);
-    t.start("c1", verb::barrier);
+    t.start("c1", collective_op::barrier);
     wrong(t);
     EXPECT_EQ(t.dropped, std::vector<std::string>{"c0"});
-    ASSERT_TRUE(t.heard("c1"));
+    ASSERT_TRUE(t.has_reply("c1"));
     EXPECT_EQ(t.boxes["c1"].back().what.code, code::peer_lost);
     t.gone("c0");
     EXPECT_EQ(t.h.clients(), 1u);
   };
-  breaks([](desk& t) { t.say("c0", open_session{protocol, "s", 0, 2, law::average, 0}); });
+  breaks([](desk& t) { t.say("c0", open_session{protocol, "s", 0, 2, averaging_method::average, 0}); });
   breaks([](desk& t) { t.say("c0", answer{}); });
-  breaks([](desk& t) { t.say("c0", begin{1, verb::centre, 0, 0}); });
+  breaks([](desk& t) { t.say("c0", begin{1, collective_op::centre, 0, 0}); });
   breaks([](desk& t) {
-    t.start("c0", verb::barrier);  // fails: the other one is answered
+    t.start("c0", collective_op::barrier);  // fails: the other one is answered
     t.dropped.clear();
-    t.start("c1", verb::barrier);
+    t.start("c1", collective_op::barrier);
     t.say("c0", piece{99, 0, {nullptr, nullptr, 0}});
   });
   // Values that are too many, or not where they belong; a second call beside one that waits.
@@ -341,14 +341,14 @@ TEST_F(exchange_hub, who_breaks_the_protocol_is_dropped_and_the_others_are_told)
     desk t;
     t.open_all(2);
     t.declare_all<double>(2, 2);
-    const auto n = t.start("c0", verb::all_reduce);
+    const auto n = t.start("c0", collective_op::all_reduce);
     if (what == 0) t.give<double>("c0", n, {1, 2, 3}, 0, 3);
     if (what == 1) t.give<double>("c0", n, {1, 2}, 1, 2);
-    if (what == 2) t.start("c0", verb::barrier);
+    if (what == 2) t.start("c0", collective_op::barrier);
     EXPECT_EQ(t.dropped, std::vector<std::string>{"c0"}) << what;
   }
   desk t;
-  t.say("stranger", begin{1, verb::barrier, 0, 0});
+  t.say("stranger", begin{1, collective_op::barrier, 0, 0});
   t.say("stranger", leave{});
   EXPECT_EQ(t.dropped.size(), 2u);
 }

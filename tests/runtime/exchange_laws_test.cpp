@@ -58,8 +58,8 @@ void reduce_in_every_order(reduction how) {
     std::iota(order.begin(), order.end(), 0u);
     do {
       for (auto r : order) {
-        for (auto other : order) ASSERT_FALSE(d.heard(desk::name(other))) << "before everybody had given its part";
-        d.call(r, verb::all_reduce, parts[r], static_cast<std::uint32_t>(how));
+        for (auto other : order) ASSERT_FALSE(d.has_reply(desk::name(other))) << "before everybody had given its part";
+        d.call(r, collective_op::all_reduce, parts[r], static_cast<std::uint32_t>(how));
       }
       for (auto r : order) ASSERT_TRUE(same_bits(d.values<T>(r), expected)) << ranks << " ranks, rank " << r;
     } while (std::next_permutation(order.begin(), order.end()));
@@ -117,7 +117,7 @@ TEST(exchange, all_reduce_takes_its_parts_in_interleaved_pieces_and_answers_in_p
   d.declare_all<float>(ranks, n);
   std::vector<std::uint64_t> call(ranks);
   std::vector<std::size_t> given(ranks, 0);
-  for (std::uint32_t r = 0; r < ranks; ++r) call[r] = d.start(desk::name(r), verb::all_reduce);
+  for (std::uint32_t r = 0; r < ranks; ++r) call[r] = d.start(desk::name(r), collective_op::all_reduce);
   for (std::size_t left = n * ranks; left > 0;) {
     const auto r = static_cast<std::uint32_t>(rng.draw_below(ranks));
     const auto some = std::min<std::size_t>(n - given[r], rng.draw_below(piece_bytes / sizeof(float)) + 1);
@@ -137,19 +137,19 @@ TEST(exchange, average_is_the_mean_and_broadcast_is_the_roots_values) {
   d.open_all(4);
   d.declare_all<double>(4, 8);
   const auto parts = random_parts<double>(4, 8, rng);
-  for (std::uint32_t r : {2u, 0u, 3u, 1u}) d.call(r, verb::exchange, parts[r]);
+  for (std::uint32_t r : {2u, 0u, 3u, 1u}) d.call(r, collective_op::exchange, parts[r]);
   std::vector<double> mean(8);
   for (std::size_t k = 0; k < 8; ++k) mean[k] = tree_sum(parts, k, 0, 4) / 4;
   for (std::uint32_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(d.values<double>(r), mean));
-  for (std::uint32_t r : {0u, 1u, 3u}) d.start(desk::name(r), verb::broadcast, 0, 2);
-  d.call(2, verb::broadcast, parts[2], 2);
+  for (std::uint32_t r : {0u, 1u, 3u}) d.start(desk::name(r), collective_op::broadcast, 0, 2);
+  d.call(2, collective_op::broadcast, parts[2], 2);
   for (std::uint32_t r : {0u, 1u, 3u}) EXPECT_TRUE(same_bits(d.values<double>(r), parts[2]));
   EXPECT_TRUE(d.values<double>(2).empty()) << "the root has its values";
 }
 
 // Equations 5 and 6: what workers and centre hold together stays, for any interleaving of steps.
 template <class T>
-void keeps_the_sum(law how, double tolerance) {
+void keeps_the_sum(averaging_method how, double tolerance) {
   counter_rng rng(6);
   constexpr std::size_t n = 16;
   for (std::uint32_t ranks = 1; ranks <= 4; ++ranks)
@@ -159,16 +159,16 @@ void keeps_the_sum(law how, double tolerance) {
       d.declare_all<T>(ranks, n);
       std::vector<std::vector<T>> w = random_parts<T>(ranks, n, rng);
       const auto all_step = [&] {
-        for (std::uint32_t r = 0; r < ranks; ++r) d.call(r, verb::exchange, w[r]);
+        for (std::uint32_t r = 0; r < ranks; ++r) d.call(r, collective_op::exchange, w[r]);
         for (std::uint32_t r = 0; r < ranks; ++r) d.apply(r, w[r]);
       };
       const auto step = [&] {
-        if (how == law::easgd_sync) return all_step();
+        if (how == averaging_method::easgd_sync) return all_step();
         const auto r = static_cast<std::uint32_t>(rng.draw_below(ranks));
         d.pull_towards(r, w[r]);
       };
       const auto total = [&] {
-        d.start(desk::name(0), verb::centre);
+        d.start(desk::name(0), collective_op::centre);
         auto sum = d.values<T>(0);
         for (const auto& v : w)
           for (std::size_t k = 0; k < n; ++k) sum[k] += v[k];
@@ -188,28 +188,28 @@ void keeps_the_sum(law how, double tolerance) {
 }
 
 TEST(exchange, easgd_keeps_the_sum_of_workers_and_centre) {
-  keeps_the_sum<double>(law::easgd, 1e-13);
-  keeps_the_sum<float>(law::easgd, 1e-4);
+  keeps_the_sum<double>(averaging_method::easgd, 1e-13);
+  keeps_the_sum<float>(averaging_method::easgd, 1e-4);
 }
 TEST(exchange, easgd_sync_keeps_the_sum_of_workers_and_centre) {
-  keeps_the_sum<double>(law::easgd_sync, 1e-13);
-  keeps_the_sum<float>(law::easgd_sync, 1e-4);
+  keeps_the_sum<double>(averaging_method::easgd_sync, 1e-13);
+  keeps_the_sum<float>(averaging_method::easgd_sync, 1e-4);
 }
 
 TEST(exchange, easgd_is_its_formula) {
   desk d;
-  d.open_all(2, law::easgd, 0.5);
+  d.open_all(2, averaging_method::easgd, 0.5);
   d.declare_all<double>(2, 1);
   std::vector<double> a{8}, b{0};
   d.pull_towards(0, a);  // the centre begins there
   EXPECT_EQ(a[0], 8);
   d.pull_towards(1, b);  // d = .5 (0 - 8) = -4
   EXPECT_EQ(b[0], 4);
-  d.start(desk::name(0), verb::centre);
+  d.start(desk::name(0), collective_op::centre);
   EXPECT_EQ(d.values<double>(0)[0], 4);
   d.pull_towards(0, a);  // d = .5 (8 - 4) = 2
   EXPECT_EQ(a[0], 6);
-  d.start(desk::name(1), verb::centre);
+  d.start(desk::name(1), collective_op::centre);
   EXPECT_EQ(d.values<double>(1)[0], 6);
 }
 
@@ -218,17 +218,17 @@ TEST(exchange, easgd_sync_pulls_all_by_one_centre_in_any_order) {
   std::vector<std::uint32_t> order{0, 1, 2};
   do {
     desk d;
-    d.open_all(3, law::easgd_sync, 0.3);
+    d.open_all(3, averaging_method::easgd_sync, 0.3);
     d.declare_all<double>(3, 4);
     counter_rng same(8);
     auto w = random_parts<double>(3, 4, same);
     const auto c = w[0];
     const auto w0 = w;
-    for (auto r : order) d.call(r, verb::exchange, w[r]);
+    for (auto r : order) d.call(r, collective_op::exchange, w[r]);
     for (auto r : order) d.apply(r, w[r]);
     for (std::uint32_t r = 0; r < 3; ++r)
       for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(w[r][k], w0[r][k] - 0.3 * (w0[r][k] - c[k]));
-    d.start(desk::name(0), verb::centre);
+    d.start(desk::name(0), collective_op::centre);
     w.push_back(d.values<double>(0));
     results.push_back(w);
   } while (std::next_permutation(order.begin(), order.end()));
@@ -238,18 +238,18 @@ TEST(exchange, easgd_sync_pulls_all_by_one_centre_in_any_order) {
 
 TEST(exchange, alpha_zero_changes_nothing_at_all) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  for (const auto how : {law::easgd, law::easgd_sync}) {
+  for (const auto how : {averaging_method::easgd, averaging_method::easgd_sync}) {
     desk d;
     d.open_all(2, how, 0);
     d.declare_all<double>(2, 5);
     const std::vector<std::vector<double>> before{{1, -0.0, inf, nan, 1e300}, {-inf, 0.0, 3, nan, -1e300}};
     auto w = before;
     for (int i = 0; i < 3; ++i) {
-      for (std::uint32_t r = 0; r < 2; ++r) d.call(r, verb::exchange, w[r]);
+      for (std::uint32_t r = 0; r < 2; ++r) d.call(r, collective_op::exchange, w[r]);
       for (std::uint32_t r = 0; r < 2; ++r) d.apply(r, w[r]);
     }
     for (std::uint32_t r = 0; r < 2; ++r) EXPECT_TRUE(same_bits(w[r], before[r]));
-    d.start(desk::name(1), verb::centre);
+    d.start(desk::name(1), collective_op::centre);
     EXPECT_TRUE(same_bits(d.values<double>(1), before[0])) << "nor the centre";
   }
 }

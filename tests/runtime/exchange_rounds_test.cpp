@@ -53,7 +53,7 @@ std::vector<std::vector<std::int64_t>> drawn(std::uint32_t ranks, std::size_t n,
 
 // One call of all ranks, in an order that is drawn, and what each has in its buffer afterwards.
 template <class T>
-std::vector<std::vector<std::int64_t>> all_call(element type, verb v, std::uint32_t argument,
+std::vector<std::vector<std::int64_t>> all_call(element type, collective_op v, std::uint32_t argument,
                                                 const std::vector<std::vector<std::int64_t>>& parts, counter_rng& rng) {
   const auto ranks = static_cast<std::uint32_t>(parts.size());
   const auto n = parts[0].size();
@@ -99,8 +99,8 @@ void every_round(element type) {
           for (const auto& p : parts) column.push_back(p[k]);
           want[k] = reduced(static_cast<reduction>(how), column);
         }
-        const auto all = all_call<T>(type, verb::all_reduce, how, parts, rng);
-        const auto part = all_call<T>(type, verb::reduce_scatter, how, parts, rng);
+        const auto all = all_call<T>(type, collective_op::all_reduce, how, parts, rng);
+        const auto part = all_call<T>(type, collective_op::reduce_scatter, how, parts, rng);
         for (std::uint32_t r = 0; r < ranks; ++r) {
           EXPECT_EQ(all[r], want) << ranks << " ranks, reduction " << how;
           const auto mine = part_of(n, r, ranks);
@@ -114,12 +114,12 @@ void every_round(element type) {
         const auto mine = part_of(n, r, ranks);
         for (auto k = mine.first; k < mine.first + mine.count; ++k) together[k] = parts[r][k];
       }
-      const auto gathered = all_call<T>(type, verb::all_gather, 0, parts, rng);
+      const auto gathered = all_call<T>(type, collective_op::all_gather, 0, parts, rng);
       for (std::uint32_t r = 0; r < ranks; ++r) EXPECT_EQ(gathered[r], together);
       const auto root = static_cast<std::uint32_t>(rng.draw_below(ranks));
-      const auto at_root = all_call<T>(type, verb::gather, root, parts, rng);
-      const auto scattered = all_call<T>(type, verb::scatter, root, parts, rng);
-      const auto cast = all_call<T>(type, verb::broadcast, root, parts, rng);
+      const auto at_root = all_call<T>(type, collective_op::gather, root, parts, rng);
+      const auto scattered = all_call<T>(type, collective_op::scatter, root, parts, rng);
+      const auto cast = all_call<T>(type, collective_op::broadcast, root, parts, rng);
       for (std::uint32_t r = 0; r < ranks; ++r) {
         EXPECT_EQ(at_root[r], r == root ? together : parts[r]);
         EXPECT_EQ(cast[r], parts[root]);
@@ -182,16 +182,17 @@ TEST(exchange_rounds, what_a_type_has_not_is_refused_and_nothing_happens) {
   desk d;
   d.open_all(2);
   d.declare_as(2, 4, element::i32);
-  const auto refused = [&](verb v, std::uint32_t argument) {
+  const auto refused = [&](collective_op v, std::uint32_t argument) {
     d.start(desk::name(0), v, 0, argument);
     return d.take(0u).what;
   };
-  EXPECT_EQ(refused(verb::all_reduce, static_cast<std::uint32_t>(reduction::mean)).text,
+  EXPECT_EQ(refused(collective_op::all_reduce, static_cast<std::uint32_t>(reduction::mean)).text,
             "whole numbers have no mean: buffer 'w' is 4 int32");
-  EXPECT_EQ(refused(verb::reduce_scatter, 5).code, code::bad_argument);
-  EXPECT_EQ(refused(verb::exchange, 0).text, "a law is for float32 and float64: buffer 'w' is 4 int32");
-  for (const auto v : {verb::broadcast, verb::gather, verb::scatter}) EXPECT_EQ(refused(v, 2).code, code::bad_argument);
-  EXPECT_FALSE(d.heard(desk::name(1)));
+  EXPECT_EQ(refused(collective_op::reduce_scatter, 5).code, code::bad_argument);
+  EXPECT_EQ(refused(collective_op::exchange, 0).text, "a law is for float32 and float64: buffer 'w' is 4 int32");
+  for (const auto v : {collective_op::broadcast, collective_op::gather, collective_op::scatter})
+    EXPECT_EQ(refused(v, 2).code, code::bad_argument);
+  EXPECT_FALSE(d.has_reply(desk::name(1)));
   d.say(desk::name(0), share{d.next(desk::name(0)), "x", element::i64, 4});
   EXPECT_EQ(d.take(0u).what.code, code::bad_argument);
 }
@@ -200,12 +201,12 @@ TEST(exchange_rounds, other_roots_and_reductions_are_mistakes_that_are_named) {
   desk d;
   d.open_all(2);
   d.declare_as(2, 4, element::f32);
-  d.start(desk::name(0), verb::gather, 0, 0);
-  d.start(desk::name(1), verb::gather, 0, 1);
+  d.start(desk::name(0), collective_op::gather, 0, 0);
+  d.start(desk::name(1), collective_op::gather, 0, 1);
   EXPECT_EQ(d.take(0u).what.text, "rank 1 calls gather of 'w' to rank 1 while rank 0 is in gather of 'w' to rank 0");
   EXPECT_EQ(d.take(1u).what.code, code::mismatch);
-  d.start_in_memory(0, verb::all_gather, 0);
-  d.start(desk::name(1), verb::all_gather, 0, 0);
+  d.start_in_memory(0, collective_op::all_gather, 0);
+  d.start(desk::name(1), collective_op::all_gather, 0, 0);
   EXPECT_EQ(d.take(0u).what.text, "rank 1 calls all_gather of 'w' while rank 0 is in all_gather in shared memory of 'w'");
 }
 
@@ -214,7 +215,7 @@ TEST(exchange_rounds, the_hub_gives_the_lowest_rank_that_is_free) {
   ASSERT_EQ(d.open(1, 3), code::ok);
   const auto enters = [&](const std::string& client) {
     d.calls[client] = 0;
-    d.say(client, open_session{protocol, "s", any_rank, 3, law::average, 0});
+    d.say(client, open_session{protocol, "s", any_rank, 3, averaging_method::average, 0});
     return d.take(client).what;
   };
   EXPECT_EQ(enters("x").value, 0u);
@@ -231,12 +232,12 @@ TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
   counter_rng rng(5);
   constexpr std::uint32_t ranks = 3;
   desk d;
-  d.open_all(ranks, law::asgd);
+  d.open_all(ranks, averaging_method::asgd);
   d.declare_as(ranks, 2, element::f64);
   std::vector<std::vector<double>> had(ranks);
   std::vector<double> centre = {4, -2};
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    d.call(r, verb::exchange, r == 0 ? centre : std::vector<double>{9, 9}, 1);
+    d.call(r, collective_op::exchange, r == 0 ? centre : std::vector<double>{9, 9}, 1);
     const auto back = d.values<double>(r);
     EXPECT_EQ(back.empty(), r == 0) << "the first one's is the centre";
     had[r] = centre;
@@ -247,17 +248,17 @@ TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
   for (int step = 0; step < 200; ++step) {
     const auto r = static_cast<std::uint32_t>(rng.draw_below(ranks));
     const auto x = static_cast<double>(rng.draw_below(16)) / 8 - 1, y = static_cast<double>(rng.draw_below(16)) / 8;
-    d.call(r, verb::exchange, std::vector<double>{x, y}, 0);
+    d.call(r, collective_op::exchange, std::vector<double>{x, y}, 0);
     centre[0] += x;
     centre[1] += y;
     had[r] = d.values<double>(r);
     ASSERT_EQ(had[r], centre) << "exact: eighths";
   }
   d.gone(desk::name(2));
-  ASSERT_EQ(d.open(2, 3, law::asgd), code::ok);
+  ASSERT_EQ(d.open(2, 3, averaging_method::asgd), code::ok);
   d.say(desk::name(2), declare{d.next(desk::name(2)), "w", element::f64, 2});
   d.take(2u);
-  d.call(2, verb::exchange, std::vector<double>{7, 7}, 1);
+  d.call(2, collective_op::exchange, std::vector<double>{7, 7}, 1);
   EXPECT_EQ(d.values<double>(2), centre) << "who is new takes the centre, and adds nothing";
 }
 

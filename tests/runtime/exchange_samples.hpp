@@ -11,9 +11,9 @@ namespace troupe::exchange::testing {
 
 inline std::vector<message> message_samples() {
   static const std::vector<std::byte> some(24, std::byte{7});
-  return {open_session{protocol, "run", 1, 2, law::easgd, 0.5},
+  return {open_session{protocol, "run", 1, 2, averaging_method::easgd, 0.5},
           declare{3, "lstm.weight", element::f64, 1000},
-          begin{4, verb::reduce_scatter, 2, 1, meeting::in_memory},
+          begin{4, collective_op::reduce_scatter, 2, 1, meeting::in_memory},
           piece{5, 64, {nullptr, some.data(), some.size()}},
           take_lock{6, "data"},
           free_lock{7, "data"},

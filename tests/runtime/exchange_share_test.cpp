@@ -32,7 +32,7 @@ class exchange_share : public ::testing::Test {
     return e;
   }
   bool waits(std::uint32_t r) const {
-    return (!d.handed.contains(desk::name(r)) || d.handed.at(desk::name(r)).empty()) && !d.heard(desk::name(r));
+    return (!d.handed.contains(desk::name(r)) || d.handed.at(desk::name(r)).empty()) && !d.has_reply(desk::name(r));
   }
 };
 

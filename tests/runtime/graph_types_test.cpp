@@ -39,7 +39,7 @@ std::vector<std::string> mistakes(std::vector<layer_spec> layers, const data& d 
 }
 
 // Layers behind a sound net of one input: a linear layer 'ip' of 10 scores and its loss.
-std::vector<std::string> beside_a_sound_net(const std::vector<layer_spec>& more, const data& d = {}) {
+std::vector<std::string> with_a_valid_net(const std::vector<layer_spec>& more, const data& d = {}) {
   std::vector<layer_spec> all{linear("ip", "data", 10), stock("good", "softmax_loss", {"ip", "label"})};
   all.insert(all.end(), more.begin(), more.end());
   return mistakes(all, d);
@@ -71,7 +71,7 @@ TEST(graph_types, one_score_is_a_yes_or_no_where_the_label_is_only_compared) {
 }
 
 TEST(graph_types, more_guesses_than_scores) {
-  EXPECT_THAT(beside_a_sound_net({stock("seen", "accuracy", {"ip", "label"}, {{{"top_k", std::int64_t{11}}}})}),
+  EXPECT_THAT(with_a_valid_net({stock("seen", "accuracy", {"ip", "label"}, {{{"top_k", std::int64_t{11}}}})}),
               ElementsAre("job.toml:30:1: layer 'seen': wants at least top_k = 11 classes, got 2x10, 2"));
 }
 
@@ -103,8 +103,8 @@ TEST(graph_types, values_are_no_labels_and_no_ids) {
                                                                " layer takes ids (i32), but 'four' (2x4) holds values (f32)"));
   EXPECT_THAT(mistakes(net("softmax_loss", "data"), text), ElementsAre()) << "ids are numbers too";
   EXPECT_THAT(
-      beside_a_sound_net(fitted({linear("four", "data", 4), table("words", "four", 10), linear("ip2", "words", 10),
-                                 stock("loss", "softmax_loss", {"ip2", "label"})})),
+      with_a_valid_net(fitted({linear("four", "data", 4), table("words", "four", 10), linear("ip2", "words", 10),
+                               stock("loss", "softmax_loss", {"ip2", "label"})})),
       ElementsAre(
           "job.toml:42:20: layer 'words': input 0 of a embedding layer takes ids (i32), but 'four' (2x4) holds values (f32)"));
   // Data that are values, in the place of labels.
@@ -125,15 +125,15 @@ TEST(graph_types, labels_and_ids_are_no_values) {
       ElementsAre("job.toml:42:20: layer 'bad': input 0 of a squared_error layer takes values (f32), but 'data' (2x4) of source "
                   "'synthetic' holds ids (i32): put an embedding between"));
   EXPECT_THAT(
-      beside_a_sound_net({stock("bad", "hinge", {"label", "label"})}),
+      with_a_valid_net({stock("bad", "hinge", {"label", "label"})}),
       ElementsAre("job.toml:32:20: layer 'bad': input 0 of a hinge layer takes values (f32), but 'label' (2) holds class numbers "
                   "(i32)"));
   EXPECT_THAT(
-      beside_a_sound_net({stock("bad", "accuracy", {"label", "label"})}),
+      with_a_valid_net({stock("bad", "accuracy", {"label", "label"})}),
       ElementsAre("job.toml:32:20: layer 'bad': input 0 of a accuracy layer takes values (f32), but 'label' (2) holds class "
                   "numbers (i32)"));
   EXPECT_THAT(
-      beside_a_sound_net({stock("bad", "euclidean", {"ip", "label"})}),
+      with_a_valid_net({stock("bad", "euclidean", {"ip", "label"})}),
       ElementsAre("job.toml:32:21: layer 'bad': input 1 of a euclidean layer takes values (f32), but 'label' (2) holds class "
                   "numbers (i32)"));
   // A label of each place is no target of the logits' shape.
@@ -147,12 +147,12 @@ TEST(graph_types, labels_and_ids_are_no_values) {
 // Soft targets are values, and stay allowed.
 TEST(graph_types, targets_of_losses_on_elements_are_values) {
   for (const char* type : {"sigmoid_cross_entropy", "euclidean", "squared_error"})
-    EXPECT_THAT(beside_a_sound_net({stock("five", "tanh", {"data"}), stock("target", "sigmoid", {"data"}),
-                                    stock("against", type, {"five", "target"})}),
+    EXPECT_THAT(with_a_valid_net({stock("five", "tanh", {"data"}), stock("target", "sigmoid", {"data"}),
+                                  stock("against", type, {"five", "target"})}),
                 ElementsAre())
         << type;
   EXPECT_THAT(
-      beside_a_sound_net({stock("soft", "softmax", {"ip"}), stock("bad", "hinge", {"ip", "soft"})}),
+      with_a_valid_net({stock("soft", "softmax", {"ip"}), stock("bad", "hinge", {"ip", "soft"})}),
       ElementsAre("job.toml:42:21: layer 'bad': input 1 of a hinge layer takes ids (i32), but 'soft' (2x10) holds values (f32)"));
 }
 

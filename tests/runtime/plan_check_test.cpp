@@ -86,7 +86,7 @@ job_spec apart() {
                  laid(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"})});
 }
 
-job_spec beside() {
+job_spec colocated() {
   auto j = job_of({stock_layer("a", "linear", "data", 12), stock_layer("b", "relu", "a"), stock_layer("score", "linear", "b", 4),
                    spec("loss", "softmax_loss", {"score", "label"})});
   j.topology.workers_per_group = 2;
@@ -96,11 +96,11 @@ job_spec beside() {
 
 TEST(plan_check, correct_plans_are_whole) {
   EXPECT_THAT(planned_job(apart()).faults(), IsEmpty());
-  EXPECT_THAT(planned_job(beside()).faults(), IsEmpty());
+  EXPECT_THAT(planned_job(colocated()).faults(), IsEmpty());
   auto fused = apart();
   fused.pipeline.fuse = "auto";
   EXPECT_THAT(planned_job(fused).faults(), IsEmpty());
-  auto groups = beside();
+  auto groups = colocated();
   groups.topology.worker_groups = groups.topology.server_groups = 2;
   EXPECT_THAT(planned_job(groups).faults(), IsEmpty());
 }
@@ -112,7 +112,7 @@ TEST(plan_check, a_part_that_nobody_hosts_is_named) {
   EXPECT_THAT(
       p.faults(),
       Contains("layer 'a': packets 0 to 3, features 9 to 11: no part claims them (host0/a.0 has packets 0 to 3, features 0 to 8)"));
-  planned_job q(beside());
+  planned_job q(colocated());
   auto& s = q.role("worker1/b");
   s.layers.clear(), s.parts.clear();
   EXPECT_THAT(q.faults(),
@@ -201,7 +201,7 @@ TEST(plan_check, an_edge_for_other_packets_or_from_somebody_else_is_named) {
   planned_job q(apart());
   q.plan.edges[q.edge("host2/c.0", "host0/score")].packets = {0, 4};
   EXPECT_THAT(q.faults(), Contains("layer 'score': host0/score is to get 'c' from host2/c.0, which does not have these packets"));
-  planned_job r(beside());
+  planned_job r(colocated());
   r.plan.edges[r.edge("worker0/loader", "worker0/a")].what.output = 1;
   EXPECT_THAT(r.faults(), Contains(HasSubstr("layer 'a': worker0/a lacks packets 0 to 1")));
   planned_job s(apart());
@@ -210,7 +210,7 @@ TEST(plan_check, an_edge_for_other_packets_or_from_somebody_else_is_named) {
 }
 
 TEST(plan_check, a_loss_hears_from_its_loader) {
-  planned_job p(beside());
+  planned_job p(colocated());
   auto& e = p.plan.edges[p.edge("worker0/loader", "worker0/loss")];
   e.in_test = false;
   EXPECT_THAT(p.faults(), Contains(HasSubstr("layer 'loss': worker0/loss reports, but no loader waits for it")));
@@ -223,14 +223,14 @@ TEST(plan_check, a_gradient_has_a_way_back) {
 }
 
 TEST(plan_check, parameters_are_owned_once) {
-  planned_job p(beside());
+  planned_job p(colocated());
   auto again = p.block("a.bias");
   again.id = static_cast<std::uint32_t>(p.plan.blocks.size());
   again.shard = p.plan.shards[2];
   p.plan.blocks.push_back(again);
   EXPECT_THAT(p.faults(), Contains(AllOf(HasSubstr("layer 'a': parameter 'a.bias', elements 0 to 11: both shard"),
                                          HasSubstr(" and shard2 (block " + std::to_string(again.id) + ") own them"))));
-  planned_job q(beside());
+  planned_job q(colocated());
   const auto half = q.block("score.weight").count;
   ++q.block("score.weight").begin, --q.block("score.weight").count;
   EXPECT_THAT(q.faults(), Contains("layer 'score': parameter 'score.weight', element 0: no shard owns them")) << half;
@@ -309,16 +309,16 @@ TEST(plan_check, columns_of_a_parameter_are_owned_once) {
 }
 
 TEST(plan_check, every_packet_has_a_loader_and_every_stage_a_half) {
-  planned_job p(beside());
+  planned_job p(colocated());
   p.plan.ranges[1] = {3, 1};
   EXPECT_THAT(p.faults(), Contains("packet 2 of a step: no loader has them"));
-  planned_job q(beside());
+  planned_job q(colocated());
   q.plan.ranges[1] = {1, 3};
   EXPECT_THAT(q.faults(), Contains("packet 1 of a step: both worker0/loader and worker1/loader have them"));
   planned_job r(apart());
   r.plan.stages[1].clear();
   EXPECT_THAT(r.faults(), Contains(HasSubstr("belongs to no worker's half")));
-  planned_job s(beside());
+  planned_job s(colocated());
   auto& model = s.role("tester/model");
   model.layers.pop_back(), model.parts.pop_back();
   EXPECT_THAT(s.faults(), Contains("layer 'loss': tester/model does not have it once"));

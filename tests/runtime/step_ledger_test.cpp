@@ -154,7 +154,7 @@ TEST(step_ledger, grants_never_shrink) {
   EXPECT_FALSE(c.ledger.grant(0, 3));
   EXPECT_TRUE(c.ledger.grant(1, 2));
   EXPECT_EQ(c.ledger.granted(0), 4u);
-  EXPECT_EQ(c.ledger.most_granted(), 4u);
+  EXPECT_EQ(c.ledger.max_granted(), 4u);
 }
 
 TEST(step_ledger, every_worker_has_progress_of_its_own) {

@@ -116,7 +116,7 @@ inline fetch sample() {
   return {5, true};
 }
 template <>
-inline stand_still sample() {
+inline quiesce sample() {
   return {7, {0, 2, 5}};
 }
 template <>
@@ -124,15 +124,15 @@ inline inventory sample() {
   return {7, {{0, 41}, {3, 42}}, {{0, 42}, {3, 43}}};
 }
 template <>
-inline squares sample() {
+inline norm_partials sample() {
   return {3, {{1ull << 32 | 2, 0x3ff0000000000000u}, {0, ~0ull}}};
 }
 template <>
-inline findings sample() {
+inline nonfinite_report sample() {
   return {2, {7, 0, 1u << 31}};
 }
 template <>
-inline settle sample() {
+inline flush sample() {
   return {};
 }
 template <>
@@ -156,7 +156,7 @@ inline grant sample() {
   return {0xfedcba9876543210u};
 }
 template <>
-inline portion sample() {
+inline work_unit sample() {
   return {7, 2, 3, 4};
 }
 template <>

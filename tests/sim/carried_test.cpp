@@ -233,7 +233,7 @@ TEST_F(carried, layers_move_with_their_state) {
   s.workers = 2, s.sub_solvers = 2, s.steps = 24, s.eval_every = 7;
   const auto still = run_in_world(prepared_on(spec_of(s), 3), world(2));
   const auto got = run_moved(prepared_on(spec_of(s), 3),
-                             {{2, move_word("one", "n3")}, {8, move_word("two", "n1")}, {9, {"drain", "n2", 0, {}}}}, world(2));
+                             {{2, move_key("one", "n3")}, {8, move_key("two", "n1")}, {9, {"drain", "n2", 0, {}}}}, world(2));
   EXPECT_GE(got.moved.size(), 2u) << (got.refused.empty() ? "" : got.refused.front());
   EXPECT_EQ(got.bytes(), still.bytes());
   EXPECT_EQ(values(got, "eval"), values(still, "eval"));

@@ -13,7 +13,7 @@ namespace {
 
 struct terrible_wire {
   double loss = 0, twice = 0;
-  std::int64_t most_latency = 3'000'000;
+  std::int64_t max_latency = 3'000'000;
 };
 
 struct channel_outcome {
@@ -58,7 +58,7 @@ class talking {
   };
 
   duration latency() {
-    return duration(1 + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(wire_.most_latency))));
+    return duration(1 + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(wire_.max_latency))));
   }
 
   void launch(std::variant<frame, acknowledgement> what) {

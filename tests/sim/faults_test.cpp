@@ -197,7 +197,7 @@ TEST(faults, the_same_seed_gives_the_same_trace_with_all_of_them) {
     chatter(c, 60);
     c.run();
     EXPECT_GT(c.world().counts().crashed, 0u);
-    return c.world().trace_words();
+    return c.world().trace_state();
   };
   for (std::uint64_t seed = 1; seed <= 10; ++seed) EXPECT_EQ(trace(seed), trace(seed)) << "seed " << seed;
   EXPECT_NE(trace(1), trace(2));

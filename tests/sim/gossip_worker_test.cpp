@@ -29,7 +29,7 @@ class gossiper {
  public:
   explicit gossiper(std::uint32_t self, const std::string& every = "1", std::uint32_t workers = 4, std::uint32_t layers = 1)
       : gossiper(prepared(workers, layers, every), self) {}
-  gossiper(const std::shared_ptr<prepared_job>& j, std::uint32_t self) : half_(j, j->plan.workers[self]) {}
+  gossiper(const std::shared_ptr<prepared_job>& j, std::uint32_t self) : sync_(j, j->plan.workers[self]) {}
 
   static std::shared_ptr<prepared_job> prepared(std::uint32_t workers, std::uint32_t layers, const std::string& every,
                                                 std::uint64_t seed = 3) {
@@ -41,48 +41,48 @@ class gossiper {
     return std::get<std::shared_ptr<prepared_job>>(prepare_job(s, shared_mode_tables(), {here}));
   }
 
-  std::vector<envelope> begin() { return half_.give_states(0); }
-  std::vector<envelope> step(std::uint64_t s) { return half_.give_gradients(s, 0); }
-  std::vector<envelope> step_of_layer(std::uint32_t layer, std::uint64_t s) { return half_.give_gradient(layer, s, 0); }
+  std::vector<envelope> begin() { return sync_.give_states(0); }
+  std::vector<envelope> step(std::uint64_t s) { return sync_.give_gradients(s, 0); }
+  std::vector<envelope> step_of_layer(std::uint32_t layer, std::uint64_t s) { return sync_.give_gradient(layer, s, 0); }
   // The coordinator's word number `word`: steps end at `until` for now.
   std::vector<envelope> boundary(std::uint64_t until, std::uint64_t word) {
-    return half_.say(from(role_id{0}, 0, word), grant{until});
+    return sync_.say(from(role_id{0}, 0, word), grant{until});
   }
   std::vector<envelope> rests_at(std::uint32_t worker, std::uint64_t step) {
-    return half_.say(from(half_.plan().workers[worker], step), user{rests, {}, {}});
+    return sync_.say(from(sync_.plan().workers[worker], step), user{rests, {}, {}});
   }
   std::vector<envelope> give(std::uint32_t worker, const parcel& p) {
     user u{share, std::string(16, '\0'), {}};
     std::memcpy(u.bytes.data(), &p.layer, 4);
     std::memcpy(u.bytes.data() + 4, &p.mass, 8);
     std::memcpy(u.bytes.data() + 12, &p.count, 4);
-    for (auto i : half_.job().graph.layers[p.layer].params)
-      u.values.push_back(half_.filled(half_.job().graph.params[i].spec.dims, p.value));
-    return half_.say(from(half_.plan().workers[worker], p.step), std::move(u));
+    for (auto i : sync_.job().graph.layers[p.layer].params)
+      u.values.push_back(sync_.filled(sync_.job().graph.params[i].spec.dims, p.value));
+    return sync_.say(from(sync_.plan().workers[worker], p.step), std::move(u));
   }
 
   // Shard `number` asks for copies in round `round`; and what it is told, as (block, mass), where it is told of that round.
   std::vector<envelope> ask(std::uint32_t number, std::uint64_t round) {
-    return half_.say(from(half_.plan().shards[number], 0, round), user{want_copy, {}, {}});
+    return sync_.say(from(sync_.plan().shards[number], 0, round), user{want_copy, {}, {}});
   }
   std::vector<std::pair<std::uint32_t, double>> copies(const std::vector<envelope>& sent, std::uint32_t number,
                                                        std::uint64_t round) const {
     std::vector<std::pair<std::uint32_t, double>> list;
     for (const auto& [h, s] : only<state>(sent))
-      if (h.dst == half_.plan().shards[number] && h.id == msg_id{round} && h.flags == flag_join)
+      if (h.dst == sync_.plan().shards[number] && h.id == msg_id{round} && h.flags == flag_join)
         list.emplace_back(s.block, std::bit_cast<double>(h.version));
     return list;
   }
   // The same for all blocks that the shard has, at this mass.
   std::vector<std::pair<std::uint32_t, double>> all_of(std::uint32_t number, double mass) const {
     std::vector<std::pair<std::uint32_t, double>> list;
-    for (const auto& b : half_.plan().blocks)
-      if (b.shard == half_.plan().shards[number]) list.emplace_back(b.id, mass);
+    for (const auto& b : sync_.plan().blocks)
+      if (b.shard == sync_.plan().shards[number]) list.emplace_back(b.id, mass);
     return list;
   }
 
-  void hold() { half_.hold(); }
-  std::vector<envelope> let_go() { return half_.let_go(); }
+  void hold() { sync_.hold(); }
+  std::vector<envelope> let_go() { return sync_.let_go(); }
 
   std::vector<parcel> shares(const std::vector<envelope>& sent) const {
     std::vector<parcel> list;
@@ -93,18 +93,18 @@ class gossiper {
       std::memcpy(&p.mass, u.bytes.data() + 4, 8);
       std::memcpy(&p.count, u.bytes.data() + 12, 4);
       p.step = h.step;
-      p.value = half_.first_of(u.values[0]);
+      p.value = sync_.first_of(u.values[0]);
       list.push_back(p);
     }
     return list;
   }
   // How many times its layer was handed on 0, 1, ... steps after it had last heard of the others.
   std::vector<std::uint64_t> staleness() {
-    const auto told = only<observation>(half_.say(from(role_id{0}), observe{}));
+    const auto told = only<observation>(sync_.say(from(role_id{0}), observe{}));
     return told.at(0).second.histograms.at(0).second;
   }
   // Workers who are told that this one rests, and where.
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> told_of_rest(const std::vector<envelope>& sent) const {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> notified_of_rest(const std::vector<envelope>& sent) const {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> list;
     for (const auto& [h, u] : only<user>(sent))
       if (u.type == rests) list.emplace_back(number(h.dst), h.step);
@@ -113,10 +113,10 @@ class gossiper {
 
  private:
   std::uint32_t number(role_id worker) const {
-    const auto& w = half_.plan().workers;
+    const auto& w = sync_.plan().workers;
     return static_cast<std::uint32_t>(std::find(w.begin(), w.end(), worker) - w.begin());
   }
-  lone_role half_;
+  lone_role sync_;
 };
 
 // How many places behind itself each of a hundred shares goes.
@@ -159,7 +159,7 @@ TEST(gossip_worker, sends_half_of_its_mass_after_every_so_many_steps) {
   EXPECT_THAT(g.shares(g.begin()), IsEmpty());
   for (std::uint64_t s = 0; s < 6; ++s) {
     const auto sent = g.step(s);
-    EXPECT_THAT(g.told_of_rest(sent), IsEmpty()) << "nobody has said that steps end";
+    EXPECT_THAT(g.notified_of_rest(sent), IsEmpty()) << "nobody has said that steps end";
     const auto shares = g.shares(sent);
     ASSERT_EQ(shares.size(), s % 2) << "after step " << s;
     if (shares.empty()) continue;
@@ -200,10 +200,10 @@ TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_who_trains) {
   gossiper g(1, "1", 4, 2);
   g.begin();
   EXPECT_THAT(g.boundary(1, 1), IsEmpty());
-  const auto half_way = g.step_of_layer(0, 0);
-  EXPECT_THAT(only<user>(half_way), IsEmpty()) << "the other layer has not made the step";
+  const auto midway = g.step_of_layer(0, 0);
+  EXPECT_THAT(only<user>(midway), IsEmpty()) << "the other layer has not made the step";
   const auto sent = g.step_of_layer(1, 0);
-  EXPECT_THAT(g.told_of_rest(sent), UnorderedElementsAre(std::pair(0u, 1u), std::pair(2u, 1u), std::pair(3u, 1u)));
+  EXPECT_THAT(g.notified_of_rest(sent), UnorderedElementsAre(std::pair(0u, 1u), std::pair(2u, 1u), std::pair(3u, 1u)));
   const auto given = g.shares(sent);
   ASSERT_EQ(given.size(), 2u);
   EXPECT_EQ(given[0].layer + given[1].layer, 1u);

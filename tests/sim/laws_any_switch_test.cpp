@@ -98,7 +98,7 @@ void draw_topology(job_spec& j, random_net& net) {
 command draw_move(random_net& net, const job_spec& j, std::uint32_t nodes) {
   const auto node = "n" + std::to_string(net.draw(1, nodes));
   if (net.chance(0.3)) return {net.chance(0.5) ? "drain" : "add-node", node, 0, {}};
-  return move_word(j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name, node);
+  return move_key(j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name, node);
 }
 
 void draw_words(drawn& d, random_net& net, const job_spec& j) {
@@ -281,7 +281,7 @@ TEST(laws_any_switch, a_job_with_a_placed_layer_takes_its_mode_again) {
   ASSERT_TRUE(got.done);
   EXPECT_EQ(std::count_if(got.events.begin(), got.events.end(), [](const auto& e) { return e.kind == "mode"; }), 1);
   EXPECT_TRUE(got.bytes() == want.bytes());
-  const auto moved = run_moved(whole, {{2, move_word("score", "n2")}}, c, {{7, {"mode", "bsp", 0, {}}}});
+  const auto moved = run_moved(whole, {{2, move_key("score", "n2")}}, c, {{7, {"mode", "bsp", 0, {}}}});
   ASSERT_TRUE(moved.done);
   EXPECT_EQ(std::count_if(moved.events.begin(), moved.events.end(), [](const auto& e) { return e.kind == "mode"; }), 1);
   EXPECT_TRUE(moved.bytes() == want.bytes());

@@ -12,7 +12,7 @@ constexpr std::int64_t small = 128;  // bytes: 16 elements of f64, the least the
 // Of what goes from node to node.
 class bounded_messages final : public checker {
  public:
-  explicit bounded_messages(std::size_t most) : most_(most) {}
+  explicit bounded_messages(std::size_t most) : max_(most) {}
   std::size_t largest() const { return largest_; }
 
  private:
@@ -22,13 +22,13 @@ class bounded_messages final : public checker {
       if (!send || j.plan[s.self].node == j.plan[send->e.h.dst].node) continue;
       const auto bytes = tensor_bytes(send->e.body);
       largest_ = std::max(largest_, bytes);
-      must(bytes <= most_, [&] {
+      must(bytes <= max_, [&] {
         return j.plan[s.self].name + " says " + name_of(send->e.body) + " of " + std::to_string(bytes) + " bytes to " +
                j.plan[send->e.h.dst].name;
       });
     }
   }
-  std::size_t most_, largest_ = 0;
+  std::size_t max_, largest_ = 0;
 };
 
 struct way {
@@ -167,8 +167,7 @@ TEST(laws_blocks, small_blocks_of_any_partition_have_its_bits_and_move) {
     ASSERT_TRUE(want.done) << "seed " << seed;
     ASSERT_EQ(run_in_world(pieces, c).bytes(), want.bytes()) << "seed " << seed;
     if (feature) continue;  // a layer that moves is whole, and its sums are others
-    const auto got =
-        run_moved(pieces, {{3, move_word(j.layers.front().name, "n2")}, {6, move_word(j.layers.front().name, "n3")}}, c);
+    const auto got = run_moved(pieces, {{3, move_key(j.layers.front().name, "n2")}, {6, move_key(j.layers.front().name, "n3")}}, c);
     ASSERT_TRUE(got.done) << "seed " << seed;
     ASSERT_EQ(got.bytes(), want.bytes()) << "seed " << seed;
     moved += got.moved.size();

@@ -44,7 +44,7 @@ TEST(laws_mistakes, staleness_off_by_one_is_found) {
   const auto dev = make_cpu_device();
   auto all = mode_tables();
   auto off = *all.modes.find("ssp");
-  off.make_worker = [](half_config c) -> std::unique_ptr<role> {
+  off.make_worker = [](sync_config c) -> std::unique_ptr<role> {
     const auto s = static_cast<std::uint64_t>(std::get<std::int64_t>(c.mode.values.at("staleness")));
     return std::make_unique<clocked_worker>(std::move(c), clock_policy{.staleness = s + 1, .pull = true});
   };
@@ -127,8 +127,8 @@ struct lost_residual final : mistake {
     const auto before = static_cast<std::ptrdiff_t>(out.list().size());
     inner.on(in, now, out);
     auto& list = out.list();
-    const auto settles = [](const effect& e) { return sent<ready>(e) && sent<ready>(e)->what == ready::what_of::settled; };
-    if (!is(j.plan, self, role_kind::worker) || std::none_of(list.begin() + before, list.end(), settles)) return;
+    const auto flushes = [](const effect& e) { return sent<ready>(e) && sent<ready>(e)->what == ready::what_of::flushed; };
+    if (!is(j.plan, self, role_kind::worker) || std::none_of(list.begin() + before, list.end(), flushes)) return;
     list.erase(std::remove_if(list.begin() + before, list.end(), [](const effect& e) { return sent<push>(e) != nullptr; }),
                list.end());
   }

@@ -205,10 +205,10 @@ TEST(laws_not_finite_alone, what_is_left_out_is_not_laid_over_the_weights) {
 }
 
 // Planted: a shard that leaves out its own blocks alone, because it does not hear of the others' findings.
-struct deaf_to_findings final : spoilt_gradient {
+struct ignores_nonfinite_reports final : spoilt_gradient {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     auto e = in;
-    if (auto* f = std::get_if<findings>(&e.body); f && is(j.plan, self, role_kind::shard)) f->bad.clear();
+    if (auto* f = std::get_if<nonfinite_report>(&e.body); f && is(j.plan, self, role_kind::shard)) f->bad.clear();
     spoilt_gradient::play(inner, self, e, now, out, j);
   }
 };
@@ -218,7 +218,7 @@ TEST(laws_not_finite_mistakes, blocks_that_decide_by_themselves_are_found) {
   for (std::uint64_t seed = 1; seed < 100; ++seed) {
     auto shape = draw_shape(seed, {.mode = "bsp", .layers = 3, .max_skipped = 1});
     shape.packets = 8, shape.workers = 2, shape.shards = 3;
-    deaf_to_findings wrong;
+    ignores_nonfinite_reports wrong;
     spoilt_gradient right;
     wrong.steps = right.steps = {3};
     if (run_spoilt(shape, wrong, dev.get(), seed, {.crash = false}).bytes() !=

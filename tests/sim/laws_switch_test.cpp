@@ -47,35 +47,36 @@ class switch_ledger final : public checker {
     }
     values_[modes_.size()] = last;
     modes_.push_back({"end", j.last_step});
-    for (std::size_t era = 0; era + 1 < modes_.size() && violation().empty(); ++era) check(era, j);
+    for (std::size_t mode_epoch = 0; mode_epoch + 1 < modes_.size() && violation().empty(); ++mode_epoch) check(mode_epoch, j);
   }
 
  private:
-  struct era_of {
+  struct mode_epoch_of {
     std::string mode;
     std::uint64_t from;
   };
   void watch(const seen_event& s, const prepared_job& j) override {
-    if (const auto* a = std::get_if<adopt>(&s.in.body); a && a->era == modes_.size()) modes_.push_back({a->mode, s.in.h.step});
+    if (const auto* a = std::get_if<adopt>(&s.in.body); a && a->mode_epoch == modes_.size())
+      modes_.push_back({a->mode, s.in.h.step});
     for (const auto& e : s.out) {
       header h;
       const auto* w = sent<weights>(e, &h);
       const auto* st = sent<state>(e, &h);
-      const std::size_t era = h.flags >> 8;
+      const std::size_t mode_epoch = h.flags >> 8;
       if (is(j.plan, s.self, role_kind::shard) && (w || st)) {  // the first value of an era
         const auto& v = w ? w->value : st->value;
-        values_[era].try_emplace(w ? w->block : st->block, values(v));
+        values_[mode_epoch].try_emplace(w ? w->block : st->block, values(v));
       }
       if (is(j.plan, s.self, role_kind::worker) && st && !(h.flags & flag_join))
-        copies_[era][{st->block, s.self}] = values(st->value);
+        copies_[mode_epoch][{st->block, s.self}] = values(st->value);
     }
   }
-  void check(std::size_t era, const prepared_job& j) {
-    const auto& [mode, from] = modes_[era];
-    const auto until = modes_[era + 1].from;
+  void check(std::size_t mode_epoch, const prepared_job& j) {
+    const auto& [mode, from] = modes_[mode_epoch];
+    const auto until = modes_[mode_epoch + 1].from;
     const auto workers = static_cast<double>(j.plan.workers.size());
     for (const auto& b : j.plan.blocks) {
-      const auto &first = values_[era][b.id], &last = values_[era + 1][b.id];
+      const auto &first = values_[mode_epoch][b.id], &last = values_[mode_epoch + 1][b.id];
       if (first.empty() || last.empty()) return must(false, [] { return "an era without weights"; });
       for (std::size_t i = 0; i < first.size(); ++i) {
         const auto step = static_cast<std::uint64_t>(b.begin + static_cast<std::int64_t>(i)) % j.last_step;
@@ -84,20 +85,20 @@ class switch_ledger final : public checker {
         bool right = std::abs(gained - (inside ? 1 / workers : 0)) < 1e-9;
         if (mode == "gossip") right = inside ? gained > 1e-12 && gained <= 1 + 1e-9 : std::abs(gained) < 1e-9;
         if (mode == "easgd") {
-          for (const auto& [at, w] : copies_[era])
+          for (const auto& [at, w] : copies_[mode_epoch])
             if (at.first == b.id) gained += w[i] - first[i];
           right = std::abs(gained - (inside ? 1 : 0)) < 1e-9;
         }
         must(right, [&] {
           std::ostringstream s;
-          s << "era " << era << " (" << mode << ", steps " << from << " to " << until << "): element " << i << " of block " << b.id
-            << " (step " << step << ") gains " << gained;
+          s << "era " << mode_epoch << " (" << mode << ", steps " << from << " to " << until << "): element " << i << " of block "
+            << b.id << " (step " << step << ") gains " << gained;
           return s.str();
         });
       }
     }
   }
-  std::vector<era_of> modes_;
+  std::vector<mode_epoch_of> modes_;
   std::map<std::size_t, std::map<std::uint32_t, std::vector<double>>> values_;  // by era, block: at its beginning
   std::map<std::size_t, std::map<std::pair<std::uint32_t, role_id>, std::vector<double>>> copies_;
 };
@@ -110,11 +111,11 @@ class mode_of_the_day final : public checker {
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
     const auto* a = std::get_if<adopt>(&s.in.body);
-    if (a && is(j.plan, s.self, role_kind::shard)) era_[s.self] = a->era;
+    if (a && is(j.plan, s.self, role_kind::shard)) mode_epoch_[s.self] = a->mode_epoch;
     if (!is(j.plan, s.self, role_kind::worker)) return;
     if (std::holds_alternative<start>(s.in.body) && s.in.h.incarnation > 0) {
       auto& least = came_[s.self] = ~0u;
-      for (auto shard : j.plan.shards) least = std::min(least, era_[shard]);
+      for (auto shard : j.plan.shards) least = std::min(least, mode_epoch_[shard]);
       told_.erase(s.self);
     }
     if (a && is(j.plan, s.in.h.src, role_kind::shard)) told_.insert(s.self);
@@ -124,14 +125,14 @@ class mode_of_the_day final : public checker {
       if (!r || r->what != ready::what_of::joined) continue;
       ++joined;
       learnt += told_.erase(s.self);
-      const std::uint32_t era = h.flags >> 8;
-      must(era >= came_[s.self], [&] {
-        return j.plan[s.self].name + " joins in era " + std::to_string(era) + ", the shards had begun era " +
+      const std::uint32_t mode_epoch = h.flags >> 8;
+      must(mode_epoch >= came_[s.self], [&] {
+        return j.plan[s.self].name + " joins in era " + std::to_string(mode_epoch) + ", the shards had begun era " +
                std::to_string(came_[s.self]) + " when it came back";
       });
     }
   }
-  std::map<role_id, std::uint32_t> era_, came_;  // by shard; by worker
+  std::map<role_id, std::uint32_t> mode_epoch_, came_;  // by shard; by worker
   std::set<role_id> told_;
 };
 

@@ -48,7 +48,7 @@ class lone_loader {
       todo.erase(todo.begin() + which);
       effects out;
       loader_->on(next, {}, out);
-      most_at_once_ = std::max(most_at_once_, loader_->status().in_flight);
+      max_at_once_ = std::max(max_at_once_, loader_->status().in_flight);
       for (auto& x : out.list()) {
         if (auto* r = std::get_if<run_effect>(&x)) {
           task_context ctx{*dev_};
@@ -74,11 +74,11 @@ class lone_loader {
 
   // Jobs and credit come back in an order of this seed's, from now on.
   void shuffle(std::uint64_t seed) { order_.emplace(seed); }
-  std::uint32_t most_at_once() const { return most_at_once_; }
+  std::uint32_t max_at_once() const { return max_at_once_; }
 
  private:
   std::optional<counter_rng> order_;
-  std::uint32_t most_at_once_ = 0;
+  std::uint32_t max_at_once_ = 0;
   std::shared_ptr<prepared_job> job_;
   std::unique_ptr<device> dev_;
   std::unique_ptr<loader> loader_;
@@ -116,18 +116,18 @@ TEST(loader, portions_are_loaded_in_the_order_they_came_and_each_packet_once) {
   s.packets = 8;
   lone_loader l(s, true);
   EXPECT_TRUE(l.say(grant{5}).empty()) << "a grant means nothing here";
-  EXPECT_EQ(l.say(portion{0, 4, 2}), (sent{{0, 4, train}, {0, 5, train}}));
-  EXPECT_EQ(l.say(portion{0, 0, 1}), (sent{{0, 0, train}}));
-  EXPECT_TRUE(l.say(portion{0, 4, 2}).empty()) << "a duplicate";
-  EXPECT_EQ(l.say(portion{0, 5, 2}), (sent{{0, 6, train}})) << "only what has not been loaded";
-  EXPECT_EQ(l.say(portion{3, 7, 9}), (sent{{3, 7, train}})) << "nothing beyond the step's packets";
-  EXPECT_TRUE(l.say(portion{0, 1, 1}).empty()) << "a late duplicate of an older step";
+  EXPECT_EQ(l.say(work_unit{0, 4, 2}), (sent{{0, 4, train}, {0, 5, train}}));
+  EXPECT_EQ(l.say(work_unit{0, 0, 1}), (sent{{0, 0, train}}));
+  EXPECT_TRUE(l.say(work_unit{0, 4, 2}).empty()) << "a duplicate";
+  EXPECT_EQ(l.say(work_unit{0, 5, 2}), (sent{{0, 6, train}})) << "only what has not been loaded";
+  EXPECT_EQ(l.say(work_unit{3, 7, 9}), (sent{{3, 7, train}})) << "nothing beyond the step's packets";
+  EXPECT_TRUE(l.say(work_unit{0, 1, 1}).empty()) << "a late duplicate of an older step";
   EXPECT_EQ(l.say(evaluate{1}, 9).size(), 7u) << "after the portions; versions are the coordinator's business";
 }
 
 TEST(loader, a_static_loader_ignores_portions) {
   lone_loader l(two_packets());
-  EXPECT_TRUE(l.say(portion{0, 0, 2}).empty());
+  EXPECT_TRUE(l.say(work_unit{0, 0, 2}).empty());
   EXPECT_EQ(l.say(grant{1}).size(), 2u);
 }
 
@@ -161,7 +161,7 @@ TEST(loader, packets_that_are_read_at_once_leave_in_order_whichever_is_done_firs
       const auto round = l.say(evaluate{1}, 6);
       got.insert(got.end(), round.begin(), round.end());
       ASSERT_EQ(got, want) << readers << " readers, seed " << seed;
-      ASSERT_EQ(l.most_at_once(), readers) << "as many as there may be, and no more; seed " << seed;
+      ASSERT_EQ(l.max_at_once(), readers) << "as many as there may be, and no more; seed " << seed;
     }
 }
 

@@ -166,7 +166,7 @@ class loaders_of {
   std::shared_ptr<prepared_job> job;
   std::shared_ptr<counted> reads;
   std::vector<std::vector<sink*>> sinks;
-  std::map<role_id, int> most_open;  // requests of one loader that were not answered yet
+  std::map<role_id, int> max_open;  // requests of one loader that were not answered yet
   std::map<std::tuple<std::uint64_t, std::uint32_t, role_id>, std::uint32_t> hops;
   std::uint64_t deliveries = 0, doubled = 0, requests = 0, numbers = 0;
   sim::world& world() { return world_; }
@@ -180,7 +180,7 @@ class loaders_of {
   }
   void watch() {
     world_.copies = [this](const envelope& e, sim::random& r) {
-      if (std::holds_alternative<want_examples>(e.body)) most_open[e.h.src] = std::max(most_open[e.h.src], ++open_[e.h.src]);
+      if (std::holds_alternative<want_examples>(e.body)) max_open[e.h.src] = std::max(max_open[e.h.src], ++open_[e.h.src]);
       const bool other_node = job->plan[e.h.src].node != job->plan[e.h.dst].node;
       if (!scene_.twice || !other_node || r.below(2) == 0) return 1;
       ++doubled;
@@ -224,7 +224,7 @@ TEST(loaders, every_worker_gets_its_own_examples_in_its_own_order_at_its_own_pac
       l.expect_training(0, 9);
       if (HasFatalFailure() || HasNonfatalFailure()) return;
       doubled += l.doubled;
-      for (const auto& [who, most] : l.most_open)
+      for (const auto& [who, most] : l.max_open)
         if (s.kind != "replicate" && !s.twice) {
           ASSERT_LE(most, static_cast<int>(s.sub_solvers) + 1) << "a request is credit, seed " << seed;
         }

@@ -221,7 +221,7 @@ class mass_checker final : public checker {
       const double m = mass_of(s.self, layer, j);
       must(std::abs(says - m) < 1e-12,
            [&] { return j.plan[s.self].name + " says that its mass is " + std::to_string(says) + ", it is " + std::to_string(m); });
-      if (!(h.flags & flag_join)) settled_[{static_cast<std::uint64_t>(h.id), st->block}] += says;
+      if (!(h.flags & flag_join)) flushed_[{static_cast<std::uint64_t>(h.id), st->block}] += says;
     }
   }
   double& mass_of(role_id worker, std::uint32_t layer, const prepared_job& j) {
@@ -264,7 +264,7 @@ class mass_checker final : public checker {
     return false;
   }
   void close(const prepared_job&) override {
-    for (const auto& [at, sum] : settled_)
+    for (const auto& [at, sum] : flushed_)
       must(std::abs(sum - 1) < 1e-9, [&] {
         return "masses of block " + std::to_string(at.second) + " sum to " + std::to_string(sum) + " in round " +
                std::to_string(at.first);
@@ -287,7 +287,7 @@ class mass_checker final : public checker {
   std::map<key, std::vector<double>> arrived_;
   std::map<std::pair<role_id, std::uint64_t>, std::pair<std::uint32_t, double>> merging_;  // by worker, token: layer, mass
   std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t, std::uint32_t>> different_;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, double> settled_;           // by round, block
+  std::map<std::pair<std::uint64_t, std::uint32_t>, double> flushed_;           // by round, block
   std::map<std::tuple<role_id, std::uint32_t, std::uint32_t>, double> wholes_;  // by worker, layer, count: what it had before
   std::map<role_id, std::uint64_t> steps_;
 };

@@ -70,7 +70,7 @@ command random_wish(random_net& net, const job_spec& j, std::uint32_t nodes) {
   }
   auto layer = j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name;
   if (net.chance(0.2)) layer += "." + std::to_string(net.draw(0, 2));
-  return move_word(layer, node);
+  return move_key(layer, node);
 }
 
 class moves : public ::testing::Test {
@@ -132,12 +132,10 @@ TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
   j.layers[3].place = {"n1", "n2"};
   j.layers[4].place = {"n3", "n1"};
   const auto still = run_in_world(prepared_for_moves(j, 3), world_of(5, dev.get()));
-  const auto got = run_moved(prepared_for_moves(j, 3),
-                             {{2, move_word("left.1", "n3")},
-                              {4, move_word("right.0", "n2")},
-                              {7, {"drain", "n3", 0, {}}},
-                              {9, {"add-node", "n3", 0, {}}}},
-                             world_of(5, dev.get()));
+  const auto got = run_moved(
+      prepared_for_moves(j, 3),
+      {{2, move_key("left.1", "n3")}, {4, move_key("right.0", "n2")}, {7, {"drain", "n3", 0, {}}}, {9, {"add-node", "n3", 0, {}}}},
+      world_of(5, dev.get()));
   EXPECT_EQ(got.moved, (std::vector<std::string>{"moved left.1 to n3", "moved right.0 to n2", "drained n3", "added n3"}));
   EXPECT_EQ(got.bytes(), still.bytes());
 }
@@ -150,7 +148,7 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   const command slower{"set", "train.dynamics.lr", 0.001, {}};
   const std::vector<wish> also{{5, slower}};
   const auto still = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()), also);
-  const auto got = run_moved(prepared_for_moves(j, 3), {{12, move_word("score", "n3")}, {20, {"drain", "n2", 0, {}}}},
+  const auto got = run_moved(prepared_for_moves(j, 3), {{12, move_key("score", "n3")}, {20, {"drain", "n2", 0, {}}}},
                              world_of(2, dev.get()), also);
   const auto never = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()));
   ASSERT_EQ(got.moved.size(), 2u);
@@ -160,7 +158,7 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   // To ssp(0), which is bsp, and back: the next plan begins in the mode that was in use.
   const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
   const auto switched = run_moved(prepared_for_moves(j, 3),
-                                  {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_word("conv1", "n2")}},
+                                  {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_key("conv1", "n2")}},
                                   world_of(3, dev.get()), modes);
   EXPECT_EQ(switched.moved.size(), 3u);
   EXPECT_EQ(count(switched, "mode"), 2u);
@@ -180,7 +178,7 @@ TEST_F(moves, jobs_out_of_lockstep_move_too) {
     auto made = prepare_job(spec, shared_tables(), nodes);
     ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << mode << std::get<diagnostics>(made).front().message;
     const auto got = run_moved(std::get<std::shared_ptr<prepared_job>>(made),
-                               {{5, {"drain", "n2", 0, {}}}, {15, move_word("score", "n3")}, {20, {"add-node", "n2", 0, {}}}},
+                               {{5, {"drain", "n2", 0, {}}}, {15, move_key("score", "n3")}, {20, {"add-node", "n2", 0, {}}}},
                                world_of(4, dev.get()));
     ASSERT_FALSE(got.events.empty());
     EXPECT_EQ(got.events.back().kind, "done") << mode << ": " << got.events.back().text;
@@ -202,19 +200,19 @@ TEST_F(moves, what_cannot_be_is_refused_and_says_why) {
     auto r = amended(*j, a, c);
     return std::holds_alternative<std::string>(r) ? std::get<std::string>(r) : std::string();
   };
-  EXPECT_EQ(why(move_word("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
-  EXPECT_EQ(why(move_word("score", "n7")), "no node 'n7'; did you mean 'n1'? (there is: n1, n2, n3)");
-  EXPECT_EQ(why(move_word("conv1.0", "n2")), "layer 'conv1' is beside every worker: it has no parts of its own");
-  EXPECT_EQ(why(move_word("left.2", "n2")), "layer 'left' has 2 parts, they are counted from 0");
-  EXPECT_EQ(why(move_word("left.1", "n2")), "layer 'left.1' is on n2 already");
+  EXPECT_EQ(why(move_key("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
+  EXPECT_EQ(why(move_key("score", "n7")), "no node 'n7'; did you mean 'n1'? (there is: n1, n2, n3)");
+  EXPECT_EQ(why(move_key("conv1.0", "n2")), "layer 'conv1' is beside every worker: it has no parts of its own");
+  EXPECT_EQ(why(move_key("left.2", "n2")), "layer 'left' has 2 parts, they are counted from 0");
+  EXPECT_EQ(why(move_key("left.1", "n2")), "layer 'left.1' is on n2 already");
   EXPECT_EQ(why({"drain", "n1", 0, {}}), "node 'n1' has the job's coordinator: it cannot be drained");
   EXPECT_EQ(why({"add-node", "n2", 0, {}}), "node 'n2' is not drained: the job may use it as it is");
   amendments two;
   two.without = {"n2"};
   EXPECT_EQ(why({"drain", "n2", 0, {}}, two), "node 'n2' is drained already");
-  EXPECT_EQ(why(move_word("score", "n2"), two), "node 'n2' is drained: `add-node n2` makes it usable again");
-  EXPECT_EQ(why(move_word("left.1", "n3")), "");
-  EXPECT_EQ(why(move_word("left", "n2")), "");
+  EXPECT_EQ(why(move_key("score", "n2"), two), "node 'n2' is drained: `add-node n2` makes it usable again");
+  EXPECT_EQ(why(move_key("left.1", "n3")), "");
+  EXPECT_EQ(why(move_key("left", "n2")), "");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct wish {
   command what;
   duration later{};  // or so much later
 };
-inline command move_word(const std::string& layer, const std::string& node) { return {"move", layer, 0, {{"node", node}}}; }
+inline command move_key(const std::string& layer, const std::string& node) { return {"move", layer, 0, {{"node", node}}}; }
 
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // wishes, as people are told of them
@@ -51,7 +51,7 @@ class moving_run {
     handed_ = false;
     next_.reset();
     wanted_ = {};
-    w.on_deliver = [this](const envelope& e, time_point) { count_told(e); };
+    w.on_deliver = [this](const envelope& e, time_point) { count_commands(e); };
     w.on_event = [&](const event_effect& e) { heard(w, e); };
     w.on_store = [this](const store_effect& s) { stored(s); };
     for (const auto& r : now_->plan.roles) w.add(r.id, r.node, make_role(now_, r.id), r.device);
@@ -96,7 +96,7 @@ class moving_run {
   // The nodes are gone at that moment, and some time later the host says so to the coordinator.
   void lose(sim::world& w, const wish& what) {
     auto question = what.what;
-    question.name = "leftovers";
+    question.name = "surviving_state";
     w.at(w.now() + what.later, [this, &w, nodes = what.what.options] {
       for (const auto& [key, name] : nodes)
         for (std::uint32_t n = 0; n < now_->plan.nodes.size(); ++n)
@@ -116,7 +116,7 @@ class moving_run {
     return std::nullopt;
   }
 
-  void count_told(const envelope& e) {
+  void count_commands(const envelope& e) {
     if (const auto* c = std::get_if<command>(&e.body)) out_.told += c->name == "mode" || c->key.starts_with("train.sync.") ? 1 : 0;
   }
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/device_rows.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/graph/plan_check.hpp"
 #include "tests/sim/small_job.hpp"
 

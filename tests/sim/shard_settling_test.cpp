@@ -8,14 +8,14 @@ namespace {
 
 using ::testing::IsEmpty;
 
-class settling : public ::testing::Test {
+class flushing : public ::testing::Test {
  protected:
-  settling() { shard.say({}, start{}); }
+  flushing() { shard.say({}, start{}); }
   // The rounds that the coordinator is told of. Nothing has been trained, so the boundary is step 0.
-  std::vector<std::uint64_t> word(role_id who, std::uint64_t round, ready::what_of what = ready::what_of::settled) {
+  std::vector<std::uint64_t> word(role_id who, std::uint64_t round, ready::what_of what = ready::what_of::flushed) {
     std::vector<std::uint64_t> rounds;
     for (const auto& [h, r] : only<ready>(shard.say(from(who, 0, round), ready{what}))) {
-      EXPECT_EQ(r.what, ready::what_of::settled);
+      EXPECT_EQ(r.what, ready::what_of::flushed);
       EXPECT_EQ(h.dst, role_id{0});
       rounds.push_back(static_cast<std::uint64_t>(h.id));
     }
@@ -26,16 +26,16 @@ class settling : public ::testing::Test {
   role_id one = j->plan.workers[0], two = j->plan.workers[1];
 };
 
-TEST_F(settling, waits_for_every_worker_once) {
+TEST_F(flushing, waits_for_every_worker_once) {
   EXPECT_THAT(word(one, 1), IsEmpty());
   EXPECT_THAT(word(one, 1), IsEmpty()) << "the same worker again";
   EXPECT_THAT(word(two, 1), ::testing::ElementsAre(1u));
   EXPECT_THAT(word(two, 1), IsEmpty()) << "this round is over";
 }
 
-TEST_F(settling, hears_workers_alone_and_that_word_alone) {
+TEST_F(flushing, hears_workers_alone_and_that_word_alone) {
   word(one, 1);
-  for (auto other : {ready::what_of::adopted, ready::what_of::joined, ready::what_of::portion})
+  for (auto other : {ready::what_of::adopted, ready::what_of::joined, ready::what_of::work_unit})
     EXPECT_THAT(word(two, 1, other), IsEmpty()) << "it has said something else";
   EXPECT_THAT(word(j->plan.loaders[1], 1), IsEmpty());
   EXPECT_THAT(word(j->plan.stages[1][0], 1), IsEmpty());
@@ -43,7 +43,7 @@ TEST_F(settling, hears_workers_alone_and_that_word_alone) {
   EXPECT_THAT(word(two, 1), ::testing::ElementsAre(1u));
 }
 
-TEST_F(settling, begins_anew_with_a_later_round) {
+TEST_F(flushing, begins_anew_with_a_later_round) {
   word(one, 1);
   EXPECT_THAT(word(two, 2), IsEmpty()) << "what was said in the round before is forgotten";
   EXPECT_THAT(word(one, 1), IsEmpty()) << "an old word";

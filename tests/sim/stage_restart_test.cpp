@@ -210,7 +210,7 @@ TEST(stage_restart, four_stages_with_stash_and_eight_packets_in_flight) {
 
 // What is kept is let go: the longer a job, the more would be left.
 TEST(stage_restart, what_is_kept_does_not_grow_with_the_steps) {
-  const auto most_kept = [](std::uint64_t steps, const char* weights) {
+  const auto max_kept = [](std::uint64_t steps, const char* weights) {
     chain_shape c;
     c.weights = weights;
     c.packets = 4;
@@ -237,9 +237,9 @@ TEST(stage_restart, what_is_kept_does_not_grow_with_the_steps) {
     return most;
   };
   for (const char* weights : {"drain", "stash"}) {
-    const auto few = most_kept(12, weights);
+    const auto few = max_kept(12, weights);
     EXPECT_GT(few, 0u);
-    EXPECT_EQ(few, most_kept(60, weights)) << weights;
+    EXPECT_EQ(few, max_kept(60, weights)) << weights;
   }
 }
 

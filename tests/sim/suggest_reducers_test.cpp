@@ -27,7 +27,8 @@ TEST(suggest, a_job_with_reducers_is_priced_with_them) {
   ASSERT_NE(busiest(j), busiest(*std::get<std::shared_ptr<prepared_job>>(plain))) << "else nothing is seen here";
   const auto s = suggest_places(j.spec, j.graph, nodes, {}, options_of_plan(j));
   EXPECT_EQ(s.by_batch.bytes, busiest(j));
-  for (const auto& r : s.rows) EXPECT_FALSE(r.write) << j.graph.layers[r.layer].name << ": layers that lie apart have no reducers";
+  for (const auto& r : s.entries)
+    EXPECT_FALSE(r.write) << j.graph.layers[r.layer].name << ": layers that lie apart have no reducers";
 }
 
 }  // namespace

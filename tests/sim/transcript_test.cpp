@@ -12,10 +12,10 @@ namespace {
 std::string ready_word(const ready& r, const header& h) {
   switch (r.what) {
     case ready::what_of::copied: return "copied block " + std::to_string(h.packet);
-    case ready::what_of::settled: return " settled";
+    case ready::what_of::flushed: return " settled";
     case ready::what_of::adopted: return " adopted";
     case ready::what_of::joined: return " joined";
-    case ready::what_of::portion: return " packets " + std::to_string(h.packet) + "+" + std::to_string(h.packets);
+    case ready::what_of::work_unit: return " packets " + std::to_string(h.packet) + "+" + std::to_string(h.packets);
   }
   return "";
 }
@@ -41,8 +41,8 @@ std::string line_of(const envelope& e, const job_plan& p) {
                  [&](const state& b) { s << " version " << (e.h.version < 1000 ? e.h.version : 0) << " block " << b.block; },
                  [&](const fetch& f) { s << " step " << e.h.step << " version " << e.h.version << " block " << f.block; },
                  [&](const ready& r) { s << ready_word(r, e.h) << " step " << e.h.step; },
-                 [&](const settle&) { s << " step " << e.h.step; },
-                 [&](const portion& x) { s << " step " << x.step << " packets " << x.first << "+" << x.count; },
+                 [&](const flush&) { s << " step " << e.h.step; },
+                 [&](const work_unit& x) { s << " step " << x.step << " packets " << x.first << "+" << x.count; },
                  [&](const user& u) { s << " type " << u.type << " step " << e.h.step; },
                  [&](const auto&) {},
              },

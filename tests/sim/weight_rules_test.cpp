@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, tensor>> delayed_loop(const chain_shape& c, c
   return loop.weights();
 }
 
-std::map<std::string, std::uint32_t> most_versions(const chain_shape& c, std::uint64_t seed) {
+std::map<std::string, std::uint32_t> max_versions(const chain_shape& c, std::uint64_t seed) {
   const auto j = prepared(chain_spec(c), nodes_of(c));
   sim::world w(world_of(seed));
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
@@ -60,22 +60,22 @@ std::map<std::string, std::uint32_t> most_versions(const chain_shape& c, std::ui
   std::map<std::string, std::uint32_t> most;
   for (const auto& r : j->plan.roles)
     if (const auto* s = dynamic_cast<const stage*>(w.find(r.id)); s && !r.tester && !j->graph.layers[r.layers[0]].params.empty())
-      most[r.name.substr(r.name.find('/') + 1)] = s->most_versions();
+      most[r.name.substr(r.name.find('/') + 1)] = s->max_versions();
   return most;
 }
 
 TEST(weight_rules, pipedream_versions_of_stage_shapes) {
   chain_shape c;
   c.replicas = {1, 1, 1, 1};
-  EXPECT_EQ(most_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0", 4}, {"a1", 3}, {"a2", 2}, {"a3", 1}}));
+  EXPECT_EQ(max_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0", 4}, {"a1", 3}, {"a2", 2}, {"a3", 1}}));
   c.replicas = {2, 1, 1};
   c.packets = c.sub_solvers = 2;
-  EXPECT_EQ(most_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 2}, {"a0.1", 2}, {"a1", 2}, {"a2", 1}}));
+  EXPECT_EQ(max_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 2}, {"a0.1", 2}, {"a1", 2}, {"a2", 1}}));
   c.replicas = {3, 1};
   c.packets = c.sub_solvers = 3;
-  EXPECT_EQ(most_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 2}, {"a0.1", 2}, {"a0.2", 2}, {"a1", 1}}));
+  EXPECT_EQ(max_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 2}, {"a0.1", 2}, {"a0.2", 2}, {"a1", 1}}));
   c.weights = "drain";
-  EXPECT_EQ(most_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 1}, {"a0.1", 1}, {"a0.2", 1}, {"a1", 1}}));
+  EXPECT_EQ(max_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0.0", 1}, {"a0.1", 1}, {"a0.2", 1}, {"a1", 1}}));
 }
 
 TEST(weight_rules, warm_up_is_in_whole_steps_and_does_not_depend_on_fusing) {
@@ -220,8 +220,8 @@ TEST(weight_rules, latest_counts_versions_between_forward_and_backward_and_is_bo
 
 // Packets between a producer and its consumer: sent, and their credit not yet back.
 struct edge_watch {
-  std::vector<std::uint32_t> open, most_early, most_late;  // by edge
-  std::size_t held_early = 0, held_late = 0;               // packets in all stages, at most
+  std::vector<std::uint32_t> open, max_early, max_late;  // by edge
+  std::size_t held_early = 0, held_late = 0;             // packets in all stages, at most
 };
 
 edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config config) {
@@ -229,7 +229,7 @@ edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   edge_watch seen;
   const auto edges = j->plan.edges.size();
-  seen.open.assign(edges, 0), seen.most_early.assign(edges, 0), seen.most_late.assign(edges, 0);
+  seen.open.assign(edges, 0), seen.max_early.assign(edges, 0), seen.max_late.assign(edges, 0);
   std::uint64_t steps = 0;
   bool done = false;
   w.on_event = [&](const event_effect& e) {
@@ -240,7 +240,7 @@ edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config
     const bool late = steps >= static_cast<std::uint64_t>(*j->spec.train.finish.steps) / 2;
     if (std::holds_alternative<forward>(e.body)) {
       const auto edge = j->plan[e.h.dst].in_edges[e.h.port];
-      auto& most = (late ? seen.most_late : seen.most_early)[edge];
+      auto& most = (late ? seen.max_late : seen.max_early)[edge];
       most = std::max(most, ++seen.open[edge]);
     }
     if (const auto* c = std::get_if<credit>(&e.body)) seen.open[j->plan[e.h.dst].out_edges[e.h.port]] -= c->count;
@@ -274,8 +274,8 @@ TEST(weight_rules, a_slow_stage_stops_its_source_and_memory_stays_flat) {
     config.compute.slow = {{2, 10.0}};
     const auto seen = watch_edges(j, config);
     for (std::size_t e = 0; e < j->plan.edges.size(); ++e) {
-      EXPECT_LE(seen.most_late[e], j->plan.edges[e].credit) << e;
-      EXPECT_LE(seen.most_late[e], std::max(seen.most_early[e], j->plan.in_flight())) << e;
+      EXPECT_LE(seen.max_late[e], j->plan.edges[e].credit) << e;
+      EXPECT_LE(seen.max_late[e], std::max(seen.max_early[e], j->plan.in_flight())) << e;
     }
     EXPECT_GT(seen.held_early, 0u);
     EXPECT_LE(seen.held_late, seen.held_early) << "the second half of the run holds no more packets than the first";

@@ -61,7 +61,7 @@ class cluster_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return told_mistakes(std::move(errors_));
+    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
     return std::move(spec_);
   }
 
@@ -79,7 +79,7 @@ class cluster_reader {
       if (!t->take("dir")) t->error("dir", "it needs dir, the folder of the certificates");
       if (tls_keys().read_into(*t, "dir", dir)) {
         if (dir.empty()) t->error("dir", "an empty folder name");
-        spec_.tls_dir = beside(spec_.file, dir);
+        spec_.tls_dir = relative_to(spec_.file, dir);
       }
       t->finish();
     }
@@ -98,7 +98,7 @@ class cluster_reader {
     for (auto& f : folders) {
       if (f.empty() || f.find('\0') != std::string::npos)
         return r.error(key, "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
-      f = beside(spec_.file, f);
+      f = relative_to(spec_.file, f);
     }
     into = std::move(folders);
   }

@@ -13,7 +13,7 @@ namespace troupe {
 // What only daemons ask of it.
 struct cluster_rules {
   bool inject = false;        // faults may be injected (actors/view/injection.hpp)
-  bool shared_memory = true;  // tensors are lent to nodes of the same machine (net/lending.hpp)
+  bool shared_memory = true;  // tensors are lent to nodes of the same machine (net/memory_sharing.hpp)
   std::int64_t exchange_memory =
       0;  // bytes that clients of the exchange may reserve of a daemon; 0: as it has them (actors/control)
 };

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_entries = 100'000'000;
+constexpr int max_entries = 100'000'000;
 
 // As the system finds it, all links followed; what is not there is taken by its name. Empty: nobody can say.
 fs::path resolved(const std::string& path) {
@@ -50,7 +50,7 @@ class fence {
     std::error_code ec;
     for (fs::recursive_directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
       std::error_code odd;
-      if (++entries_ > most_entries) return false;
+      if (++entries_ > max_entries) return false;
       if (!i->is_symlink(odd)) continue;
       const auto p = resolved(i->path().string());
       if (!within(p) || (fs::is_directory(p, odd) && !links_stay(p))) return false;

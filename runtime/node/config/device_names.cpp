@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ops/device_rows.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/graph/wording.hpp"
 
 namespace troupe {
@@ -16,11 +16,12 @@ void check_devices(table_reader& r, const std::vector<std::string>& devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto& d = devices[i];
     const auto word = parse_device(d);
-    const auto& rows = device_rows();
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const device_row& x) { return x.kind == word.kind; });
-    if (row == rows.end() || word.number < 0)
+    const auto& entries = device_descriptors();
+    const auto entry =
+        std::find_if(entries.begin(), entries.end(), [&](const device_descriptor& x) { return x.kind == word.kind; });
+    if (entry == entries.end() || word.number < 0)
       r.error("devices", "bad device " + in_quotes(d) + ": write \"cpu:0\"");
-    else if (const auto why = row->why_not(); !why.empty())
+    else if (const auto why = entry->why_not(); !why.empty())
       r.error_at(list && i < list->size() ? (*list)[i].at : r.at("devices"),
                  "the device " + in_quotes(d) + " cannot be used: " + why + "; there is: cpu:0, cpu:1, ...");
     else if (!seen.insert(d).second)

@@ -171,7 +171,7 @@ std::variant<document_table, diagnostics> parse_document(const std::string& text
         {{file, 0, 0}, std::to_string(overrides.size()) + " overrides: there may be " + std::to_string(max_overrides)}};
   if (auto* root = std::get_if<document_table>(&parsed))
     for (const auto& o : overrides) apply_override(*root, o, errors);
-  if (!errors.empty()) return told_mistakes(std::move(errors));
+  if (!errors.empty()) return shown_mistakes(std::move(errors));
   return parsed;
 }
 

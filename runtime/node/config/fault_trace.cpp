@@ -9,11 +9,11 @@
 namespace troupe {
 namespace {
 
-constexpr double most_trace_seconds = 1e9;
+constexpr double max_trace_seconds = 1e9;
 
 std::optional<duration> time_in(const std::string& word) {
   const auto s = parse_time(word);
-  if (!s || !(*s >= 0 && *s <= most_trace_seconds)) return std::nullopt;
+  if (!s || !(*s >= 0 && *s <= max_trace_seconds)) return std::nullopt;
   return duration(static_cast<std::int64_t>(std::llround(*s * 1e9)));
 }
 

@@ -46,7 +46,7 @@ class job_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return told_mistakes(std::move(errors_));
+    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
     return std::move(job_);
   }
 
@@ -66,27 +66,27 @@ class job_reader {
 
   // `{ kind = "...", ... }`: the row that `word_key` names, and its options from whatever the caller has not taken yet.
   template <class Registry>
-  void choose(table_reader& r, const char* word_key, const char* what, const Registry& rows, choice& into) {
+  void choose(table_reader& r, const char* word_key, const char* what, const Registry& entries, choice& into) {
     into.at = r.at(word_key);
     std::string word;
     if (!r.take(word_key)) {
-      r.error(word_key, std::string("it needs a ") + word_key + " (there is: " + joined(rows.names()) + ")");
+      r.error(word_key, std::string("it needs a ") + word_key + " (there is: " + joined(entries.names()) + ")");
       return r.forgive();
     }
     if (!r.text(word_key, word)) return r.forgive();
-    const auto* row = rows.find(word);
-    if (!row) {
-      r.error(word_key, std::string("unknown ") + what + " " + in_quotes(word) + did_you_mean(word, rows.names()) +
-                            " (there is: " + joined(rows.names()) + ")");
+    const auto* entry = entries.find(word);
+    if (!entry) {
+      r.error(word_key, std::string("unknown ") + what + " " + in_quotes(word) + did_you_mean(word, entries.names()) +
+                            " (there is: " + joined(entries.names()) + ")");
       return r.forgive();
     }
     into.kind = word;
     const auto before = errors_.size();
-    into.values = r.rest(row->specs);
-    if constexpr (requires { row->make(into.values); }) {
-      if (errors_.size() > before || !row->make) return;
+    into.values = r.rest(entry->specs);
+    if constexpr (requires { entry->make(into.values); }) {
+      if (errors_.size() > before || !entry->make) return;
       try {
-        row->make(into.values);  // what the declaration cannot say: options that contradict each other
+        entry->make(into.values);  // what the declaration cannot say: options that contradict each other
       } catch (const option_error& e) {
         r.error(e.key, e.what());
       }
@@ -154,27 +154,27 @@ class job_reader {
       return r.forgive();
     }
     if (!r.text("type", s.type)) return r.forgive();
-    const auto* row = all_.layers.find(s.type);
-    if (!row) {
+    const auto* entry = all_.layers.find(s.type);
+    if (!entry) {
       r.error("type", "unknown layer type " + in_quotes(s.type) + did_you_mean(s.type, all_.layers.names()));
       return r.forgive();
     }
-    read_algorithm(r, *row, s);
+    read_algorithm(r, *entry, s);
     const auto before = errors_.size();
-    s.values = r.rest(row->specs);
-    if (errors_.size() == before) try_to_make(r, *row, s);
+    s.values = r.rest(entry->specs);
+    if (errors_.size() == before) try_to_make(r, *entry, s);
   }
 
   // The key `algorithm` of a layer: an option like any other where the type declares one of this name; else only "auto" makes
   // sense.
-  void read_algorithm(table_reader& r, const layer_type& row, layer_spec& s) {
-    if (std::any_of(row.specs.begin(), row.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
+  void read_algorithm(table_reader& r, const layer_type& entry, layer_spec& s) {
+    if (std::any_of(entry.specs.begin(), entry.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
     if (layer_keys().read_into(r, "algorithm", s.algorithm) && s.algorithm == "auto") s.algorithm.clear();
   }
 
   // What the declaration cannot say (a filler's own options, options that exclude each other) is checked by the code that will use
   // it.
-  void try_to_make(table_reader& r, const layer_type& row, const layer_spec& s) {
+  void try_to_make(table_reader& r, const layer_type& entry, const layer_spec& s) {
     for (const auto& [key, value] : s.values.values) {
       const auto* table = std::get_if<std::shared_ptr<options>>(&value);
       if (!table || key.size() < 6 || key.compare(key.size() - 6, 6, "filler") != 0) continue;
@@ -184,9 +184,9 @@ class job_reader {
         return r.error_at(position_of(s.key_at, key + "." + e.key, s.at), in_quotes(key) + ": " + e.what());
       }
     }
-    if (!row.make) return;
+    if (!entry.make) return;
     try {
-      row.make(s.values);
+      entry.make(s.values);
     } catch (const option_error& e) {
       r.error_at(position_of(s.key_at, e.key, s.at), e.what());
     }
@@ -219,13 +219,13 @@ class job_reader {
 
   // What the file does not choose is the house's choice, with the row's defaults.
   template <class Registry>
-  void check_default(const char* what, choice& c, const Registry& rows) {
+  void check_default(const char* what, choice& c, const Registry& entries) {
     if (!c.values.values.empty() || !errors_.empty()) return;
-    const auto* row = rows.find(c.kind);
-    if (!row) return root_.error("train", std::string("the table of ") + what + "s has no " + in_quotes(c.kind));
+    const auto* entry = entries.find(c.kind);
+    if (!entry) return root_.error("train", std::string("the table of ") + what + "s has no " + in_quotes(c.kind));
     if (c.at.file.empty()) c.at = job_.train.at;
     try {
-      c.values = check_options({}, row->specs);
+      c.values = check_options({}, entry->specs);
     } catch (const option_error& e) {
       errors_.push_back({c.at, std::string(what) + " " + in_quotes(c.kind) + ": " + e.what()});
     }
@@ -273,7 +273,7 @@ class job_reader {
     exchange_keys().read(r, job_.train, "compress");
     read_codec(r, "fraction", "topk", job_.train.fraction);
     read_codec(r, "threshold", "threshold", job_.train.threshold);
-    if (const auto* row = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(row->specs);
+    if (const auto* entry = all_.reducers.find(job_.train.reducer)) job_.train.reducer_values = r.rest(entry->specs);
     r.finish();
   }
 
@@ -373,7 +373,7 @@ std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::stri
   diagnostics errors;
   table_reader root(std::get<document_table>(doc), "", {file, 1, 1}, errors);
   auto found = take_plugins(root, file, only);
-  if (!errors.empty()) return told_mistakes(std::move(errors));
+  if (!errors.empty()) return shown_mistakes(std::move(errors));
   return found;
 }
 

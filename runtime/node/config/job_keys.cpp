@@ -8,9 +8,9 @@ namespace troupe {
 namespace {
 
 constexpr double many = 65535;  // packets, workers, shards: they travel as 16 bits
-constexpr double most_readers = 64;
-constexpr double int32_most = 2147483647;
-constexpr double int64_most = 9223372036854775807.0;
+constexpr double max_readers = 64;
+constexpr double int32_max = 2147483647;
+constexpr double int64_max = 9223372036854775807.0;
 
 }  // namespace
 
@@ -34,10 +34,10 @@ const keys<job_spec>& job_keys() {
   static const keys<job_spec> k(
       "[job]", "",
       {text_key<job_spec>("name", "names the job in lists and files; no '/'", &job_spec::name).otherwise("the file's name"),
-       whole_key<job_spec>("seed", 0, int64_most, "of all that is random: first weights, order of examples, dropout",
+       whole_key<job_spec>("seed", 0, int64_max, "of all that is random: first weights, order of examples, dropout",
                            &job_spec::seed),
        texts_key<job_spec>("devices", "of an embedded run; a cluster file has them for each node", &job_spec::devices),
-       whole_key<job_spec>("max_failures", 0, int64_most,
+       whole_key<job_spec>("max_failures", 0, int64_max,
                            "losses of nodes that a job on a cluster survives; 0: the first ends it (docs/failures.md)",
                            &job_spec::max_failures)
            .otherwise("any number, but not more than 3 within 30 s"),
@@ -59,12 +59,12 @@ const keys<job_spec>& job_keys() {
 const keys<data_spec>& data_keys() {
   static const keys<data_spec> k(
       "[data]", "Beside these keys stand those of the source.",
-      {whole_key<data_spec>("batch", 1, int32_most, "examples of a step, over all workers; packets must divide it",
+      {whole_key<data_spec>("batch", 1, int32_max, "examples of a step, over all workers; packets must divide it",
                             &data_spec::batch),
-       whole_key<data_spec>("readers", 1, most_readers, "packets that a loader reads at once (docs/data.md)", &data_spec::readers)
+       whole_key<data_spec>("readers", 1, max_readers, "packets that a loader reads at once (docs/data.md)", &data_spec::readers)
            .otherwise("as the source has it"),
        other_key<data_spec>(key_kind::table, "augment", "changes images on their way (docs/data.md)"),
-       other_key<data_spec>(key_kind::row, "source", "a source").required()});
+       other_key<data_spec>(key_kind::entry, "source", "a source").required()});
   return k;
 }
 
@@ -93,7 +93,7 @@ const keys<layer_spec>& layer_keys() {
        flag_key<layer_spec>("recompute", "backward runs forward again, in place of what it would keep (docs/memory.md)",
                             &layer_spec::recompute),
        flag_key<layer_spec>("gather", "the packets of a step are computed as one, where the layer can", &layer_spec::gather),
-       other_key<layer_spec>(key_kind::row, "type", "a layer type").required(),
+       other_key<layer_spec>(key_kind::entry, "type", "a layer type").required(),
        word_key<layer_spec>("algorithm", {"auto"}, "of the layer's maths; convolutions have words of their own")
            .otherwise("\"auto\"")});
   return k;
@@ -113,7 +113,7 @@ const keys<train_spec>& train_keys() {
            .otherwise("{ mode = \"bsp\" }"),
        other_key<train_spec>(key_kind::table, "exchange", "how sums reach the shards").otherwise("{ reducer = \"server\" }"),
        other_key<train_spec>(key_kind::table, "finish", "when the job ends (docs/dynamics.md)").required(),
-       whole_key<train_spec>("max_skipped", 0, int64_most,
+       whole_key<train_spec>("max_skipped", 0, int64_max,
                              "steps in a row that are left out because their gradient is not finite; one more ends the job "
                              "(docs/failures.md)",
                              &train_spec::max_skipped),
@@ -124,7 +124,7 @@ const keys<train_spec>& train_keys() {
 
 const keys<train_spec>& sampler_keys() {
   static const keys<train_spec> k("[train.sampler]", "Beside it stand the options of the sampler.",
-                                  {other_key<train_spec>(key_kind::row, "kind", "a sampler").required()});
+                                  {other_key<train_spec>(key_kind::entry, "kind", "a sampler").required()});
   return k;
 }
 
@@ -138,23 +138,23 @@ const keys<train_spec>& dynamics_keys() {
        other_key<train_spec>(key_kind::table, "clip", "a bound of the gradient"),
        word_key<train_spec>("lr_scale", {"none", "linear", "sqrt"}, "the rate grows with batch / base_batch",
                             &train_spec::lr_scale),
-       whole_key<train_spec>("base_batch", 1, int32_most, "the batch that lr was chosen for", &train_spec::base_batch)
+       whole_key<train_spec>("base_batch", 1, int32_max, "the batch that lr was chosen for", &train_spec::base_batch)
            .otherwise("required with lr_scale"),
-       other_key<train_spec>(key_kind::row, "rule", "an update rule").required()});
+       other_key<train_spec>(key_kind::entry, "rule", "an update rule").required()});
   return k;
 }
 
 const keys<train_spec>& schedule_keys() {
   static const keys<train_spec> k("[train.dynamics.schedule]", "Beside these keys stand those of the schedule.",
                                   {other_key<train_spec>(key_kind::table, "warmup", "a factor that grows to 1 in the first steps"),
-                                   other_key<train_spec>(key_kind::row, "kind", "a schedule").required()});
+                                   other_key<train_spec>(key_kind::entry, "kind", "a schedule").required()});
   return k;
 }
 
 const keys<warmup_spec>& warmup_keys() {
   static const keys<warmup_spec> k(
       "[train.dynamics.schedule.warmup]", "",
-      {whole_key<warmup_spec>("steps", 1, int64_most, "until the schedule's own rate is reached", &warmup_spec::steps).required(),
+      {whole_key<warmup_spec>("steps", 1, int64_max, "until the schedule's own rate is reached", &warmup_spec::steps).required(),
        real_key<warmup_spec>("from", 0, 1, "the factor of the first step", &warmup_spec::from)});
   return k;
 }
@@ -176,13 +176,13 @@ const keys<train_spec>& sync_keys() {
       "[train.sync]", "Beside these keys stand those of the mode.",
       {other_key<train_spec>(key_kind::table, "when", "when a worker exchanges, for the modes that leave it open")
            .otherwise("the mode's habit"),
-       other_key<train_spec>(key_kind::row, "mode", "a synchronisation mode").required()});
+       other_key<train_spec>(key_kind::entry, "mode", "a synchronisation mode").required()});
   return k;
 }
 
 const keys<train_spec>& when_keys() {
   static const keys<train_spec> k("[train.sync.when]", "Beside it stand the options of the condition.",
-                                  {other_key<train_spec>(key_kind::row, "kind", "a sync condition").required()});
+                                  {other_key<train_spec>(key_kind::entry, "kind", "a sync condition").required()});
   return k;
 }
 
@@ -190,7 +190,7 @@ const keys<train_spec>& exchange_keys() {
   static const keys<train_spec> k(
       "[train.exchange]", "Beside these keys stand those of the reducer.",
       {other_key<train_spec>(
-           key_kind::row, "reducer",
+           key_kind::entry, "reducer",
            "a reducer, or \"auto\": the one of server, sharded, hierarchical and tree whose busiest node has the least to do")
            .otherwise(written(train_spec{}.reducer)),
        word_key<train_spec>("compress", {std::begin(codec_words), std::end(codec_words)},
@@ -207,9 +207,9 @@ const keys<finish_spec>& finish_keys() {
   static const keys<finish_spec> k(
       "[train.finish]",
       "One of epochs, steps, patience, target_accuracy, time and custom at least; the first that says so ends the job.",
-      {whole_key<finish_spec>("epochs", 1, int64_most, "passes over the training set", &finish_spec::epochs),
-       whole_key<finish_spec>("steps", 1, int64_most, "steps", &finish_spec::steps),
-       whole_key<finish_spec>("patience", 1, int64_most, "evaluations without a better accuracy; needs [eval] every",
+      {whole_key<finish_spec>("epochs", 1, int64_max, "passes over the training set", &finish_spec::epochs),
+       whole_key<finish_spec>("steps", 1, int64_max, "steps", &finish_spec::steps),
+       whole_key<finish_spec>("patience", 1, int64_max, "evaluations without a better accuracy; needs [eval] every",
                               &finish_spec::patience),
        real_key<finish_spec>("target_accuracy", 0, 1, "an evaluation that reaches it; needs [eval] every",
                              &finish_spec::target_accuracy),
@@ -222,15 +222,15 @@ const keys<finish_spec>& finish_keys() {
 
 const keys<finish_spec>& custom_keys() {
   static const keys<finish_spec> k("[train.finish.custom]", "Beside it stand the options of the condition.",
-                                   {other_key<finish_spec>(key_kind::row, "kind", "a finish condition").required()});
+                                   {other_key<finish_spec>(key_kind::entry, "kind", "a finish condition").required()});
   return k;
 }
 
 const keys<eval_spec>& eval_keys() {
   static const keys<eval_spec> k(
       "[eval]", "",
-      {whole_key<eval_spec>("every", 0, int64_most, "steps between two evaluations; 0: at the end alone", &eval_spec::every),
-       whole_key<eval_spec>("batch", 1, int32_most, "examples of an evaluation's step", &eval_spec::batch)
+      {whole_key<eval_spec>("every", 0, int64_max, "steps between two evaluations; 0: at the end alone", &eval_spec::every),
+       whole_key<eval_spec>("batch", 1, int32_max, "examples of an evaluation's step", &eval_spec::batch)
            .otherwise("the training batch"),
        other_key<eval_spec>(key_kind::table, "sampler", "which examples an evaluation takes").otherwise("{ kind = \"all\" }"),
        word_key<eval_spec>("split", {"test", "train"}, "of the data").otherwise("\"test\"")});
@@ -239,7 +239,7 @@ const keys<eval_spec>& eval_keys() {
 
 const keys<eval_spec>& eval_sampler_keys() {
   static const keys<eval_spec> k("[eval.sampler]", "Beside it stand the options of the sampler.",
-                                 {other_key<eval_spec>(key_kind::row, "kind", "an evaluation sampler").required()});
+                                 {other_key<eval_spec>(key_kind::entry, "kind", "an evaluation sampler").required()});
   return k;
 }
 

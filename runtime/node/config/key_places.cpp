@@ -15,9 +15,9 @@ constexpr std::size_t longest_key = 80;  // edit distance costs its length
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 template <class Registry>
-void add_options(std::vector<std::string>& paths, const std::string& table, const Registry& rows) {
-  for (const auto& name : rows.names())
-    for (const auto& o : rows.find(name)->specs) paths.push_back(table + "." + o.name);
+void add_options(std::vector<std::string>& paths, const std::string& table, const Registry& entries) {
+  for (const auto& name : entries.names())
+    for (const auto& o : entries.find(name)->specs) paths.push_back(table + "." + o.name);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ std::vector<std::string> job_key_paths(const tables& all) {
   for (const auto& t : job_tables()) {
     if (t.name.starts_with("[[")) continue;
     const auto table = t.name.starts_with("[") ? t.name.substr(1, t.name.size() - 2) + "." : std::string();
-    for (const auto& k : t.rows) paths.push_back(table + k.name);
+    for (const auto& k : t.entries) paths.push_back(table + k.name);
   }
   for (const auto& o : augmentation::specs()) paths.push_back("data.augment." + o.name);
   add_options(paths, "data", all.sources);

@@ -4,20 +4,20 @@
 
 namespace troupe {
 
-bool read_key(table_reader& r, const key_row& k, std::string& into) {
+bool read_key(table_reader& r, const key_descriptor& k, std::string& into) {
   return k.kind == key_kind::word ? r.word(k.name, into, k.words, k.planned) : r.text(k.name, into);
 }
-bool read_key(table_reader& r, const key_row& k, std::vector<std::string>& into) { return r.texts(k.name, into); }
-bool read_key(table_reader& r, const key_row& k, std::int64_t& into) {
+bool read_key(table_reader& r, const key_descriptor& k, std::vector<std::string>& into) { return r.texts(k.name, into); }
+bool read_key(table_reader& r, const key_descriptor& k, std::int64_t& into) {
   if (k.kind == key_kind::bytes) return r.bytes(k.name, into);
   const auto max = k.max >= 9.2e18 ? INT64_MAX : static_cast<std::int64_t>(k.max);
   return r.integer(k.name, into, static_cast<std::int64_t>(k.min), max);
 }
-bool read_key(table_reader& r, const key_row& k, double& into) {
+bool read_key(table_reader& r, const key_descriptor& k, double& into) {
   return k.kind == key_kind::time ? r.time(k.name, into) : r.real(k.name, into, k.min, k.max);
 }
-bool read_key(table_reader& r, const key_row& k, bool& into) { return r.flag(k.name, into); }
-bool read_key(table_reader& r, const key_row& k, double& into, std::vector<double>& list) {
+bool read_key(table_reader& r, const key_descriptor& k, bool& into) { return r.flag(k.name, into); }
+bool read_key(table_reader& r, const key_descriptor& k, double& into, std::vector<double>& list) {
   return r.real_or_list(k.name, into, list, k.min, k.max);
 }
 

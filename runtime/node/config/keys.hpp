@@ -19,9 +19,23 @@
 
 namespace troupe {
 
-enum class key_kind : std::uint8_t { text, texts, whole, real, reals, flag, word, time, steps_or_time, bytes, table, tables, row };
+enum class key_kind : std::uint8_t {
+  text,
+  texts,
+  whole,
+  real,
+  reals,
+  flag,
+  word,
+  time,
+  steps_or_time,
+  bytes,
+  table,
+  tables,
+  entry
+};
 
-struct key_row {
+struct key_descriptor {
   std::string name;
   key_kind kind = key_kind::text;
   double min = 0, max = 0;  // of whole and real
@@ -33,12 +47,12 @@ struct key_row {
 
 constexpr double no_upper = 1e300;
 
-bool read_key(table_reader& r, const key_row& k, std::string& into);  // text, word
-bool read_key(table_reader& r, const key_row& k, std::vector<std::string>& into);
-bool read_key(table_reader& r, const key_row& k, std::int64_t& into);  // whole, bytes
-bool read_key(table_reader& r, const key_row& k, double& into);        // real, time
-bool read_key(table_reader& r, const key_row& k, bool& into);
-bool read_key(table_reader& r, const key_row& k, double& into, std::vector<double>& list);  // reals
+bool read_key(table_reader& r, const key_descriptor& k, std::string& into);  // text, word
+bool read_key(table_reader& r, const key_descriptor& k, std::vector<std::string>& into);
+bool read_key(table_reader& r, const key_descriptor& k, std::int64_t& into);  // whole, bytes
+bool read_key(table_reader& r, const key_descriptor& k, double& into);        // real, time
+bool read_key(table_reader& r, const key_descriptor& k, bool& into);
+bool read_key(table_reader& r, const key_descriptor& k, double& into, std::vector<double>& list);  // reals
 
 // What stands in a page: the value as the file would say it.
 std::string written(const std::string& v);
@@ -50,7 +64,7 @@ std::string written(bool v);
 // A table of keys as the reference has it.
 struct key_table {
   std::string name, doc;
-  std::vector<key_row> rows;
+  std::vector<key_descriptor> entries;
 };
 
 template <class S>
@@ -58,16 +72,16 @@ struct bound_key {
   using member =
       std::variant<std::monostate, std::string S::*, std::vector<std::string> S::*, std::int64_t S::*, std::uint64_t S::*,
                    double S::*, bool S::*, std::optional<std::int64_t> S::*, std::optional<double> S::*>;
-  key_row row;
+  key_descriptor entry;
   member to = {};
 
   // A default that the member's own value does not say.
   bound_key otherwise(std::string fallback) && {
-    row.fallback = std::move(fallback);
+    entry.fallback = std::move(fallback);
     return std::move(*this);
   }
   bound_key required() && {
-    row.required = true;
+    entry.required = true;
     return std::move(*this);
   }
 };
@@ -75,11 +89,11 @@ struct bound_key {
 template <class S>
 class keys {
  public:
-  keys(std::string name, std::string doc, std::vector<bound_key<S>> rows)
-      : name_(std::move(name)), doc_(std::move(doc)), rows_(std::move(rows)) {}
+  keys(std::string name, std::string doc, std::vector<bound_key<S>> entries)
+      : name_(std::move(name)), doc_(std::move(doc)), rows_(std::move(entries)) {}
 
   const std::string& name() const { return name_; }
-  const key_row& row(std::string_view key) const { return at(key).row; }
+  const key_descriptor& entry(std::string_view key) const { return at(key).entry; }
 
   // Reads keys that are bound. True when `key` is there and right.
   bool read(table_reader& r, S& into, std::string_view key) const { return read_bound(r, into, at(key)); }
@@ -92,21 +106,21 @@ class keys {
   // Reads a key whose value goes elsewhere.
   template <class... Into>
   bool read_into(table_reader& r, std::string_view key, Into&... into) const {
-    return read_key(r, at(key).row, into...);
+    return read_key(r, at(key).entry, into...);
   }
 
   key_table described() const {
     key_table t{name_, doc_, {}};
     for (const auto& k : rows_) {
-      t.rows.push_back(k.row);
-      if (k.row.fallback.empty() && !k.row.required) t.rows.back().fallback = default_of(k.to);
+      t.entries.push_back(k.entry);
+      if (k.entry.fallback.empty() && !k.entry.required) t.entries.back().fallback = default_of(k.to);
     }
     return t;
   }
 
  private:
   const bound_key<S>& at(std::string_view key) const {
-    const auto i = std::find_if(rows_.begin(), rows_.end(), [&](const auto& k) { return k.row.name == key; });
+    const auto i = std::find_if(rows_.begin(), rows_.end(), [&](const auto& k) { return k.entry.name == key; });
     if (i == rows_.end()) throw std::logic_error(name_ + " has no row for " + std::string(key));
     return *i;
   }
@@ -119,21 +133,21 @@ class keys {
             return false;
           } else if constexpr (std::is_same_v<to_type, std::uint64_t S::*>) {
             std::int64_t v = 0;
-            const bool good = read_key(r, k.row, v);
+            const bool good = read_key(r, k.entry, v);
             if (good) into.*to = static_cast<std::uint64_t>(v);
             return good;
           } else if constexpr (std::is_same_v<to_type, std::optional<std::int64_t> S::*>) {
             std::int64_t v = 0;
-            const bool good = read_key(r, k.row, v);
+            const bool good = read_key(r, k.entry, v);
             if (good) into.*to = v;
             return good;
           } else if constexpr (std::is_same_v<to_type, std::optional<double> S::*>) {
             double v = 0;
-            const bool good = read_key(r, k.row, v);
+            const bool good = read_key(r, k.entry, v);
             if (good) into.*to = v;
             return good;
           } else {
-            return read_key(r, k.row, into.*to);
+            return read_key(r, k.entry, into.*to);
           }
         },
         k.to);

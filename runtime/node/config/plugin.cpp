@@ -37,11 +37,11 @@ std::string last_dl_error() {
 }
 
 constexpr std::string_view digest_mark = "#sha256=";
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
+constexpr std::uintmax_t max_bytes = std::uintmax_t{1} << 30;
 
 std::optional<std::string> bytes_of(const std::filesystem::path& file) {
   std::error_code ec;
-  if (std::filesystem::file_size(file, ec) > most_bytes || ec) return std::nullopt;
+  if (std::filesystem::file_size(file, ec) > max_bytes || ec) return std::nullopt;
   std::ifstream in(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   if (!in.is_open() || in.bad()) return std::nullopt;

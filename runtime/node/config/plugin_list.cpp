@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-std::string beside(const std::string& file, const std::string& path) {
+std::string relative_to(const std::string& file, const std::string& path) {
   const std::filesystem::path p(path);
   return p.is_absolute() ? path : (std::filesystem::path(file).parent_path() / p).lexically_normal().string();
 }
@@ -56,7 +56,7 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
   const auto* value = root.take("plugins");
   if (!value || !root.texts("plugins", names)) return found;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    auto path = beside(file, names[i]);
+    auto path = relative_to(file, names[i]);
     const auto at = [&] {
       const auto* list = value->array();
       return list ? (*list)[i].at : root.at("plugins");

@@ -12,6 +12,6 @@ namespace troupe {
 std::vector<std::string> take_plugins(table_reader& root, const std::string& file, const std::vector<std::string>* only = nullptr);
 
 // `path`, if relative, against the folder of `file`.
-std::string beside(const std::string& file, const std::string& path);
+std::string relative_to(const std::string& file, const std::string& path);
 
 }  // namespace troupe

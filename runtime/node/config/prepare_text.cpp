@@ -43,7 +43,7 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
     nodes[0].devices = std::get<job_spec>(spec).devices;
   }
   auto made = prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return told_mistakes(std::move(*bad));
+  if (auto* bad = std::get_if<diagnostics>(&made)) return shown_mistakes(std::move(*bad));
   return made;
 }
 

@@ -31,7 +31,7 @@ std::string range(double min, double max, bool bounded_above) {
   return min <= -huge ? ", at most " + number(max) : ", " + number(min) + " to " + number(max);
 }
 
-std::string takes(const key_row& k) {
+std::string takes(const key_descriptor& k) {
   switch (k.kind) {
     case key_kind::text: return "text";
     case key_kind::texts: return "list of texts, or one";
@@ -45,7 +45,7 @@ std::string takes(const key_row& k) {
     case key_kind::bytes: return "size, `\"512MiB\"`, or a number of bytes";
     case key_kind::table: return "table";
     case key_kind::tables: return "tables";
-    case key_kind::row: return "name";
+    case key_kind::entry: return "name";
   }
   return {};
 }
@@ -121,7 +121,7 @@ constexpr const char* head = "| key | takes | default | |\n|---|---|---|---|\n";
 
 std::string page_of(const key_table& t) {
   std::string s = "\n## " + t.name + "\n\n" + (t.doc.empty() ? "" : t.doc + "\n\n") + head;
-  for (const auto& k : t.rows) {
+  for (const auto& k : t.entries) {
     // A word for people stands as it is, a value as the file would have it.
     const bool value = !k.fallback.empty() && (std::string("\"{[0123456789").find(k.fallback[0]) != std::string::npos ||
                                                k.fallback == "true" || k.fallback == "false");
@@ -138,11 +138,11 @@ std::string options_page(const option_specs& specs) {
 }
 
 template <class Registry>
-std::string rows_page(const std::string& title, const std::string& doc, const Registry& rows) {
+std::string rows_page(const std::string& title, const std::string& doc, const Registry& entries) {
   std::string s = "\n# " + title + "\n\n" + linked(doc) + "\n";
-  for (const auto& name : rows.names()) {
-    const auto& row = *rows.find(name);
-    s += "\n### " + name + "\n\n```\n" + row.doc + (row.doc.ends_with('\n') ? "" : "\n") + "```\n" + options_page(row.specs);
+  for (const auto& name : entries.names()) {
+    const auto& entry = *entries.find(name);
+    s += "\n### " + name + "\n\n```\n" + entry.doc + (entry.doc.ends_with('\n') ? "" : "\n") + "```\n" + options_page(entry.specs);
   }
   return s;
 }

@@ -15,8 +15,8 @@ namespace {
 
 using sim::fault_kind;
 
-constexpr std::int64_t most_nodes = 65535;
-constexpr double most_seconds = 1e9;
+constexpr std::int64_t max_nodes = 65535;
+constexpr double max_seconds = 1e9;
 
 duration in_ns(double seconds) { return duration(static_cast<std::int64_t>(std::llround(seconds * 1e9))); }
 
@@ -45,7 +45,7 @@ class sim_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return told_mistakes(std::move(errors_));
+    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
     return std::move(spec_);
   }
 
@@ -53,7 +53,7 @@ class sim_reader {
   bool time(table_reader& r, std::string_view key, duration& into) {
     double s = 0;
     if (!r.time(key, s)) return false;
-    if (!(s >= 0 && s <= most_seconds)) return r.error(key, in_quotes(key) + " is out of range"), false;
+    if (!(s >= 0 && s <= max_seconds)) return r.error(key, in_quotes(key) + " is out of range"), false;
     into = in_ns(s);
     return true;
   }
@@ -93,7 +93,7 @@ class sim_reader {
   std::optional<std::uint32_t> node(table_reader& r, std::string_view key) {
     std::int64_t n = 0;
     if (!r.take(key)) r.error(key, "it needs a " + std::string(key) + ", counted from 1");
-    if (!r.integer(key, n, 1, most_nodes)) return std::nullopt;
+    if (!r.integer(key, n, 1, max_nodes)) return std::nullopt;
     spec_.nodes_named.emplace_back(static_cast<std::uint32_t>(n - 1), r.at(key));
     return static_cast<std::uint32_t>(n - 1);
   }
@@ -104,7 +104,7 @@ class sim_reader {
     const auto* list = v->array();
     for (std::size_t i = 0; list && i < list->size(); ++i) {
       const auto* n = std::get_if<std::int64_t>(&(*list)[i].value);
-      if (!n || *n < 1 || *n > most_nodes) {
+      if (!n || *n < 1 || *n > max_nodes) {
         return r.error_at((*list)[i].at, "'nodes' must be a list of node numbers, counted from 1");
       }
       into.push_back(static_cast<std::uint32_t>(*n - 1));
@@ -116,10 +116,10 @@ class sim_reader {
   void read_run(table_reader& r) {
     auto& run = spec_.run.emplace();
     if (!r.take("job")) r.error("job", "it needs a job, the job file");
-    if (r.text("job", run.job)) run.job = beside(spec_.file, run.job);
+    if (r.text("job", run.job)) run.job = relative_to(spec_.file, run.job);
     std::int64_t nodes = 0;
     if (!r.take("nodes")) r.error("nodes", "it needs nodes, how many");
-    if (r.integer("nodes", nodes, 1, most_nodes)) run.nodes = static_cast<std::uint32_t>(nodes);
+    if (r.integer("nodes", nodes, 1, max_nodes)) run.nodes = static_cast<std::uint32_t>(nodes);
     std::int64_t n = 0;
     if (r.integer("steps", n, 1, INT64_MAX)) run.steps = n;
     if (r.integer("seed", n, 0, INT64_MAX)) run.seed = n;
@@ -164,7 +164,7 @@ class sim_reader {
     if (n.fabric == sim::fabric_kind::tree) {
       std::int64_t rack = n.rack;
       if (!r.take("rack")) r.error("rack", "it needs rack, the number of nodes in one");
-      if (r.integer("rack", rack, 1, most_nodes)) n.rack = static_cast<std::uint32_t>(rack);
+      if (r.integer("rack", rack, 1, max_nodes)) n.rack = static_cast<std::uint32_t>(rack);
       const bool given = rate(r, "uplink_bandwidth", n.uplink_bytes_per_second);
       if (r.real("oversubscription", n.oversubscription, 1e-3, 1e6) && given)
         r.error("oversubscription", "give 'uplink_bandwidth' or 'oversubscription', not both");
@@ -295,7 +295,7 @@ class sim_reader {
 
   void read_groups(table_reader& r, sim::fault& f, bool named) {
     std::int64_t rack = 0;
-    if (r.integer("rack", rack, 1, most_nodes)) f.rack = static_cast<std::uint32_t>(rack);
+    if (r.integer("rack", rack, 1, max_nodes)) f.rack = static_cast<std::uint32_t>(rack);
     const auto* v = r.take("groups");
     const auto wrong = [&](source_position at) {
       r.error_at(at, "'groups' must be a list of lists of node numbers, counted from 1");
@@ -307,7 +307,7 @@ class sim_reader {
       for (std::size_t k = 0; one.array() && k < one.array()->size(); ++k) {
         const auto& e = (*one.array())[k];
         const auto* n = std::get_if<std::int64_t>(&e.value);
-        if (!n || *n < 1 || *n > most_nodes) return wrong(e.at);
+        if (!n || *n < 1 || *n > max_nodes) return wrong(e.at);
         group.push_back(static_cast<std::uint32_t>(*n - 1));
         spec_.nodes_named.emplace_back(group.back(), e.at);
       }
@@ -319,7 +319,7 @@ class sim_reader {
 
   void read_trace(table_reader& r, const std::string& name, sim::fault& f) {
     f.when = sim::crash_times::moments;
-    const auto file = beside(spec_.file, name);
+    const auto file = relative_to(spec_.file, name);
     auto text = read_text(file);
     if (const auto* bad = std::get_if<diagnostics>(&text)) return r.error("trace", bad->front().to_string());
     auto read = parse_fault_trace(std::get<std::string>(text), file);

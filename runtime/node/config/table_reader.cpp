@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr int most_unknown_keys = 20;  // of one table; a wrong file has thousands
+constexpr int max_unknown_keys = 20;  // of one table; a wrong file has thousands
 
 std::string number_text(double v) {
   char buffer[32];
@@ -303,7 +303,7 @@ void table_reader::finish() {
   int unknown = 0;
   for (const auto& e : table_) {
     if (known(e.key)) continue;
-    if (++unknown > most_unknown_keys) {
+    if (++unknown > max_unknown_keys) {
       error_at(e.at, "and more unknown keys");
       break;
     }

@@ -17,10 +17,10 @@ namespace troupe::exchange {
 class reply {
  public:
   // From here on the answer to `call` is awaited, with so many bytes at the most.
-  void await(std::uint64_t call, std::uint64_t most_bytes) {
-    if (values_.size() < most_bytes) values_.resize(most_bytes);
+  void await(std::uint64_t call, std::uint64_t max_bytes) {
+    if (values_.size() < max_bytes) values_.resize(max_bytes);
     call_ = call;
-    most_ = most_bytes;
+    max_ = max_bytes;
     have_ = 0;
     answer_.reset();
     where_.reset();
@@ -32,7 +32,7 @@ class reply {
   bool take(message&& m) {
     if (!listening_) return false;
     if (auto* a = std::get_if<answer>(&m)) {
-      if (a->call != call_ || answer_ || a->bytes > most_) return false;
+      if (a->call != call_ || answer_ || a->bytes > max_) return false;
       answer_ = std::move(*a);
       return true;
     }
@@ -66,7 +66,7 @@ class reply {
   std::optional<answer> answer_;
   std::optional<shared_at> where_;
   std::vector<std::byte> values_;  // its memory stays for the next call
-  std::uint64_t most_ = 0, have_ = 0;
+  std::uint64_t max_ = 0, have_ = 0;
 };
 
 }  // namespace troupe::exchange

@@ -21,7 +21,7 @@ outcome late(const char* what) { return {TROUPE_EXCHANGE_TIMEOUT, std::string("t
 
 }  // namespace
 
-net::callbacks session::hear() {
+net::callbacks session::callbacks_of() {
   net::callbacks c;
   c.on_peer_up = [this](const std::string& peer, std::uint64_t) {
     const std::lock_guard guard(lock_);
@@ -62,7 +62,7 @@ outcome session::open(const place& at, deadline until, std::unique_ptr<session>&
   std::unique_ptr<session> s(new session);
   s->process_ = ::getpid();
   s->me_ = at.what;
-  auto net = net::make_tcp_transport(std::move(*options), s->hear());
+  auto net = net::make_tcp_transport(std::move(*options), s->callbacks_of());
   if (!net)
     return {net.error().code == "bad_option" ? TROUPE_EXCHANGE_INTERNAL : TROUPE_EXCHANGE_NO_CERTIFICATE, net.error().message};
   s->net_ = std::move(*net);
@@ -134,7 +134,7 @@ outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, d
     upload_.bytes.resize(v.give_bytes);
     std::memcpy(upload_.bytes.data(), v.give, v.give_bytes);
   }
-  reply_.await(calls_.made++, v.most_back);
+  reply_.await(calls_.made++, v.max_back);
   calls_.turn_taken = true;
   return {};
 }
@@ -185,7 +185,7 @@ outcome session::declare_buffer(const std::string& name, element type, std::uint
 
 outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) {
   buffer of;
-  if (b.what != verb::barrier) {
+  if (b.what != collective_op::barrier) {
     const std::lock_guard guard(lock_);
     if (b.buffer >= buffers_.size() || buffers_[b.buffer].count == 0)
       return {TROUPE_EXCHANGE_BAD_ARGUMENT, "no buffer " + std::to_string(b.buffer) + " has been registered here"};
@@ -213,12 +213,12 @@ std::vector<std::byte> session::difference(begin& b, const void* mine) {
 void session::apply(const begin& b, void* mine, const std::byte* back) {
   const auto& of = buffers_[b.buffer];
   const auto bytes = of.count * bytes_of(of.type);
-  if (b.what == verb::exchange && me_.how == law::asgd) {
+  if (b.what == collective_op::exchange && me_.how == averaging_method::asgd) {
     if (back) std::memcpy(mine, back, bytes);
     auto& had = had_[b.buffer];
     had.resize(bytes);
     std::memcpy(had.data(), mine, bytes);
-  } else if (back && b.what == verb::exchange && me_.how != law::average) {
+  } else if (back && b.what == collective_op::exchange && me_.how != averaging_method::average) {
     push(of.type, mine, back, of.count);
   } else if (back) {
     const auto part = got(b, of.count, me_.rank, me_.size);
@@ -228,13 +228,13 @@ void session::apply(const begin& b, void* mine, const std::byte* back) {
 
 outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until) {
   values v;
-  const bool empty = b.what == verb::barrier || b.how == meeting::in_memory;
+  const bool empty = b.what == collective_op::barrier || b.how == meeting::in_memory;
   std::vector<std::byte> added;
   if (!empty) {
     const auto gives = given(b, of.count, me_.rank, me_.size);
     const auto each = bytes_of(of.type);
     v = {static_cast<std::byte*>(mine) + gives.first * each, gives.count * each, got(b, of.count, me_.rank, me_.size).count * each};
-    if (b.what == verb::exchange && me_.how == law::asgd) {
+    if (b.what == collective_op::exchange && me_.how == averaging_method::asgd) {
       added = difference(b, mine);
       v.give = added.data();
     }
@@ -248,7 +248,7 @@ outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until)
       v, until,
       [&](const answer& a, const std::byte* back) {
         if (empty) return;
-        if (a.bytes != 0 && a.bytes != v.most_back)
+        if (a.bytes != 0 && a.bytes != v.max_back)
           wrong = {TROUPE_EXCHANGE_INTERNAL, "the daemon answered with " + std::to_string(a.bytes) + " bytes"};
         else
           apply(b, mine, a.bytes == 0 ? nullptr : back);

@@ -78,7 +78,7 @@ class session {
 
   struct values {  // of one call
     const void* give = nullptr;
-    std::uint64_t give_bytes = 0, most_back = 0;
+    std::uint64_t give_bytes = 0, max_back = 0;
   };
   struct visit;
   struct shared {
@@ -89,7 +89,7 @@ class session {
   };
 
   session() = default;
-  net::callbacks hear();
+  net::callbacks callbacks_of();
   void take(message&& m);
   // One call from its turn to its answer. `done` sees the answer and the values that came with it, under the lock.
   outcome ask(const request& make, const values& v, deadline until,

@@ -18,12 +18,12 @@ constexpr const char* reserved = "\x01team";
 
 bool session::of_team(const begin& b, const buffer& of) const {
   const bool small = of.count * bytes_of(of.type) < team::worth;
-  if (small || me_.size < 2 || me_.size > team::most_ranks) return false;
-  if (b.what == verb::exchange) return me_.how == law::average && lawful(of.type);
+  if (small || me_.size < 2 || me_.size > team::max_ranks) return false;
+  if (b.what == collective_op::exchange) return me_.how == averaging_method::average && lawful(of.type);
   // What the daemon refuses is left to the daemon.
   const bool mean = b.argument == static_cast<std::uint32_t>(reduction::mean);
   if (reduces(b.what)) return b.argument < reductions && !(mean && whole_numbers(of.type));
-  return has_root(b.what) ? b.argument < me_.size : b.what == verb::all_gather;
+  return has_root(b.what) ? b.argument < me_.size : b.what == collective_op::all_gather;
 }
 
 // `mine`: whether this rank could. An error: it is not known, and can be asked again.
@@ -50,9 +50,9 @@ outcome session::decide(deadline until) {
     of = buffers_[static_cast<std::size_t>(number)];
   }
   float all = mine ? 1 : 0;
-  auto r = call_hub(
-      {0, verb::all_reduce, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(reduction::sum), meeting::with_values},
-      of, &all, until);
+  auto r = call_hub({0, collective_op::all_reduce, static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(reduction::sum),
+                     meeting::with_values},
+                    of, &all, until);
   if (r.code != 0) {
     if (mine) team_.reset();  // asked again next time
     return r;
@@ -74,7 +74,8 @@ outcome session::call_team(begin b, const buffer& of, void* mine, deadline until
     if (auto r = decide(until); r.code != 0) return r;
   if (how_ == how_rounds::hub) return call_hub(b, of, mine, until);
   b.how = meeting::in_memory;
-  if (b.what == verb::exchange) b.what = verb::all_reduce, b.argument = static_cast<std::uint32_t>(reduction::mean);
+  if (b.what == collective_op::exchange)
+    b.what = collective_op::all_reduce, b.argument = static_cast<std::uint32_t>(reduction::mean);
   const auto kind =
       static_cast<std::uint32_t>(b.what) << 16 | (b.argument + 1);  // an argument is a rank of 64 at most, or a reduction
   switch (team_->gather(std::uint64_t{b.buffer} << 32 | kind, until)) {

@@ -20,7 +20,7 @@ namespace {
 
 using word = std::atomic_ref<std::uint32_t>;
 using long_word = std::atomic_ref<std::uint64_t>;
-constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, lane = 128;
+constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, line_stride = 128;
 
 // Waits for `w` to change from `seen`, and not for long. In memory that processes share the private variant would not do.
 void sleep_on(std::uint32_t& w, std::uint32_t seen) {
@@ -53,13 +53,13 @@ bool waits_on(unsigned& spun, unsigned spins) {
 
 // What one rank says: how many chunks it has laid down, and how many parts it has added; how many wait for either.
 struct team::line {
-  alignas(lane) std::uint32_t laid;
+  alignas(line_stride) std::uint32_t laid;
   std::uint32_t added, waiting, process, left;
   std::uint64_t wants[2];  // in this round, by its parity
 };
-struct team::head {
-  alignas(lane) std::uint32_t begun, over;
-  alignas(lane) std::uint64_t come;
+struct team::shared_header {
+  alignas(line_stride) std::uint32_t begun, over;
+  alignas(line_stride) std::uint64_t come;
   std::uint32_t gate, at_gate;  // the gate moves when a round begins, and when it goes to the hub; how many wait for that
 };
 
@@ -82,12 +82,12 @@ struct team::chunk {
 };
 
 std::uint64_t team::doubles(std::uint32_t ranks) {
-  return (page + lane * most_ranks + (2 * ranks + 2) * chunk_bytes) / sizeof(double);
+  return (page + line_stride * max_ranks + (2 * ranks + 2) * chunk_bytes) / sizeof(double);
 }
 
 team::team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32_t ranks)
     : memory_(std::move(memory)), rank_(rank), ranks_(ranks) {
-  static_assert(sizeof(line) == lane && sizeof(head) <= page);
+  static_assert(sizeof(line) == line_stride && sizeof(shared_header) <= page);
   word(line_of(rank_).process).store(static_cast<std::uint32_t>(::getpid()));
   // Where every rank has a core of its own it does not leave it for a wait of microseconds.
   spins_ = std::thread::hardware_concurrency() >= ranks ? 4000 : 50;
@@ -98,12 +98,12 @@ team::~team() {
   if (word(top().begun).load() != 0) give_up();
 }
 
-team::head& team::top() const { return *static_cast<head*>(memory_->values()); }
+team::shared_header& team::top() const { return *static_cast<shared_header*>(memory_->values()); }
 team::line& team::line_of(std::uint32_t rank) const {
   return reinterpret_cast<line*>(static_cast<std::byte*>(memory_->values()) + page)[rank];
 }
 std::byte* team::slot(std::uint32_t rank, std::uint32_t parity) const {
-  return static_cast<std::byte*>(memory_->values()) + page + lane * most_ranks + (2 * rank + parity) * chunk_bytes;
+  return static_cast<std::byte*>(memory_->values()) + page + line_stride * max_ranks + (2 * rank + parity) * chunk_bytes;
 }
 std::byte* team::results(std::uint32_t parity) const { return slot(ranks_, parity); }
 
@@ -221,8 +221,8 @@ void team::give(const chunk& c) const {
     std::vector<const std::byte*> all(ranks_);
     for (std::uint32_t r = 0; r < ranks_; ++r) all[r] = r == rank_ ? c.values(r) : slot(r, c.parity) + c.place(rank_);
     fold_into(c.of->type, static_cast<reduction>(call.argument), c.values(rank_), all, c.piece(rank_).count);
-    if (call.what == verb::all_reduce) put(c, rank_);
-  } else if (call.what == verb::broadcast || call.what == verb::scatter) {
+    if (call.what == collective_op::all_reduce) put(c, rank_);
+  } else if (call.what == collective_op::broadcast || call.what == collective_op::scatter) {
     for (std::uint32_t r = 0; r < ranks_ && rank_ == call.argument; ++r) put(c, r);
   } else {
     put(c, rank_);
@@ -231,10 +231,12 @@ void team::give(const chunk& c) const {
 
 void team::take(const chunk& c) const {
   const auto& call = c.of->call;
-  if (call.what == verb::reduce_scatter || (has_root(call.what) && (rank_ == call.argument) != (call.what == verb::gather))) return;
-  const bool own = call.what == verb::broadcast || call.what == verb::scatter;
+  if (call.what == collective_op::reduce_scatter ||
+      (has_root(call.what) && (rank_ == call.argument) != (call.what == collective_op::gather)))
+    return;
+  const bool own = call.what == collective_op::broadcast || call.what == collective_op::scatter;
   for (std::uint32_t r = 0; r < ranks_; ++r) {
-    if (r == rank_ ? !own : call.what == verb::scatter) continue;
+    if (r == rank_ ? !own : call.what == collective_op::scatter) continue;
     std::memcpy(c.values(r), results(c.parity) + c.place(r), c.bytes(r));
   }
 }

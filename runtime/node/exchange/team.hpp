@@ -33,7 +33,7 @@ namespace troupe::exchange {
 class team {
  public:
   using deadline = std::chrono::steady_clock::time_point;
-  static constexpr std::uint32_t most_ranks = 64;
+  static constexpr std::uint32_t max_ranks = 64;
   static constexpr std::uint64_t worth = std::uint64_t{256} << 10;  // bytes of a buffer from which on it pays
 
   enum class ended : std::uint8_t {
@@ -74,9 +74,9 @@ class team {
 
  private:
   struct line;
-  struct head;
+  struct shared_header;
   struct chunk;
-  head& top() const;
+  shared_header& top() const;
   line& line_of(std::uint32_t rank) const;
   std::byte* slot(std::uint32_t rank, std::uint32_t parity) const;
   std::byte* results(std::uint32_t parity) const;

@@ -35,17 +35,18 @@ static_assert(static_cast<int>(element::f64) == TROUPE_EXCHANGE_FLOAT64 &&
 static_assert(static_cast<int>(reduction::mean) == TROUPE_EXCHANGE_MEAN &&
               static_cast<int>(reduction::min) == TROUPE_EXCHANGE_MIN && static_cast<int>(reduction::max) == TROUPE_EXCHANGE_MAX &&
               static_cast<int>(reduction::product) == TROUPE_EXCHANGE_PRODUCT && reductions == TROUPE_EXCHANGE_PRODUCT + 1);
-static_assert(static_cast<int>(law::easgd) == TROUPE_EXCHANGE_EASGD &&
-              static_cast<int>(law::easgd_sync) == TROUPE_EXCHANGE_EASGD_SYNC &&
-              static_cast<int>(law::asgd) == TROUPE_EXCHANGE_ASGD && laws == TROUPE_EXCHANGE_ASGD + 1);
-static_assert(static_cast<int>(verb::exchange) == TROUPE_EXCHANGE_CALL_EXCHANGE &&
-              static_cast<int>(verb::all_reduce) == TROUPE_EXCHANGE_CALL_ALL_REDUCE &&
-              static_cast<int>(verb::broadcast) == TROUPE_EXCHANGE_CALL_BROADCAST &&
-              static_cast<int>(verb::centre) == TROUPE_EXCHANGE_CALL_CENTRE &&
-              static_cast<int>(verb::reduce_scatter) == TROUPE_EXCHANGE_CALL_REDUCE_SCATTER &&
-              static_cast<int>(verb::all_gather) == TROUPE_EXCHANGE_CALL_ALL_GATHER &&
-              static_cast<int>(verb::gather) == TROUPE_EXCHANGE_CALL_GATHER &&
-              static_cast<int>(verb::scatter) == TROUPE_EXCHANGE_CALL_SCATTER && verbs == TROUPE_EXCHANGE_CALL_SCATTER + 1);
+static_assert(static_cast<int>(averaging_method::easgd) == TROUPE_EXCHANGE_EASGD &&
+              static_cast<int>(averaging_method::easgd_sync) == TROUPE_EXCHANGE_EASGD_SYNC &&
+              static_cast<int>(averaging_method::asgd) == TROUPE_EXCHANGE_ASGD && averaging_methods == TROUPE_EXCHANGE_ASGD + 1);
+static_assert(static_cast<int>(collective_op::exchange) == TROUPE_EXCHANGE_CALL_EXCHANGE &&
+              static_cast<int>(collective_op::all_reduce) == TROUPE_EXCHANGE_CALL_ALL_REDUCE &&
+              static_cast<int>(collective_op::broadcast) == TROUPE_EXCHANGE_CALL_BROADCAST &&
+              static_cast<int>(collective_op::centre) == TROUPE_EXCHANGE_CALL_CENTRE &&
+              static_cast<int>(collective_op::reduce_scatter) == TROUPE_EXCHANGE_CALL_REDUCE_SCATTER &&
+              static_cast<int>(collective_op::all_gather) == TROUPE_EXCHANGE_CALL_ALL_GATHER &&
+              static_cast<int>(collective_op::gather) == TROUPE_EXCHANGE_CALL_GATHER &&
+              static_cast<int>(collective_op::scatter) == TROUPE_EXCHANGE_CALL_SCATTER &&
+              collective_ops == TROUPE_EXCHANGE_CALL_SCATTER + 1);
 
 thread_local std::string last_error;
 
@@ -89,11 +90,11 @@ outcome wrong_arguments(std::int32_t buffer, const void* values, std::int32_t ar
   if (buffer < 0 || argument < 0) return bad("a buffer, a root and a reduction are numbers from 0");
   return values ? outcome{} : bad("the values are NULL");
 }
-begin begin_of(verb what, std::int32_t buffer, std::int32_t argument) {
+begin begin_of(collective_op what, std::int32_t buffer, std::int32_t argument) {
   return {0, what, static_cast<std::uint32_t>(buffer), static_cast<std::uint32_t>(argument), meeting::with_values};
 }
 
-int on_buffer(troupe_exchange* x, verb what, std::int32_t buffer, void* values, std::uint64_t count, std::int32_t argument,
+int on_buffer(troupe_exchange* x, collective_op what, std::int32_t buffer, void* values, std::uint64_t count, std::int32_t argument,
               std::int32_t timeout_ms) {
   return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
     if (auto wrong = wrong_arguments(buffer, values, argument); wrong.code != 0) return wrong;
@@ -128,7 +129,8 @@ outcome open(const troupe_exchange_options* o, troupe_exchange** made) {
   if (!sound_name(o->session)) return bad(name_rule);
   if (o->size < 1 || o->rank < TROUPE_EXCHANGE_ANY_RANK || o->rank >= o->size)
     return bad("a rank is a number from 0 to size - 1, or TROUPE_EXCHANGE_ANY_RANK");
-  if (o->law < 0 || o->law >= laws) return bad("options.law is none of TROUPE_EXCHANGE_AVERAGE, EASGD, EASGD_SYNC, ASGD");
+  if (o->averaging_method < 0 || o->averaging_method >= averaging_methods)
+    return bad("options.law is none of TROUPE_EXCHANGE_AVERAGE, EASGD, EASGD_SYNC, ASGD");
   if (!(o->alpha >= 0 && o->alpha < 1)) return bad("options.alpha must be in [0, 1)");
   if (o->timeout_ms <= 0) return bad("a timeout is a number of milliseconds above 0");
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(o->timeout_ms);
@@ -136,7 +138,7 @@ outcome open(const troupe_exchange_options* o, troupe_exchange** made) {
   at.what.session = o->session;
   at.what.rank = o->rank < 0 ? any_rank : static_cast<std::uint32_t>(o->rank);
   at.what.size = static_cast<std::uint32_t>(o->size);
-  at.what.how = static_cast<law>(o->law);
+  at.what.how = static_cast<averaging_method>(o->averaging_method);
   at.what.alpha = o->alpha;
   auto x = std::make_unique<troupe_exchange>();
   auto r = session::open(at, until, x->s);
@@ -161,42 +163,42 @@ int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type,
 }
 
 int troupe_exchange_exchange(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms) {
-  return on_buffer(x, verb::exchange, buffer, values, count, 0, timeout_ms);
+  return on_buffer(x, collective_op::exchange, buffer, values, count, 0, timeout_ms);
 }
 
 int troupe_exchange_centre(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms) {
-  return on_buffer(x, verb::centre, buffer, values, count, 0, timeout_ms);
+  return on_buffer(x, collective_op::centre, buffer, values, count, 0, timeout_ms);
 }
 
 int troupe_exchange_all_reduce(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t reduction,
                                int32_t timeout_ms) {
-  return on_buffer(x, verb::all_reduce, buffer, values, count, reduction, timeout_ms);
+  return on_buffer(x, collective_op::all_reduce, buffer, values, count, reduction, timeout_ms);
 }
 
 int troupe_exchange_broadcast(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t root, int32_t timeout_ms) {
-  return on_buffer(x, verb::broadcast, buffer, values, count, root, timeout_ms);
+  return on_buffer(x, collective_op::broadcast, buffer, values, count, root, timeout_ms);
 }
 
 int troupe_exchange_reduce_scatter(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t reduction,
                                    int32_t timeout_ms) {
-  return on_buffer(x, verb::reduce_scatter, buffer, values, count, reduction, timeout_ms);
+  return on_buffer(x, collective_op::reduce_scatter, buffer, values, count, reduction, timeout_ms);
 }
 
 int troupe_exchange_all_gather(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t timeout_ms) {
-  return on_buffer(x, verb::all_gather, buffer, values, count, 0, timeout_ms);
+  return on_buffer(x, collective_op::all_gather, buffer, values, count, 0, timeout_ms);
 }
 
 int troupe_exchange_gather(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t root, int32_t timeout_ms) {
-  return on_buffer(x, verb::gather, buffer, values, count, root, timeout_ms);
+  return on_buffer(x, collective_op::gather, buffer, values, count, root, timeout_ms);
 }
 
 int troupe_exchange_scatter(troupe_exchange* x, int32_t buffer, void* values, uint64_t count, int32_t root, int32_t timeout_ms) {
-  return on_buffer(x, verb::scatter, buffer, values, count, root, timeout_ms);
+  return on_buffer(x, collective_op::scatter, buffer, values, count, root, timeout_ms);
 }
 
 int troupe_exchange_barrier(troupe_exchange* x, int32_t timeout_ms) {
   return on_session(x, timeout_ms, [&](session& s, session::deadline until) {
-    return s.call({0, verb::barrier, 0, 0, meeting::with_values}, nullptr, 0, until);
+    return s.call({0, collective_op::barrier, 0, 0, meeting::with_values}, nullptr, 0, until);
   });
 }
 
@@ -216,11 +218,11 @@ int troupe_exchange_part(uint64_t count, int32_t rank, int32_t size, uint64_t* f
 int troupe_exchange_start(troupe_exchange* x, int32_t call, int32_t buffer, void* values, uint64_t count, int32_t argument,
                           int32_t timeout_ms, int64_t* request) {
   return on_session(x, timeout_ms, [&](session&, session::deadline until) -> outcome {
-    if (call < 0 || call >= verbs || call == static_cast<int>(verb::barrier))
+    if (call < 0 || call >= collective_ops || call == static_cast<int>(collective_op::barrier))
       return bad("a call is one of TROUPE_EXCHANGE_CALL_EXCHANGE, ...");
     if (!request) return bad("the request's number has to go somewhere");
     if (auto wrong = wrong_arguments(buffer, values, argument); wrong.code != 0) return wrong;
-    return start(*x, begin_of(static_cast<verb>(call), buffer, argument), values, count, until, *request);
+    return start(*x, begin_of(static_cast<collective_op>(call), buffer, argument), values, count, until, *request);
   });
 }
 

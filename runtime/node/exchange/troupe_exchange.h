@@ -82,7 +82,7 @@ typedef struct {
   const char* tls_dir; /* ca.pem, client.pem, client.key, as `troupe init-cluster` makes them */
   const char* session; /* a name that the ranks share */
   int32_t rank, size;  /* rank: from 0 to size - 1, or TROUPE_EXCHANGE_ANY_RANK */
-  int32_t law;         /* of TROUPE_EXCHANGE_AVERAGE, ... */
+  int32_t averaging_method;         /* of TROUPE_EXCHANGE_AVERAGE, ... */
   double alpha;        /* EASGD: in [0, 1); else 0 */
   int32_t timeout_ms;
 } troupe_exchange_options;

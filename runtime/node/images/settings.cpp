@@ -91,7 +91,7 @@ settings read_settings(const options& o) {
   }
   read_size(o, s);
   s.keep = o.text("cache") == "memory";
-  s.most_bytes = o.integer("memory_mib") << 20;
+  s.max_bytes = o.integer("memory_mib") << 20;
   s.scale = per_channel(o, "scale", "channel_scale", s.channels);
   s.mean = per_channel(o, "mean", "channel_mean", s.channels);
   return s;

@@ -21,7 +21,7 @@ struct settings {
   std::int64_t height = 0, width = 0;  // 0: as the first training image
   bool resize = false;
   bool keep = true;                       // decoded in memory; else files are decoded on each read
-  std::int64_t most_bytes = 0;            // of decoded images
+  std::int64_t max_bytes = 0;             // of decoded images
   std::array<double, 3> scale{}, mean{};  // value = byte * scale[c] - mean[c]
 };
 

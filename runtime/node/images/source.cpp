@@ -251,13 +251,13 @@ void check_memory(const settings& s, std::size_t files) {
   const auto one = s.channels * s.height * s.width;
   const auto n = static_cast<std::int64_t>(files);
   const auto left = static_cast<std::int64_t>(std::min<std::uint64_t>(memory_left(), INT64_MAX));
-  if (one <= s.most_bytes / n && one > left / 4 * 3 / n)
+  if (one <= s.max_bytes / n && one > left / 4 * 3 / n)
     throw option_error("path", std::to_string(n) + " images of " + std::to_string(one) +
                                    " bytes are more than three quarters of the " + std::to_string(left) +
                                    " bytes of memory that are left: make them smaller by size and resize, or set cache = \"none\"");
-  if (one > s.most_bytes / n)
+  if (one > s.max_bytes / n)
     throw option_error("memory_mib", std::to_string(n) + " images of " + std::to_string(one) +
-                                         " bytes are more than memory_mib = " + std::to_string(s.most_bytes >> 20) +
+                                         " bytes are more than memory_mib = " + std::to_string(s.max_bytes >> 20) +
                                          " allows: raise it, make them smaller by size and resize, or set cache = \"none\"");
 }
 

@@ -70,7 +70,7 @@ void connection::on_handshake(const error_code& ec) {
   mine.cluster = setting_.options.cluster;
   mine.node = setting_.options.node;
   mine.wanted = with_.wanted;
-  if (setting_.lending) mine.memory = setting_.lending->where();
+  if (setting_.memory_sharing) mine.memory = setting_.memory_sharing->where();
   out_.queue.push_control(control_type::hello, encode_hello(mine));
   pump();
   read_next();
@@ -102,16 +102,16 @@ void connection::on_read(const error_code& ec, std::size_t n) {
 
 bool connection::hand_on(frame&& f) {
   const std::uint64_t chunks = f.bytes == 0 ? 1 : (f.bytes + max_chunk - 1) / max_chunk;
-  std::uint64_t lent = 0;
-  if (in_.lends()) {
+  std::uint64_t shared = 0;
+  if (in_.shares()) {
     if (auto fine = unfold(f, shared_.terms, window_); !fine) return close(fine.error()), false;
-    for (const auto& p : f.lent) lent += p.bytes;
+    for (const auto& p : f.shared) shared += p.bytes;
   }
   std::uint64_t size = f.bytes;
-  for (const auto& p : f.lent) size += bytes_elsewhere(p);
+  for (const auto& p : f.shared) size += bytes_elsewhere(p);
   counters_->frames_in.fetch_add(1, std::memory_order_relaxed);
   counters_->bytes_in.fetch_add(size + chunks * header_bytes, std::memory_order_relaxed);
-  counters_->lent_in.fetch_add(lent, std::memory_order_relaxed);
+  counters_->shared_in.fetch_add(shared, std::memory_order_relaxed);
   if (line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); })) return true;
   if (auto fine = setting_.owner.on_frame(shared_from_this(), std::move(f)); !fine) return close(fine.error()), false;
   return true;
@@ -137,9 +137,9 @@ void connection::on_control(const frame& f) {
     case control_type::credit:
       if (on_credit(f)) return;
       break;
-    case control_type::borrows:
+    case control_type::reads_shared:
       if (state_ != state::up && state_ != state::leaving) break;
-      shared_.may_lend = shared_.terms.ours != nullptr;
+      shared_.may_share = shared_.terms.ours != nullptr;
       return;
     case control_type::returned:
       if (!shared_.terms.ours) break;
@@ -170,13 +170,13 @@ void connection::on_hello(const frame& f) {
   with_.peer = std::move(*h);
   with_.role = proved->role;
   // Nodes alone lend: no client names memory that is opened here.
-  const bool lends = proved->role == certificate_role::node && with_.peer.memory.bytes > 0;
-  if (setting_.lending && lends) shared_.terms = setting_.lending->meet(with_.peer.memory);
+  const bool shares = proved->role == certificate_role::node && with_.peer.memory.bytes > 0;
+  if (setting_.memory_sharing && shares) shared_.terms = setting_.memory_sharing->meet(with_.peer.memory);
   state_ = state::waiting;
   setting_.owner.on_hello(shared_from_this(), with_.peer);
 }
 
-void connection::bless() {
+void connection::accept_peer() {
   out_.queue.push_control(control_type::welcome);
   pump();
 }
@@ -199,19 +199,19 @@ void connection::go_up(std::shared_ptr<peer_counters> counters) {
       if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
     });
   });
-  begin_lending();
+  begin_sharing();
   outbox_.open();
   arm(setting_.options.heartbeat);
 }
 
-void connection::begin_lending() {
+void connection::begin_sharing() {
   if (!shared_.terms.memory) return;
   shared_.terms.theirs->on_report([weak = weak_from_this(), &io = setting_.io] {
     asio::post(io, [weak] {
       if (const auto self = weak.lock()) self->guard([&] { self->return_credit(); });
     });
   });
-  out_.queue.push_control(control_type::borrows);
+  out_.queue.push_control(control_type::reads_shared);
   pump();
 }
 
@@ -229,7 +229,7 @@ void connection::close(const error& reason) {
   state_ = state::closed;
   window_.on_report({});
   if (shared_.terms.theirs) shared_.terms.theirs->on_report({});
-  if (setting_.lending) setting_.lending->part(shared_.terms);
+  if (setting_.memory_sharing) setting_.memory_sharing->part(shared_.terms);
   timer_.cancel();
   line_.forget();
   hang_up();
@@ -247,7 +247,7 @@ void connection::hang_up() {
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
   // Here and not on the I/O thread, which others wait for, what has to be copied is copied.
-  if (shared_.may_lend) shared_.terms.ours->lend(f);
+  if (shared_.may_share) shared_.terms.ours->share(f);
   switch (outbox_.put(std::move(f), payload_bytes)) {
     case outbox::put_result::closed: return false;
     case outbox::put_result::full:
@@ -311,11 +311,11 @@ void connection::return_credit() {
     out_.queue.push_credit(c, n);
     any = true;
   }
-  any = return_loans() || any;
+  any = return_shared_buffers() || any;
   if (any) pump();
 }
 
-bool connection::return_loans() {
+bool connection::return_shared_buffers() {
   bool any = false;
   if (shared_.terms.theirs)
     for (auto numbers = shared_.terms.theirs->collect(max_control / sizeof(std::uint64_t)); !numbers.empty();

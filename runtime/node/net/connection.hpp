@@ -14,7 +14,7 @@
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/held_line.hpp"
 #include "runtime/node/net/hello.hpp"
-#include "runtime/node/net/lending.hpp"
+#include "runtime/node/net/memory_sharing.hpp"
 #include "runtime/node/net/outbox.hpp"
 #include "runtime/node/net/receive_buffer.hpp"
 #include "runtime/node/net/receive_window.hpp"
@@ -27,7 +27,7 @@ namespace troupe::net {
 
 // Per peer, over all its connections.
 struct peer_counters {
-  std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0}, lent_in{0};
+  std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0}, shared_in{0};
 };
 
 class connection;
@@ -48,7 +48,7 @@ struct connection_setting {
   const tcp_options& options;
   std::shared_ptr<tls_context> tls;
   std::shared_ptr<buffer_pool> pool;
-  std::shared_ptr<net::lending> lending;  // null: nothing is lent
+  std::shared_ptr<net::memory_sharing> memory_sharing;  // null: nothing is lent
   connection_owner& owner;
 };
 
@@ -57,7 +57,7 @@ class connection : public std::enable_shared_from_this<connection> {
   connection(const connection_setting& setting, boost::asio::ip::tcp::socket&& socket, bool dialed, std::string wanted);
 
   void start();
-  void bless();                                         // sends welcome; go_up() follows
+  void accept_peer();                                   // sends welcome; go_up() follows
   void refuse(const error& why);                        // tells the peer, then closes
   void go_up(std::shared_ptr<peer_counters> counters);  // data may flow
   void say_goodbye();                                   // lets the queue out for `linger`, then closes
@@ -76,7 +76,7 @@ class connection : public std::enable_shared_from_this<connection> {
   std::uint64_t queued_frames() const { return outbox_.frames(); }
   std::uint64_t outstanding() const { return outstanding_; }
   std::uint64_t held() const { return window_.held(); }
-  bool shares_memory() const { return shared_.may_lend || shared_.terms.memory; }
+  bool shares_memory() const { return shared_.may_share || shared_.terms.memory; }
   const std::string& why_no_memory() const { return shared_.terms.why_not; }
 
  private:
@@ -110,12 +110,12 @@ class connection : public std::enable_shared_from_this<connection> {
   void hand_on_late();
   void on_control(const frame& f);
   bool on_credit(const frame& f);
-  void begin_lending();
+  void begin_sharing();
   void on_hello(const frame& f);
   void pump();
   void on_written(const boost::system::error_code& ec);
   void return_credit();
-  bool return_loans();
+  bool return_shared_buffers();
   void hang_up();
   void arm(std::chrono::milliseconds delay);
   void on_timer();
@@ -140,8 +140,8 @@ class connection : public std::enable_shared_from_this<connection> {
 
   // What of the peer's memory is ours to read, and what of ours it may read; fixed by its hello.
   struct {
-    lending::terms terms;
-    std::atomic<bool> may_lend{false};
+    memory_sharing::terms terms;
+    std::atomic<bool> may_share{false};
   } shared_;
 
   outbox outbox_;

@@ -52,16 +52,16 @@ std::uint64_t held(const credit_accounts& accounts) {
 }
 
 void release_credit(const std::shared_ptr<const void>& payload) {
-  if (auto* d = std::get_deleter<block_deleter>(payload)) d->settle();
-  if (auto* d = std::get_deleter<lent_deleter>(payload)) d->debt.settle();
+  if (auto* d = std::get_deleter<block_deleter>(payload)) d->release();
+  if (auto* d = std::get_deleter<shared_deleter>(payload)) d->debt.release();
 }
 
-std::shared_ptr<std::byte> lend(const const_part& p, std::shared_ptr<credit_account> account) {
+std::shared_ptr<std::byte> share_part(const const_part& p, std::shared_ptr<credit_account> account) {
   const auto cost = frame_cost(p.bytes);
   if (account) account->charge(cost);
   try {
     auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(p.data));  // never written (transport.hpp)
-    return {at, lent_deleter{{std::move(account), cost}, p.owner, p.region}};
+    return {at, shared_deleter{{std::move(account), cost}, p.owner, p.region}};
   } catch (const std::bad_alloc&) {
     return nullptr;  // the shared_ptr has already run the deleter
   }

@@ -52,6 +52,6 @@ credit_accounts make_accounts(std::uint64_t window);
 std::uint64_t held(const credit_accounts& accounts);
 
 // A payload that lies where its sender has it: no copy, and the same credit as any other. Null when memory is out.
-std::shared_ptr<std::byte> lend(const const_part& p, std::shared_ptr<credit_account> account);
+std::shared_ptr<std::byte> share_part(const const_part& p, std::shared_ptr<credit_account> account);
 
 }  // namespace troupe::net

@@ -22,7 +22,7 @@ T get(const std::byte* at) {
   return v;
 }
 
-constexpr std::uint8_t continues_bit = 0x80, lends_bit = 0x40;
+constexpr std::uint8_t continues_bit = 0x80, shares_bit = 0x40;
 constexpr std::size_t crc_at = 12;
 constexpr std::size_t direct_from = 4096;  // below that, a copy is cheaper than a read of its own
 
@@ -36,7 +36,7 @@ std::uint32_t header_crc(header_block raw) {
 void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out) {
   put(out.data(), frame_magic);
   put(out.data() + 2, frame_version);
-  put(out.data() + 3, static_cast<std::uint8_t>(h.stream | (h.continues ? continues_bit : 0) | (h.lends ? lends_bit : 0)));
+  put(out.data() + 3, static_cast<std::uint8_t>(h.stream | (h.continues ? continues_bit : 0) | (h.shares ? shares_bit : 0)));
   put(out.data() + 4, h.type);
   put(out.data() + 6, h.flags);
   put(out.data() + 8, h.destination);
@@ -52,9 +52,9 @@ expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in
   if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not ours"};
   frame_header h;
   const auto stream = get<std::uint8_t>(in.data() + 3);
-  h.stream = static_cast<std::uint8_t>(stream & ~(continues_bit | lends_bit));
+  h.stream = static_cast<std::uint8_t>(stream & ~(continues_bit | shares_bit));
   h.continues = (stream & continues_bit) != 0;
-  h.lends = (stream & lends_bit) != 0;
+  h.shares = (stream & shares_bit) != 0;
   h.type = get<std::uint16_t>(in.data() + 4);
   h.flags = get<std::uint16_t>(in.data() + 6);
   h.destination = get<std::uint32_t>(in.data() + 8);
@@ -78,8 +78,8 @@ bool frame_parser::accept_header() {
   auto decoded = decode_header(raw_);
   if (!decoded) return fail(decoded.error().code, decoded.error().message);
   const frame_header& h = *decoded;
-  if (h.stream > (h.control() || h.lends ? 0 : max_streams) || (h.continues && (h.control() || h.lends)) ||
-      (h.lends && h.control()))
+  if (h.stream > (h.control() || h.shares ? 0 : max_streams) || (h.continues && (h.control() || h.shares)) ||
+      (h.shares && h.control()))
     return fail("bad_stream", "[frame] there is no stream " + std::to_string(h.stream) + " for it");
   if (h.control()) {
     if (h.length > max_control)

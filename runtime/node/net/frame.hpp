@@ -5,7 +5,7 @@
 //
 // `length` is what is still to come of the payload, this chunk included: the first chunk's is the payload's size, a chunk carries
 // min(length, 1 MiB), and the last one is the one whose length fits. A frame of several chunks has a stream, 1 to 8, as long as it is on
-// its way, and its first chunk alone has no 0x80 there; 0x40 there says that the payload begins with a table of loans (lending.hpp), which
+// its way, and its first chunk alone has no 0x80 there; 0x40 there says that the payload begins with a table of loans (memory_sharing.hpp), which
 // has one chunk and no stream; chunks of other streams, whole frames (stream 0) and control frames (type >= 0xff00, stream 0, never more than 4 KiB) come
 // between. `crc` is the CRC32C of the header (with crc = 0) and the chunk.
 // What comes before the greeting is over, control frames without stream, has not changed since protocol 1: so a peer of another
@@ -42,7 +42,7 @@ struct frame_header {
   std::uint64_t length = 0;
   std::uint8_t stream = 0;
   bool continues = false;  // not the frame's first chunk
-  bool lends = false;
+  bool shares = false;
 
   std::uint64_t chunk() const { return length < max_chunk ? length : max_chunk; }
   bool control() const { return type >= first_reserved_type; }
@@ -78,7 +78,7 @@ class frame_parser {
 
   // Takes bytes from the front of `in` until a frame is complete or `in` is empty.
   result next(std::span<const std::byte>& in, frame& out);
-  bool lends() const { return chunk_header_.lends; }  // the frame that is complete
+  bool shares() const { return chunk_header_.shares; }  // the frame that is complete
 
   // Zero copy: where the next bytes of the chunk being received belong; empty when staging them and next() is better. After
   // commit(n) bytes have been put there, next() with an empty `in` tells whether that completed the frame.

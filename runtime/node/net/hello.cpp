@@ -78,7 +78,7 @@ bool may_be_called(std::string_view name, std::string_view common_name) {
   return rest.size() > 1 && rest[0] == '.' && rest.find('.', 1) == std::string_view::npos;
 }
 
-bool judges(std::string_view a, std::string_view b) {
+bool wins_tie_break(std::string_view a, std::string_view b) {
   if (is_operator(a) != is_operator(b)) return is_operator(b);
   return a < b;
 }

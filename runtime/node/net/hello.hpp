@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/node/net/error.hpp"
-#include "runtime/node/net/lent_memory.hpp"
+#include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -19,10 +19,10 @@ enum class control_type : std::uint16_t {
   welcome,                      // the judge's yes
   refuse,                       // payload: code, newline, message; the sender closes after it
   heartbeat,
-  credit,   // destination: frame_class; id: bytes given back to it
-  goodbye,  // the sender closes after it, on purpose
-  borrows,  // the sender can read the memory that the hello named: it may be lent to
-  returned  // payload: numbers (u64) of loans that are not read any more
+  credit,        // destination: frame_class; id: bytes given back to it
+  goodbye,       // the sender closes after it, on purpose
+  reads_shared,  // the sender can read the memory that the hello named: it may be lent to
+  returned       // payload: numbers (u64) of loans that are not read any more
 };
 
 // 2: streams, and a window in two parts. 3: loans.
@@ -50,7 +50,7 @@ bool may_be_called(std::string_view name,
                    std::string_view common_name);  // with a certificate made out to that: a session, or a node
 
 // Of two that meet, the one whose name is smaller decides whether the connection stays; a node always, where an operator dials it.
-bool judges(std::string_view a, std::string_view b);
+bool wins_tie_break(std::string_view a, std::string_view b);
 
 std::vector<std::byte> encode_hello(const hello& h);
 expected<hello> decode_hello(std::span<const std::byte> bytes);  // "bad_hello", "protocol_version"

@@ -16,11 +16,11 @@ class line_limit {
  public:
   using instant = std::chrono::steady_clock::time_point;
   static constexpr std::uint32_t lines_a_minute = 5;
-  static constexpr std::size_t most_strangers = 1024;  // all further ones count as one
+  static constexpr std::size_t max_strangers = 1024;  // all further ones count as one
 
   // `line`, with what was left out before it; nothing when the stranger has had its lines of this minute.
   std::optional<std::string> write(const std::string& who, std::string line, instant now) {
-    auto& s = strangers_[strangers_.size() < most_strangers || strangers_.contains(who) ? who : std::string()];
+    auto& s = strangers_[strangers_.size() < max_strangers || strangers_.contains(who) ? who : std::string()];
     if (now - s.since >= std::chrono::minutes(1)) {
       s.since = now;
       s.written = 0;

@@ -300,12 +300,12 @@ void local_node::receive(const link_ptr& l, outgoing_frame& f) {
     const auto& account = l->accounts[static_cast<std::size_t>(class_of(bytes))];
     frame in{f.type, f.flags, f.destination, f.id, bytes, nullptr};
     const auto whole = std::find_if(f.parts.begin(), f.parts.end(), [&](const auto& p) { return p.bytes == bytes; });
-    const bool lent = bytes > 0 && whole != f.parts.end() && whole->region &&
-                      reinterpret_cast<std::uintptr_t>(whole->data) % buffer_pool::alignment == 0;
-    in.payload = lent ? lend(*whole, account) : pool_->take(bytes, account);
+    const bool shared = bytes > 0 && whole != f.parts.end() && whole->region &&
+                        reinterpret_cast<std::uintptr_t>(whole->data) % buffer_pool::alignment == 0;
+    in.payload = shared ? share_part(*whole, account) : pool_->take(bytes, account);
     if (!in.payload) throw std::bad_alloc();
     for (std::size_t at = 0; const auto& p : f.parts) {
-      if (p.bytes > 0 && !lent) std::memcpy(in.payload.get() + at, p.data, p.bytes);
+      if (p.bytes > 0 && !shared) std::memcpy(in.payload.get() + at, p.data, p.bytes);
       at += p.bytes;
     }
     f.parts.clear();
@@ -315,7 +315,7 @@ void local_node::receive(const link_ptr& l, outgoing_frame& f) {
       auto& r = peers_[l->name];
       ++r.frames_in;
       r.bytes_in += bytes + header_bytes;
-      if (lent) r.lent_in += bytes;
+      if (shared) r.shared_in += bytes;
     }
     if (!events_.on_frame) return;
     auto fine = events_.on_frame(l->name, std::move(in));
@@ -345,7 +345,7 @@ transport_stats local_node::stats() const {
     s.incarnation = r.incarnation;
     s.up = r.up != nullptr;
     s.bytes_in = r.bytes_in, s.bytes_out = r.bytes_out, s.frames_in = r.frames_in, s.frames_out = r.frames_out;
-    s.lent_in = r.lent_in;
+    s.shared_in = r.shared_in;
     if (const auto& l = r.up) {
       s.queued_bytes = l->queued, s.queued_frames = l->queued_frames;
       s.unreturned = l->waiting.outstanding(), s.held = held(l->accounts);

@@ -50,7 +50,7 @@ class local_node : public std::enable_shared_from_this<local_node> {
   struct record {
     link_ptr up;
     std::uint64_t incarnation = 0;
-    std::uint64_t bytes_in = 0, bytes_out = 0, frames_in = 0, frames_out = 0, lent_in = 0;
+    std::uint64_t bytes_in = 0, bytes_out = 0, frames_in = 0, frames_out = 0, shared_in = 0;
   };
   struct dial {
     address where;

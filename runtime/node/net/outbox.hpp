@@ -26,7 +26,7 @@ class outbox {
     more,   // accepted; it has been woken already
   };
 
-  explicit outbox(std::uint64_t most) : most_(most) {}
+  explicit outbox(std::uint64_t most) : max_(most) {}
 
   void open() {
     const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class outbox {
   // From the next put() on.
   void limit(std::uint64_t most) {
     const std::lock_guard lock(mutex_);
-    most_ = most;
+    max_ = most;
   }
   // What has been left stays for take().
   void shut() {
@@ -54,7 +54,7 @@ class outbox {
   put_result put(outgoing_frame&& f, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!open_) return put_result::closed;
-    if (bytes_ + bytes + (frames_ + 1) * frame_overhead > most_) {
+    if (bytes_ + bytes + (frames_ + 1) * frame_overhead > max_) {
       open_ = false;
       return put_result::full;
     }
@@ -81,7 +81,7 @@ class outbox {
   std::uint64_t frames() const { return frames_; }
 
  private:
-  std::uint64_t most_;
+  std::uint64_t max_;
   std::mutex mutex_;
   std::vector<left> left_;
   bool open_ = false, woken_ = false;

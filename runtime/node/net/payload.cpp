@@ -40,7 +40,7 @@ std::vector<std::byte> whole(const frame& f) {
   std::vector<std::byte> out;
   std::size_t from = 0;
   const auto add = [&out](const std::byte* at, std::size_t n) { out.insert(out.end(), at, at + n); };
-  for (const auto& p : f.lent) {
+  for (const auto& p : f.shared) {
     const auto before = p.at - out.size();
     add(f.payload.get() + from, before);
     add(p.data.get(), p.bytes);
@@ -51,13 +51,13 @@ std::vector<std::byte> whole(const frame& f) {
 }
 
 error unreadable(const std::string& peer, const frame& f, const std::string& why) {
-  std::size_t all = f.bytes, lent = 0;
-  for (const auto& p : f.lent) {
+  std::size_t all = f.bytes, shared = 0;
+  for (const auto& p : f.shared) {
     all += bytes_elsewhere(p);
-    lent += p.bytes;
+    shared += p.bytes;
   }
   return {unreadable_frame, "[net] " + peer + " sent a frame that cannot be decoded (type " + std::to_string(f.type) + ", " +
-                                std::to_string(all) + " bytes, " + std::to_string(lent) + " of them lent): " + why};
+                                std::to_string(all) + " bytes, " + std::to_string(shared) + " of them lent): " + why};
 }
 
 std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
@@ -68,7 +68,7 @@ std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
     sum.up = sum.up || p.up;
     sum.bytes_in += p.bytes_in, sum.bytes_out += p.bytes_out;
     sum.frames_in += p.frames_in, sum.frames_out += p.frames_out;
-    sum.lent_in += p.lent_in;
+    sum.shared_in += p.shared_in;
     sum.queued_bytes += p.queued_bytes, sum.queued_frames += p.queued_frames;
     sum.unreturned += p.unreturned;
     sum.held += p.held;

@@ -13,11 +13,11 @@ namespace troupe::net {
 struct credit_debt {
   std::shared_ptr<credit_account> account;
   std::uint64_t cost = 0;
-  alignas(std::atomic_ref<int>::required_alignment) int settled = 0;
+  alignas(std::atomic_ref<int>::required_alignment) int released = 0;
 
   credit_debt(std::shared_ptr<credit_account> a, std::uint64_t c) : account(std::move(a)), cost(c) {}
-  void settle() {
-    if (account && std::atomic_ref<int>(settled).exchange(1) == 0) account->give_back(cost);
+  void release() {
+    if (account && std::atomic_ref<int>(released).exchange(1) == 0) account->give_back(cost);
   }
 };
 
@@ -25,23 +25,23 @@ struct block_deleter {
   credit_debt debt;
   std::shared_ptr<buffer_pool> pool;
   buffer_pool::block memory;
-  credit_debt lent{nullptr, 0};  // for what of the frame lies with its sender
-  void settle() {
-    debt.settle();
-    lent.settle();
+  credit_debt shared{nullptr, 0};  // for what of the frame lies with its sender
+  void release() {
+    debt.release();
+    shared.release();
   }
   void operator()(std::byte*) {
-    settle();
+    release();
     pool->give_back(std::move(memory));
   }
 };
 
-struct lent_deleter {
+struct shared_deleter {
   credit_debt debt;
   std::shared_ptr<const void> owner;
   std::shared_ptr<const memory_region> region;
   void operator()(std::byte*) {
-    debt.settle();
+    debt.release();
     owner.reset();
     region.reset();
   }

@@ -60,7 +60,7 @@ transport_stats peer_table::stats() const {
     s.bytes_out = p.counters->bytes_out;
     s.frames_in = p.counters->frames_in;
     s.frames_out = p.counters->frames_out;
-    s.lent_in = p.counters->lent_in;
+    s.shared_in = p.counters->shared_in;
     s.up = p.up != nullptr;
     if (p.up) {
       s.queued_bytes = p.up->queued();

@@ -34,7 +34,7 @@ class receive_buffer {
     if (direct_) parser_.commit(n);
   }
   frame_parser::result next(frame& out) { return parser_.next(unread_, out); }
-  bool lends() const { return parser_.lends(); }  // the frame that next() gave
+  bool shares() const { return parser_.shares(); }  // the frame that next() gave
   const error& failure() const { return parser_.failure(); }
 
  private:

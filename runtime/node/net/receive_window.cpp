@@ -10,7 +10,7 @@ receive_window::receive_window(std::uint64_t window, std::shared_ptr<buffer_pool
 
 expected<std::shared_ptr<std::byte>> receive_window::admit(const frame_header& h) {
   const auto bytes = static_cast<std::size_t>(h.length);
-  const auto c = h.lends ? frame_class::large : class_of(bytes);
+  const auto c = h.shares ? frame_class::large : class_of(bytes);
   const auto i = static_cast<std::size_t>(c);
   if (granted_out_[i] >= share_of(c, window_)) return error{"credit_exceeded", "[net] the peer sends more than its window"};
   auto block = pool_->take(bytes, accounts_[i]);
@@ -19,7 +19,7 @@ expected<std::shared_ptr<std::byte>> receive_window::admit(const frame_header& h
   return block;
 }
 
-std::shared_ptr<credit_account> receive_window::admit_lent(std::uint64_t bytes) {
+std::shared_ptr<credit_account> receive_window::admit_shared(std::uint64_t bytes) {
   constexpr auto i = static_cast<std::size_t>(frame_class::large);
   granted_out_[i] += bytes;
   return accounts_[i];

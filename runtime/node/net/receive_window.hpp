@@ -21,7 +21,7 @@ class receive_window {
   // Before memory is taken for a payload. Errors: "credit_exceeded", "out_of_memory".
   expected<std::shared_ptr<std::byte>> admit(const frame_header& h);
   // Of a frame that has been admitted: `bytes` more of it are lent, and charged by the caller to what this gives.
-  std::shared_ptr<credit_account> admit_lent(std::uint64_t bytes);
+  std::shared_ptr<credit_account> admit_shared(std::uint64_t bytes);
 
   // What of this class has been given back since it was last asked; the peer is to hear of it.
   std::uint64_t collect(frame_class c);

@@ -8,20 +8,20 @@ namespace {
 
 // How many large frames in line are looked at for a short one: behind those it is found when it has come forward.
 constexpr std::size_t looked_at = 64;
-constexpr auto head_start = static_cast<std::int64_t>(max_chunk);
+constexpr auto controller_start = static_cast<std::int64_t>(max_chunk);
 
 }  // namespace
 
-void send_order::push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t lent) {
+void send_order::push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t shared) {
   const std::uint64_t key = (std::uint64_t{f.source} << 32) | f.destination;
   pair_queue& p = pairs_[key];
   p.key = key;
-  p.waiting.push_back({std::move(f), payload_bytes, 0, 0, 0, false, false, lent});
+  p.waiting.push_back({std::move(f), payload_bytes, 0, 0, 0, false, false, shared});
   if (p.waiting.size() == 1) put_in_line(p);
 }
 
 std::deque<send_order::pair_queue*>& send_order::line_of(const entry& e) {
-  return e.lent > 0 ? lent_ : e.kind() == frame_class::small ? small_ : large_;
+  return e.shared > 0 ? shared_large_ : e.kind() == frame_class::small ? small_ : large_;
 }
 
 void send_order::put_in_line(pair_queue& p) { line_of(p.first()).push_back(&p); }
@@ -44,7 +44,7 @@ bool send_order::may_begin(const pair_queue& p) const {
 
 send_order::pair_queue* send_order::quick() const {
   if (!small_.empty() && room(frame_class::small)) return small_.front();
-  return !lent_.empty() && room(frame_class::large) ? lent_.front() : nullptr;
+  return !shared_large_.empty() && room(frame_class::large) ? shared_large_.front() : nullptr;
 }
 
 send_order::pair_queue* send_order::oldest() const {
@@ -69,7 +69,7 @@ send_order::pair_queue* send_order::choose() {
   auto* other = quick();
   if (other == nullptr) other = shortest();
   if (old == nullptr) ahead_ = 0;
-  const bool others_turn = old == nullptr || ahead_ < head_start;
+  const bool others_turn = old == nullptr || ahead_ < controller_start;
   auto* const p = other != nullptr && others_turn ? other : old;
   chosen_is_oldest_ = p == old;
   return p;
@@ -81,7 +81,7 @@ void send_order::begin(pair_queue& p) {
   entry& e = p.first();
   e.begun = true;
   const auto c = e.kind();
-  outstanding_[static_cast<std::size_t>(c)] += frame_cost(e.left) + e.lent;
+  outstanding_[static_cast<std::size_t>(c)] += frame_cost(e.left) + e.shared;
   auto& line = line_of(e);
   line.erase(std::find(line.begin(), line.end(), &p));
   if (!in_chunks_ || e.left <= max_chunk) return;
@@ -101,7 +101,7 @@ std::optional<send_order::entry> send_order::sent(std::uint64_t bytes) {
   pair_queue& p = *std::exchange(chosen_, nullptr);
   entry& e = p.first();
   const auto n = static_cast<std::int64_t>(bytes + frame_overhead);
-  ahead_ = chosen_is_oldest_ ? std::max(ahead_ - n, -head_start) : std::min(ahead_ + n, 2 * head_start);
+  ahead_ = chosen_is_oldest_ ? std::max(ahead_ - n, -controller_start) : std::min(ahead_ + n, 2 * controller_start);
   e.left -= bytes;
   if (e.left > 0) return std::nullopt;
   std::optional<entry> done = std::move(e);

@@ -6,7 +6,7 @@
 //   large ones                           every other byte belongs to the oldest, the rest to the one of which the least is left: so equal
 //                                        ones go one after the other, a shorter one need not wait for a longer, and none starves
 //   small and large                      small ones go first, until they have had max_chunk more than the oldest large one
-//   those that lend (lending.hpp)        like small ones, behind them
+//   those that lend (memory_sharing.hpp)        like small ones, behind them
 // A frame of more than one chunk has a stream while it is on its way; there are max_streams. Frames of one chunk need none (stream 0).
 //
 // Window: small and large frames have a part of it each (share_of), so that neither keeps the other from starting. Those that lend are large.
@@ -33,15 +33,15 @@ class send_order {
     std::size_t part = 0, offset = 0;  // where they begin, for who sends pieces
     std::uint8_t stream = 0;
     bool begun = false, chunked = false;  // has its part of the window; has had a chunk
-    std::uint64_t lent = 0;               // payload bytes that are not sent
-    frame_class kind() const { return lent > 0 ? frame_class::large : class_of(left); }  // before it has begun
+    std::uint64_t shared = 0;             // payload bytes that are not sent
+    frame_class kind() const { return shared > 0 ? frame_class::large : class_of(left); }  // before it has begun
   };
 
   // With `in_chunks` frames go in pieces, max_chunk at most; without, each at once.
   explicit send_order(bool in_chunks) : in_chunks_(in_chunks) {}
 
-  // `payload_bytes` are sent, `lent` are not.
-  void push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t lent = 0);
+  // `payload_bytes` are sent, `shared` are not.
+  void push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t shared = 0);
   void open(std::uint64_t window) { window_ = window; }  // until then nothing goes
   bool credit(frame_class c, std::uint64_t bytes);       // false: the peer returns more than it was sent
 
@@ -76,9 +76,9 @@ class send_order {
   bool in_chunks_;
   std::uint64_t window_ = 0;
   std::array<std::uint64_t, frame_classes> outstanding_{};
-  std::unordered_map<std::uint64_t, pair_queue> pairs_;  // none is empty
-  std::deque<pair_queue*> small_, large_, lent_;         // whose first frame has not begun, by when it became first
-  std::deque<pair_queue*> open_;                         // whose first frame has a stream, by when it began
+  std::unordered_map<std::uint64_t, pair_queue> pairs_;   // none is empty
+  std::deque<pair_queue*> small_, large_, shared_large_;  // whose first frame has not begun, by when it became first
+  std::deque<pair_queue*> open_;                          // whose first frame has a stream, by when it began
   std::bitset<max_streams + 1> streams_;
   pair_queue* chosen_ = nullptr;
   bool chosen_is_oldest_ = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/node/net/lending.hpp"
+#include "runtime/node/net/memory_sharing.hpp"
 
 namespace troupe::net {
 namespace {
@@ -13,9 +13,9 @@ constexpr std::size_t max_headers = 128;
 send_queue::send_queue() { headers_.reserve(max_headers); }
 
 void send_queue::push(outgoing_frame&& f, std::uint64_t payload_bytes) {
-  const auto* slip = f.lent.get();
-  const auto inside = slip ? slip->inside : payload_bytes, lent = slip ? slip->lent : 0;
-  order_.push(std::move(f), inside, lent);
+  const auto* slip = f.shared.get();
+  const auto inside = slip ? slip->inside : payload_bytes, shared = slip ? slip->shared : 0;
+  order_.push(std::move(f), inside, shared);
 }
 
 void send_queue::push_control(control_type type, std::vector<std::byte> payload) {
@@ -56,8 +56,8 @@ void send_queue::add_controls() {
 
 // Returns its payload.
 std::uint64_t send_queue::add_chunk(send_order::entry& e) {
-  const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked, e.lent > 0};
-  if (e.f.lent) e.f.lent->sent = true;  // from here on the peer may read what is lent
+  const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked, e.shared > 0};
+  if (e.f.shared) e.f.shared->sent = true;  // from here on the peer may read what is lent
   const std::uint64_t size = h.chunk();
   const auto head = new_header();
   const std::size_t first = pieces_.size();
@@ -78,9 +78,9 @@ std::uint64_t send_queue::add_chunk(send_order::entry& e) {
 }
 
 // A frame counts with all of its bytes, however it travels; its table is no part of it.
-void send_queue::count_lent(const send_order::entry& e) {
-  if (!e.f.lent) return;
-  const auto& slip = *e.f.lent;
+void send_queue::count_shared(const send_order::entry& e) {
+  if (!e.f.shared) return;
+  const auto& slip = *e.f.shared;
   tally_.payload += slip.whole - slip.inside;
   tally_.bytes += slip.whole - slip.inside;
 }
@@ -95,7 +95,7 @@ std::span<const boost::asio::const_buffer> send_queue::next_batch() {
     if (e == nullptr) break;
     if (auto done = order_.sent(add_chunk(*e))) {
       ++tally_.frames;
-      count_lent(*done);
+      count_shared(*done);
       sent_.push_back(std::move(*done));
     }
   }

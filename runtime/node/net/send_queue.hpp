@@ -45,7 +45,7 @@ class send_queue {
 
   void add_controls();
   std::uint64_t add_chunk(send_order::entry& e);
-  void count_lent(const send_order::entry& e);
+  void count_shared(const send_order::entry& e);
   bool full() const;
   std::span<std::byte, header_bytes> new_header();
 

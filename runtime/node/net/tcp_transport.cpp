@@ -14,9 +14,9 @@
 #include "runtime/node/net/io_thread.hpp"
 #include "runtime/node/net/line_limit.hpp"
 #include "runtime/node/net/listener.hpp"
-#include "runtime/node/net/loan_sweeper.hpp"
 #include "runtime/node/net/payload.hpp"
 #include "runtime/node/net/peer_table.hpp"
+#include "runtime/node/net/shared_buffer_sweeper.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
@@ -66,11 +66,11 @@ class tcp_transport final : public transport, private connection_owner {
                  options_,
                  std::move(tls),
                  buffer_pool::make(options_.pool_keep, options_.memory),
-                 options_.lends ? std::make_shared<net::lending>(options_.lends, options_.pool_keep) : nullptr,
+                 options_.shares ? std::make_shared<net::memory_sharing>(options_.shares, options_.pool_keep) : nullptr,
                  *this},
         listener_(io_.context()),
         left_out_(io_.context()),
-        borrowers_(io_.context(), setting_.lending) {}
+        borrowers_(io_.context(), setting_.memory_sharing) {}
   ~tcp_transport() override { close(); }
 
   void run() { io_.run(); }
@@ -82,7 +82,7 @@ class tcp_transport final : public transport, private connection_owner {
   expected<void> reload_certificates() override;
   transport_stats stats() const override;
   std::uint64_t release_unused() override {
-    return setting_.pool->release_unused() + (setting_.lending ? setting_.lending->release_unused() : 0);
+    return setting_.pool->release_unused() + (setting_.memory_sharing ? setting_.memory_sharing->release_unused() : 0);
   }
   void close() override;
 
@@ -120,7 +120,7 @@ class tcp_transport final : public transport, private connection_owner {
   std::map<std::string, dial, std::less<>> dials_;
   line_limit lines_;  // about strangers
   boost::asio::steady_timer left_out_;
-  loan_sweeper borrowers_;
+  shared_buffer_sweeper borrowers_;
   bool closing_ = false;
 
   peer_table peers_;
@@ -251,16 +251,17 @@ void tcp_transport::on_hello(const link& c, const hello& h) {
     log_of(c, "[net] refused " + c->remote() + ": " + why->message);
     return c->refuse(*why);
   }
-  if (!judges(options_.node, h.node)) return;  // the other one does
+  if (!wins_tie_break(options_.node, h.node)) return;  // the other one does
   const link before = peers_.current(h.node);
   if (before && before->peer().incarnation == h.incarnation)
     return c->refuse({"duplicate", "[net] there is a connection to " + options_.node + " already"});
-  c->bless();
+  c->accept_peer();
   promote(c);
 }
 
 void tcp_transport::on_welcome(const link& c) {
-  if (judges(options_.node, c->peer().node)) return c->close({"unexpected_frame", "[net] a welcome from who is not the judge"});
+  if (wins_tie_break(options_.node, c->peer().node))
+    return c->close({"unexpected_frame", "[net] a welcome from who is not the judge"});
   promote(c);
 }
 

@@ -16,8 +16,8 @@
 #include <string>
 
 #include "ops/arena.hpp"
-#include "runtime/node/net/lent_memory.hpp"
 #include "runtime/node/net/line_faults.hpp"
+#include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -39,9 +39,9 @@ struct tcp_options {
                                       << 20;  // the same for a session of an operator; transport::limit() changes it
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
   std::shared_ptr<arena> memory;  // where payloads that come are put, while it has some; none: the heap
-  // Large parts of frames are lent to peers of this machine that can read it, and theirs are read where they lie (lending.hpp): whoever sets
+  // Large parts of frames are lent to peers of this machine that can read it, and theirs are read where they lie (memory_sharing.hpp): whoever sets
   // it looks at frame::lent. None: nothing is lent, and nothing borrowed.
-  std::shared_ptr<lent_arena> lends{};
+  std::shared_ptr<shared_arena> shares{};
   std::chrono::milliseconds heartbeat{500};
   // Without any byte for so long, and a heartbeat more at the most, the peer is down. Long enough for packets that have been lost for three
   // seconds to be sent again, and a death within five (promises 2 and 3).

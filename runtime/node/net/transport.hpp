@@ -34,42 +34,42 @@ namespace troupe::net {
 
 // Bytes to send, and what keeps them alive and unchanged until it is dropped. Either by pointer, or as a piece of a region: then
 // they are its [offset, offset + bytes), and `data` is not looked at. Who does not know the region reads it; who does need not.
-// `may_be_lent`: the receiver of such a frame takes this part as a piece of its own (frame::lent). All other parts always travel as bytes.
+// `may_be_shared`: the receiver of such a frame takes this part as a piece of its own (frame::lent). All other parts always travel as bytes.
 struct const_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner{};
   std::shared_ptr<const memory_region> region{};
   std::size_t offset = 0;
-  bool may_be_lent = false;
+  bool may_be_shared = false;
 };
 
 // Types from here up belong to the transport itself; send() refuses them.
 inline constexpr std::uint16_t first_reserved_type = 0xff00;
 
-struct loan_slip;  // lending.hpp
+struct shared_slip;  // memory_sharing.hpp
 
 struct outgoing_frame {
   std::uint16_t type = 0;
   std::uint16_t flags = 0;
   std::uint32_t destination = 0;  // the actor on the peer
   std::uint64_t id = 0;
-  std::vector<const_part> parts;      // sent one after another as one payload
-  std::uint32_t source = 0;           // the actor here; with `destination` the pair whose order is kept. It does not travel
-  std::shared_ptr<loan_slip> lent{};  // the transport's own
+  std::vector<const_part> parts;          // sent one after another as one payload
+  std::uint32_t source = 0;               // the actor here; with `destination` the pair whose order is kept. It does not travel
+  std::shared_ptr<shared_slip> shared{};  // the transport's own
 };
 
 // Up to here a frame is small.
 inline constexpr std::uint64_t small_frame = std::uint64_t{64} << 10;
 
-// A piece of a received frame that lies with its sender (lending.hpp), who keeps it there as it is while `data` lives.
-struct lent_piece {
+// A piece of a received frame that lies with its sender (memory_sharing.hpp), who keeps it there as it is while `data` lives.
+struct shared_piece {
   std::size_t at = 0;  // of the frame's bytes; a multiple of 64
   std::size_t bytes = 0;
   std::shared_ptr<const std::byte> data;  // aligned to 64
 };
 // What of it `payload` has no room for: the rest of its bytes stand there unused, so that what follows lies as before modulo 64.
-constexpr std::size_t bytes_elsewhere(const lent_piece& p) { return p.bytes / 64 * 64; }
+constexpr std::size_t bytes_elsewhere(const shared_piece& p) { return p.bytes / 64 * 64; }
 
 // A received frame: the payload is one block, aligned to 64 bytes, from a pool or in a region of the sender's, which it keeps alive.
 // `payload` is never null, even for zero bytes, because it also carries the frame's credit; it may outlive the transport. It is never
@@ -83,7 +83,7 @@ struct frame {
   std::shared_ptr<std::byte> payload;
   // Only where tcp_options::lends is set, from peers of this machine: the frame's bytes are those of `payload` with these put in at their
   // places, in order. whole() puts them together, for who would rather copy than look.
-  std::vector<lent_piece> lent{};
+  std::vector<shared_piece> shared{};
 };
 std::vector<std::byte> whole(const frame& f);
 
@@ -123,7 +123,7 @@ struct peer_stats {
   bool up = false;
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::uint64_t frames_in = 0, frames_out = 0;
-  std::uint64_t lent_in = 0;       // of bytes_in: payload that came without a copy, in a region of the sender's
+  std::uint64_t shared_in = 0;     // of bytes_in: payload that came without a copy, in a region of the sender's
   std::uint64_t queued_bytes = 0;  // payload accepted by send(), not yet on its way
   std::uint64_t queued_frames = 0;
   std::uint64_t unreturned = 0;  // on its way or there, credit not yet returned by the peer

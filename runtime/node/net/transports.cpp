@@ -10,7 +10,8 @@ namespace {
 
 class transport_set final : public transport {
  public:
-  transport_set(std::vector<transport_row> rows, callbacks events) : rows_(std::move(rows)), events_(std::move(events)) {}
+  transport_set(std::vector<transport_descriptor> entries, callbacks events)
+      : rows_(std::move(entries)), events_(std::move(events)) {}
   ~transport_set() override { close(); }
 
   expected<void> make(const tcp_options& options) {
@@ -80,7 +81,7 @@ class transport_set final : public transport {
   }
 
   // The rows have a thread each.
-  callbacks callbacks_of(std::size_t row) {
+  callbacks callbacks_of(std::size_t entry) {
     callbacks on;
     on.log = events_.log;
     on.on_proved = events_.on_proved;
@@ -89,26 +90,26 @@ class transport_set final : public transport {
       if (!events_.on_frame) return {};
       return events_.on_frame(peer, std::move(f));
     };
-    on.on_peer_up = [this, row](const std::string& peer, std::uint64_t incarnation) {
+    on.on_peer_up = [this, entry](const std::string& peer, std::uint64_t incarnation) {
       const std::lock_guard one(turn_);
       {
         const std::lock_guard guard(lock_);
-        up_[peer] = row;
+        up_[peer] = entry;
       }
       if (events_.on_peer_up) events_.on_peer_up(peer, incarnation);
     };
-    on.on_peer_down = [this, row](const std::string& peer, const error& why) {
+    on.on_peer_down = [this, entry](const std::string& peer, const error& why) {
       const std::lock_guard one(turn_);
       {
         const std::lock_guard guard(lock_);
-        if (const auto at = up_.find(peer); at != up_.end() && at->second == row) up_.erase(at);
+        if (const auto at = up_.find(peer); at != up_.end() && at->second == entry) up_.erase(at);
       }
       if (events_.on_peer_down) events_.on_peer_down(peer, why);
     };
     return on;
   }
 
-  const std::vector<transport_row> rows_;
+  const std::vector<transport_descriptor> rows_;
   const callbacks events_;
   std::mutex turn_;  // of callbacks
   mutable std::mutex lock_;
@@ -118,25 +119,25 @@ class transport_set final : public transport {
 
 }  // namespace
 
-transport_row tcp_row() {
+transport_descriptor tcp_descriptor() {
   return {"tcp", "TCP with mutual TLS 1.3, to any node",
           [](const tcp_options& o, callbacks on) { return make_tcp_transport(o, std::move(on)); },
           [](const std::string&, const address&) { return true; }};
 }
 
-transport_row local_row(std::shared_ptr<local_hub> hub) {
+transport_descriptor local_descriptor(std::shared_ptr<local_hub> hub) {
   return {"local", "one copy, to nodes of this process",
           [hub](const tcp_options& o, callbacks on) { return make_local_transport(o, hub, std::move(on)); },
           [hub](const std::string&, const address& where) { return reaches(*hub, where); }};
 }
 
-std::vector<transport_row> stock_transports() { return {tcp_row()}; }
+std::vector<transport_descriptor> stock_transports() { return {tcp_descriptor()}; }
 
-expected<std::unique_ptr<transport>> make_transports(std::vector<transport_row> rows, const tcp_options& options,
+expected<std::unique_ptr<transport>> make_transports(std::vector<transport_descriptor> entries, const tcp_options& options,
                                                      callbacks events) {
-  if (rows.empty()) return error{"bad_option", "[net] a node has no transport"};
-  if (rows.size() == 1) return rows[0].make(options, std::move(events));
-  auto all = std::make_unique<transport_set>(std::move(rows), std::move(events));
+  if (entries.empty()) return error{"bad_option", "[net] a node has no transport"};
+  if (entries.size() == 1) return entries[0].make(options, std::move(events));
+  auto all = std::make_unique<transport_set>(std::move(entries), std::move(events));
   if (auto made = all->make(options); !made) return made.error();
   return std::unique_ptr<transport>(std::move(all));
 }

@@ -15,19 +15,20 @@ namespace troupe::net {
 
 class local_hub;
 
-struct transport_row {
+struct transport_descriptor {
   std::string name, doc;
   std::function<expected<std::unique_ptr<transport>>(const tcp_options&, callbacks)> make;
   std::function<bool(const std::string& peer, const address& where)> reaches;  // asked when a peer is dialled
 };
 
-transport_row tcp_row();                                  // reaches everybody
-transport_row local_row(std::shared_ptr<local_hub> hub);  // who listens in this process
+transport_descriptor tcp_descriptor();                                  // reaches everybody
+transport_descriptor local_descriptor(std::shared_ptr<local_hub> hub);  // who listens in this process
 
 // Of a daemon: tcp.
-std::vector<transport_row> stock_transports();
+std::vector<transport_descriptor> stock_transports();
 
 // listen() binds the last row, and the others to the address that it got. Errors: those of the rows.
-expected<std::unique_ptr<transport>> make_transports(std::vector<transport_row> rows, const tcp_options& options, callbacks events);
+expected<std::unique_ptr<transport>> make_transports(std::vector<transport_descriptor> entries, const tcp_options& options,
+                                                     callbacks events);
 
 }  // namespace troupe::net

@@ -240,15 +240,15 @@ std::optional<std::string> expiry_warning(const certificate_info& c, const std::
 void expiry_notes::read(const fs::path& ca, const fs::path& certificate, const std::string& name) {
   name_ = name;
   mine_.clear();
-  told_.reset();
+  notified_.reset();
   for (const auto& file : {certificate, ca})
     if (auto info = read_certificate(file)) mine_.push_back(std::move(*info));
 }
 
 std::vector<std::string> expiry_notes::due(std::chrono::system_clock::time_point now) {
   std::vector<std::string> lines;
-  if (told_ && now >= *told_ && now - *told_ < std::chrono::hours(24)) return lines;
-  told_ = now;
+  if (notified_ && now >= *notified_ && now - *notified_ < std::chrono::hours(24)) return lines;
+  notified_ = now;
   for (const auto& c : mine_)
     if (auto line = expiry_warning(c, name_, now)) lines.push_back(std::move(*line));
   return lines;

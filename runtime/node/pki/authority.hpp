@@ -47,7 +47,7 @@ class expiry_notes {
  private:
   std::string name_;
   std::vector<certificate_info> mine_;
-  std::optional<std::chrono::system_clock::time_point> told_;
+  std::optional<std::chrono::system_clock::time_point> notified_;
 };
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ using namespace troupe;
 
 class fading_worker final : public local_worker {
  public:
-  explicit fading_worker(half_config c)
+  explicit fading_worker(sync_config c)
       : local_worker(std::move(c)),
         tau_(static_cast<std::uint64_t>(config_.mode.integer("tau"))),
         alpha_(config_.mode.real("alpha")),
@@ -66,7 +66,7 @@ class fading_worker final : public local_worker {
         out);
   }
 
-  void on_settle(std::uint64_t, effects& out) override { contribute(1.0, out); }
+  void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint64_t tau_;
   double alpha_, fade_;
@@ -74,7 +74,7 @@ class fading_worker final : public local_worker {
 
 class fading_shard final : public centre_shard {
  public:
-  explicit fading_shard(half_config c) : centre_shard(std::move(c)) {}
+  explicit fading_shard(sync_config c) : centre_shard(std::move(c)) {}
 
  private:
   void apply(const header&, const tensor& value, shard_block& b, effects& out) override {
@@ -92,7 +92,7 @@ class fading_shard final : public centre_shard {
         },
         out);
   }
-  void on_all_settled(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
+  void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
 };
 
 }  // namespace
@@ -107,7 +107,7 @@ void register_plugin(troupe::tables& t) {
              integer_option("tau", 4, "steps between two exchanges", 1),
              real_option("fade", 100.0, "exchanges after which the pull is half", 1e-9)};
   m.takes_when = true;
-  m.make_worker = [](half_config c) { return std::make_unique<fading_worker>(std::move(c)); };
-  m.make_shard = [](half_config c) { return std::make_unique<fading_shard>(std::move(c)); };
+  m.make_worker = [](sync_config c) { return std::make_unique<fading_worker>(std::move(c)); };
+  m.make_shard = [](sync_config c) { return std::make_unique<fading_shard>(std::move(c)); };
   t.modes.add(std::move(m));
 }

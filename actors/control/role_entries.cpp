@@ -1,0 +1,29 @@
+#include "actors/control/role_entries.hpp"
+
+namespace troupe::control {
+
+role_entry entry_of(const role_published& p) {
+  const auto& t = p.status;
+  const auto& k = p.task;
+  return {p.job,
+          index_of(p.id),
+          p.name,
+          t.waits_for,
+          t.step,
+          t.version,
+          p.messages,
+          t.queued,
+          t.in_flight,
+          t.credit,
+          p.busy_seconds,
+          p.age_seconds,
+          {k.kind, k.serial, k.step, k.packet, k.of_packet, k.seconds}};
+}
+
+role_published published_in(const role_entry& r) {
+  const auto& k = r.task;
+  return {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
+          r.messages, r.busy,        r.age,  {k.kind, k.serial, k.of_packet, k.step, k.packet, k.seconds}};
+}
+
+}  // namespace troupe::control

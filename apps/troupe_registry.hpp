@@ -1,0 +1,56 @@
+// Rows of a registry as people and programs read them: the list of all, or one with its options.
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/troupe_output.hpp"
+#include "ops/options.hpp"
+#include "runtime/graph/wording.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+struct list_arguments {
+  std::string name;  // empty: all
+  std::vector<std::string> plugins;
+};
+// `what`: what NAME is.
+void list_options(CLI::App& c, list_arguments& a, const char* what);
+
+nlohmann::ordered_json value_json(const option_value& v);
+nlohmann::ordered_json option_json(const option_spec& s);
+std::string option_table(const option_specs& specs);
+// Lines of at most 100 characters, as the terminals that people have.
+std::string number_text(double x);
+std::string without_trailing_blanks(const std::string& text);
+std::string wrapped(const std::string& text);
+std::string first_line(const std::string& doc);
+
+// One row of a registry by name, on its page, or the list of all, each with what is to be said `below` it (empty: nothing).
+template <class Registry, class Page, class Below>
+int show(const Registry& entries, const std::string& name, const char* what, const output& out, Page&& page, Below&& below) {
+  const auto names = entries.names();
+  if (!name.empty()) {
+    if (const auto* entry = entries.find(name)) return page(*entry, out);
+    return out.wrong("command line", std::string("there is no ") + what + " " + in_quotes(name) + did_you_mean(name, names) +
+                                         " (there is: " + joined(names) + ")");
+  }
+  std::size_t wide = 4;
+  for (const auto& n : names) wide = std::max(wide, n.size());
+  for (const auto& n : names) {
+    if (out.json())
+      page(*entries.find(n), out);
+    else
+      out.text(left(n, wide + 2) + first_line(entries.find(n)->doc) + "\n");
+    if (const std::string more = below(*entries.find(n)); !more.empty()) out.text(std::string(wide + 2, ' ') + more + "\n");
+  }
+  return exit_done;
+}
+
+}  // namespace troupe

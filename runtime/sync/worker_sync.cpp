@@ -1,0 +1,381 @@
+#include "runtime/sync/worker_sync.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "runtime/messages/fits.hpp"
+#include "runtime/reduce/fold.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t max_clocks_counted = 1024;  // the last bin holds the rest
+
+}  // namespace
+
+worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s) {
+  const auto& plan = *config_.plan;
+  const auto range = plan.range_of(config_.worker), group = plan.group_of(config_.worker).range;
+  cover_ = sums_ == sums::by_block ? cover(range.first - group.first, range.count, group.count)
+                                   : std::vector<tree_node>{root_of(range.count)};
+  layers_.resize(config_.graph->layers.size());
+  open_.resize(layers_.size());
+  reads_.resize(layers_.size());
+  blocks_of_.resize(config_.graph->params.size());
+  for (std::uint32_t l = 0; l < layers_.size(); ++l) {
+    layers_[l].done = layers_[l].handed = config_.first_step;
+    layers_[l].delay = plan.delay_of(l);
+  }
+  for (auto r : plan.stages[config_.worker])
+    for (std::size_t p = 0; p < plan[r].layers.size(); ++p) {
+      auto& l = layers_[plan[r].layers[p]];
+      l.stage = r;
+      const auto* part = plan[r].parts.empty() ? nullptr : plan[r].parts[p].get();
+      const auto& params = part ? part->as.params : layer_at(plan[r].layers[p]).params;
+      for (std::size_t i = 0; i < params.size(); ++i)
+        l.params.push_back(part ? part_of{params[i], part->elements[i].begin, part->params[i]}
+                                : part_of{params[i], 0, config_.graph->params[params[i]].spec.dims});
+    }
+  for (const auto& b : plan.blocks) {
+    const auto& q = config_.graph->params[b.param];
+    auto& l = layers_[q.layer];
+    if (l.stage == no_role) continue;
+    const auto here = std::find_if(l.params.begin(), l.params.end(), [&](const part_of& p) { return p.param == b.param; });
+    if (here == l.params.end()) continue;
+    // Columns of a parameter are one half's each, whatever rows they are cut into.
+    const bool mine =
+        b.run > 0 ? b.begin % b.stride == here->begin : b.begin >= here->begin && b.begin < here->begin + here->dims.count();
+    if (!mine) continue;
+    blocks_of_[b.param].push_back(b.id);
+    l.blocks.push_back(b.id);
+    ++own_blocks_;
+  }
+}
+
+role_id worker_sync::shard_of(std::uint32_t block) const {
+  return config_.plan->shard_of(block_at(block), config_.plan->group_of(config_.worker).server_group);
+}
+
+void worker_sync::on(const envelope& e, time_point, effects& out) {
+  std::visit(overloaded{
+                 [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : void(++dropped_); },
+                 [&](const weights& w) {
+                   if (!block_fits(e.h.src, w.block, w.value)) return void(++dropped_);
+                   joining_ ? take_join(e, w.block, out) : on_weights(e.h, w, out);
+                 },
+                 [&](const state& s) {
+                   if (!block_fits(e.h.src, s.block, s.value) || s.rule.size() != config_.update->states().size() ||
+                       !all_hold(s.rule, block_at(s.block).count, config_.type))
+                     return void(++dropped_);
+                   joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
+                 },
+                 [&](const finished& f) {
+                   if (!tasks_.finished(f.token, out)) ++dropped_;
+                 },
+                 [&](const start&) { take_start(e.h, out); },
+                 [&](const flush&) {
+                   if (static_cast<std::uint64_t>(e.h.id) <= settling_) return void(++dropped_);
+                   settling_ = static_cast<std::uint64_t>(e.h.id);
+                   flush_at_ = e.h.step + 1;  // 0: nothing to settle
+                   settling_begun_ = false;
+                 },
+                 [&](const observe&) {
+                   observation o;
+                   for (std::size_t l = 0; l < reads_.size(); ++l)
+                     for (auto p : layer_at(static_cast<std::uint32_t>(l)).params)
+                       if (!reads_[l].empty()) o.histograms.emplace_back(config_.graph->params[p].full_name, reads_[l]);
+                   out.send({to(config_.coordinator), std::move(o)});
+                 },
+                 [&](const set_value& s) { apply_setting(config_, s); },
+                 [&](const halt&) { out.stop(); },
+                 [&](const auto&) { on_other(e, out); },
+             },
+             e.body);
+  if (flush_at_ > 0) check_flushed(out);
+}
+
+// --- what peers say is believed as far as it fits the plan
+
+// Of a block that is ours, its values, told by its shard or the reducer that takes our sums.
+bool worker_sync::block_fits(role_id src, std::uint32_t block, const tensor& value) const {
+  if (block >= config_.plan->blocks.size()) return false;
+  const auto& b = block_at(block);
+  if (src != shard_of(block) && src != config_.plan->push_to(config_.worker, b)) return false;
+  const auto& mine = blocks_of_[b.param];
+  return std::find(mine.begin(), mine.end(), block) != mine.end() && holds(value, b.count, config_.type);
+}
+
+// Of our stage, for packets that are summed here, of a step that it has weights for; a tensor for every parameter that is trained, and for
+// every other one a statistic.
+bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
+  if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
+  const auto& l = layers_[g.layer];
+  if (!config_.retains_for_replay && h.step > l.handed + l.delay) return false;
+  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+  if (h.packet < all.first || !well_formed({h.packet - all.first, g.span}, all.count)) return false;
+  const auto leaf = normal({h.packet - all.first, g.span}, all.count);
+  const auto inside = [&](const tree_node& n) { return n.first <= leaf.first && leaf.first + leaf.span <= n.first + n.span; };
+  if (std::none_of(cover_.begin(), cover_.end(), inside) || g.grads.size() != l.params.size()) return false;
+  std::size_t statistics = 0;
+  for (std::size_t i = 0; i < l.params.size(); ++i) {
+    const auto& spec = config_.graph->params[l.params[i].param].spec;
+    if (spec.trainable ? !fits(g.grads[i], l.params[i].dims, config_.type) : static_cast<bool>(g.grads[i])) return false;
+    if (spec.trainable) continue;
+    if (statistics >= g.stats.size() || !fits(g.stats[statistics], spec.dims, config_.type)) return false;
+    ++statistics;
+  }
+  return statistics == g.stats.size();
+}
+
+// --- sums of gradients
+
+void worker_sync::take_gradient(const header& h, const gradient& g, effects& out) {
+  if (g.layer >= layers_.size()) return void(++dropped_);
+  auto& l = layers_[g.layer];
+  const auto range = config_.plan->range_of(config_.worker);
+  if (h.step < l.done || l.ahead.count(h.step)) return void(++dropped_);
+  const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
+  const tree_node leaf{h.packet - all.first, g.span};
+  const auto packets = all.count;
+  if (!well_formed(leaf, packets)) return void(++dropped_);
+  if (!g.stats.empty()) return weigh(h, g, out);
+  auto value = std::make_shared<tensors>(g.grads);
+  if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
+    if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
+    if (!out_of_turn(l)) l.done = h.step + 1;
+    pass_sum(g.layer, h.step, cover_[0], value, out);
+    return step_left(g.layer, h.step, out);
+  }
+  auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
+  additions due;
+  const auto [node, fresh] =
+      open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
+  if (!fresh) return void(++dropped_);
+  if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
+  const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
+  const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
+  if (due.empty()) {
+    if (leaves) node_done(g.layer, h.step, node, sum, out);
+    return;
+  }
+  const auto cost = cost_of(due);
+  auto add = [due = std::move(due)](task_context& c) { run_additions(due, c.dev); };
+  if (!leaves)
+    return tasks_.run(
+        std::move(add), cost, [](effects&) {}, out);
+  tasks_.run(
+      std::move(add), cost,
+      [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
+}
+
+// Running statistics get their weight in the sum, and take the places of the gradients that their buffers do not have.
+void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
+  const auto& l = layer_at(g.layer);
+  auto weighed = std::make_shared<gradient>(gradient{g.layer, g.grads, {}});
+  weighed->grads.resize(l.params.size());
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < l.params.size() && k < g.stats.size(); ++i)
+    if (!config_.graph->params[l.params[i]].spec.trainable)
+      weighed->grads[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
+  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+  tasks_.run(
+      [graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
+          task_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, weighed->grads); },
+      {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
+}
+
+void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
+  auto& l = layers_[layer];
+  if (step < l.done || l.ahead.count(step)) return void(++dropped_);  // given up meanwhile
+  pass_sum(layer, step, node, sum, out);
+  const auto open = open_[layer].find(step);
+  if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
+  open_[layer].erase(open);
+  step_left(layer, step, out);
+}
+
+// Packets of several steps are under way where there is a delay (or a stage makes steps again), and a later step may be done first.
+void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
+  auto& l = layers_[layer];
+  if (!out_of_turn(l)) {
+    l.done = step + 1;
+    return on_layer_done(layer, step, out);
+  }
+  l.ahead.insert(step);
+  while (l.ahead.erase(l.done)) on_layer_done(layer, l.done++, out);
+}
+
+void worker_sync::forget_sums(std::uint32_t layer, std::uint64_t below) {
+  auto& open = open_[layer];
+  open.erase(open.begin(), open.lower_bound(below));
+  layers_[layer].done = std::max(layers_[layer].done, below);
+}
+
+// --- weights
+
+void worker_sync::hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out) {
+  auto& l = layers_[layer];
+  l.handed = version;
+  l.begun = true;
+  if (config_.retains_for_replay) {
+    l.past[version] = values;
+    if (l.past.size() > config_.plan->versions_needed()) l.past.erase(l.past.begin());
+  }
+  auto h = to(l.stage);
+  h.version = version;
+  out.send({h, layer_weights{layer, std::move(values)}});
+}
+
+void worker_sync::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
+  auto& r = reads_[layer];
+  const auto bin = std::min<std::uint64_t>(clocks_behind, max_clocks_counted - 1);
+  if (r.size() <= bin) r.resize(bin + 1, 0);
+  ++r[bin];
+}
+
+// --- after a restart: what do the shards have, and which step do they want from us?
+
+void worker_sync::take_start(const header& h, effects& out) {
+  if (config_.retains_for_replay && h.src != no_role) {  // a stage of ours is new
+    for (std::uint32_t l = 0; l < layers_.size(); ++l)
+      for (const auto& [version, values] : layers_[l].past) {
+        if (layers_[l].stage != h.src) break;
+        auto again = to(h.src);
+        again.version = version;
+        again.attempt = 1;
+        out.send({again, layer_weights{l, values}});
+      }
+    return;
+  }
+  if (config_.incarnation == 0 || joining_) return;
+  if (config_.retains_for_replay)  // gradients that we had and nobody else: the stages make them again
+    for (auto s : config_.plan->stages[config_.worker]) out.send({to(s), start{}});
+  begin_join(out);
+}
+
+void worker_sync::begin_join(effects& out) {
+  if (own_blocks_ == 0 && config_.retains_for_replay) {  // nothing to ask for
+    auto h = to(config_.coordinator);
+    h.step = config_.first_step;
+    return out.send({h, ready{ready::what_of::joined}});
+  }
+  joining_.emplace();
+  for (const auto& l : layers_)
+    for (auto id : l.blocks) out.send({to(shard_of(id)), fetch{id, true}});
+}
+
+void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out) {
+  auto& j = *joining_;
+  if (e.h.flags & flag_join) {  // as many as header.packets says, in any order where they come twice
+    const auto* w = std::get_if<weights>(&e.body);
+    const auto wanted = w ? w->wanted : std::get<state>(e.body).wanted;
+    j.have[block].insert(e.h.version);
+    if (j.have[block].size() >= e.h.packets) j.wanted[block] = wanted;
+  }
+  j.answers.push_back(e);
+  if (j.wanted.size() < own_blocks_) return;
+  std::uint64_t step = ~0ull;
+  for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
+  auto answers = std::move(j.answers);
+  joining_.reset();
+  // Who steps by itself gets states; weights are then answers to questions of the life before.
+  const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
+  if (config_.retains_for_replay) return go_on_with_all(step, std::move(answers), out);
+  if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
+  for (auto& l : layers_) l.done = l.handed = step;
+  const auto block_of = [](const envelope& a) {
+    const auto* w = std::get_if<weights>(&a.body);
+    return w ? w->block : std::get<state>(a.body).block;
+  };
+  // A layer goes on at the step, or, where it is further (layers that do not depend on each other), at the oldest version that all of
+  // its blocks still have: packets of the steps between flow on void, their gradients are there already.
+  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
+  for (const auto& a : answers) {
+    if (!(a.h.flags & flag_join)) continue;  // an answer to our former self, or a version that all are told
+    const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
+    at->second = std::min(at->second, a.h.version);
+  }
+  std::map<std::uint32_t, const envelope*> best;  // the newest that is not newer than that
+  for (const auto& a : answers) {
+    if (!(a.h.flags & flag_join)) continue;
+    auto from = step;
+    for (auto id : layers_[config_.graph->params[block_at(block_of(a)).param].layer].blocks) from = std::max(from, oldest[id]);
+    auto& b = best[block_of(a)];
+    if (a.h.version <= from && (!b || a.h.version > b->h.version)) b = &a;
+  }
+  on_joined(step, out);
+  for (const auto& [id, a] : best) {
+    if (const auto* w = std::get_if<weights>(&a->body))
+      on_weights(a->h, *w, out);
+    else
+      on_state(a->h, std::get<state>(a->body), out);
+  }
+  // What came with a version more must not be lost: nobody sends it again.
+  for (const auto& a : answers)
+    if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
+  if (has_loader()) out.send({to(loader()), resume_at{step}});
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, ready{ready::what_of::joined}});
+}
+
+// Stages make again whatever packets may still be needed, so they are handed every version that there is, the oldest first. Sums that the
+// shards have already are duplicates there.
+void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out) {
+  std::stable_sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.h.version < b.h.version; });
+  const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };
+  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
+  for (const auto& a : answers)
+    if (a.h.flags & flag_join) oldest.try_emplace(block_of(a), a.h.version);
+  for (auto& l : layers_) {
+    l.done = l.handed = step;
+    std::uint64_t from = 0;
+    for (auto id : l.blocks) from = std::max(from, oldest[id]);
+    if (!l.blocks.empty()) l.handed = from;
+  }
+  on_joined(step, out);
+  for (const auto& a : answers) on_weights(a.h, std::get<weights>(a.body), out);
+  auto h = to(config_.coordinator);
+  h.step = step;
+  out.send({h, ready{ready::what_of::joined}});
+}
+
+// --- settling
+
+void worker_sync::check_flushed(effects& out) {
+  const auto step = flush_at_ - 1;
+  if (joining_) return;
+  for (const auto& l : layers_)
+    if (!l.blocks.empty() && (l.handed < step || !l.begun)) return;
+  if (!std::exchange(settling_begun_, true)) on_settling(step, out);
+  if (!quiet()) return;
+  flush_at_ = 0;
+  on_flush(step, out);
+  const auto group = config_.plan->group_of(config_.worker).server_group;
+  for (std::uint32_t s = 0; s < config_.plan->servers_per_group; ++s) {
+    auto h = to(config_.plan->shards[group * config_.plan->servers_per_group + s]);
+    h.id = msg_id{settling_};
+    h.step = step;
+    out.send({h, ready{ready::what_of::flushed}});
+  }
+}
+
+role_status worker_sync::status() const {
+  role_status s;
+  std::uint64_t last = ~0ull;
+  for (const auto& l : layers_) {
+    if (l.blocks.empty()) continue;
+    s.version = std::max(s.version, l.handed);
+    last = std::min(last, l.handed);
+  }
+  s.step = last == ~0ull ? config_.first_step : last;
+  for (const auto& o : open_) s.queued += static_cast<std::uint32_t>(o.size());
+  s.in_flight = static_cast<std::uint32_t>(tasks_.size());
+  if (joining_)
+    s.waits_for = std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart";
+  else if (last < s.version)
+    s.waits_for = "weights of version " + std::to_string(s.version);
+  return s;
+}
+
+}  // namespace troupe

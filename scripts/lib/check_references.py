@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""check_references.py: finds references to pages, headings, files and tests that do not exist.
+
+  documents  every page (NAME.md) that a file names is in the tree; planning notes outside the tree are never named
+  links      every link of a page leads to a file of the tree, and to a heading that exists
+  files      every path in `backticks` of a page, relative to the top of the tree, exists (`a/b` also means a/b.hpp and a/b.cpp)
+  tests      every test in tests/promises.txt exists, every number is in the table of docs/promises.md, every state there is known,
+             and every promise that is kept or in part has a test
+"""
+import os
+import re
+import sys
+
+import promises
+import tree
+
+SKIP = (".svg", ".png", ".jpg", ".pack", ".safetensors", "check_references_test.py")
+# Planning notes; the parts that matter are in docs/.
+ELSEWHERE = re.compile(r"\b(?:" + "|".join(["PROTO" + "COLS", "PROM" + "ISES", "DE" + "SIGN", "LOW" + "COMM"]) + r")\b")
+PAGE = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
+PLACEHOLDERS = {"NAME.md", "FILE.md"}  # of usage texts
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+
+PATH = re.compile(r"`((?:actors|apps|bench|cmake|configs|docs|examples|ops|runtime|scripts|tests)/[\w./-]*)`")
+
+
+def lost_paths(name):
+    body = tree.text(name)
+    for m in PATH.finditer(body):
+        path = os.path.join(tree.TOP, m.group(1))
+        if "NAME" not in path and not any(os.path.exists(path + ending) for ending in ("", ".hpp", ".cpp")):
+            yield f"{name}:{body.count(chr(10), 0, m.start()) + 1}: there is no {m.group(1)}"
+
+
+def headings(name):
+    """Anchors of a page as GitHub makes them."""
+    body = re.sub(r"^```.*?^```", "", tree.text(name), flags=re.S | re.M)
+    anchors, seen = set(), {}
+    for title in re.findall(r"^#+[ \t]+(.*)$", body, re.M):
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
+        anchor = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+        again = seen.get(anchor, 0)
+        seen[anchor] = again + 1
+        anchors.add(anchor if again == 0 else f"{anchor}-{again}")
+    return anchors
+
+
+def bad_links(name):
+    body = re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), tree.text(name), flags=re.S | re.M)
+    for m in LINK.finditer(body):
+        line, target = body.count("\n", 0, m.start()) + 1, m.group(1)
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        to = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+        if not os.path.exists(os.path.join(tree.TOP, to)):
+            yield f"{name}:{line}: the link leads nowhere: {target}"
+        elif anchor and to.endswith(".md") and anchor not in headings(to):
+            yield f"{name}:{line}: {to} has no heading for #{anchor}"
+
+
+def lost_tests():
+    existing = {".".join(m) for n in tree.files("_test.cpp") for m in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", tree.text(n), re.M)}
+    states = {number: state for number, _, state in promises.rows(tree.text(promises.PAGE))}
+    if not states:
+        yield f"{promises.PAGE}: has no table of promises"
+    tested = set()
+    for line, number, names in promises.tests(tree.text(promises.TESTS)):
+        where = f"{promises.TESTS}:{line}"
+        if number is None:
+            yield f"{where}: is not of the form NUMBER SUITE.TEST [SUITE.TEST...]"
+            continue
+        if number not in states:
+            yield f"{where}: {promises.PAGE} has no promise {number}"
+        for name in names:
+            if name not in existing:
+                yield f"{where}: there is no test {name}"
+        tested.add(number)
+    for number, state in states.items():
+        if state not in promises.STATES:
+            yield f"{promises.PAGE}: promise {number} has the state '{state}', which is none of: {', '.join(promises.STATES)}"
+        elif state != "not yet" and number not in tested:
+            yield f"{promises.PAGE}: promise {number} is {state}, but {promises.TESTS} has no test for it"
+
+
+def main():
+    names = [n for n in tree.files() if not n.endswith(SKIP)]
+    pages = {os.path.basename(n) for n in names if n.endswith(".md")}
+    problems = []
+    for name in names:
+        text = tree.text(name)
+        for m in ELSEWHERE.finditer(text):
+            problems.append(f"{name}:{text.count(chr(10), 0, m.start()) + 1}: names a document that is not in the tree: {m.group(0)}")
+        for m in PAGE.finditer(text):
+            if os.path.basename(m.group(0)) not in pages | PLACEHOLDERS:
+                problems.append(f"{name}:{text.count(chr(10), 0, m.start()) + 1}: names a page that is not in the tree: {m.group(0)}")
+        if name.endswith(".md"):
+            problems += [*bad_links(name), *lost_paths(name)]
+    problems += lost_tests()
+    print("\n".join(problems[:60]))
+    print(f"{len(names)} files, {len(problems)} names of what is not there")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

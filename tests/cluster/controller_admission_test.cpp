@@ -1,0 +1,253 @@
+// What submissions may cost the coordinator's daemon, without a cluster: a budget, one check at a time, and numbers that do not run out.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "actors/control/cluster_controller.hpp"
+#include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/controller_orders.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class controller_admission : public testing::Test {
+ protected:
+  controller_admission() {
+    node_spec s;
+    s.name = "n1";
+    s.address = "127.0.0.1:1";
+    cluster_.nodes.push_back(s);
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    h_->on("n1", join{"127.0.0.1:2", "same", protocol, abi_version, 1}, now_, out_);
+    out_.clear();
+  }
+  void submit_as(const std::string& client, std::uint64_t ask = 5, const std::string& text = "text") {
+    h_->on(client, submit{{"job.toml", text, {}}, true, ask}, now_, out_);
+  }
+  static checked sound() {
+    checked c;
+    c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1"};
+    return c;
+  }
+  static checked wrong(const std::string& why = "job.toml:1:1: wrong") {
+    checked c;
+    c.messages = {why};
+    return c;
+  }
+  template <class M>
+  std::vector<M> sent() const {
+    return messages_in<M>(out_);
+  }
+  template <class O>
+  std::vector<O> ordered() const {
+    return ordered_in<O>(out_);
+  }
+  std::size_t kept() const {
+    repl_view v;
+    h_->fill(v, now_);
+    return v.jobs.size();
+  }
+  std::string refusal() const {
+    const auto all = sent<submitted>();
+    return all.empty() ? "none" : all.back().job != 0 ? "accepted" : all.back().messages.at(0);
+  }
+
+  cluster_spec cluster_;
+  std::optional<cluster_controller> h_;
+  orders out_;
+  instant now_ = instant{} + 1000s;
+};
+
+// Each mistake of a job names the file.
+TEST_F(controller_admission, a_name_of_a_file_that_is_too_long_is_refused) {
+  h_->on("client.x", submit{{std::string(max_file_name + 1, 'n'), "text", {}}, true, 5}, now_, out_);
+  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  h_->on("client.x", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, std::string(max_file_name + 1, 'n'), 8}}, now_,
+         out_);
+  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  EXPECT_TRUE(ordered<check_text>().empty());
+}
+
+TEST_F(controller_admission, jobs_that_are_being_checked_count_as_those_that_wait) {
+  for (int i = 0; i < 256; ++i) submit_as("client." + std::to_string(i));
+  EXPECT_TRUE(sent<submitted>().empty());
+  submit_as("client.x");
+  EXPECT_EQ(refusal(), "the queue is full: 256 jobs are being checked, wait or run, and no more may");
+  EXPECT_EQ(kept(), 256u);
+  h_->on_checked(ordered<check_text>().at(0).job, wrong(), now_, out_);
+  submit_as("client.x");
+  EXPECT_EQ(kept(), 256u) << "one is gone, and there is room for another";
+}
+
+TEST_F(controller_admission, texts_have_a_budget_of_bytes_all_together) {
+  const std::string text(1 << 20, '#');
+  std::uint64_t asks = 0;
+  while (sent<submitted>().empty() && asks < 300) submit_as("client.1", ++asks, text);
+  EXPECT_EQ(asks, 64u) << "64 MiB, and each has a name too";
+  EXPECT_NE(refusal().find("have 66060792 bytes of text, this one 1048584, and all together may have 67108864"), std::string::npos)
+      << refusal();
+  submit_as("client.2", 1, "small");
+  EXPECT_EQ(sent<submitted>().size(), 1u) << "what fits is taken";
+}
+
+TEST_F(controller_admission, a_job_that_is_over_costs_no_budget) {
+  const std::string text(1 << 20, '#');
+  for (int i = 0; i < 200; ++i) {
+    out_.clear();
+    submit_as("client.1", 1, text);
+    const auto check = ordered<check_text>();
+    ASSERT_EQ(check.size(), 1u) << i << ": " << refusal();
+    h_->on_checked(check[0].job, sound(), now_, out_);
+    h_->on("n1", prepared{check[0].job, "no"}, now_, out_);
+    h_->on("n1", ended{check[0].job, 0}, now_, out_);
+  }
+}
+
+TEST_F(controller_admission, what_is_known_of_jobs_that_are_over_is_not_pushed_out_by_submissions) {
+  submit_as("client.1");
+  const auto id = ordered<check_text>().at(0).job;
+  h_->on_checked(id, sound(), now_, out_);
+  h_->on("n1", prepared{id, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
+  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  h_->on("n1", ended{id, 0}, now_, out_);
+  for (int i = 0; i < 200; ++i) submit_as("client.1");
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(h_->weights_of(id), "/w") << "its client may be fetching them";
+}
+
+TEST_F(controller_admission, one_check_at_a_time_is_under_way) {
+  for (int i = 0; i < 3; ++i) submit_as("client." + std::to_string(i));
+  auto asked = ordered<check_text>();
+  ASSERT_EQ(asked.size(), 1u);
+  h_->on_checked(asked[0].job, sound(), now_, out_);
+  asked = ordered<check_text>();
+  ASSERT_EQ(asked.size(), 2u);
+  h_->on_checked(asked[1].job, wrong(), now_, out_);
+  EXPECT_EQ(ordered<check_text>().size(), 3u);
+}
+
+TEST_F(controller_admission, what_a_client_that_has_left_wanted_checked_is_dropped) {
+  submit_as("client.1");
+  for (int i = 0; i < 100; ++i) submit_as("client.2");
+  submit_as("client.3");
+  const auto under_way = ordered<check_text>().at(0).job;
+  out_.clear();
+  h_->on_peer_down("client.2", "gone", now_, out_);
+  EXPECT_EQ(kept(), 2u);
+  EXPECT_TRUE(sent<submitted>().empty());
+  h_->on_peer_down("client.1", "gone", now_, out_);
+  EXPECT_EQ(kept(), 1u);
+  EXPECT_TRUE(ordered<check_text>().empty()) << "the first is still being read";
+  h_->on_checked(under_way, sound(), now_, out_);
+  EXPECT_TRUE(sent<prepare>().empty()) << "nobody knows of this job, and it does not run";
+  ASSERT_EQ(ordered<check_text>().size(), 1u);
+  h_->on_checked(ordered<check_text>()[0].job, sound(), now_, out_);
+  EXPECT_EQ(sent<submitted>().size(), 1u);
+  EXPECT_EQ(sent<prepare>().size(), 1u);
+}
+
+TEST_F(controller_admission, an_accepted_job_runs_on_when_its_client_leaves) {
+  submit_as("client.1");
+  h_->on_checked(ordered<check_text>().at(0).job, sound(), now_, out_);
+  h_->on_peer_down("client.1", "gone", now_, out_);
+  EXPECT_EQ(kept(), 1u);
+}
+
+TEST_F(controller_admission, whose_turn_does_not_come_is_told_so_and_a_check_that_hangs_is_not_followed_by_others) {
+  submit_as("client.1", 1);
+  now_ += 30s;
+  submit_as("client.2", 2);
+  const auto hangs = ordered<check_text>().at(0).job;
+  now_ += 31s;
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(sent<submitted>().size(), 1u);
+  EXPECT_EQ(refusal(), "reading the job and its data took more than 60 s");
+  now_ += 30s;
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(sent<submitted>().size(), 2u);
+  EXPECT_EQ(refusal(), "its turn to be read did not come within 60 s: n1 reads other jobs");
+  submit_as("client.3", 3);
+  EXPECT_EQ(ordered<check_text>().size(), 1u) << "it has only one reader";
+  h_->on_checked(hangs, sound(), now_, out_);
+  EXPECT_EQ(ordered<check_text>().size(), 2u);
+  EXPECT_EQ(kept(), 1u);
+}
+
+TEST_F(controller_admission, draining_refuses_what_is_not_yet_a_job) {
+  submit_as("client.1", 1);
+  submit_as("client.2", 2);
+  h_->drain(now_, out_);
+  ASSERT_EQ(sent<submitted>().size(), 2u);
+  EXPECT_EQ(refusal(), "n1 shuts down");
+  EXPECT_TRUE(h_->drained());
+  h_->on_checked(ordered<check_text>().at(0).job, sound(), now_, out_);
+  EXPECT_EQ(kept(), 0u);
+  EXPECT_EQ(ordered<check_text>().size(), 1u);
+}
+
+TEST_F(controller_admission, refused_submissions_do_not_use_up_the_numbers) {
+  submit_as("client.0");
+  const auto first = ordered<check_text>().at(0).job;
+  h_->on_checked(first, sound(), now_, out_);  // people know it as job 1
+  for (int i = 0; i < 70'000; ++i) {
+    out_.clear();
+    submit_as("client.1");
+    ASSERT_EQ(ordered<check_text>().size(), 1u) << i << ": " << refusal();
+    h_->on_checked(ordered<check_text>()[0].job, wrong(), now_, out_);
+  }
+  out_.clear();
+  submit_as("client.1");
+  const auto last = ordered<check_text>().at(0).job;
+  h_->on_checked(last, sound(), now_, out_);
+  EXPECT_EQ(refusal(), "accepted");
+  EXPECT_NE(number_of(last), number_of(first));
+  EXPECT_NE(last >> 16, first >> 16) << "another tag: what belonged to an earlier job of that number is not its own";
+}
+
+TEST(job_numbers, count_from_one_and_begin_again_with_the_next_tag_beside_those_that_are_known) {
+  job_numbers n(7);
+  std::set<std::uint32_t> ids;
+  const auto none = [](std::uint32_t) { return false; };
+  for (int i = 0; i < 65535; ++i) ids.insert(n.next(none));
+  EXPECT_EQ(*ids.begin(), 7u << 16 | 1);
+  EXPECT_EQ(*ids.rbegin(), 7u << 16 | 65535);
+  EXPECT_EQ(ids.size(), 65535u);
+  EXPECT_EQ(n.next([](std::uint32_t number) { return number < 10; }), 8u << 16 | 10);
+  EXPECT_EQ(n.last(), 8u << 16 | 10);
+  job_numbers last_tag(0xffff);
+  for (int i = 0; i < 65535; ++i) last_tag.next(none);
+  EXPECT_EQ(last_tag.next(none), 1u) << "never 0, which is no job";
+}
+
+// --- followers
+
+TEST_F(controller_admission, the_history_is_told_once_on_a_connection) {
+  submit_as("client.1");
+  const auto id = ordered<check_text>().at(0).job;
+  h_->on_checked(id, sound(), now_, out_);
+  h_->on("n1", prepared{id, {}}, now_, out_);
+  for (std::uint64_t s = 1; s <= 100; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
+  out_.clear();
+  for (int i = 0; i < 50; ++i) h_->on("client.9", follow{number_of(id)}, now_, out_);
+  EXPECT_EQ(sent<said>().size(), 100u);
+  EXPECT_EQ(sent<submitted>().size(), 50u) << "each is answered";
+  out_.clear();
+  h_->on("client.1", follow{number_of(id)}, now_, out_);
+  EXPECT_EQ(sent<said>().size(), 0u) << "whoever submitted it has heard everything";
+  h_->on_event({id, {"done", 100, {}, "finished"}, {}}, now_, out_);
+  h_->on("n1", ended{id, 0}, now_, out_);
+  out_.clear();
+  for (int i = 0; i < 50; ++i) h_->on("client.8", follow{number_of(id)}, now_, out_);
+  EXPECT_EQ(sent<said>().size(), 101u) << "and of one that is over";
+  out_.clear();
+  h_->on_peer_down("client.9", "gone", now_, out_);
+  h_->on("client.9", follow{number_of(id)}, now_, out_);
+  EXPECT_EQ(sent<said>().size(), 101u) << "another connection";
+}
+
+}  // namespace
+}  // namespace troupe::control

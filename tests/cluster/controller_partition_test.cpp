@@ -1,0 +1,117 @@
+// The coordinator's daemon when nodes of a job cannot reach each other, or one leaves, while a plan is made: found by storms of faults over simulated
+// daemons (tests/recovery), each of which ended the job once.
+#include "tests/cluster/failing_controller.hpp"
+
+namespace troupe::control {
+namespace {
+
+class controller_partition : public controller_failures {
+ protected:
+  // A job whose nodes are told to make its first plan, and have not answered.
+  void prepare_on(const std::vector<std::string>& nodes) {
+    begin(nodes);
+    h_.emplace(cluster_, "n1", std::uint16_t{8});
+    for (const char* n : {"n1", "n2", "n3", "n4"}) joins(n);
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    id_ = ordered_in<check_text>(out_).back().job;
+    h_->on_checked(id_, plan(nodes), now_, out_);
+    out_.clear();
+  }
+  void pass(std::chrono::milliseconds t) {
+    now_ += t;
+    h_->on_tick(now_, out_);
+  }
+  std::size_t asked_so_far() const { return ordered<check_move>(); }
+};
+
+TEST_F(controller_partition, one_that_dies_while_the_first_plan_is_made_is_a_loss_whoever_is_heard_first) {
+  prepare_on({"n1", "n2", "n3"});
+  h_->on("n2", prepared{id_, "no data connection to n3: closed", "n3"}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "n3's own end will be heard of";
+  pass(100ms);
+  EXPECT_EQ(asked_so_far(), 0u);
+  dies("n3");
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(lost_nodes(), std::vector<std::string>{"n3"});
+  found({"n1", "n2"}, 0);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2"});
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
+}
+
+TEST_F(controller_partition, a_connection_that_is_gone_before_the_first_plan_has_begun_is_no_end) {
+  prepare_on({"n1", "n2", "n3"});
+  h_->on("n3", prepared{id_, {}}, now_, out_);
+  h_->on("n3", trouble{id_, "n2", "lost the data connection to n2: closed"}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  pass(5100ms);
+  ASSERT_TRUE(asked()) << "both are there: they begin anew";
+  EXPECT_TRUE(asked()->wish.options.empty());
+}
+
+TEST_F(controller_partition, what_is_wrong_with_a_node_itself_ends_the_job_as_before) {
+  prepare_on({"n1", "n2", "n3"});
+  h_->on("n2", prepared{id_, "makes another plan of this job"}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 3u);
+}
+
+TEST_F(controller_partition, another_loss_that_is_first_heard_of_by_others_begins_the_way_back_anew) {
+  begin({"n1", "n2", "n3", "n4"});
+  dies("n4");
+  found({"n1", "n2", "n3"}, 40);
+  h_->on("n2", revised{id_, plan_generation(), "no data connection to n3: closed", "n3"}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  EXPECT_EQ(asked_so_far(), 1u);
+  dies("n3");
+  ASSERT_EQ(asked_so_far(), 2u);
+  EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
+}
+
+TEST_F(controller_partition, of_two_that_stay_apart_one_stays_out_and_ends_its_roles_until_it_joins_anew) {
+  begin({"n1", "n2", "n3"});
+  h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: closed"}, now_, out_);
+  pass(5100ms);
+  ASSERT_TRUE(asked());
+  EXPECT_TRUE(asked()->wish.options.empty()) << "first all begin anew";
+  found({"n1", "n2", "n3"}, 40);
+  h_->on("n2", revised{id_, plan_generation(), "no data connection to n3 within 10 s", "n3"}, now_, out_);
+  pass(5100ms);
+  ASSERT_EQ(asked_so_far(), 2u);
+  EXPECT_EQ(lost_nodes(), std::vector<std::string>{"n3"});
+  found({"n1", "n2"}, 40);
+  out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
+             out_.end());
+  ready({"n1", "n2"});
+  EXPECT_EQ(sent<swap>().size(), 3u) << "n3 is there, and has roles to end";
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: closed; went on without n3");
+  EXPECT_FALSE(asked()) << "it is there, and would be apart again";
+  dies("n3");
+  joins("n3");
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(asked()->wish.name, "add-node");
+}
+
+TEST_F(controller_partition, one_that_leaves_while_the_way_back_is_prepared_is_not_planned_with) {
+  begin({"n1", "n2", "n3", "n4"});
+  dies("n4");
+  h_->on("n3", leaving{}, now_, out_);
+  found({"n1", "n2", "n3"}, 40);  // made before the keeper could know
+  ASSERT_EQ(asked_so_far(), 2u);
+  EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
+  found({"n1", "n2"}, 40);
+  ready({"n1", "n2"});
+  swap_all({"n1", "n2", "n3"});
+  EXPECT_EQ(last_said(), "recovered: node n4 is lost: gone; went on without n3, n4");
+}
+
+TEST_F(controller_partition, one_that_leaves_while_the_first_plan_is_made_does_not_end_the_job) {
+  prepare_on({"n1", "n2", "n3"});
+  h_->on("n3", leaving{}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u);
+  ASSERT_TRUE(asked());
+  EXPECT_EQ(lost_nodes(), std::vector<std::string>{"n3"});
+}
+
+}  // namespace
+}  // namespace troupe::control

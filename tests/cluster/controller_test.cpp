@@ -1,0 +1,389 @@
+// The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
+#include <gtest/gtest.h>
+
+#include "actors/control/cluster_controller.hpp"
+#include "actors/control/member.hpp"
+#include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/controller_orders.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class controller : public testing::Test {
+ protected:
+  controller() {
+    cluster_.name = "lab";
+    for (const char* n : {"n1", "n2", "n3"}) {
+      node_spec s;
+      s.name = n;
+      s.address = "127.0.0.1:1";
+      cluster_.nodes.push_back(s);
+    }
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+  }
+  void join_all() {
+    for (const char* n : {"n1", "n2", "n3"}) join_one(n);
+  }
+  void join_one(const std::string& n, const std::string& numerics = "same") {
+    h_->on(n, join{"127.0.0.1:2", numerics, protocol, abi_version, 1}, now_, out_);
+  }
+  template <class M>
+  std::vector<std::pair<std::string, M>> sent() {
+    return sent_in<M>(out_);
+  }
+  template <class O>
+  std::size_t ordered() const {
+    return ordered_in<O>(out_).size();
+  }
+  std::uint32_t submit_one(std::vector<std::string> nodes) {
+    out_.clear();
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    const auto id = std::get<check_text>(out_.at(0)).job;
+    checked c;
+    c.name = "tiny";
+    c.plan_hash = "h";
+    c.nodes = std::move(nodes);
+    h_->on_checked(id, c, now_, out_);
+    return id;
+  }
+  std::uint32_t run_one(const std::vector<std::string>& nodes) {
+    const auto id = submit_one(nodes);
+    for (const auto& n : nodes) h_->on(n, prepared{id, {}}, now_, out_);
+    return id;
+  }
+  void end_all(std::uint32_t id, const std::vector<std::string>& nodes) {
+    for (const auto& n : nodes) h_->on(n, ended{id, 100}, now_, out_);
+  }
+  std::vector<said> told() {
+    std::vector<said> v;
+    for (auto& [to, m] : sent<said>()) v.push_back(m);
+    return v;
+  }
+
+  cluster_spec cluster_;
+  std::optional<cluster_controller> h_;
+  orders out_;
+  instant now_ = instant{} + 1000s;
+};
+
+TEST_F(controller, a_job_is_prepared_everywhere_then_begun_then_ended_everywhere) {
+  join_all();
+  const auto id = submit_one({"n1", "n3"});
+  EXPECT_EQ(sent<submitted>().at(0).second.job, id);
+  EXPECT_EQ(sent<prepare>().size(), 2u);
+  EXPECT_EQ(ordered<begin_job>(), 0u);
+  h_->on("n1", prepared{id, {}}, now_, out_);
+  EXPECT_EQ(ordered<begin_job>(), 0u);
+  h_->on("n3", prepared{id, {}}, now_, out_);
+  EXPECT_EQ(ordered<begin_job>(), 1u);
+  h_->on_event({id, {"step", 1, {{"loss", 2.0}}, {}}, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "the weights are still being written";
+  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  EXPECT_EQ(told().size(), 1u) << "done waits for the nodes";
+  end_all(id, {"n1", "n3"});
+  const auto all = told();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].kind, "done");
+  EXPECT_EQ(all[1].texts.at(0), (std::pair<std::string, std::string>{"weights_sha256", "abc"}));
+  EXPECT_EQ(all[1].values.back(), (std::pair<std::string, double>{"tcp_bytes", 200}));
+  EXPECT_EQ(h_->weights_of(id), "/w");
+  EXPECT_EQ(h_->active(), 0u);
+}
+
+// Killed after it has written that the job is over, and before whoever follows it has heard so.
+TEST_F(controller, how_a_job_ended_is_told_by_the_next_life_of_the_daemon) {
+  join_all();
+  std::string lines;
+  const auto note = [&] {
+    for (const auto& l : ordered_in<journal_line>(out_)) lines += l.line;
+  };
+  const auto good = run_one({"n1"});
+  note();
+  out_.clear();
+  h_->on_store_begun(good);
+  h_->on_event({good, {"done", 9, {{"loss", 0.5}}, "finished"}, {}}, now_, out_);
+  h_->on_stored({good, "weights", "/w", "abc", {}}, now_, out_);
+  end_all(good, {"n1"});
+  const auto followed_event = told();
+  note();
+  const auto bad = run_one({"n1", "n2"});
+  h_->on_peer_down("n2", "gone", now_, out_);
+  end_all(bad, {"n1"});
+  note();
+  cluster_controller next(cluster_, "n1", std::uint16_t{8});
+  out_.clear();
+  next.restore(read_journal(lines), now_, out_);
+  next.on("client.2", follow{number_of(good)}, now_, out_);
+  ASSERT_EQ(sent<submitted>().size(), 1u);
+  EXPECT_TRUE(sent<submitted>()[0].second.messages.empty());
+  const auto again = told();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].kind, "done");
+  EXPECT_EQ(again[0].step, 9u);
+  EXPECT_EQ(again[0].texts, followed_event.back().texts);
+  EXPECT_EQ(again[0].values, followed_event.back().values);
+  EXPECT_EQ(next.weights_of(sent<submitted>()[0].second.job), "/w");
+  out_.clear();
+  next.on("client.2", follow{number_of(bad)}, now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  repl_view v;
+  next.fill(v, now_);
+  ASSERT_EQ(v.jobs.size(), 2u);
+  EXPECT_EQ(v.jobs[0].state, "done");
+  EXPECT_EQ(v.jobs[0].weights_sha256, "abc");
+  EXPECT_EQ(v.jobs[1].state, "failed");
+  EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
+}
+
+// What the coordinator chose when it checked the job is part of the text that every node makes its plan of.
+TEST_F(controller, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
+  join_all();
+  out_.clear();
+  h_->on("client.1", submit{{"job.toml", "text", {"a=1"}}, true, 5}, now_, out_);
+  const auto id = std::get<check_text>(out_.at(0)).job;
+  checked c;
+  c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1", "n3"}, c.overrides = {"layer.conv1.algorithm=\"direct\""};
+  h_->on_checked(id, c, now_, out_);
+  const auto asked = sent<prepare>();
+  ASSERT_EQ(asked.size(), 2u);
+  for (const auto& [node, p] : asked)
+    EXPECT_EQ(p.what.overrides, (std::vector<std::string>{"a=1", "layer.conv1.algorithm=\"direct\""})) << node;
+}
+
+TEST_F(controller, a_lost_node_fails_the_job_and_the_next_one_begins) {
+  join_all();
+  const auto first = run_one({"n1", "n2"});
+  const auto second = submit_one({"n1"});
+  EXPECT_EQ(sent<prepare>().size(), 0u) << "one at a time";
+  out_.clear();
+  h_->on_peer_down("n2", "gone", now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 1u) << "nobody talks to the dead";
+  end_all(first, {"n1"});
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  EXPECT_EQ(sent<prepare>().at(0).second.job, second);
+}
+
+TEST_F(controller, every_wait_has_a_deadline) {
+  join_one("n1");
+  const auto missing = submit_one({"n1", "n2"});
+  now_ += 9s;
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_NE(told()[0].text.find("n2"), std::string::npos);
+  join_all();
+  const auto slow = submit_one({"n1", "n2"});
+  EXPECT_NE(slow, missing);
+  now_ += 61s;
+  h_->on_tick(now_, out_);
+  EXPECT_EQ(sent<end_job>().size(), 2u);
+  EXPECT_EQ(told().size(), 0u);
+  now_ += 6s;  // nobody says `ended`
+  h_->on_tick(now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "error");
+  const auto stuck = run_one({"n1"});
+  now_ += 121s;
+  h_->on_tick(now_, out_);
+  end_all(stuck, {"n1"});
+  EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
+}
+
+TEST_F(controller, nodes_that_compute_other_numbers_are_refused_by_name) {
+  join_one("n1");
+  join_one("n2", "other");
+  submit_one({"n1", "n2"});
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_NE(told()[0].text.find("do not compute the same numbers"), std::string::npos);
+  EXPECT_EQ(sent<prepare>().size(), 0u);
+}
+
+TEST_F(controller, a_stranger_and_another_build_do_not_join) {
+  h_->on("n9", join{"a", "b", protocol, abi_version, 1}, now_, out_);
+  h_->on("n2", join{"a", "b", protocol, abi_version + 1, 1}, now_, out_);
+  const auto answers = sent<joined>();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const auto& [to, a] : answers) EXPECT_FALSE(a.refusal.empty()) << to;
+}
+
+TEST_F(controller, a_checkpoint_is_announced_when_it_is_on_disk) {
+  join_all();
+  const auto id = run_one({"n1"});
+  out_.clear();
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"step", 5, {}, {}}, {}}, now_, out_);
+  EXPECT_EQ(told().size(), 0u);
+  h_->on_stored({id, "checkpoint", "/c", {}, {}}, now_, out_);
+  ASSERT_EQ(told().size(), 2u);
+  EXPECT_EQ(told()[0].texts.at(0).second, "/c");
+  out_.clear();
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 6, {}, {}}, {}}, now_, out_);
+  h_->on_stored({id, "checkpoint", {}, {}, "no space left"}, now_, out_);
+  EXPECT_EQ(told().at(0).kind, "alert") << "and training goes on";
+}
+
+// What a job ends with and could not be stored is part of its last word, so that whoever waits for the end does not take it for done.
+TEST_F(controller, two_checkpoints_wait_for_the_disk_and_no_more) {
+  join_all();
+  const auto id = run_one({"n1"});
+  EXPECT_FALSE(h_->crowded(id));
+  h_->on_store_begun(id);
+  h_->on_store_begun(id);
+  EXPECT_TRUE(h_->crowded(id));
+  h_->on_stored({id, "checkpoint", "/a", {}, {}}, now_, out_);
+  EXPECT_FALSE(h_->crowded(id));
+  h_->on_store_begun(id);
+  h_->tell(0, {"stop", {}, 0}, now_, out_);
+  EXPECT_FALSE(h_->crowded(id)) << "what a job stops with is always kept";
+}
+
+TEST_F(controller, the_last_word_of_a_stopped_job_says_what_could_not_be_stored) {
+  join_all();
+  const auto id = run_one({"n1"});
+  EXPECT_EQ(h_->tell(0, {"stop", {}, 0}, now_, out_), "");
+  h_->on_store_begun(id);
+  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
+  h_->on_store_begun(id);
+  h_->on_stored({id, "checkpoint", "/tmp/c", {}, "/c: no space left; it is in /tmp/c instead"}, now_, out_);
+  h_->on_event({id, {"done", 4, {}, "stopped"}, {}}, now_, out_);
+  h_->on_stored({id, "weights", "/tmp/w", "abc", "/w: no space left; it is in /tmp/w instead"}, now_, out_);
+  end_all(id, {"n1"});
+  const auto last = told().back();
+  ASSERT_EQ(last.kind, "done");
+  std::string alerts;
+  for (const auto& [key, text] : last.texts) alerts += key == "alert" ? text + "\n" : "";
+  EXPECT_NE(alerts.find("/c: no space left"), std::string::npos) << alerts;
+  EXPECT_NE(alerts.find("/w: no space left"), std::string::npos) << alerts;
+  EXPECT_EQ(h_->weights_of(id), "/tmp/w") << "whoever fetches them gets them from there";
+}
+
+TEST_F(controller, a_slow_client_misses_steps_and_nothing_else) {
+  join_all();
+  const auto id = run_one({"n1"});
+  out_.clear();
+  h_->slow("client.1", true);
+  h_->on_event({id, {"step", 1, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"eval", 1, {}, {}}, {}}, now_, out_);
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].kind, "eval");
+}
+
+TEST_F(controller, draining_stops_what_runs_and_leaves_the_rest_for_its_next_life) {
+  join_all();
+  const auto id = run_one({"n1"});
+  submit_one({"n1"});
+  out_.clear();
+  h_->drain(now_, out_);
+  EXPECT_EQ(ordered<tell_job>(), 1u);
+  EXPECT_TRUE(told().empty()) << "the one that waited goes on waiting";
+  EXPECT_FALSE(h_->drained());
+  h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
+  end_all(id, {"n1"});
+  EXPECT_TRUE(h_->drained());
+  EXPECT_EQ(told().back().kind, "preempted");
+  EXPECT_EQ(told().back().text, "n1 shuts down: the job goes on when it is back");
+  EXPECT_EQ(ordered<journal_line>(), 0u) << "for its next life both jobs are there";
+  out_.clear();
+  h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
+  EXPECT_EQ(sent<submitted>().at(0).second.job, 0u);
+}
+
+TEST_F(controller, a_late_follower_gets_the_history_and_the_end_last) {
+  join_all();
+  const auto id = run_one({"n1"});
+  for (std::uint64_t s = 1; s <= 3; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {"done", 3, {}, "finished"}, {}}, now_, out_);
+  end_all(id, {"n1"});
+  out_.clear();
+  h_->on("client.9", follow{number_of(id)}, now_, out_);
+  ASSERT_EQ(told().size(), 4u);
+  EXPECT_EQ(told().back().kind, "done");
+}
+
+// --- the member
+
+TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_connected) {
+  member m("n2", "n1");
+  member_orders out;
+  const instant now{};
+  m.introduce({"a", "b", 1, 1, 1});
+  m.on_coordinator_up(out);
+  m.on(joined{}, now, out);
+  EXPECT_TRUE(m.joined());
+  m.on_data_up("n3", 4, out);
+  out.clear();
+  m.on(prepare{9, {}, "h", {{"n1", "x:1", 1}, {"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  std::vector<std::string> dials;
+  for (const auto& o : out)
+    if (const auto* c = std::get_if<connect_data>(&o)) dials.push_back(c->peer);
+  EXPECT_EQ(dials, std::vector<std::string>{"n3"}) << "an old life of n3 does not count, and n1 dials us";
+  const auto answers = [&] {
+    std::vector<prepared> v;
+    for (const auto& o : out)
+      if (const auto* p = std::get_if<to_peer>(&o))
+        if (const auto* a = std::get_if<prepared>(&p->what)) v.push_back(*a);
+    return v;
+  };
+  m.on_made(9, {}, out);
+  m.on_data_up("n3", 5, out);
+  EXPECT_TRUE(answers().empty());
+  m.on_data_up("n1", 1, out);
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].error, "");
+  out.clear();
+  m.on_coordinator_down("gone", out);
+  EXPECT_TRUE(std::any_of(out.begin(), out.end(), [](const auto& o) { return std::holds_alternative<end_roles>(o); }));
+  EXPECT_FALSE(m.idle());
+  m.on_gone(9, 0, now, out);
+  EXPECT_TRUE(m.idle());
+}
+
+// n3's machine was off for a moment: what was left of the connection with its former life ends after the plan with its next life has come.
+TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_dial_of_its_next_life) {
+  member m("n2", "n1");
+  member_orders out;
+  const instant now{};
+  m.on_data_up("n1", 1, out);
+  m.on_data_up("n3", 4, out);
+  m.on(prepare{9, {}, "h", {{"n1", "x:1", 2}, {"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  m.on_made(9, {}, out);
+  out.clear();
+  m.on_data_down("n1", "replaced", out);
+  EXPECT_TRUE(out.empty()) << "n1 dials us";
+  m.on_data_down("n3", "closed", out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(std::get<connect_data>(out[0]).peer, "n3") << "the dial before did nothing while the connection stood";
+  out.clear();
+  m.on_data_up("n1", 2, out);
+  m.on_data_down("n3", "connect_deadline", out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(std::get<prepared>(std::get<to_peer>(out[0]).what).error, "no data connection to n3: connect_deadline");
+}
+
+TEST(control_member, a_mesh_that_does_not_come_up_is_named_after_ten_seconds) {
+  member m("n2", "n1");
+  member_orders out;
+  instant now{};
+  m.on(prepare{9, {}, "h", {{"n2", "x:2", 1}, {"n3", "x:3", 5}}}, now, out);
+  m.on_made(9, {}, out);
+  out.clear();
+  m.on_tick(now + 9s, out);
+  EXPECT_TRUE(out.empty());
+  m.on_tick(now + 11s, out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_NE(std::get<prepared>(std::get<to_peer>(out[0]).what).error.find("n3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::control

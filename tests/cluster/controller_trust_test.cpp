@@ -1,0 +1,225 @@
+// What the coordinator's daemon believes of whom, without a cluster.
+#include <gtest/gtest.h>
+
+#include "actors/control/cluster_controller.hpp"
+#include "runtime/job/plugin_abi.hpp"
+#include "tests/cluster/controller_orders.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+class controller_trust : public testing::Test {
+ protected:
+  controller_trust() {
+    for (const char* n : {"n1", "n2", "n3"}) {
+      node_spec s;
+      s.name = n;
+      s.address = "127.0.0.1:1";
+      cluster_.nodes.push_back(s);
+    }
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    for (const char* n : {"n1", "n2", "n3"}) hear(n, join{"127.0.0.1:2", "same", protocol, abi_version, 1});
+    hear("client.1", submit{{"job.toml", "text", {}}, true, 5});
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
+    checked c;
+    c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1", "n2"};
+    h_->on_checked(id_, c, now_, out_);
+    for (const char* n : {"n1", "n2"}) hear(n, prepared{id_, {}});
+    out_.clear();
+  }
+  void hear(const std::string& from, const message& m) { h_->on(from, m, now_, out_); }
+  template <class O>
+  std::vector<O> ordered() const {
+    return ordered_in<O>(out_);
+  }
+  std::string state_of(std::uint32_t number = 1) const {
+    repl_view v;
+    h_->fill(v, now_);
+    for (const auto& j : v.jobs)
+      if (j.id == number) return j.state;
+    return "none";
+  }
+  std::string node_state(const std::string& name) const {
+    repl_view v;
+    h_->fill(v, now_);
+    for (const auto& n : v.nodes)
+      if (n.name == name) return n.state + " " + std::to_string(n.incarnation) + " " + std::to_string(n.tcp_in);
+    return "none";
+  }
+  std::string logged() const {
+    std::string all;
+    for (const auto& l : ordered<log_line>()) all += l.text + "\n";
+    return all;
+  }
+
+  cluster_spec cluster_;
+  std::optional<cluster_controller> h_;
+  orders out_;
+  instant now_ = instant{} + 1000s;
+  std::uint32_t id_ = 0;
+};
+
+TEST_F(controller_trust, what_only_nodes_may_say_changes_nothing_when_a_client_says_it) {
+  const auto before = node_state("n2");
+  const std::vector<message> forged = {trouble{id_, "n2", "forged"},
+                                       trouble{id_, "client.1", "forged"},
+                                       ended{id_, 7},
+                                       prepared{id_, "forged"},
+                                       leaving{},
+                                       report{1, 2, {}},
+                                       revised{id_, 1, "bad"},
+                                       swapped{id_, 1, 0, "bad"},
+                                       join{"a", "b", protocol, abi_version, std::uint64_t{1} << 63}};
+  for (const auto& m : forged) hear("client.1", m);
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(node_state("n2"), before);
+  EXPECT_TRUE(ordered<to_peer>().empty());
+  EXPECT_EQ(h_->unheard(), forged.size());
+  hear("client.2", trouble{id_, "n2", "forged"});
+  ASSERT_EQ(ordered<log_line>().size(), 1u) << "once for a certificate, which all operators share:\n" << logged();
+  EXPECT_NE(logged().find("client.1 has no right to say 'trouble': only nodes do, and it has a client's certificate"),
+            std::string::npos)
+      << logged();
+  EXPECT_EQ(h_->unheard(), forged.size() + 1);
+}
+
+// Whose jobs they are, also of one that a node has passed on.
+TEST_F(controller_trust, a_job_is_steered_by_its_owner_and_by_admin) {
+  const person eve{"eve", certificate_role::watch}, root{"root", certificate_role::admin};
+  EXPECT_EQ(h_->owner_of(id_), "client");
+  EXPECT_NE(h_->tell({"alice", certificate_role::submit}, 0, {"stop", {}, 0}, now_, out_).find("job 1 is client's"),
+            std::string::npos);
+  EXPECT_NE(h_->tell(eve, 1, {"stop", {}, 0}, now_, out_).find("has the role watch"), std::string::npos);
+  EXPECT_NE(h_->tell({"n2", certificate_role::node}, 1, {"stop", {}, 0}, now_, out_), "");
+  EXPECT_EQ(h_->tell(eve, 1, {"staleness", {}, 0}, now_, out_), "") << "a question";
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->tell(root, 0, {"stop", {}, 0}, now_, out_), "");
+  EXPECT_EQ(state_of(), "stopping");
+  h_->take_submission("alice", "n2", submit{{"job.toml", "text", {}}, false, 9}, now_, out_);
+  hear("client.bob.x", submit{{"job.toml", "text", {}}, false, 9});
+  repl_view v;
+  h_->fill(v, now_);
+  std::vector<std::string> owners;
+  for (const auto& j : v.jobs) owners.push_back(j.owner);
+  EXPECT_EQ(owners, (std::vector<std::string>{"client", "alice", "bob"}));
+}
+
+TEST_F(controller_trust, what_only_clients_say_is_dropped_when_a_node_says_it) {
+  hear("n2", submit{{"job.toml", "text", {}}, false, 9});
+  hear("n2", follow{1});
+  EXPECT_TRUE(ordered<to_peer>().empty());
+  EXPECT_TRUE(ordered<check_text>().empty());
+  EXPECT_EQ(h_->unheard(), 2u);
+}
+
+TEST_F(controller_trust, a_node_named_like_an_operators_session_is_none) {
+  node_spec s;
+  s.name = "client.n4";
+  cluster_.nodes.push_back(s);
+  h_.emplace(cluster_, "n1", std::uint16_t{7});
+  hear("client.n4", join{"a", "b", protocol, abi_version, 1});
+  EXPECT_EQ(node_state("client.n4").rfind("absent", 0), 0u);
+}
+
+TEST_F(controller_trust, a_node_that_the_cluster_file_does_not_name_is_not_believed) {
+  hear("n9", trouble{id_, "n2", "forged"});
+  hear("n9", leaving{});
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->unheard(), 2u);
+  EXPECT_NE(logged().find("the cluster file of n1 has no node named n9"), std::string::npos) << logged();
+}
+
+TEST_F(controller_trust, a_node_has_no_say_in_a_job_that_it_has_no_part_in) {
+  hear("n3", trouble{id_, "n2", "lost the data connection to n2"});
+  hear("n3", trouble{id_, "n3", "mine"});
+  hear("n2", trouble{id_, "n3", "lost the data connection to n3"});
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->unheard(), 3u);
+  EXPECT_NE(logged().find("n3 has no part in job 1"), std::string::npos) << logged();
+  hear("n2", trouble{id_, "n1", "lost the data connection to n1"});
+  EXPECT_EQ(state_of(), "ending") << "who has a part in it is believed";
+  EXPECT_EQ(h_->unheard(), 3u);
+}
+
+TEST_F(controller_trust, a_node_without_a_part_cannot_break_off_a_move) {
+  h_->tell(0, {"drain", "n2", 0, {}}, now_, out_);
+  checked c;
+  c.name = "tiny", c.plan_hash = "h2", c.nodes = {"n1"};
+  h_->on_plan_found({id_, {}, {}, c, "bsp", 1}, now_, out_);
+  hear("n3", revised{id_, 1, "forged"});
+  out_.clear();
+  hear("n1", revised{id_, 1, {}});
+  EXPECT_EQ(ordered<tell_job>().size(), 1u) << "it hands over: the move goes on";
+  h_->on_handover(id_, 10, now_, out_);
+  hear("n3", swapped{id_, 1, 0, "forged"});
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->unheard(), 2u);
+}
+
+TEST_F(controller_trust, a_join_is_believed_with_the_incarnation_that_its_connection_has) {
+  h_->on_peer_down("n2", "gone", now_, out_);
+  h_->on_peer_up("n2", 5);
+  out_.clear();
+  hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, std::uint64_t{1} << 63});
+  EXPECT_EQ(node_state("n2").rfind("lost", 0), 0u);
+  EXPECT_NE(logged().find("incarnation 9223372036854775808 is not the one that its connection began with, 5"), std::string::npos)
+      << logged();
+  hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 5});
+  EXPECT_EQ(node_state("n2"), "up 5 0");
+}
+
+TEST_F(controller_trust, what_only_the_coordinator_says_is_dropped_whoever_else_says_it) {
+  for (const std::string from : {"client.1", "n2"}) {
+    hear(from, end_job{id_});
+    hear(from, prepare{id_ + 1, {}, {}, {}, false, 0});
+    hear(from, said{id_, "done", "forged", 1, {}, {}});
+  }
+  EXPECT_EQ(state_of(), "running");
+  EXPECT_EQ(h_->unheard(), 6u);
+  EXPECT_EQ(ordered<log_line>().size(), 2u) << logged();
+}
+
+TEST(trust, every_message_has_its_name_and_its_speaker) {
+  const auto is = [](const message& m, const std::string& name, speaker who) { return name_of(m) == name && speaker_of(m) == who; };
+  EXPECT_TRUE(is(join{}, "join", speaker::node));
+  EXPECT_TRUE(is(joined{}, "joined", speaker::coordinator));
+  EXPECT_TRUE(is(submit{}, "submit", speaker::client));
+  EXPECT_TRUE(is(submitted{}, "submitted", speaker::coordinator));
+  EXPECT_TRUE(is(prepare{}, "prepare", speaker::coordinator));
+  EXPECT_TRUE(is(prepared{}, "prepared", speaker::node));
+  EXPECT_TRUE(is(trouble{}, "trouble", speaker::node));
+  EXPECT_TRUE(is(end_job{}, "end_job", speaker::coordinator));
+  EXPECT_TRUE(is(ended{}, "ended", speaker::node));
+  EXPECT_TRUE(is(leaving{}, "leaving", speaker::node));
+  EXPECT_TRUE(is(report{}, "report", speaker::node));
+  EXPECT_TRUE(is(said{}, "said", speaker::coordinator));
+  EXPECT_TRUE(is(follow{}, "follow", speaker::client));
+  EXPECT_TRUE(is(fetch{}, "fetch", speaker::client));
+  EXPECT_TRUE(is(piece{}, "piece", speaker::client));
+  EXPECT_TRUE(is(ask{}, "ask", speaker::asker));
+  EXPECT_TRUE(is(answer{}, "answer", speaker::coordinator));
+  EXPECT_TRUE(is(revise{}, "revise", speaker::coordinator));
+  EXPECT_TRUE(is(revised{}, "revised", speaker::node));
+  EXPECT_TRUE(is(swap{}, "swap", speaker::coordinator));
+  EXPECT_TRUE(is(swapped{}, "swapped", speaker::node));
+  EXPECT_TRUE(is(forget{}, "forget", speaker::coordinator));
+  EXPECT_TRUE(is(inject{}, "inject", speaker::coordinator));
+}
+
+TEST(trust, of_each_certificate_the_first_word_is_logged_and_all_are_counted) {
+  unheeded u;
+  EXPECT_TRUE(u.note("client.1", trouble{}, "why"));
+  EXPECT_FALSE(u.note("client.2", join{}, "why"));
+  EXPECT_TRUE(u.note("n2", join{}, "why"));
+  EXPECT_FALSE(u.note("n2", join{}, "why"));
+  EXPECT_EQ(u.count(), 4u);
+  std::size_t lines = 0;
+  for (int i = 0; i < 1000; ++i) lines += u.note("n" + std::to_string(i), join{}, "why") ? 1 : 0;
+  EXPECT_LE(lines, 256u);
+}
+
+}  // namespace
+}  // namespace troupe::control

@@ -1,0 +1,166 @@
+// The law of what is left: whichever nodes a job loses, and whenever, it goes on from what the living shards and replicas have, and its weights are
+// those of the job that lost nobody.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "runtime/pipeline/surviving_state.hpp"
+#include "tests/sim/mode_run.hpp"
+#include "tests/sim/moving.hpp"
+
+namespace troupe::testing {
+namespace {
+
+struct losing_job {
+  job_spec spec;
+  std::vector<node_spec> nodes;
+  std::vector<wish> wishes;
+};
+
+class drawn_losses {
+ public:
+  explicit drawn_losses(std::uint64_t seed) : random_(seed) {}
+
+  losing_job make(const std::string& mode) {
+    losing_job j;
+    shape_of_job s;
+    const char* rules[] = {"sgd", "momentum", "adam", "rmsprop"};
+    s.workers = static_cast<std::uint32_t>(draw(1, 3)), s.shards = static_cast<std::uint32_t>(draw(1, 3));
+    if (mode.starts_with("group_sync") || mode.starts_with("hogwild")) s.packets = 6;
+    s.steps = 30, s.rule = rules[draw(0, 3)], s.eval_every = draw(0, 1) == 0 ? 0 : 7;
+    j.spec = small_spec(s);
+    amendments a;
+    set_mode(a, mode);
+    j.spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
+    j.spec.topology.replicas = draw(1, 3);
+    if (draw(0, 3) == 0 && mode != "sandblaster" && mode == "bsp") j.spec.train.clip.norm = 0.5;
+    const auto count = draw(3, 5);
+    const bool apart = a.mode == "group_sync" || a.mode == "hogwild";
+    if (apart) {
+      auto& t = j.spec.topology;
+      t.worker_groups = t.server_groups = static_cast<std::int64_t>(s.workers);
+      t.workers_per_group = a.mode == "hogwild" ? 1 : draw(1, 2);
+      if (a.mode == "hogwild") t.servers_per_group = 1;
+    }
+    if (apart || a.mode == "gossip") j.spec.topology.replicas = 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      node_spec n;
+      n.name = "n" + std::to_string(i + 1);
+      if (i > 0) n.roles = draw(0, 2) == 0 ? std::vector<std::string>{"worker"} : std::vector<std::string>{"worker", "server"};
+      j.nodes.push_back(n);
+    }
+    std::uint64_t after = 0;
+    std::vector<std::string> away;
+    for (auto k = draw(1, 3); k > 0; --k) {
+      after += static_cast<std::uint64_t>(draw(1, 9));
+      std::set<std::string> lost;
+      for (auto more = draw(1, 2); more > 0; --more) lost.insert("n" + std::to_string(draw(2, count)));
+      j.wishes.push_back({after, loss_of(lost), later()});
+      if (draw(0, 1) == 0) j.wishes.push_back({after + 1, {"add-node", *lost.begin(), 0, {}}});
+    }
+    return j;
+  }
+
+ private:
+  std::int64_t draw(std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
+  }
+  // From a microsecond to ten milliseconds, so that some moments of a step are not met more often than others.
+  duration later() {
+    return duration(static_cast<std::int64_t>(std::pow(10.0, 3 + 4 * static_cast<double>(draw(0, 1000)) / 1000)));
+  }
+  std::mt19937_64 random_;
+};
+
+std::shared_ptr<prepared_job> prepared_losing(const losing_job& j) {
+  auto made = prepare_job(j.spec, shared_tables(), j.nodes);
+  if (auto* bad = std::get_if<diagnostics>(&made)) {
+    ADD_FAILURE() << bad->front().to_string();
+    return nullptr;
+  }
+  return std::get<std::shared_ptr<prepared_job>>(made);
+}
+
+class laws_surviving_state : public ::testing::Test {
+ protected:
+  sim::world_config world_of(std::uint64_t seed) const {
+    sim::world_config c;
+    c.seed = seed;
+    c.dev = dev.get();
+    c.faults.detect = std::chrono::hours(1000);  // the host says it, and not the world
+    return c;
+  }
+  // How many losses the job went on from; none: it stood still, because nobody had all of it.
+  std::optional<std::size_t> check(const std::string& mode, std::uint64_t seed, bool exact) {
+    SCOPED_TRACE(mode + ", seed " + std::to_string(seed));
+    const auto j = drawn_losses(seed).make(mode);
+    const auto got = run_moved(prepared_losing(j), j.wishes, world_of(seed));
+    if (!got.nothing_left.empty()) {
+      // All copies of a shard are lost; or it was too early or too late.
+      const bool known = got.nothing_left.find(" was on node ") != std::string::npos || got.nothing_left == "it was at its end" ||
+                         got.nothing_left.find(" has not got its parameters yet") != std::string::npos;
+      EXPECT_TRUE(known) << got.nothing_left;
+      return std::nullopt;
+    }
+    EXPECT_TRUE(got.done && !got.events.empty() && got.events.back().kind == "done")
+        << (got.events.empty() ? "" : got.events.back().text);
+    const auto steps = losses(got);
+    const auto again =
+        std::adjacent_find(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first >= b.first; });
+    EXPECT_TRUE(again == steps.end()) << "step " << again->first << " is told of twice";
+    if (exact) {
+      const auto still = run_in_world(prepared_losing(j), world_of(seed));
+      EXPECT_TRUE(got.bytes() == still.bytes()) << "other weights";
+      EXPECT_EQ(got.first_uneven, 0u) << "every step is told of once";
+      EXPECT_EQ(losses(got), losses(still));
+      if (!mode.starts_with("ssp")) {  // its tester's weights change beside it
+        EXPECT_EQ(evals(got), evals(still));
+      }
+    }
+    std::size_t n = 0;
+    for (const auto& m : got.moved) n += m.starts_with("went on without") ? 1 : 0;
+    return n;
+  }
+  static std::vector<std::pair<std::uint64_t, double>> told(const run_result& r, const std::string& kind, const std::string& what) {
+    std::vector<std::pair<std::uint64_t, double>> all;
+    for (const auto& e : r.events)
+      for (const auto& [name, value] : e.values)
+        if (e.kind == kind && name == what) all.emplace_back(e.step, value);
+    return all;
+  }
+  static std::vector<std::pair<std::uint64_t, double>> losses(const run_result& r) { return told(r, "step", "loss"); }
+  static std::vector<std::pair<std::uint64_t, double>> evals(const run_result& r) { return told(r, "eval", "accuracy"); }
+
+  void check_many(const std::string& mode, bool exact, std::uint64_t count) {
+    std::size_t survived = 0, stood = 0;
+    for (auto seed = first_seed(); seed < first_seed() + seeds(count) && !HasFailure(); ++seed) {
+      const auto n = check(mode, seed, exact);
+      survived += n.value_or(0);
+      stood += n ? 0 : 1;
+    }
+    std::printf("%s: went on from %zu losses; %zu jobs lost all copies of a shard\n", mode.c_str(), survived, stood);
+    EXPECT_GT(survived, 0u);
+  }
+  const std::shared_ptr<device> dev = make_cpu_device();
+};
+
+TEST_F(laws_surviving_state, bsp_loses_no_bit) { check_many("bsp", true, 150); }
+TEST_F(laws_surviving_state, portions_lose_no_bit) { check_many("sandblaster", true, 60); }
+TEST_F(laws_surviving_state, ssp_goes_on) {
+  check_many("ssp staleness=0", true, 40);
+  check_many("ssp staleness=3", false, 60);
+}
+TEST_F(laws_surviving_state, jobs_out_of_lockstep_go_on) {
+  check_many("downpour", false, 60);
+  check_many("easgd tau=3 alpha=0.3", false, 60);
+}
+// Where the weights are with the workers, or in arrays of the nodes, or with several server groups.
+TEST_F(laws_surviving_state, jobs_without_one_centre_go_on) {
+  check_many("gossip every=2", false, 60);
+  check("gossip every=2", 1554, false);  // a loss while the last weights are collected
+  check_many("group_sync sync_freq=3", false, 60);
+  check_many("hogwild sync_freq=3", false, 60);
+}
+
+}  // namespace
+}  // namespace troupe::testing

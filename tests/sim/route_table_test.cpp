@@ -1,0 +1,73 @@
+// What a world keeps between events: lanes between nodes, timers of roles, tasks that run elsewhere.
+#include "runtime/sim/route_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "runtime/sim/role_timers.hpp"
+#include "runtime/sim/tasks_elsewhere.hpp"
+
+namespace troupe::sim {
+namespace {
+
+TEST(route_table, makes_a_lane_once_and_sums_what_goes_over_it) {
+  route_table t(network_model{}, 3, std::nullopt);
+  EXPECT_TRUE(t.reliable());
+  auto& l = t.between(0, 2);
+  EXPECT_EQ(l.sender, nullptr) << "a reliable wire needs no channel";
+  ++l.sum.messages, l.sum.bytes += 7;
+  const auto index = t.index_of(l);
+  t.between(2, 0);
+  EXPECT_EQ(&t[index], &t.between(0, 2));
+  ASSERT_EQ(t.sums().size(), 1u) << "a lane over which nothing has gone is not told of";
+  EXPECT_EQ(t.sums().at({0, 2}).bytes, 7u);
+}
+
+TEST(route_table, counts_what_a_crash_ends_once) {
+  route_table t(network_model{}, 2, duration{1000});
+  EXPECT_FALSE(t.reliable());
+  auto& l = t.between(0, 1);
+  std::vector<envelope> out;
+  const auto f = l.sender->send({}, {});
+  l.receiver->take({f.sequence, 0, {}}, out);
+  l.receiver->take({f.sequence, 1, {}}, out);
+  l.receiver->take({f.sequence + 2, 0, {}}, out);  // behind a gap
+  fault_counts live;
+  t.add_to(live);
+  EXPECT_EQ(live.wire_duplicates, 1u);
+  fault_counts ended;
+  t.crash(1, ended);
+  EXPECT_EQ(ended.wire_duplicates, 1u);
+  EXPECT_EQ(ended.lost_in_crash, 1u);
+  t.add_to(ended);
+  EXPECT_EQ(ended.wire_duplicates, 1u) << "the channel has begun anew";
+}
+
+TEST(role_timers, only_the_latest_setting_fires_and_once) {
+  role_timers t;
+  const auto first = t.set(5), again = t.set(5), other = t.set(6);
+  EXPECT_FALSE(t.fire(5, first)) << "it has been set again";
+  EXPECT_TRUE(t.fire(5, again));
+  EXPECT_FALSE(t.fire(5, again));
+  t.cancel(6);
+  EXPECT_FALSE(t.fire(6, other));
+  const auto before = t.set(7);
+  t.clear();
+  EXPECT_NE(t.set(7), before) << "an event of before is not one of now";
+  EXPECT_FALSE(t.fire(7, before));
+}
+
+TEST(tasks_elsewhere, are_waited_for_once) {
+  int over = 0;
+  tasks_elsewhere t;
+  const auto a = t.add([&] { ++over; });
+  t.add([&] { over += 10; });
+  EXPECT_NE(a, 0u) << "0 is a task that runs at once";
+  t.wait_for(a);
+  t.wait_for(a);
+  EXPECT_EQ(over, 1);
+  t.wait_for_all();
+  EXPECT_EQ(over, 11);
+}
+
+}  // namespace
+}  // namespace troupe::sim
