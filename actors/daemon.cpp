@@ -21,12 +21,12 @@
 #include <set>
 #include <thread>
 
-#include "actors/control/plane.hpp"
+#include "actors/control/host/plane.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
 #include "actors/supervision/notify.hpp"
 #include "actors/supervision/watchdog.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/net/listener.hpp"

@@ -1,5 +1,5 @@
 #include "apps/troupe_job.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 #include <unistd.h>
 

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "actors/control/client.hpp"
+#include "actors/control/client/client.hpp"
 #include "apps/troupe_registry.hpp"
-#include "runtime/graph/wording.hpp"
-#include "runtime/pipeline/staleness.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/coordinator/staleness.hpp"
 
 namespace troupe {
 namespace {

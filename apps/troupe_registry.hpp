@@ -8,7 +8,7 @@
 
 #include "apps/troupe_output.hpp"
 #include "ops/options.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace CLI {
 class App;

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "actors/control/member.hpp"
+#include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/sim/random.hpp"
 #include "tests/recovery/agenda.hpp"

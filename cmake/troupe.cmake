@@ -69,8 +69,11 @@ endif()
 
 # One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly; ALONE: while no other test runs.
 function(troupe_tests name)
-  cmake_parse_arguments(T "ALONE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(T "ALONE;SUBFOLDERS" "LABEL;TIMEOUT" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(T_SUBFOLDERS)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
   if(NOT sources)
     return()
   endif()

@@ -1,5 +1,6 @@
-// The table of convolution algorithms: names, what each can do, and the rule behind `auto`. Pure functions of the geometry (and, for
-// `onednn`, of the build; for `bf16x3`, of the machine), so that every node of a job chooses alike.
+// The convolution algorithms: their names and what each supports. Each device has its own rule for `auto` (ops/cpu/conv_rule.hpp).
+// All functions depend only on the geometry (`onednn`: also on the build; `bf16x3`: also on the machine), so that all nodes of a job
+// choose the same algorithm.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace troupe {
 
-// Changes whenever a row or the rule does: part of the numerics id.
+// Changes with every change of the algorithms or of the CPU's rule. It is part of the numerics id.
 inline constexpr const char* conv_table_id = "conv9";
 
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
@@ -48,14 +49,5 @@ std::string why_not(conv_algorithm a, const conv_geometry& g);
 // Whether `from` may leave its y to `to` as the device likes it (conv_geometry::own_y and own_x): all passes of both are named `onednn`,
 // and features fill the blocks that the library lays them in.
 bool blocks_between(const conv_geometry& from, const conv_geometry& to);
-
-// Whether `direct` lays its vectors over images rather than over features: channels or features would leave them a quarter empty.
-bool over_images(const conv_geometry& g);
-
-// What a CPU device was made with: 32 registers of 512 bits, for which `direct` and `winograd` are written; tiles of bf16 too.
-enum class cpu_level : std::uint8_t { basic, wide, tiles };
-
-// What `auto` stands for: never automatic, always supported.
-conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_level level);
 
 }  // namespace troupe

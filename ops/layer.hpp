@@ -110,7 +110,7 @@ struct context {
 };
 
 // The maths of a layer whose packets of one step compute together (batch_norm with stats = "batch"): each measures its own part, and
-// goes on when those of all packets are there (runtime/pipeline/joint_stage.hpp). Measurements come in packet order, all packets have
+// goes on when those of all packets are there (runtime/stage/joint_stage.hpp). Measurements come in packet order, all packets have
 // equally many examples, and what is made of them depends on nothing else, so the same bits come out wherever packets are computed.
 // As in layer: all const, and what is wanted is assigned. layer::forward and backward are those of a step with one packet.
 struct joint_maths {
@@ -126,7 +126,7 @@ struct joint_maths {
                              tensors& grad_in) const = 0;
 };
 
-// The maths of several packets of a step at once (a layer with gather = true; runtime/pipeline/gather_stage.hpp), in training: to the bits
+// The maths of several packets of a step at once (a layer with gather = true; runtime/stage/gather_stage.hpp), in training: to the bits
 // of packet by packet, gradients of parameters added as packet_sum.hpp says. Inputs, outputs, what is saved and their gradients hold the
 // packets one behind the other along axis 0. The context is the first packet's. As in layer: all const, and what is wanted is assigned.
 struct gathered_maths {

@@ -22,7 +22,7 @@
 namespace troupe {
 
 class device;
-struct handover;  // runtime/pipeline/handover.hpp
+struct handover;  // runtime/coordinator/handover.hpp
 
 // What the host lends to a task while it runs.
 struct task_context {

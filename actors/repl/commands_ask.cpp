@@ -1,6 +1,6 @@
 // Commands that ask a job for something: staleness, watch, layer, checkpoint, eval.
 #include "actors/repl/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

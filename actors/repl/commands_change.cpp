@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "actors/repl/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/view/injection.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

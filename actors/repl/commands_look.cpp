@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 // Commands about the session itself: help, quit.
 #include "actors/repl/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

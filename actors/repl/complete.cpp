@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/repl/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

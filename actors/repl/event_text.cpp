@@ -1,7 +1,7 @@
 // What a job's events, its staleness and its layers look like: for people, and as JSON.
 #include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
-#include "runtime/pipeline/staleness.hpp"
+#include "runtime/coordinator/staleness.hpp"
 
 namespace troupe {
 

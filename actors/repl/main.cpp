@@ -6,7 +6,7 @@
 #include "actors/repl/repl.hpp"
 #include "actors/repl/signals.hpp"
 #include "actors/repl/tables.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 // Lines for the REPL actor of a daemon.
-#include "actors/control/client_link.hpp"
+#include "actors/control/client/client_link.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/repl/signals.hpp"
 

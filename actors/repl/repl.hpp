@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/control/client.hpp"
+#include "actors/control/client/client.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/view/view.hpp"
 

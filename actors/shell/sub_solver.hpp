@@ -8,7 +8,7 @@
 #include <string>
 
 #include "actors/shell/hosted_job.hpp"
-#include "runtime/exception_text.hpp"
+#include "runtime/base/exception_text.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {

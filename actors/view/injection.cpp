@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

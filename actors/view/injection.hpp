@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/graph/job_spec.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/node/pki/roles.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

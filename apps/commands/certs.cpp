@@ -7,7 +7,7 @@
 
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/net/transport.hpp"
 #include "runtime/node/pki/authority.hpp"

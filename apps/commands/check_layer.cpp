@@ -4,7 +4,7 @@
 
 #include "apps/command.hpp"
 #include "ops/check_layer.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/node/config/plugin.hpp"
 

@@ -5,7 +5,7 @@
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
 #include "ops/device.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {

@@ -4,8 +4,8 @@
 
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/data/packed.hpp"
-#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,9 @@
 
 #include "apps/command.hpp"
 #include "apps/commands/plan.hpp"
-#include "runtime/graph/plan_memory.hpp"
-#include "runtime/graph/wording.hpp"
+#include "apps/commands/plan_roles.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/cost/plan_memory.hpp"
 #include "runtime/job/memory_budget.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 
@@ -31,7 +32,7 @@ double edge_bytes(const prepared_job& j, const plan_edge& e) {
   return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 
-// How far a stage's weights may lag behind its packets (graph/warm_up.hpp), and how many versions of them it holds for that.
+// How far a stage's weights may lag behind its packets (plan/warm_up.hpp), and how many versions of them it holds for that.
 struct stage_delay {
   std::uint32_t steps = 0, versions = 1;
 };
@@ -42,10 +43,6 @@ stage_delay delay_of(const prepared_job& j, const role_plan& stage) {
   return d;
 }
 bool lags(const prepared_job& j, const role_plan& r) { return j.plan.rule != weight_rule::drain && r.trains(); }
-
-json value_of(const role_fact& f) {
-  return std::visit([](const auto& value) { return json(value); }, f.value);
-}
 
 json placement(const prepared_job& j) {
   auto list = json::array();
@@ -64,7 +61,7 @@ json placement(const prepared_job& j) {
       const auto d = delay_of(j, r);
       o["delay"] = d.steps, o["in_flight"] = r.train_slots, o["versions"] = d.versions;
     }
-    for (const auto& f : r.traits().facts({j.plan, j.graph, j.spec}, r)) o[f.name] = value_of(f);
+    add_role_fields(o, j, r);
     list.push_back(std::move(o));
   }
   return list;
@@ -148,7 +145,7 @@ std::string role_table(const prepared_job& j) {
   for (const auto& n : j.plan.nodes) node = std::max(node, n.name.size());
   std::string s = left("role", wide + 2) + left("kind", 13) + left("node", node + 2) + "holds\n";
   for (const auto& r : j.plan.roles) {
-    const auto holds = r.traits().holds({j.plan, j.graph, j.spec}, r);
+    const auto holds = role_text(j, r);
     const auto& name = j.plan.nodes[r.node].name;
     s += left(r.name, wide + 2) + left(name_of(r.kind), 13) + (holds.empty() ? name : left(name, node + 2) + holds) + "\n";
   }

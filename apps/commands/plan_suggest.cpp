@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/plan.hpp"
-#include "runtime/graph/suggest.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/cost/suggest.hpp"
 #include "runtime/job/options_of_plan.hpp"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/config/reference.hpp"
 #include "runtime/node/node_tables.hpp"

@@ -11,7 +11,7 @@
 #include "apps/commands/sim_setup.hpp"
 #include "apps/commands/sim_trace.hpp"
 #include "ops/device.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {

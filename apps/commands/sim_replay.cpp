@@ -5,7 +5,7 @@
 
 #include "apps/troupe_job.hpp"
 #include "ops/device.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/post_mortem.hpp"

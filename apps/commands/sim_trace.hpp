@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "runtime/graph/plan.hpp"
 #include "runtime/messages/message.hpp"
+#include "runtime/plan/plan.hpp"
 
 namespace troupe {
 

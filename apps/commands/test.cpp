@@ -7,8 +7,8 @@
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_reporter.hpp"
 #include "ops/device.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/record.hpp"
-#include "runtime/pipeline/handover.hpp"
 
 namespace troupe {
 namespace {

@@ -9,10 +9,10 @@
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_reporter.hpp"
 #include "ops/device.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/convolutions.hpp"
 #include "runtime/node/config/job_file.hpp"
-#include "runtime/pipeline/handover.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
 namespace troupe {

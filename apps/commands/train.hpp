@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "actors/control/client.hpp"
+#include "actors/control/client/client.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_output.hpp"
 

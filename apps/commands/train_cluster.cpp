@@ -2,7 +2,7 @@
 #include <atomic>
 #include <optional>
 
-#include "actors/control/client.hpp"
+#include "actors/control/client/client.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"

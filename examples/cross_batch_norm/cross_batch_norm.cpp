@@ -20,7 +20,7 @@
 #include "ops/device.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/fits.hpp"
-#include "runtime/pipeline/stage.hpp"
+#include "runtime/stage/stage.hpp"
 
 namespace {
 

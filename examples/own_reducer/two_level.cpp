@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ops/option_specs.hpp"
-#include "runtime/graph/reducer_descriptor.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "runtime/plan/reducer_descriptor.hpp"
 
 namespace {
 

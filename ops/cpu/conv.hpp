@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "ops/conv_algorithm.hpp"
+#include "ops/cpu/conv_rule.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
 

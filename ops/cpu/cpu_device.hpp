@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "ops/conv_algorithm.hpp"
 #include "ops/cpu/block_pool.hpp"
+#include "ops/cpu/conv_rule.hpp"
 #include "ops/cpu/kernels.hpp"
 #include "ops/device.hpp"
 

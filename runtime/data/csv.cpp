@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "ops/option_specs.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/data/csv_file.hpp"
 #include "runtime/data/file_bytes.hpp"
 #include "runtime/data/random.hpp"
 #include "runtime/data/stock.hpp"
-#include "runtime/graph/wording.hpp"
 #include "runtime/memory/process_memory.hpp"
 
 namespace troupe {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

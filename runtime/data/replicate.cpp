@@ -2,7 +2,7 @@
 // so a step advances in the data by the largest share; a worker whose share is smaller takes the first part of it. An epoch is
 // one pass over the data: examples / largest share steps.
 //
-// Delivery: worker 0's loader reads, and the examples travel over the loaders in a binomial tree (pipeline/batch_tree.hpp).
+// Delivery: worker 0's loader reads, and the examples travel over the loaders in a binomial tree (loader/batch_tree.hpp).
 // One worker alone is `shuffle`.
 #include <algorithm>
 #include <cassert>

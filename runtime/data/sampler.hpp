@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ops/options.hpp"
-#include "runtime/graph/job_spec.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

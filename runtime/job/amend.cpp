@@ -4,8 +4,8 @@
 #include <map>
 #include <sstream>
 
-#include "runtime/graph/wording.hpp"
-#include "runtime/pipeline/handover.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/coordinator/handover.hpp"
 
 namespace troupe {
 namespace {

@@ -2,18 +2,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/coordinator/coordinator.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
-#include "runtime/pipeline/coordinator.hpp"
-#include "runtime/pipeline/data_server.hpp"
-#include "runtime/pipeline/gather_stage.hpp"
-#include "runtime/pipeline/joint_stage.hpp"
-#include "runtime/pipeline/loader.hpp"
-#include "runtime/pipeline/lost_role.hpp"
-#include "runtime/pipeline/stage.hpp"
-#include "runtime/pipeline/tester.hpp"
+#include "runtime/job/lost_role.hpp"
+#include "runtime/loader/data_server.hpp"
+#include "runtime/loader/loader.hpp"
 #include "runtime/reduce/sum_reducer.hpp"
+#include "runtime/stage/gather_stage.hpp"
+#include "runtime/stage/joint_stage.hpp"
+#include "runtime/stage/stage.hpp"
+#include "runtime/stage/tester.hpp"
 #include "runtime/sync/mode_host.hpp"
 #include "runtime/sync/replica.hpp"
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "runtime/graph/graph.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/model/graph.hpp"
 
 namespace troupe {
 

@@ -12,8 +12,8 @@
 
 #include <vector>
 
-#include "runtime/graph/diagnostic.hpp"
-#include "runtime/graph/job_spec.hpp"
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

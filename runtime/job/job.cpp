@@ -6,7 +6,7 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
-#include "runtime/graph/plan_check.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/auto_reducer.hpp"
 #include "runtime/job/elastic.hpp"
@@ -14,9 +14,9 @@
 #include "runtime/job/job_mode.hpp"
 #include "runtime/job/options_of_plan.hpp"
 #include "runtime/job/position.hpp"
-#include "runtime/pipeline/gather_stage.hpp"
-#include "runtime/pipeline/handover.hpp"
-#include "runtime/pipeline/joint_stage.hpp"
+#include "runtime/plan/plan_check.hpp"
+#include "runtime/stage/gather_stage.hpp"
+#include "runtime/stage/joint_stage.hpp"
 
 namespace troupe {
 namespace {

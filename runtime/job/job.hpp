@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "runtime/data/augment.hpp"
-#include "runtime/graph/graph.hpp"
-#include "runtime/graph/job_spec.hpp"
-#include "runtime/graph/plan.hpp"
 #include "runtime/job/tables.hpp"
+#include "runtime/model/graph.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 
@@ -33,7 +33,7 @@ struct prepared_job {
   // halves and shards then keep what a restarted one will ask for (docs/protocols.md, "After a restart"); else such a restart ends the job.
   bool restarts = false;
   bool retains_for_replay() const { return restarts && plan.placed; }
-  // It may go on from what its shards have when nodes are lost (pipeline/surviving_state.hpp).
+  // It may go on from what its shards have when nodes are lost (coordinator/surviving_state.hpp).
   bool outlives_nodes() const { return plan.nodes.size() > 1 && spec.max_failures.value_or(1) > 0; }
   std::uint64_t first_step = 0;
   // A later plan of a job that runs, one that is resumed, or one with weights to begin from (continue_at in amend.hpp, record.hpp): shards and

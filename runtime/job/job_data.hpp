@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/data/sampler.hpp"
-#include "runtime/graph/diagnostic.hpp"
 #include "runtime/job/job.hpp"
 
 namespace troupe {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "runtime/graph/message_sizes.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/position.hpp"
+#include "runtime/plan/message_sizes.hpp"
 
 namespace troupe {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/coordinator/mode_facts.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/pipeline/mode_facts.hpp"
 
 namespace troupe {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/graph/graph_check.hpp"
-#include "runtime/graph/packet_memory.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/coordinator/report_sheet.hpp"
+#include "runtime/cost/packet_memory.hpp"
 #include "runtime/job/job_data.hpp"
-#include "runtime/pipeline/reading.hpp"
-#include "runtime/pipeline/report_sheet.hpp"
+#include "runtime/loader/reading.hpp"
+#include "runtime/model/graph_check.hpp"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/graph/diagnostic.hpp"
-#include "runtime/graph/plan_memory.hpp"
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/cost/plan_memory.hpp"
 #include "runtime/job/job.hpp"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/graph/plan.hpp"
+#include "runtime/plan/plan.hpp"
 
 namespace troupe {
 

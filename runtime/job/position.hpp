@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/base/diagnostic.hpp"
 
 namespace troupe {
 

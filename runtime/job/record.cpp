@@ -5,11 +5,11 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
-#include "runtime/graph/number_text.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/convolutions.hpp"
 #include "runtime/job/resume_keys.hpp"
-#include "runtime/pipeline/carried.hpp"
+#include "runtime/plan/carried.hpp"
 #include "runtime/record/handover_record.hpp"
 
 namespace troupe {

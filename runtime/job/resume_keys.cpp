@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "runtime/graph/number_text.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/job/convolutions.hpp"
 
 namespace troupe {

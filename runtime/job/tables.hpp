@@ -4,11 +4,11 @@
 #include "ops/registry.hpp"
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
+#include "runtime/coordinator/finish.hpp"
 #include "runtime/data/sampler.hpp"
 #include "runtime/data/source.hpp"
-#include "runtime/pipeline/finish.hpp"
-#include "runtime/pipeline/stage_factory.hpp"
 #include "runtime/reduce/stock.hpp"
+#include "runtime/stage/stage_factory.hpp"
 #include "runtime/sync/condition.hpp"
 #include "runtime/sync/mode.hpp"
 

@@ -53,7 +53,7 @@ struct report {
 };
 
 // Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at version header.version. Also coordinator
-// -> stages whose layers carry state (pipeline/carried.hpp): send what your packets have carried to the boundary.
+// -> stages whose layers carry state (plan/carried.hpp): send what your packets have carried to the boundary.
 constexpr std::uint64_t any_version = ~0ull;  // to who stands still: the newest of each
 struct collect {
   std::uint64_t request = 0;
@@ -93,7 +93,7 @@ struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
 };
 
-// Coordinator -> whoever has blocks, when nodes are lost (pipeline/surviving_state.hpp): change nothing any more, and say what you have, which
+// Coordinator -> whoever has blocks, when nodes are lost (coordinator/surviving_state.hpp): change nothing any more, and say what you have, which
 // these workers have a part in where they have weights of their own; `collect` then asks for it at header.version. And the answer: by block, the oldest version that is here with all its states, and the newest.
 struct quiesce {
   std::uint64_t request = 0;

@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-// All of its bytes (wire.hpp). Whoever makes larger things of smaller ones (graph/plan_blocks.cpp) leaves wire_overhead for what is not
+// All of its bytes (wire.hpp). Whoever makes larger things of smaller ones (plan/plan_blocks.cpp) leaves wire_overhead for what is not
 // elements.
 constexpr std::size_t wire_max_message = std::size_t{1} << 30;
 constexpr std::size_t wire_overhead = std::size_t{64} << 10;

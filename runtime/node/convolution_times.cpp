@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "ops/cpu/conv_rule.hpp"
 #include "ops/device.hpp"
 #include "runtime/record/file_io.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "ops/converted.hpp"
 #include "ops/device.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/data/random.hpp"
-#include "runtime/graph/wording.hpp"
 
 namespace troupe {
 namespace {

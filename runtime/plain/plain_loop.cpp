@@ -8,11 +8,11 @@
 #include "ops/device.hpp"
 #include "ops/reader_sum.hpp"
 #include "ops/tree/packet_tree.hpp"
-#include "runtime/graph/maths_steps.hpp"
+#include "runtime/loader/reading.hpp"
 #include "runtime/messages/ids.hpp"
-#include "runtime/pipeline/carried.hpp"
-#include "runtime/pipeline/reading.hpp"
+#include "runtime/model/maths_steps.hpp"
 #include "runtime/plain/plain_weights.hpp"
+#include "runtime/plan/carried.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
@@ -41,7 +41,7 @@ class stopwatch {
 
 struct plain_loop::impl {
   // What one layer holds of the packet under way, and what stays from packet to packet: its plan. Of layers that are computed as one
-  // (graph/maths_steps.hpp) the first holds it, but for the result, which is the last one's.
+  // (model/maths_steps.hpp) the first holds it, but for the result, which is the last one's.
   struct pass {
     tensors in, out, grad_in, grad_params, stats;
     saved kept;

@@ -35,7 +35,7 @@ class plain_loop {
   // ops/layer.hpp), with several packets. Empty: it has one; the constructor wants that.
   static diagnostics why_not(const prepared_job& j);
   // Begins at j->first_step, from what the job has been given or the fillers. `delays`: by layer, how many steps the weights are behind that a step's
-  // forward and backward use (the rule "stash", graph/warm_up.hpp); none: 0. Gradients are always applied to the newest weights.
+  // forward and backward use (the rule "stash", plan/warm_up.hpp); none: 0. Gradients are always applied to the newest weights.
   plain_loop(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays = {});
   ~plain_loop();
   plain_loop(const plain_loop&) = delete;

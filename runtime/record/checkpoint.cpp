@@ -6,8 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/data/file_place.hpp"
-#include "runtime/graph/number_text.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/paced.hpp"
 

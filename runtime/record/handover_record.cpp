@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/graph/number_text.hpp"
+#include "runtime/base/number_text.hpp"
 
 namespace troupe {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <variant>
 
-#include "runtime/pipeline/handover.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-// Codecs of gradients: n values in fewer bytes, and back. Sizes: graph/codec_spec.hpp.
+// Codecs of gradients: n values in fewer bytes, and back. Sizes: spec/codec_spec.hpp.
 //
 //   fp16, bf16  to the nearest, ties to even; what is too large becomes the largest number that there is
 //   int8        q = round(127 x / m), m the largest magnitude of a chunk of 1024; m as f32 before each chunk's bytes
@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/graph/codec_spec.hpp"
+#include "runtime/spec/codec_spec.hpp"
 
 namespace troupe {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "ops/layer.hpp"
-#include "runtime/graph/graph.hpp"
+#include "runtime/model/graph.hpp"
 
 namespace troupe {
 

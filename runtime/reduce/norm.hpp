@@ -15,7 +15,7 @@ namespace troupe {
 
 class device;
 
-// Elements of one leaf; shards cut a parameter only at multiples of it (graph/plan_blocks.cpp).
+// Elements of one leaf; shards cut a parameter only at multiples of it (plan/plan_blocks.cpp).
 inline constexpr std::int64_t squares_group = 16;
 
 struct square_sum {

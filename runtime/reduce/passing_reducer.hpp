@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "ops/tree/packet_tree.hpp"
-#include "runtime/graph/reducer_descriptor.hpp"
+#include "runtime/plan/reducer_descriptor.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/role.hpp"
 

@@ -1,7 +1,7 @@
 // The stock reducers.
 #pragma once
 
-#include "runtime/graph/reducer_descriptor.hpp"
+#include "runtime/plan/reducer_descriptor.hpp"
 
 namespace troupe {
 

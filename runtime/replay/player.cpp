@@ -5,7 +5,7 @@
 #include <new>
 
 #include "ops/device.hpp"
-#include "runtime/exception_text.hpp"
+#include "runtime/base/exception_text.hpp"
 #include "runtime/messages/crossing.hpp"
 #include "runtime/messages/wire.hpp"
 

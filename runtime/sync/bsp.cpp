@@ -16,7 +16,7 @@
 //   * a gradient is applied exactly once: a push with step < version, or for a tree node that is there already, is ignored;
 //   * weights of version t depend on the packets' gradients alone, not on who computed them or in which order they came;
 //   * a push with step > version + delay cannot be: no stage runs step t before it has version t - delay (dropped and counted). The
-//     delay of a layer is 0 but for pipelines with weight rule `latest` or `stash` (runtime/graph/warm_up.hpp).
+//     delay of a layer is 0 but for pipelines with weight rule `latest` or `stash` (runtime/plan/warm_up.hpp).
 #include "runtime/sync/clipped.hpp"
 #include "runtime/sync/stock.hpp"
 

@@ -1,4 +1,4 @@
-// Gradients that travel encoded (graph/codec_spec.hpp, reduce/codec.hpp): what a worker does before it pushes them, and a shard before it
+// Gradients that travel encoded (spec/codec_spec.hpp, reduce/codec.hpp): what a worker does before it pushes them, and a shard before it
 // takes them. Both in tasks: these touch memory, and it is the host's.
 //
 // A worker keeps what its encoding lost, for each block and node of the packet tree that it pushes, and adds it to the next step's sum.
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/graph/codec_spec.hpp"
 #include "runtime/messages/message.hpp"
 #include "runtime/role.hpp"
+#include "runtime/spec/codec_spec.hpp"
 
 namespace troupe {
 

@@ -18,10 +18,10 @@
 #include "ops/options.hpp"
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
-#include "runtime/graph/graph.hpp"
-#include "runtime/graph/plan.hpp"
-#include "runtime/graph/survivor_rule.hpp"
+#include "runtime/model/graph.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
+#include "runtime/spec/survivor_rule.hpp"
 #include "runtime/sync/condition.hpp"
 
 namespace troupe {
@@ -78,10 +78,10 @@ struct sync_mode {
   // What a job may ask of it beyond its own options; a job that asks a mode for more is refused.
   bool takes_when = false;     // a sync condition (sync_config::when)
   bool clips_by_norm = false;  // sync_config::clip_norm
-  bool compresses = false;     // codecs of gradients (graph/codec_spec.hpp)
-  bool places = false;         // layers placed apart from the workers, or split by feature (graph/partition.hpp)
+  bool compresses = false;     // codecs of gradients (spec/codec_spec.hpp)
+  bool places = false;         // layers placed apart from the workers, or split by feature (plan/partition.hpp)
   bool sends_layers = false;   // workers send each other all parameters of a layer in one message
-  bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (graph/warm_up.hpp)
+  bool delays = false;         // weight rules other than drain: gradients of steps ahead of the weights (plan/warm_up.hpp)
   // Its workers do something when they have made all steps for now: they are told (grant) at which boundary the steps end.
   bool rests = false;
   // What its shards have when nodes are lost.

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/graph/plan.hpp"
+#include "runtime/plan/plan.hpp"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
 // A replica of a shard on another node: has its blocks too, with the states of the rule, as new as anybody has seen them. Chain replication (van
 // Renesse and Schneider 2004): a shard tells the first of its replicas of every update, each tells the next, the last one's word comes back
 // the same way; only then does the shard hand the new weights to anybody. So whatever a worker has ever been given is with all of the chain,
-// and any one of them will do when nodes are lost (pipeline/surviving_state.hpp).
+// and any one of them will do when nodes are lost (coordinator/surviving_state.hpp).
 //
 // Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), quiesce, collect (coordinator), halt
 // Messages out: state (who is behind us), ready{copied} (who is before us), inventory, state (coordinator)
@@ -17,7 +17,7 @@
 #include <map>
 #include <memory>
 
-#include "runtime/graph/plan.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {

@@ -5,7 +5,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "ops/finite.hpp"
-#include "runtime/graph/block_copy.hpp"
+#include "runtime/plan/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {

@@ -49,7 +49,7 @@ class worker_sync : public role {
     std::uint64_t done = 0;                 // gradients of earlier steps have all come and left
     std::uint64_t handed = 0;               // version the stage has
     bool begun = false;                     // it has one
-    std::uint32_t delay = 0;                // steps that the stage runs ahead of its updates (graph/warm_up.hpp)
+    std::uint32_t delay = 0;                // steps that the stage runs ahead of its updates (plan/warm_up.hpp)
     std::set<std::uint64_t> ahead;          // steps whose gradients have left before those of step `done` (out_of_turn)
     std::map<std::uint64_t, tensors> past;  // sync_config::keeps: what the stage was handed, for when it is restarted
   };

@@ -2,8 +2,8 @@
 """check_arrows.py: every #include against the house's arrows.
 
   ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
-Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares, inside actors/ they go down the FLOORS; the hub (runtime/exchange)
-has of ops the tree over packets alone, and that (ops/tree) nothing of ours; NEVER has what else a room must not know. Third-party libraries
+Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares. Inside actors/ they go down the FLOORS. runtime/exchange may include
+only ops/tree of ops, and ops/tree includes nothing of ours. NEVER lists what else a folder must not include. Third-party libraries
 stay in the boxes named in LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
 """
 import re
@@ -11,7 +11,7 @@ import sys
 
 import tree
 
-LEVELS = [("ops/", 0), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("examples/", 5)]
+LEVELS = [("ops/", 0), ("runtime/exchange/hub/", 1), ("runtime/exchange/", 2), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("examples/", 5)]
 
 # Library headers, and the places that may include them.
 FREE = ("tests/", "bench/", "examples/")
@@ -25,31 +25,37 @@ LIBRARIES = [
 
 # What a room must never know though its arrow would allow it (docs/ARCHITECTURE.md, "What a room knows").
 AGREEMENT = ("runtime/sync/", "runtime/reduce/")
+PIPELINE = ("runtime/coordinator/", "runtime/stage/", "runtime/loader/")
+JOBS = ("runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/job/")
 NEVER = {
     "ops/layers/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
     "ops/rules/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
-    "runtime/node/net/": ("runtime/messages/", "runtime/role.hpp", "runtime/graph/", "runtime/job/", "runtime/node/config/"),
-    "runtime/node/pki/": ("ops/", "runtime/graph/", "runtime/job/", "runtime/node/config/"),
-    "runtime/node/config/": AGREEMENT + ("runtime/pipeline/", "runtime/messages/"),
-    "runtime/node/exchange/": ("ops/", "runtime/messages/", "runtime/graph/", "runtime/job/"),
-    "runtime/node/shared/": ("ops/", "runtime/messages/", "runtime/graph/", "runtime/job/"),
-    "actors/shell/": AGREEMENT + ("runtime/pipeline/", "runtime/node/config/", "actors/control/", "actors/repl/"),
-    "actors/supervision/": AGREEMENT + ("runtime/pipeline/", "runtime/job/", "runtime/graph/"),
+    "runtime/node/net/": ("runtime/messages/", "runtime/role.hpp", "runtime/node/config/") + JOBS,
+    "runtime/node/pki/": ("ops/", "runtime/node/config/") + JOBS,
+    "runtime/node/config/": AGREEMENT + PIPELINE + ("runtime/messages/",),
+    "runtime/exchange/": ("runtime/messages/", "actors/") + JOBS,
+    "runtime/exchange/hub/": ("runtime/node/", "runtime/exchange/client/", "runtime/exchange/library/", "runtime/exchange/shared/"),
+    "runtime/exchange/shared/": ("ops/", "runtime/exchange/client/", "runtime/exchange/library/"),
+    "runtime/exchange/client/": ("ops/", "runtime/exchange/library/"),
+    "actors/shell/": AGREEMENT + PIPELINE + ("runtime/node/config/", "actors/control/", "actors/repl/"),
+    "actors/supervision/": AGREEMENT + PIPELINE + JOBS,
     "actors/control/": AGREEMENT,
     "actors/repl/": AGREEMENT + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
     "apps/": AGREEMENT,
 }
 
 # The rooms of actors/: each may know those on lower floors. Two on one floor do not know each other.
-FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/control/": 3, "actors/embedded.": 3, "actors/state_folder.": 3,
-          "actors/repl/": 4, "actors/daemon.": 5}
+FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/control/client/": 4, "actors/control/controller/": 5,
+          "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded.": 3, "actors/state_folder.": 3,
+          "actors/repl/": 5, "actors/daemon.": 8}
 
 # Of ops what stands in headers alone, pure arithmetic: also the exchange may know it, which lives in other people's processes.
 BARE = ("ops/tree/", "ops/bf16.hpp")
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
 CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
-DECIDES = ("runtime/messages/", "runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/", "runtime/sim/", "runtime/exchange/", "runtime/role.hpp")
+DECIDES = ("runtime/messages/", "runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/sync/", "runtime/reduce/", "runtime/sim/",
+           "runtime/exchange/hub/", "runtime/role.hpp") + PIPELINE
 WORDS = [
     (re.compile(r"#[ \t]*pragma[ \t]+omp"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
     # ops/onednn tells the library's OpenMP to keep to one thread, and nothing else of it.
@@ -94,8 +100,8 @@ def actors_room(name):
 
 
 def runtime_folder(name):
-    parts = name.split("/")
-    return parts[1] if len(parts) > 2 else "."
+    """The folder below runtime/ in which the file is ('plan', 'exchange/hub'); '.' is runtime/ itself."""
+    return "/".join(name.split("/")[1:-1]) or "."
 
 
 def main():

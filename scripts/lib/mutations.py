@@ -7,7 +7,8 @@ import re
 import check_sizes
 import tree
 
-FOLDERS = ("runtime/graph/", "runtime/pipeline/", "runtime/sync/", "runtime/reduce/")
+FOLDERS = ("runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/loader/", "runtime/stage/", "runtime/coordinator/",
+           "runtime/sync/", "runtime/reduce/")
 
 # begin, end: in the file's text, which is of characters, not bytes.
 mutation = collections.namedtuple("mutation", "file line kind begin end before after")

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "runtime/graph/number_text.hpp"
+#include "runtime/base/number_text.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
-#include "runtime/pipeline/handover.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "tests/actors/embedded_support.hpp"
 

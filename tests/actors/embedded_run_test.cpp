@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/data/packed.hpp"
-#include "runtime/pipeline/stage.hpp"
+#include "runtime/stage/stage.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {

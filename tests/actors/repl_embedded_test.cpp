@@ -8,7 +8,7 @@
 #include "actors/repl/repl.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "tests/actors/embedded_support.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/repl/signals.hpp"
-#include "runtime/pipeline/staleness.hpp"
+#include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {

@@ -3,8 +3,8 @@
 
 #include "actors/shell/job_log.hpp"
 #include "actors/shell/node_host.hpp"
-#include "runtime/pipeline/stage.hpp"
 #include "runtime/replay/player.hpp"
+#include "runtime/stage/stage.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/config/job_keys.hpp"
-#include "runtime/pipeline/handover.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {

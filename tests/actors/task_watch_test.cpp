@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "runtime/pipeline/stage.hpp"
+#include "runtime/stage/stage.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/actors/helpers.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "runtime/graph/plan_draft.hpp"
+#include "runtime/plan/plan_draft.hpp"
 #include "runtime/sim/world.hpp"
 #include "tests/apart/apart_device.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "actors/control/cluster_controller.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

@@ -1,7 +1,7 @@
 // The coordinator's daemon and the file that a job begins with, without a cluster: one piece at a time, and a reason for whoever is refused.
 #include <gtest/gtest.h>
 
-#include "actors/control/cluster_controller.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

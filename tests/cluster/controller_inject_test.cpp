@@ -1,8 +1,8 @@
 // Faults that people inject, as the coordinator's daemon and the node decide: who is told what, and when it begins and ends.
 #include <gtest/gtest.h>
 
-#include "actors/control/cluster_controller.hpp"
-#include "actors/control/member.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

@@ -1,8 +1,8 @@
 // The coordinator's daemon and a member while one plan of a job follows another, without a cluster: time is a number, the other nodes are words.
 #include <gtest/gtest.h>
 
-#include "actors/control/cluster_controller.hpp"
-#include "actors/control/member.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

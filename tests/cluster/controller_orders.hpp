@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/control/cluster_controller.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
 
 namespace troupe::control {
 

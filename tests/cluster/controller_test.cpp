@@ -1,8 +1,8 @@
 // The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
 #include <gtest/gtest.h>
 
-#include "actors/control/cluster_controller.hpp"
-#include "actors/control/member.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

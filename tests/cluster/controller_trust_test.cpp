@@ -1,7 +1,7 @@
 // What the coordinator's daemon believes of whom, without a cluster.
 #include <gtest/gtest.h>
 
-#include "actors/control/cluster_controller.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

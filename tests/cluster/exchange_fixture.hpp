@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/exchange/troupe_exchange.h"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "ops/bf16.hpp"
-#include "runtime/node/exchange/team.hpp"
+#include "runtime/exchange/client/team.hpp"
 #include "tests/cluster/exchange_fixture.hpp"
 
 namespace troupe::testing_cluster {

@@ -2,9 +2,9 @@
 // lets them go, and serves the others. And a daemon that is not one of this machine.
 #include <cstring>
 
-#include "runtime/exchange/arithmetic.hpp"
-#include "runtime/node/exchange/frames.hpp"
-#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/exchange/client/frames.hpp"
+#include "runtime/exchange/hub/arithmetic.hpp"
+#include "runtime/exchange/troupe_exchange.h"
 #include "tests/cluster/processes.hpp"
 #include "tests/cluster/rude_operator.hpp"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "runtime/node/shared/shared_memory.hpp"
+#include "runtime/exchange/shared/shared_memory.hpp"
 #include "tests/cluster/exchange_fixture.hpp"
 
 namespace troupe::testing_cluster {

@@ -9,8 +9,8 @@
 #include <random>
 #include <sstream>
 
-#include "runtime/exchange/arithmetic.hpp"
-#include "runtime/node/exchange/team.hpp"
+#include "runtime/exchange/client/team.hpp"
+#include "runtime/exchange/hub/arithmetic.hpp"
 #include "tests/cluster/exchange_fixture.hpp"
 
 namespace troupe::testing_cluster {

@@ -1,5 +1,5 @@
 // What injected faults do to a process: it is stopped and woken by nobody's child, and its writes wait.
-#include "actors/control/injected.hpp"
+#include "actors/control/host/injected.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include <filesystem>
 
-#include "actors/control/journal.hpp"
+#include "actors/control/controller/journal.hpp"
 #include "runtime/record/paced.hpp"
 
 namespace troupe::control {

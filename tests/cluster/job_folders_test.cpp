@@ -1,5 +1,5 @@
 // Which folders of jobs stay in a node's state.
-#include "actors/control/job_folders.hpp"
+#include "actors/control/executor/job_folders.hpp"
 
 #include <fstream>
 #include <set>

@@ -1,5 +1,5 @@
 // The coordinator's journal: what is read is what was written, up to the first line that is not whole.
-#include "actors/control/journal.hpp"
+#include "actors/control/controller/journal.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/record/file_io.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::control {
 namespace {

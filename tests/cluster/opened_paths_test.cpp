@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <set>
 
-#include "actors/control/trust.hpp"
+#include "actors/control/controller/trust.hpp"
 #include "runtime/data/random.hpp"
+#include "runtime/exchange/client/frames.hpp"
 #include "runtime/node/config/job_keys.hpp"
-#include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/pki/authority.hpp"
@@ -19,7 +19,7 @@
 #include "tests/cluster/rude_operator.hpp"
 #include "tests/environment.hpp"
 #include "tests/node/net_support.hpp"
-#include "tests/runtime/exchange_samples.hpp"
+#include "tests/runtime/exchange/exchange_samples.hpp"
 
 namespace troupe::testing_cluster {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/control/client.hpp"
+#include "actors/control/client/client.hpp"
 #include "actors/repl/repl.hpp"
 
 namespace troupe::testing_cluster {

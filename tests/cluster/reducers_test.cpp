@@ -1,5 +1,5 @@
 // Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many workers), and the bytes of its formula.
-#include "runtime/graph/codec_spec.hpp"
+#include "runtime/spec/codec_spec.hpp"
 #include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
 

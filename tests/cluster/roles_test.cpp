@@ -1,8 +1,8 @@
 // Who may do what, tried on live daemons by clients of each role, at the coordinator's daemon and at a member's: by the programs' own ways, and
 // by messages that no program of ours sends.
-#include "runtime/exchange/message.hpp"
-#include "runtime/node/exchange/frames.hpp"
-#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/exchange/client/frames.hpp"
+#include "runtime/exchange/hub/message.hpp"
+#include "runtime/exchange/troupe_exchange.h"
 #include "runtime/node/pki/authority.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/cluster/rude_operator.hpp"

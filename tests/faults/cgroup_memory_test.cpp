@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "runtime/node/exchange/troupe_exchange.h"
+#include "runtime/exchange/troupe_exchange.h"
 #include "tests/cgroup.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/environment.hpp"

@@ -9,8 +9,8 @@
 #include "tests/faults/memory_of.hpp"
 #include "tests/mutated.hpp"
 #include "tests/node/net_support.hpp"
-#include "tests/runtime/exchange_samples.hpp"
-#include "tests/runtime/wire_samples.hpp"
+#include "tests/runtime/exchange/exchange_samples.hpp"
+#include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe::testing_cluster {
 namespace {

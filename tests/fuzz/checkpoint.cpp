@@ -6,7 +6,7 @@
 
 #include "runtime/record/handover_record.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::fuzz {
 namespace {

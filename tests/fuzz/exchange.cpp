@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "tests/fuzz/target.hpp"
-#include "tests/runtime/exchange_samples.hpp"
+#include "tests/runtime/exchange/exchange_samples.hpp"
 
 namespace troupe::fuzz {
 namespace {

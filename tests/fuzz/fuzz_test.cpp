@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/target.hpp"
 #include "tests/mutated.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // The coordinator's journal; the checks of its lines are made right where the first byte says so.
-#include "actors/control/journal.hpp"
+#include "actors/control/controller/journal.hpp"
 
 #include "runtime/checksum/crc32c.hpp"
 #include "tests/fuzz/target.hpp"

@@ -1,7 +1,7 @@
 // Messages between roles.
 #include "runtime/messages/fits.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/runtime/wire_samples.hpp"
+#include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe::fuzz {
 namespace {

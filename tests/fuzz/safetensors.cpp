@@ -3,7 +3,7 @@
 
 #include "runtime/record/safetensors.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::fuzz {
 namespace {

@@ -19,7 +19,7 @@ BUILD = """#!/bin/bash
 ! grep -q '> 8' runtime/sync/b.cpp || exit 1
 mkdir -p build/release/bin
 for t in test_runtime test_sim; do
-  printf '#!/bin/bash\\ncmp -s %s/kept %s/runtime/graph/a.cpp || { echo "[  FAILED  ] sums.%s, where"; exit 1; }\\n' $PWD $PWD $t >build/release/bin/$t
+  printf '#!/bin/bash\\ncmp -s %s/kept %s/runtime/plan/a.cpp || { echo "[  FAILED  ] sums.%s, where"; exit 1; }\\n' $PWD $PWD $t >build/release/bin/$t
   chmod +x build/release/bin/$t
 done
 """
@@ -30,7 +30,7 @@ def git(folder, *words):
 
 
 def make(folder, kept=SEEN):
-    files = {"runtime/graph/a.cpp": SEEN, "runtime/sync/b.cpp": UNSEEN, "runtime/data/c.cpp": SEEN, "kept": kept, "scripts/build": BUILD, ".gitignore": "/build/\n"}
+    files = {"runtime/plan/a.cpp": SEEN, "runtime/sync/b.cpp": UNSEEN, "runtime/data/c.cpp": SEEN, "kept": kept, "scripts/build": BUILD, ".gitignore": "/build/\n"}
     for name, text in files.items():
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         with open(os.path.join(folder, name), "w") as f:
@@ -60,7 +60,7 @@ with tempfile.TemporaryDirectory() as folder:
     for wanted in (("comparison", "<"), ("comparison", "=="), ("operator", "||"), ("off by one", "7"), ("off by one", "0"), ("statement dropped", "call(a);"),
                    ("wrong variable", "sum")):
         assert wanted in kinds, (wanted, kinds)
-    assert {m.file for m in every} == {"runtime/graph/a.cpp", "runtime/sync/b.cpp"}, every  # runtime/data is no folder of decisions
+    assert {m.file for m in every} == {"runtime/plan/a.cpp", "runtime/sync/b.cpp"}, every  # runtime/data is no folder of decisions
     assert all(m.line > 1 for m in every) and not [m for m in every if m.file.endswith("b.cpp") and m.line == 2], "not in heads, comments or strings"
     for m in every:
         before = tree.text(m.file)
@@ -69,14 +69,14 @@ with tempfile.TemporaryDirectory() as folder:
     r, log = run(folder, "1000", "--seed", "1")
     assert r.returncode == 1 and len(log) == len(every), r
     for l in log:
-        if l["file"] == "runtime/graph/a.cpp":
+        if l["file"] == "runtime/plan/a.cpp":
             assert (l["outcome"], l["by"]) == ("killed", "sums.test_runtime"), l
         else:
             assert l["outcome"] == ("not compiled" if l["after"] == "8" else "survived"), l
     count = {o: sum(l["outcome"] == o for l in log) for o in ("killed", "survived", "not compiled")}
     assert min(count.values()) > 0 and r.stdout.endswith("{killed} killed, {survived} survived, {0} not compiled\n".format(count["not compiled"], **count)), r
     assert r.stdout.count("\nsurvived: ") == count["survived"]
-    with open(os.path.join(folder, "build/mutate/tree0/runtime/graph/a.cpp")) as f:
+    with open(os.path.join(folder, "build/mutate/tree0/runtime/plan/a.cpp")) as f:
         assert f.read() == SEEN  # as it was before
 
     # All are caught: the other file is not there.

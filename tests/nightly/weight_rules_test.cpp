@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "actors/embedded.hpp"
-#include "runtime/pipeline/staleness.hpp"
+#include "runtime/coordinator/staleness.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/chain_job.hpp"
 

@@ -1,5 +1,5 @@
 // What a session of the exchange takes from its hub: the answer to the call that waits, whole, and nothing else.
-#include "runtime/node/exchange/reply.hpp"
+#include "runtime/exchange/client/reply.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::image_test {
 

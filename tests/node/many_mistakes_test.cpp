@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/graph/mistakes.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/config/sim_file.hpp"
+#include "runtime/spec/mistakes.hpp"
 #include "tests/node/job_fixture.hpp"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 // `troupe plan --suggest` on real nets: fully connected layers leave the workers' data parallelism where that pays, convolutions stay.
-#include "runtime/graph/suggest.hpp"
+#include "runtime/cost/suggest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/exchange/client/frames.hpp"
 #include "runtime/messages/wire_fields.hpp"
-#include "runtime/node/exchange/frames.hpp"
 #include "runtime/node/net/memory_sharing.hpp"
 #include "runtime/node/role_frames.hpp"
 #include "tests/node/transport_conformance.hpp"
-#include "tests/runtime/exchange_samples.hpp"
-#include "tests/runtime/wire_samples.hpp"
+#include "tests/runtime/exchange/exchange_samples.hpp"
+#include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe::net::testing {
 namespace {

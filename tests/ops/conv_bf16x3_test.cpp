@@ -4,7 +4,7 @@
 #include <limits>
 #include <thread>
 
-#include "ops/conv_algorithm.hpp"
+#include "ops/cpu/conv_rule.hpp"
 #include "ops/tensor_values.hpp"
 #include "tests/ops/support.hpp"
 

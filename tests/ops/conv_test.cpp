@@ -1,5 +1,5 @@
 // Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in f64.
-#include "ops/conv_algorithm.hpp"
+#include "ops/cpu/conv_rule.hpp"
 
 #include <atomic>
 #include <cmath>

@@ -1,15 +1,15 @@
 // A daemon in a simulation: the control plane's own state machines (head, member), keeper, checker and journal, put together as
-// actors/control/actors.cpp puts them, and roles on a role_host. What blocks takes virtual time, one thing after the other, as in the keeper's
+// actors/control/host/actors.cpp puts them, and roles on a role_host. What blocks takes virtual time, one thing after the other, as in the keeper's
 // actor; files lie in a folder of the machine's, which outlives the daemon.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 
-#include "actors/control/checker.hpp"
-#include "actors/control/cluster_controller.hpp"
-#include "actors/control/job_executor.hpp"
-#include "actors/control/member.hpp"
+#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/member.hpp"
+#include "actors/control/executor/checker.hpp"
+#include "actors/control/executor/job_executor.hpp"
 #include "tests/recovery/role_host.hpp"
 
 namespace troupe::recovery {

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "ops/device.hpp"
-#include "runtime/exception_text.hpp"
+#include "runtime/base/exception_text.hpp"
 
 namespace troupe::recovery {
 

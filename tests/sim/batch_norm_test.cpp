@@ -1,12 +1,12 @@
-// Running statistics (reduce/fold.hpp) and layers whose packets compute together (pipeline/joint_stage.hpp), on batch_norm: the same
+// Running statistics (reduce/fold.hpp) and layers whose packets compute together (stage/joint_stage.hpp), on batch_norm: the same
 // bits however the packets lie, the values of one packet after the other, and what modes make of them.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "ops/tensor_values.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/record.hpp"
-#include "runtime/pipeline/handover.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/reduce/fold.hpp"
 #include "tests/sim/small_job.hpp"

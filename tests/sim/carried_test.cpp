@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "runtime/plain/plain_loop.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 #include "tests/sim/moving.hpp"
 
 namespace troupe::testing {

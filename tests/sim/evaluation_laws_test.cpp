@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {

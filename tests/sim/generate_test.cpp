@@ -3,7 +3,7 @@
 
 #include "ops/tensor_values.hpp"
 #include "runtime/plain/generate.hpp"
-#include "tests/runtime/record_temp_dir.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

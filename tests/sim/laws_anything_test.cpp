@@ -7,7 +7,7 @@
 #include "runtime/messages/crossing.hpp"
 #include "runtime/messages/fits.hpp"
 #include "tests/environment.hpp"
-#include "tests/runtime/wire_samples.hpp"
+#include "tests/runtime/messages/wire_samples.hpp"
 #include "tests/sim/killing.hpp"
 #include "tests/sim/small_job.hpp"
 

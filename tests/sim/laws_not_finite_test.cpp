@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/pipeline/skipped_steps.hpp"
+#include "runtime/coordinator/skipped_steps.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/pipeline/surviving_state.hpp"
+#include "runtime/coordinator/surviving_state.hpp"
 #include "tests/sim/mode_run.hpp"
 #include "tests/sim/moving.hpp"
 

@@ -1,5 +1,5 @@
 // The loader alone: what it sends for what it is told, when it is told twice, in portions, and after a restart.
-#include "runtime/pipeline/loader.hpp"
+#include "runtime/loader/loader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/pipeline/loader.hpp"
+#include "runtime/loader/loader.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

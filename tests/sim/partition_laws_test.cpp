@@ -3,9 +3,9 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/graph/maths_steps.hpp"
-#include "runtime/graph/plan_check.hpp"
+#include "runtime/model/maths_steps.hpp"
 #include "runtime/plain/plain_loop.hpp"
+#include "runtime/plan/plan_check.hpp"
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/device_descriptors.hpp"
-#include "runtime/graph/plan_check.hpp"
+#include "runtime/plan/plan_check.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

@@ -1,7 +1,7 @@
 // Labels and ids on their way from a source: none that the net has no place for gets past the job that reads it, whoever wrote the source.
 #include <gtest/gtest.h>
 
-#include "runtime/pipeline/reading.hpp"
+#include "runtime/loader/reading.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

@@ -1,5 +1,5 @@
 // `troupe plan --suggest` prices the plans that the job would have: its reducers stand in them.
-#include "runtime/graph/suggest.hpp"
+#include "runtime/cost/suggest.hpp"
 #include "runtime/job/options_of_plan.hpp"
 #include "tests/sim/small_job.hpp"
 

@@ -1,9 +1,9 @@
 // Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3): which version of the weights a packet meets.
 #include <cmath>
 
-#include "runtime/pipeline/stage.hpp"
-#include "runtime/pipeline/staleness.hpp"
+#include "runtime/coordinator/staleness.hpp"
 #include "runtime/plain/plain_loop.hpp"
+#include "runtime/stage/stage.hpp"
 #include "tests/sim/chain_job.hpp"
 #include "tests/sim/random_net.hpp"
 

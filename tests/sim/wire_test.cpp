@@ -4,7 +4,7 @@
 #include <random>
 
 #include "ops/tensor_values.hpp"
-#include "runtime/pipeline/wire_cast.hpp"
+#include "runtime/stage/wire_cast.hpp"
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {

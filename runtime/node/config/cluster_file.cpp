@@ -6,14 +6,14 @@
 #include <set>
 #include <utility>
 
-#include "runtime/graph/mistakes.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
 #include "runtime/node/net/transport.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "runtime/graph/job_spec.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

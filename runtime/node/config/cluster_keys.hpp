@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "runtime/graph/job_spec.hpp"
 #include "runtime/node/config/keys.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

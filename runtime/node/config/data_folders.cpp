@@ -5,7 +5,7 @@
 #include <set>
 #include <system_error>
 
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

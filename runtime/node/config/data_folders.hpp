@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/data/source.hpp"
-#include "runtime/graph/job_spec.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

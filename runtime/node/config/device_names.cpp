@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ops/device_descriptors.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/base/wording.hpp"
 #include "runtime/data/file_bytes.hpp"
-#include "runtime/graph/mistakes.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 namespace {

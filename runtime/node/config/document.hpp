@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/base/diagnostic.hpp"
 
 namespace troupe {
 

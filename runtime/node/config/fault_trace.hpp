@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/base/diagnostic.hpp"
 #include "runtime/sim/models.hpp"
 
 namespace troupe {

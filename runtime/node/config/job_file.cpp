@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "ops/filler.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/data/augment.hpp"
-#include "runtime/graph/mistakes.hpp"
-#include "runtime/graph/wording.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/key_places.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 namespace {

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/job_spec.hpp"
 #include "runtime/job/tables.hpp"
+#include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
 

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "runtime/graph/codec_spec.hpp"
+#include "runtime/spec/codec_spec.hpp"
 
 namespace troupe {
 namespace {

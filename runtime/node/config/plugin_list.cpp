@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/plugin.hpp"
 
 namespace troupe {

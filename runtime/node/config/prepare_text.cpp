@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "runtime/graph/mistakes.hpp"
 #include "runtime/node/config/data_folders.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/graph/mistakes.hpp"
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/fault_trace.hpp"
 #include "runtime/node/config/plugin_list.hpp"
 #include "runtime/node/config/table_reader.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/plan.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/sim/models.hpp"
 
 namespace troupe {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/graph/wording.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

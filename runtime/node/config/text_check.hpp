@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/graph/diagnostic.hpp"
+#include "runtime/base/diagnostic.hpp"
 
 namespace troupe {
 

@@ -1,0 +1,245 @@
+#include "actors/control/client/client.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "actors/control/admission.hpp"
+#include "actors/control/client/client_link.hpp"
+#include "actors/control/pieces.hpp"
+#include "runtime/record/file_io.hpp"
+#include "runtime/record/safetensors.hpp"
+#include "runtime/record/second_place.hpp"
+#include "runtime/record/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using end = cluster_outcome::end;
+constexpr auto look_every = 100ms;
+constexpr auto check_timeout = 65s;  // of the job, by the daemon: it opens the data
+constexpr auto piece_timeout = 5s;
+constexpr auto dial_timeout = 2s;  // when it is asked again
+
+job_event to_job_event(control::said&& m) {
+  return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
+}
+
+std::string text_of(const job_event& e, const char* name) {
+  for (const auto& [k, v] : e.texts)
+    if (k == name) return v;
+  return {};
+}
+
+std::uint64_t bytes_of(const std::string& file) {
+  std::error_code ec;
+  const auto n = file.empty() ? 0 : std::filesystem::file_size(file, ec);
+  return ec ? 0 : n;
+}
+
+struct run {
+  const cluster_submission& what;
+  const std::function<void(const job_event&)>& on_event;
+  const std::atomic<bool>& detach;
+  std::unique_ptr<client_link> connection;
+  cluster_outcome result{};
+  std::set<std::pair<std::string, std::uint64_t>> notified{};  // events but steps: a daemon that is asked again tells all of them
+  std::uint64_t step = 0;                                      // the last that was told
+  bool again = false;                                          // events of before may come
+  std::string preempted{};                                     // the job waits for its daemon to be back: what has been said of it
+
+  cluster_outcome end_with(end how, std::string message = {}) {
+    result.how = how;
+    if (!message.empty()) result.messages.push_back(std::move(message));
+    return result;
+  }
+  client_link& link() const { return *connection; }
+
+  void note_job(std::uint32_t id) {
+    result.job = id;
+    result.number = control::number_of(id);
+  }
+
+  // Nothing: no answer came in time, or the connection is lost, or the caller detaches.
+  std::optional<control::submitted> asked_to_follow(std::uint32_t number) {
+    (void)link().send(control::follow{number});
+    const auto late = std::chrono::steady_clock::now() + piece_timeout;
+    while (!link().lost() && !detach && std::chrono::steady_clock::now() < late) {
+      auto m = link().receive(look_every);
+      if (auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) return std::move(*s);
+    }
+    return std::nullopt;
+  }
+
+  cluster_outcome attach() {
+    result.number = what.attach;
+    const auto s = asked_to_follow(what.attach);
+    if (detach) return end_with(end::detached);
+    if (!s && link().lost()) return lost();
+    if (!s) return end_with(end::failed, link().daemon() + " did not answer in 5 s");
+    if (s->job == 0) {
+      result.messages = s->messages;
+      return end_with(end::refused);
+    }
+    note_job(s->job);
+    return follow();
+  }
+
+  // Asks for the job where it was, until somebody answers. Nothing: it is followed again.
+  std::optional<cluster_outcome> follow_again() {
+    const auto why = link().why_lost();
+    const auto until = std::chrono::steady_clock::now() + what.wait_for_daemon;
+    while (std::chrono::steady_clock::now() < until) {
+      if (detach) return end_with(end::detached);
+      auto made = client_link::open(what.where, dial_timeout);
+      if (!made) {
+        if (made.error().code != "unreachable") return end_with(end::failed, made.error().message);
+        std::this_thread::sleep_for(look_every);
+        continue;
+      }
+      connection = std::move(*made);
+      const auto s = asked_to_follow(result.number);
+      if (!s) continue;
+      if (s->job == 0) return end_with(end::failed, why + "; and then: " + (s->messages.empty() ? "" : s->messages.front()));
+      again = s->job == result.job;
+      note_job(s->job);
+      return std::nullopt;
+    }
+    return preempted.empty() ? end_with(end::failed, why) : end_with(end::preempted, preempted);
+  }
+
+  // Of an event that comes: has it been told?
+  bool is_old(const event_effect& e) {
+    if (e.kind != "step") return !notified.emplace(e.kind, e.step).second && again;
+    if (again && e.step <= step) return true;
+    step = e.step;
+    return false;
+  }
+
+  cluster_outcome lost() { return end_with(end::failed, link().why_lost()); }
+
+  cluster_outcome submit() {
+    const auto bytes = bytes_of(what.given);
+    const auto within = check_timeout + control::time_for(bytes);
+    const control::given_file given{static_cast<std::uint8_t>(what.from), what.given, bytes};
+    if (const auto sent = link().send(control::submit{{what.file, what.text, what.overrides}, what.follow, 1, given}); !sent)
+      return end_with(end::failed, sent.error().message);
+    auto deadline = std::chrono::steady_clock::now() + within;
+    while (true) {
+      auto m = link().receive(look_every);
+      if (const auto* f = m ? std::get_if<control::fetch>(&*m) : nullptr) {
+        (void)link().send(control::read_piece(*f, what.given, "pieces of " + what.given));
+        deadline = std::chrono::steady_clock::now() + within;
+        continue;
+      }
+      if (const auto* s = m ? std::get_if<control::submitted>(&*m) : nullptr) {
+        if (s->job == 0) {
+          result.messages = s->messages;
+          return end_with(end::refused);
+        }
+        note_job(s->job);
+        return what.follow ? follow() : end_with(end::accepted);
+      }
+      if (link().lost()) return lost();
+      if (detach) return end_with(end::detached);
+      if (std::chrono::steady_clock::now() > deadline) return end_with(end::failed, link().daemon() + " did not answer in 65 s");
+    }
+  }
+
+  cluster_outcome follow() {
+    while (true) {
+      if (detach) return end_with(end::detached);
+      auto m = link().receive(look_every);
+      if (!m) {
+        if (!link().lost()) continue;
+        if (auto over = follow_again()) return *over;
+        continue;
+      }
+      auto* s = std::get_if<control::said>(&*m);
+      if (!s || s->job != result.job) continue;
+      const auto e = to_job_event(std::move(*s));
+      if (is_old(e.event)) continue;
+      for (const auto& [key, text] : e.texts)
+        if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not stored where it belongs
+      if (e.event.kind == "done" && !what.out.empty()) {
+        // The weights are fetched before `done` is told: whoever reads of `done` finds their file.
+        auto error = fetch_weights(text_of(e, "weights_sha256"));
+        if (!error.empty()) result.messages.push_back(std::move(error));
+      }
+      if (on_event) on_event(e);
+      if (e.event.kind == "done") return end_with(result.messages.empty() ? end::done : end::failed);
+      if (e.event.kind == "error") return end_with(end::failed, e.event.text);
+      if (e.event.kind != "preempted") continue;
+      const auto file = text_of(e, "file");
+      preempted = "preempted: " + e.event.text + (file.empty() ? "" : "; its checkpoint is " + file + " on " + link().daemon());
+      if (const auto alert = text_of(e, "alert"); !alert.empty()) return end_with(end::failed, alert);
+      if (text_of(e, "goes_on").empty()) return end_with(end::preempted, preempted);
+    }
+  }
+
+  std::string fetch_weights(const std::string& sha256) {
+    std::string bytes;
+    std::uint64_t total = 0;
+    do {
+      (void)link().send(control::fetch{result.job, bytes.size()});
+      const auto deadline = std::chrono::steady_clock::now() + piece_timeout;
+      std::optional<control::piece> p;
+      while (!p) {
+        auto m = link().receive(look_every);
+        if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
+        if (!p && (link().lost() || std::chrono::steady_clock::now() > deadline))
+          return "the weights did not come: " + (link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
+      }
+      if (!p->error.empty()) return "the weights did not come: " + p->error;
+      if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";
+      total = p->total;
+      bytes += p->bytes;
+    } while (bytes.size() < total);
+    return save(std::make_shared<const std::string>(std::move(bytes)), sha256);
+  }
+
+  std::string save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
+    // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the weights that were announced.
+    const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
+    if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
+    if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
+      return "the weights that came are not those announced";
+    second_place elsewhere;
+    const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> std::optional<record_error> {
+      auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});
+      if (error.empty()) return std::nullopt;
+      return record_error{path, {}, std::move(error)};
+    });
+    return kept.trouble ? kept.trouble->to_string() : std::string();
+  }
+};
+
+}  // namespace
+
+cluster_address coordinator_of(const cluster_spec& c) {
+  for (const auto& n : c.nodes)
+    if (std::find(n.roles.begin(), n.roles.end(), "coordinator") != n.roles.end()) return {c.name, c.tls_dir, n.address, n.name};
+  return {c.name, c.tls_dir, {}, {}};
+}
+
+cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
+                               const std::atomic<bool>& detach) {
+  cluster_outcome failed;
+  try {
+    auto link = client_link::open(what.where, what.reach_timeout);
+    if (!link) {
+      failed.messages.push_back(link.error().message);
+      failed.how = link.error().code == "unreachable" ? end::failed : end::refused;
+      return failed;
+    }
+    run one{what, on_event, detach, std::move(*link)};
+    return what.attach != 0 ? one.attach() : one.submit();
+  } catch (const std::exception& e) {
+    failed.messages.push_back(e.what());
+    return failed;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,97 @@
+// The head's fifth part: what it writes down, and how it takes up what a former life of its daemon had taken (journal.hpp). A job that waited
+// waits again, in its place; one that ran begins with its newest checkpoint, as one that is resumed. Who followed it asks for it by number.
+#include <algorithm>
+
+#include "actors/control/controller/cluster_controller.hpp"
+
+namespace troupe::control {
+namespace {
+
+// Lives of the daemon that one job may outlast without coming to a checkpoint: it may be what ends them.
+constexpr std::uint32_t lives_of_a_job = 3;
+constexpr std::chrono::minutes turn_timeout{10};  // several are read one after the other
+
+}  // namespace
+
+void cluster_controller::restore(const finished_job& f) {
+  const auto id = numbers_.id_of(f.number);
+  auto& j = jobs_[id];
+  j.id = id;
+  j.at = phase::over;
+  j.view.id = f.number;
+  j.view.name = f.name;
+  j.view.owner = f.owner;
+  j.view.state = f.state;
+  j.view.step = f.last.event.step;
+  j.view.loss = f.loss;
+  j.view.accuracy = f.accuracy;
+  j.view.examples_per_s = f.examples_per_s;
+  j.view.skipped = f.skipped;
+  j.view.last_step = f.last_step;
+  if (f.last.event.kind == "error") j.view.message = f.last.event.text;
+  for (const auto& [key, text] : f.last.texts)
+    if (key == "weights_sha256") j.view.weights_sha256 = text;
+  j.weights = f.weights;
+  j.last = f.last;
+  j.last->job = id;
+  j.history = {*j.last};
+}
+
+void cluster_controller::restore(const journal_content& found, instant now, orders& out) {
+  numbers_.go_on_after(found.last_number);
+  for (const auto& f : found.finished) restore(f);
+  for (const auto& u : found.jobs) {
+    const auto id = numbers_.id_of(u.number);
+    auto& j = jobs_[id];
+    j.id = id;
+    j.what = u.what;
+    j.given = begins_with(u);
+    j.received = j.given.bytes;
+    j.restored = true;
+    j.reached = u.reached;
+    j.since = {u.settings, u.paused, 0};
+    j.changes = j.noted = u.changes;
+    j.view.id = u.number;
+    j.view.name = u.what.file;
+    j.view.owner = u.owner;
+    out.push_back(log_line{"job " + std::to_string(u.number) + " was not over when this daemon ended: " +
+                           (!u.kept.empty() ? "it goes on from " + u.kept
+                            : u.begun > 0   ? "it begins again"
+                                            : "it waits again")});
+    const auto lives =
+        "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between";
+    if (u.begun >= lives_of_a_job)
+      fail(j, self_, lives, now, out);
+    else
+      ask_for_check(j, now, out);
+    j.deadline = now + turn_timeout;
+  }
+}
+
+void cluster_controller::note_set(const job& j, orders& out) const {
+  out.push_back(journal_line{journal_set(number_of(j.id), j.since.settings, j.since.paused)});
+}
+
+// What the job is without for now, because nodes are gone, is not what people have said.
+void cluster_controller::note_words(job& j, orders& out) const {
+  auto said = j.changes;
+  for (const auto& n : j.node_failures.away) said.without.erase(n);
+  if (said == j.noted) return;
+  j.noted = std::move(said);
+  out.push_back(journal_line{journal_changed(number_of(j.id), j.noted)});
+}
+
+// A job that is taken up has the plan of its file; where people have changed that, or there is no file for what they have set to go with, the first
+// plan that it makes is the one after it, as when it has lost all its nodes.
+bool cluster_controller::begins_changed(const job& j) const {
+  const bool nowhere = j.given.kind == given_file::nothing && (!j.since.settings.empty() || j.since.paused);
+  return j.restored && (nowhere || !(j.noted == amendments{}));
+}
+
+void cluster_controller::note_over(const job& j, orders& out) const {
+  const auto& v = j.view;
+  out.push_back(journal_line{journal_over({number_of(j.id), v.name, v.owner, v.state, j.weights, j.plan.last_step, *j.last, v.loss,
+                                           v.accuracy, v.examples_per_s, v.skipped})});
+}
+
+}  // namespace troupe::control

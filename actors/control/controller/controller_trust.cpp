@@ -1,0 +1,45 @@
+// The head's sixth part: what it believes of whom (trust.hpp). A node speaks of itself, and of jobs that it has a part in.
+#include <algorithm>
+
+#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/node/net/hello.hpp"
+
+namespace troupe::control {
+
+void cluster_controller::on_peer_up(const std::string& peer, std::uint64_t incarnation) {
+  if (members_.contains(peer)) trust_.greeted[peer] = incarnation;
+}
+
+bool cluster_controller::has_part(const job& j, const std::string& node) const {
+  const auto in = [&](const std::vector<std::string>& nodes) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
+  return in(j.plan.nodes) || (j.next && in(j.next->plan.nodes)) || j.waiting.contains(node);
+}
+
+// Why `from` may not say this; empty: it may.
+std::string cluster_controller::no_right(const std::string& from, const message& m) const {
+  const auto who = speaker_of(m);
+  if (who == speaker::client || who == speaker::asker)
+    return net::is_operator(from) ? std::string() : "only clients do, and it has a node's certificate";
+  if (who == speaker::coordinator) return from == self_ ? std::string() : "only the coordinator's daemon does";
+  if (net::is_operator(from)) return "only nodes do, and it has a client's certificate";
+  if (const auto* j = std::get_if<join>(&m)) {  // of a node that the cluster file does not name: it is told so
+    const auto greeted = trust_.greeted.find(from);
+    if (greeted == trust_.greeted.end() || greeted->second == j->incarnation) return {};
+    return "incarnation " + std::to_string(j->incarnation) + " is not the one that its connection began with, " +
+           std::to_string(greeted->second);
+  }
+  if (!members_.contains(from)) return "the cluster file of " + self_ + " has no node named " + from;
+  const auto part_of = [&](std::uint32_t job_id, const std::string& node) {
+    const auto* j = find(job_id);
+    return !j || has_part(*j, node) ? std::string() : node + " has no part in job " + std::to_string(number_of(job_id));
+  };
+  if (const auto* t = std::get_if<trouble>(&m)) {
+    const auto why = part_of(t->job, from);
+    return why.empty() ? part_of(t->job, t->node) : why;
+  }
+  if (const auto* r = std::get_if<revised>(&m)) return part_of(r->job, from);
+  if (const auto* s = std::get_if<swapped>(&m)) return part_of(s->job, from);
+  return {};
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,291 @@
+#include "actors/control/controller/journal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "runtime/checksum/crc32c.hpp"
+#include "runtime/node/pki/certificates.hpp"
+#include "runtime/record/file_io.hpp"
+
+namespace troupe::control {
+namespace {
+
+using json = nlohmann::json;
+
+std::string checksum_of(const std::string& text) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", crc32c(0, text.data(), text.size()));
+  return digits;
+}
+
+// Bytes that are no UTF-8 do not come here: job files are checked. Were one to come, it is replaced rather than thrown at.
+std::string line_of(const json& o) {
+  const auto text = o.dump(-1, ' ', false, json::error_handler_t::replace);
+  return checksum_of(text) + " " + text + "\n";
+}
+
+std::optional<json> object_of(const std::string& line) {
+  if (line.size() < 10 || line[8] != ' ') return std::nullopt;
+  const auto text = line.substr(9);
+  if (checksum_of(text) != line.substr(0, 8)) return std::nullopt;
+  auto o = json::parse(text, nullptr, false);
+  return o.is_object() ? std::optional(std::move(o)) : std::nullopt;
+}
+
+// A whole number that this type has; what else a sound line may say there is none of ours.
+template <class T>
+T whole(const json& o) {
+  if (!o.is_number_unsigned() || o.get<std::uint64_t>() > std::numeric_limits<T>::max())
+    throw json::other_error::create(501, "no such number", nullptr);
+  return static_cast<T>(o.get<std::uint64_t>());
+}
+
+class reading {
+ public:
+  // False: it is none of our lines.
+  bool take(const json& o) try {
+    const auto is = o.at("is").get<std::string>();
+    const auto number = whole<std::uint32_t>(o.at("job"));
+    out_.last_number = std::max(out_.last_number, number);
+    if (is == "number") return true;
+    if (is == "queued") return queued(number, o), true;
+    if (is == "over" && o.contains("state")) finished(number, o);
+    const auto at = std::find_if(out_.jobs.begin(), out_.jobs.end(), [&](const auto& j) { return j.number == number; });
+    if (at == out_.jobs.end()) return true;
+    if (is == "begun") ++at->begun;
+    if (is == "kept") at->kept = o.at("file"), at->begun = 0;
+    if (is == "over") out_.jobs.erase(at);
+    if (is == "changed") at->changes = changes_in(o);
+    if (is == "set") {
+      at->paused = o.at("paused");
+      at->settings.clear();
+      for (const auto& s : o.at("settings")) at->settings.push_back({s.at(0), s.at(1), whole<std::uint64_t>(s.at(2))});
+    }
+    return true;
+  } catch (const json::exception&) {
+    return false;
+  }
+  journal_content done(bool damaged) {
+    out_.damaged = damaged;
+    return std::move(out_);
+  }
+
+ private:
+  static amendments changes_in(const json& o) {
+    amendments a;
+    for (const auto& l : o.at("layers")) a.layers.push_back({l.at(0), l.at(1), l.at(2)});
+    a.without = o.at("without").get<std::set<std::string>>();
+    a.mode = o.at("mode");
+    for (const auto& v : o.at("mode_options")) a.mode_options.emplace_back(v.at(0), v.at(1));
+    return a;
+  }
+  void queued(std::uint32_t number, const json& o) {
+    unfinished_job j;
+    j.number = number;
+    j.what = {o.at("file"), o.at("text"), o.at("overrides")};
+    j.given.kind = whole<std::uint8_t>(o.at("given_kind"));
+    j.given.file = o.at("given");
+    j.given.bytes = whole<std::uint64_t>(o.at("given_bytes"));
+    j.owner = o.value("owner", std::string(client_name));  // lines from before there were owners: all clients were one
+    std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
+    out_.jobs.push_back(std::move(j));
+  }
+  void finished(std::uint32_t number, const json& o) {
+    finished_job j;
+    j.number = number;
+    j.name = o.at("name");
+    j.owner = o.at("owner");
+    j.state = o.at("state");
+    j.weights = o.at("weights");
+    j.last_step = whole<std::uint64_t>(o.at("last_step"));
+    j.last.event = {o.at("kind"), whole<std::uint64_t>(o.at("step")), {}, o.at("text")};
+    for (const auto& v : o.at("values"))
+      j.last.event.values.emplace_back(v.at(0),
+                                       v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
+    for (const auto& t : o.at("texts")) j.last.texts.emplace_back(t.at(0), t.at(1));
+    const auto number_of = [&](const char* key, double& into) {
+      if (const auto at = o.find(key); at != o.end() && at->is_number()) into = at->get<double>();
+    };
+    number_of("loss", j.loss);
+    number_of("accuracy", j.accuracy);
+    number_of("examples_per_s", j.examples_per_s);
+    if (o.contains("skipped")) j.skipped = whole<std::uint64_t>(o.at("skipped"));
+    std::erase_if(out_.finished, [&](const auto& x) { return x.number == number; });
+    out_.finished.push_back(std::move(j));
+    if (out_.finished.size() > finished_kept) out_.finished.erase(out_.finished.begin());
+  }
+  journal_content out_;
+};
+
+// Reads the file NAME.step. If there is none, or it is damaged, the steps stay unknown.
+void take_step(const std::filesystem::path& file, std::vector<unfinished_job>& jobs) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return;
+  const auto o = object_of(line.substr(0, line.find_last_not_of(' ') + 1));
+  if (!o || !o->contains("job") || !o->contains("step")) return;
+  for (auto& j : jobs)
+    if ((*o)["job"] == j.number && (*o)["step"].is_number_unsigned()) j.reached = (*o)["step"];
+}
+
+std::string why_not(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+std::string written_again(const journal_content& c) {
+  std::string text = line_of({{"is", "number"}, {"job", c.last_number}});
+  for (const auto& j : c.finished) text += journal_over(j);
+  for (const auto& j : c.jobs) {
+    text += journal_queued(j);
+    if (!j.kept.empty()) text += journal_kept(j.number, j.kept);
+    if (!j.settings.empty() || j.paused) text += journal_set(j.number, j.settings, j.paused);
+    if (!(j.changes == amendments{})) text += journal_changed(j.number, j.changes);
+    for (std::uint32_t i = 0; i < j.begun; ++i) text += journal_begun(j.number);
+  }
+  return text;
+}
+
+}  // namespace
+
+given_file begins_with(const unfinished_job& j) { return j.kept.empty() ? j.given : given_file{given_file::checkpoint, j.kept, 1}; }
+
+std::string journal_queued(const unfinished_job& j) {
+  return line_of({{"is", "queued"},
+                  {"job", j.number},
+                  {"file", j.what.file},
+                  {"text", j.what.text},
+                  {"overrides", j.what.overrides},
+                  {"given", j.given.file},
+                  {"given_kind", j.given.kind},
+                  {"given_bytes", j.given.bytes},
+                  {"owner", j.owner}});
+}
+std::string journal_begun(std::uint32_t number) { return line_of({{"is", "begun"}, {"job", number}}); }
+std::string journal_kept(std::uint32_t number, const std::string& file) {
+  return line_of({{"is", "kept"}, {"job", number}, {"file", file}});
+}
+std::string journal_set(std::uint32_t number, const std::vector<set_value>& settings, bool paused) {
+  auto list = json::array();
+  for (const auto& s : settings) list.push_back({s.key, s.value, s.from});
+  return line_of({{"is", "set"}, {"job", number}, {"settings", std::move(list)}, {"paused", paused}});
+}
+std::string journal_changed(std::uint32_t number, const amendments& changes) {
+  auto layers = json::array(), options = json::array();
+  for (const auto& l : changes.layers) layers.push_back({l.layer, l.place, l.whole});
+  for (const auto& [key, value] : changes.mode_options) options.push_back({key, value});
+  return line_of({{"is", "changed"},
+                  {"job", number},
+                  {"layers", std::move(layers)},
+                  {"without", changes.without},
+                  {"mode", changes.mode},
+                  {"mode_options", std::move(options)}});
+}
+std::string journal_over(const finished_job& j) {
+  auto values = json::array(), texts = json::array();
+  for (const auto& [key, value] : j.last.event.values) values.push_back({key, value});
+  for (const auto& [key, text] : j.last.texts) texts.push_back({key, text});
+  return line_of({{"is", "over"},
+                  {"job", j.number},
+                  {"name", j.name},
+                  {"owner", j.owner},
+                  {"state", j.state},
+                  {"weights", j.weights},
+                  {"last_step", j.last_step},
+                  {"kind", j.last.event.kind},
+                  {"step", j.last.event.step},
+                  {"text", j.last.event.text},
+                  {"values", std::move(values)},
+                  {"texts", std::move(texts)},
+                  {"loss", j.loss},
+                  {"accuracy", j.accuracy},
+                  {"examples_per_s", j.examples_per_s},
+                  {"skipped", j.skipped}});
+}
+
+journal_content read_journal(const std::string& text) {
+  reading r;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = text.find('\n', at);
+    const auto o = end == std::string::npos ? std::nullopt : object_of(text.substr(at, end - at));
+    if (!o || !r.take(*o)) return r.done(true);
+    at = end + 1;
+  }
+  return r.done(false);
+}
+
+journal::journal(std::filesystem::path file, std::string* error) : file_(std::move(file)) {
+  const auto say = [&](const std::string& what) {
+    if (error && error->empty()) *error = file_.string() + ": " + what;
+  };
+  std::error_code ec;
+  std::filesystem::create_directories(file_.parent_path(), ec);
+  if (std::filesystem::exists(file_, ec)) {
+    auto read = read_file(file_.string());
+    if (const auto* bad = std::get_if<std::string>(&read)) {
+      say(*bad);
+    } else {
+      const auto& f = std::get<file_bytes>(read);
+      found_ = read_journal(std::string(static_cast<const char*>(f.data.get()), f.bytes));
+    }
+    if (found_.damaged) say("its last lines are damaged, and are left out");
+  }
+  const auto step_file = file_.string() + ".step";
+  take_step(step_file, found_.jobs);
+  step_fd_ = ::open(step_file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const auto text = written_again(found_);
+  const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
+  if (!bad.empty()) say(bad);
+  if (!bad.empty() && found_.damaged) return;  // what follows a damaged line is not read
+  fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd_ < 0) {
+    say(why_not("cannot be opened"));
+    return;
+  }
+  size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of what is there still
+  ::fchmod(fd_, 0600);                // the texts of jobs are nobody else's
+}
+
+journal::~journal() {
+  if (fd_ >= 0) ::close(fd_);
+  if (step_fd_ >= 0) ::close(step_fd_);
+}
+
+void journal::reached(std::uint32_t job, std::uint64_t step) {
+  if (step_fd_ < 0) return;
+  char text[64], line[96];
+  std::snprintf(text, sizeof text, R"({"job":%u,"step":%llu})", job, static_cast<unsigned long long>(step));
+  const auto n =
+      std::snprintf(line, sizeof line, "%s %-56s\n", checksum_of(text).c_str(), text);  // as long as any other: it covers the last
+  if (::pwrite(step_fd_, line, static_cast<std::size_t>(n), 0) != n) ::close(std::exchange(step_fd_, -1));
+}
+
+std::string journal::append(const std::string& line) {
+  if (fd_ < 0) return file_.string() + ": is not open";
+  std::size_t done = 0;
+  while (done < line.size()) {
+    if (before_) before_();
+    const auto n = ::write(fd_, line.data() + done, line.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const auto why = why_not("cannot be written");
+      if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // half a line would hide those after it
+      return file_.string() + ": " + why;
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  size_ += static_cast<std::int64_t>(line.size());
+  if (before_) before_();
+  return ::fdatasync(fd_) == 0 ? std::string() : file_.string() + ": " + why_not("cannot be synced");
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,128 @@
+// A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes its part of a job when told, is
+// connected with every other node of the job before it says so, and tells of losses. Pure but for being told the time.
+//
+// A coordinator's daemon that falls silent may go on: for 30 s its job's roles stay, and this node says so when it joins again.
+//
+//   out -> joined -> [preparing -> hosting -> ending] -> joined        the coordinator's daemon lost: job ended, out
+//
+// Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it ends the roles of the one and begins those
+// of the other. A node that the next plan does not use is done with the job then, one that the last did not use begins with it.
+//
+// Invariants: one job at a time; `prepared` is said once per job; whatever ends a job here waits for its roles to be gone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/view/injection.hpp"
+
+namespace troupe::control {
+
+struct connect_data {
+  std::string peer, address;
+};
+struct make_roles {  // answered by on_made
+  prepare what;
+};
+struct end_roles {  // answered by on_gone
+  std::uint32_t job = 0;
+  end_job why = {};
+};
+struct make_plan_order {  // answered by on_revised
+  revise what;
+};
+struct swap_roles {  // answered by on_swapped
+  swap what;
+};
+struct forget_plan {
+  std::uint32_t job = 0, plan_generation = 0;
+};
+struct suffer {  // begins now
+  injection what;
+};
+using member_order =
+    std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
+using member_orders = std::vector<member_order>;
+
+// A plan of a job, with roles here. (No part of member: clang 14 takes a nested one for not constructible.)
+struct hosted_plan {
+  prepare what;
+  bool made = false, answered = false, ending = false;
+  std::set<std::string> missing;  // peers without a data connection
+  instant deadline{};
+  std::uint32_t plan_generation = 0;  // which plan of the job
+  std::uint32_t left_at = 0;          // ending because this plan does not use us
+  bool swapping = false;
+  end_job why = {};  // it ends
+  bool needs(const std::string& peer) const;
+};
+
+class member {
+ public:
+  member(std::string self, std::string coordinator) : self_(std::move(self)), coordinator_(std::move(coordinator)) {}
+  void introduce(join introduction) { introduction_ = std::move(introduction); }  // before the coordinator comes up
+  void allow_injections() { may_inject_ = true; }
+
+  void on(const message& m, instant now, member_orders& out);
+  void on_coordinator_up(member_orders& out);
+  void on_coordinator_down(const std::string& reason, member_orders& out);
+  void on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out);
+  void on_data_down(const std::string& peer, const std::string& reason, member_orders& out);
+  void on_made(std::uint32_t job, const std::string& error, member_orders& out);
+  void on_gone(std::uint32_t job, std::uint64_t tcp_bytes, instant now, member_orders& out, const std::string& post_mortem = {});
+  void on_revised(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
+  void on_swapped(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
+  void on_tick(instant now, member_orders& out);
+  void on_role_error(std::uint32_t job, const std::string& text, member_orders& out);
+  void drain(member_orders& out);
+
+  bool joined() const { return joined_; }
+  bool hosts() const { return job_.has_value(); }  // a job's roles
+  bool idle() const { return !job_ && !plan_generation_; }
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  void take(const prepare& p, instant now, member_orders& out);
+  void take(const revise& r, instant now, member_orders& out);
+  void take(const swap& s, member_orders& out);
+  void take_end(const end_job& why, member_orders& out);
+  void take(const inject& i, instant now, member_orders& out);
+  void drop_generation(member_orders& out);
+  void connect(hosted_plan& h, member_orders& out);
+  void dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const;
+  void answer_generation(std::string error, member_orders& out, const std::string& peer = {});
+  void begin(prepare p, instant now, member_orders& out);
+  void answer(std::string error, member_orders& out, const std::string& peer = {});
+  void end(member_orders& out);
+  bool keep_roles(const std::string& reason);
+  void drop_kept(instant now, member_orders& out);
+  void introduce_again(member_orders& out);
+  void look_after_injected(instant now, member_orders& out);
+  void say(message m, member_orders& out) { out.push_back(to_peer{coordinator_, std::move(m)}); }
+
+  const std::string self_, coordinator_;
+  join introduction_;
+  bool joined_ = false;
+  struct {
+    bool roles = false;  // of a job, while the coordinator's daemon is silent
+    std::optional<instant> until;
+    bool joins_again = false;  // when they are gone
+  } keeps_;
+  std::string refusal_;
+  std::optional<hosted_plan> job_;
+  std::optional<hosted_plan> plan_generation_;  // the job's next plan
+  std::optional<prepare> next_;                 // came while the last job's roles were still ending
+  std::map<std::string, std::uint64_t> data_up_;
+  struct injected {
+    injection what;
+    instant begins{}, ends{};
+    bool begun = false;
+  };
+  bool may_inject_ = false;
+  std::vector<injected> injected_;  // that is not over
+};
+
+}  // namespace troupe::control

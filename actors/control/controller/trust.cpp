@@ -1,0 +1,72 @@
+#include "actors/control/controller/trust.hpp"
+
+#include <array>
+#include <variant>
+
+#include "runtime/node/net/hello.hpp"
+#include "runtime/node/pki/certificates.hpp"
+
+namespace troupe::control {
+namespace {
+
+// Nodes that the CA has signed and the cluster file does not name could be many.
+constexpr std::size_t max_told = 256;
+
+struct spoken {
+  const char* name;
+  speaker who;
+};
+
+// In the order of `message`.
+constexpr auto all_spoken = [] {
+  using enum speaker;
+  return std::array<spoken, std::variant_size_v<message>>{{
+      {"join", node},           {"joined", coordinator}, {"submit", client},      {"submitted", coordinator},
+      {"prepare", coordinator}, {"prepared", node},      {"trouble", node},       {"end_job", coordinator},
+      {"ended", node},          {"leaving", node},       {"report", node},        {"said", coordinator},
+      {"follow", client},       {"fetch", client},       {"piece", client},       {"ask", asker},
+      {"answer", coordinator},  {"revise", coordinator}, {"revised", node},       {"swap", coordinator},
+      {"swapped", node},        {"forget", coordinator}, {"inject", coordinator},
+  }};
+}();
+static_assert(all_spoken.back().name != nullptr, "a message has no row");
+
+}  // namespace
+
+speaker speaker_of(const message& m) { return all_spoken[m.index()].who; }
+const char* name_of(const message& m) { return all_spoken[m.index()].name; }
+
+std::string why_not(const person& who, const message& m) {
+  if (std::holds_alternative<submit>(m)) return troupe::why_not(who, right::run_jobs, "submit a job");
+  if (std::holds_alternative<piece>(m)) return troupe::why_not(who, right::run_jobs, "send the file that a job begins with");
+  if (std::holds_alternative<fetch>(m)) return troupe::why_not(who, right::run_jobs, "fetch weights");
+  if (std::holds_alternative<follow>(m)) return troupe::why_not(who, right::look, "follow a job");
+  return {};
+}
+
+std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word) {
+  if (word == "staleness") return troupe::why_not(who, right::look, word);  // a question, though a role answers it
+  return why_not_steer(who, job, owner, word);
+}
+
+std::optional<message> refusal_of(const message& m, const std::string& why) {
+  if (const auto* s = std::get_if<submit>(&m)) return submitted{s->ask, 0, {why}};
+  if (std::holds_alternative<follow>(m)) return submitted{0, 0, {why}};
+  if (const auto* f = std::get_if<fetch>(&m)) return piece{f->job, f->offset, 0, {}, why};
+  return std::nullopt;
+}
+
+person asker_of(const std::string& peer, certificate_role role, const ask& a) {
+  if (role != certificate_role::node) return {net::operator_of(peer), role};
+  if (a.whose.empty() || a.role == 0 || a.role >= certificate_roles) return {peer, certificate_role::node};
+  return {a.whose, certificate_role{a.role}};
+}
+
+std::optional<std::string> unheeded::note(const std::string& from, const message& m, const std::string& why) {
+  ++count_;
+  const auto certificate = net::is_operator(from) ? std::string(client_name) + "." + net::operator_of(from) : from;
+  if (notified_.size() >= max_told || !notified_.insert(certificate).second) return std::nullopt;
+  return from + " has no right to say '" + name_of(m) + "': " + why + " (dropped, as all further ones will be without a word)";
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,62 @@
+// The keeper's part in jobs that go back: what is the last that is kept of one, read again as the handover that its next plan begins with.
+#include <algorithm>
+
+#include "actors/control/executor/job_executor.hpp"
+#include "runtime/coordinator/surviving_state.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/record/checkpoint.hpp"
+
+namespace troupe::control {
+// What people have set since, too: it counts from the same step as before.
+void take_along(handover& h, const going_back& since) {
+  h.paused = since.paused;
+  for (const auto& s : since.settings) {
+    const auto same = [&](const set_value& x) { return x.key == s.key && x.value == s.value && x.from == s.from; };
+    if (std::none_of(h.settings.begin(), h.settings.end(), same)) h.settings.push_back(s);
+  }
+}
+
+// What the plan that runs began with, where it has made no step; the newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
+std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
+  if (began_) {
+    auto h = *began_->with;
+    h.step = began_->step;
+    h.named = began_->named;
+    return h;
+  }
+  auto found = load_newest_checkpoint(checkpoints_of(j).string());
+  if (found.newest) {
+    auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
+    if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();
+    return std::get<handover>(std::move(read));
+  }
+  if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
+    if (const auto bad = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides)) return bad->to_string();
+    return std::move(*j.before);
+  }
+  handover h;
+  h.named = initial_weights(j, *at_.dev);
+  return h;
+}
+
+// Do the nodes that live have what the job may go on from? As far as its plan says.
+bool job_executor::leaves_enough(const check_move& what) const {
+  if (!what.back || !what.back->live) return false;
+  const auto& mode = what.so_far.mode.empty() ? job_->spec.train.sync.kind : what.so_far.mode;
+  const auto* entry = job_->all->modes.find(mode);
+  return entry && why_nothing_is_left(job_->plan, job_->graph, entry->left, what.back->silent).empty();
+}
+
+std::string job_executor::go_back(prepared_job& j, const check_move& what, std::uint64_t& step) {
+  auto kept = last_kept(j);
+  if (const auto* why = std::get_if<std::string>(&kept)) return *why;
+  auto h = std::make_shared<handover>(std::get<handover>(std::move(kept)));
+  take_along(*h, *what.back);
+  h->seconds = what.back->seconds;
+  step = h->step;
+  auto named = std::exchange(h->named, {});
+  handed_ = {what.plan_generation, {"handover", step, std::move(named), std::move(h)}};
+  return {};
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,76 @@
+// The keeper's part in files that jobs begin with: written piece by piece below the node's state, read when the job is checked, when its
+// roles are made, and again when a node is lost before the first checkpoint; gone when the job is over. A job that is resumed begins like the next plan of one that runs: with a handover, here made of the file.
+#include <cerrno>
+#include <cstring>
+
+#include "actors/control/executor/job_executor.hpp"
+#include "runtime/job/record.hpp"
+
+namespace troupe::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string last_error() { return errno != 0 ? std::strerror(errno) : "unknown error"; }
+
+}  // namespace
+
+job_executor::job_executor(place at) : at_(std::move(at)) {
+  for (const auto& [id, j] : at_.taken_up) {
+    auto& u = uploads_[id];
+    u.path = given_path(at_.jobs, id);
+    u.what = begins_with(j);
+    u.since = going_back{j.settings, j.paused, 0};
+  }
+}
+
+std::string job_executor::keep(const keep_piece& what) {
+  auto& u = uploads_[what.job];
+  errno = 0;
+  if (what.offset == 0) {
+    const auto folder = at_.jobs.state / "given";
+    std::error_code ec;
+    fs::create_directories(folder, ec);
+    if (ec) return folder.string() + ": " + ec.message();
+    u.path = given_path(at_.jobs, what.job);
+    u.what = what.given;
+    u.out.open(u.path, std::ios::binary | std::ios::trunc);
+  }
+  if (u.out) u.out.write(what.bytes.data(), static_cast<std::streamsize>(what.bytes.size()));
+  if (u.out) u.out.flush();
+  return u.out ? std::string() : u.path.string() + ": " + last_error();
+}
+
+void job_executor::drop(std::uint32_t job) {
+  uploads_.erase(job);
+  std::error_code ignored;
+  fs::remove(given_path(at_.jobs, job), ignored);
+}
+
+// Of every node: where the coordinator role will be the file is, elsewhere its step is enough.
+std::string job_executor::continue_as(prepared_job& j, const prepare& what) {
+  if (!what.continued) return {};
+  auto at = uploads_.find(what.job);
+  const bool coordinates = j.plan.nodes[j.plan.roles.front().node].name == at_.jobs.self;
+  std::error_code none;
+  if (at == uploads_.end() && coordinates && fs::exists(given_path(at_.jobs, what.job), none)) {  // the checker has found it
+    at = uploads_.try_emplace(what.job).first;
+    at->second.path = given_path(at_.jobs, what.job);
+    at->second.what = {given_file::checkpoint, at->second.path.string(), 0};
+  }
+  if (at == uploads_.end() && coordinates) return "the file that it begins with is gone";
+  if (at == uploads_.end()) return continue_at(j, what.from), std::string();
+  at->second.out.close();
+  at->second.overrides = what.what.overrides;
+  const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
+  if (!bad && at->second.since) {
+    take_along(*j.before, *at->second.since);
+    j.before->notes.clear();  // an earlier life of this daemon has said them
+  }
+  if (bad) return bad->to_string();
+  if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
+    j.before->notes.push_back("goes on from the checkpoint of step " + std::to_string(j.first_step));
+  return j.first_step == what.from ? std::string() : "the file that it begins with has changed";
+}
+
+}  // namespace troupe::control

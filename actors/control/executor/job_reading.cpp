@@ -1,0 +1,156 @@
+#include "actors/control/executor/job_reading.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "actors/control/executor/job_folders.hpp"
+#include "actors/view/about.hpp"
+#include "runtime/coordinator/surviving_state.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/node/config/prepare_text.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/checkpoint_home.hpp"
+
+namespace troupe::control {
+namespace {
+
+// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in any type; a little more for what it says.
+std::uint64_t room_of(const prepared_job& j) {
+  double values = 0;
+  for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
+  for (const auto& l : j.graph.layers)
+    for (const auto& c : l.carries) values += static_cast<double>(c.dims.count()) * j.plan.packets;
+  return static_cast<std::uint64_t>(values * 8 * 16) + (std::uint64_t{64} << 20);
+}
+
+}  // namespace
+
+namespace {
+
+// A plan is made with fewer replicas where nodes are lost, so nobody else says it.
+std::optional<diagnostic> too_few_servers(const prepared_job& j) {
+  const auto& t = j.spec.topology;
+  const auto serves = [](const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "server") > 0; };
+  const auto servers = std::count_if(j.nodes.begin(), j.nodes.end(), serves);
+  if (t.replicas <= servers) return std::nullopt;
+  const auto at = t.key_at.find("replicas");
+  return diagnostic{at == t.key_at.end() ? t.at : at->second,
+                    "replicas must be on different nodes: there are " + std::to_string(servers) + " with the role \"server\""};
+}
+
+}  // namespace
+
+read_outcome read_job(const job_place& at, const job_text& what) {
+  job_limits limits{at.cluster.plugins, {}};
+  for (const auto& n : at.cluster.nodes)
+    if (n.name == at.self) limits.data = n.data;
+  for (const auto& n : at.cluster.nodes)  // who writes them is known when there is a plan; every node reads the same file
+    if (std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0)
+      limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
+  auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
+  if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&read))
+    if (auto bad = too_few_servers(**j)) return diagnostics{std::move(*bad)};
+  return read;
+}
+
+checked facts_of(const prepared_job& j) {
+  checked c;
+  c.name = j.spec.name;
+  c.plan_hash = plan_hash(j.plan);
+  c.last_step = j.last_step;
+  c.deterministic = j.spec.train.deterministic;
+  c.room = room_of(j);
+  c.continued = j.continued;
+  c.from = j.first_step;
+  c.max_failures = j.spec.max_failures;
+  c.about = std::make_shared<const repl_about>(about_job(j));
+  std::set<std::uint32_t> used;
+  for (const auto& r : j.plan.roles) used.insert(r.node);
+  for (auto n : used) c.nodes.push_back(j.plan.nodes[n].name);
+  c.replicas = j.spec.topology.replicas;
+  const auto* mode = j.all->modes.find(j.spec.train.sync.kind);
+  for (const auto& n : c.nodes)
+    if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty()) c.costly.insert(n);
+  return c;
+}
+
+std::filesystem::path given_path(const job_place& at, std::uint32_t job) {
+  return at.state / "given" / (std::to_string(number_of(job)) + ".safetensors");
+}
+
+namespace {
+
+// A copy costs nothing where both are on one file system. Either way it is there when others remove what it was made of.
+std::error_code linked_or_copied(const std::filesystem::path& from, const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  fs::create_directories(to.parent_path(), ec);
+  fs::remove(to, ec);
+  fs::create_hard_link(from, to, ec);
+  if (ec) fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
+  return ec;
+}
+
+}  // namespace
+
+std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job& j) {
+  if (j.spec.checkpoint.dir.empty()) return at.state / job_folder_name(j.id, j.spec.name);
+  return std::filesystem::path(checkpoint_home(j.spec.checkpoint.dir, j.spec.name)) /
+         (path_word(at.cluster.name) + "-" + std::to_string(number_of(j.id)) + "-" + std::to_string(j.id >> 16));
+}
+
+std::variant<std::optional<given_file>, std::string> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
+                                                                 std::vector<std::string>& notes) {
+  const auto& dir = j.spec.checkpoint.dir;
+  auto folders = dir.empty() ? runs_of(at.state.string()) : runs_of(checkpoint_home(dir, j.spec.name));
+  if (dir.empty())
+    std::erase_if(folders, [&](const std::string& f) {
+      return job_name_of_folder(std::filesystem::path(f).filename().string()) != safe_job_name(j.spec.name);
+    });
+  auto found = newest_in(folders);
+  for (const auto& bad : found.refused) notes.push_back("passed over: " + bad.to_string());
+  if (!found.newest) return std::nullopt;
+  const auto place = given_path(at, job);
+  if (const auto ec = linked_or_copied(found.file, place)) return found.file + ": cannot be taken: " + ec.message();
+  std::error_code ec;
+  const auto bytes = std::filesystem::file_size(place, ec);
+  return given_file{given_file::checkpoint, found.file, ec ? 1 : bytes};
+}
+
+void take_up_given(const job_place& at, const std::vector<unfinished_job>& jobs) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto folder = at.state / "given";
+  std::set<fs::path> wanted;
+  for (const auto& j : jobs)
+    if (j.given.kind != given_file::nothing && j.kept.empty()) wanted.insert(given_path(at, j.number));
+  std::vector<fs::path> old;
+  for (fs::directory_iterator i(folder, ignored), end; !ignored && i != end; i.increment(ignored))
+    if (!wanted.contains(i->path())) old.push_back(i->path());
+  for (const auto& file : old) fs::remove(file, ignored);
+  for (const auto& j : jobs) {
+    if (j.kept.empty()) continue;
+    linked_or_copied(j.kept, given_path(at, j.number));
+  }
+}
+
+std::optional<record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
+                                             const std::vector<std::string>& overrides) {
+  const auto path = given_path(at, job).string();
+  const auto named = [&](record_error e) {
+    e.file = given.file;  // as the client knows it
+    return e;
+  };
+  if (given.kind == given_file::checkpoint) {
+    auto read = load_checkpoint(path);
+    if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
+    return resume_from(j, std::get<checkpoint>(std::move(read)), given.file, at.numerics, overrides);
+  }
+  auto read = read_safetensors(path);
+  if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
+  auto begun = begin_from_weights(j, std::get<safetensors_content>(std::move(read)), given.file);
+  if (auto* bad = std::get_if<record_error>(&begun)) return std::move(*bad);
+  return {};
+}
+
+}  // namespace troupe::control

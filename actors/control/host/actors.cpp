@@ -1,0 +1,384 @@
+// The control actor: a shell around head and member, which do not know CAF.
+#include "actors/control/host/actors.hpp"
+
+#include <algorithm>
+
+#include "actors/control/host/control_parts.hpp"
+#include "actors/control/host/gate.hpp"
+#include "actors/control/host/pulse.hpp"
+#include "actors/control/pieces.hpp"
+#include "actors/control/role_entries.hpp"
+#include "actors/view/injection.hpp"
+#include "runtime/job/plugin_abi.hpp"
+#include "runtime/messages/ids.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto tick_every = 100ms;
+constexpr auto report_every = 250ms;
+constexpr auto dial_timeout = 5s;
+constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
+
+std::uint64_t bytes_out(const net::transport_stats& s) {
+  std::uint64_t n = 0;
+  for (const auto& p : s.peers) n += p.bytes_out;
+  return n;
+}
+
+class control_actor final : public compat::base_actor {
+ public:
+  control_actor(caf::actor_config& c, shared& s);
+  const char* name() const override { return "control"; }
+  caf::behavior make_behavior() override {
+    compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
+    return {[this](const control_note& n) { receive(n); }};
+  }
+
+ private:
+  void receive(const control_note& n) {
+    now_ = std::chrono::steady_clock::now();
+    try {
+      std::visit([this](const auto& x) { take(x); }, n.what);
+      // A client that hears of a change may ask for the state of the job at once, so the new state is published before the change
+      // is told. `step` events come by the thousand; what they change is published with the next tick.
+      const auto* e = std::get_if<event_in>(&n.what);
+      const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
+                         (e && e->what.event.kind == "step");
+      if (!minor) publish();
+      looped_ = false;
+      execute_orders();
+      if (looped_ && !minor) publish();
+    } catch (const std::exception& e) {
+      s_.log(std::string("control plane: ") + e.what());
+    }
+  }
+
+  void take(const message_in& m);
+  void take(const link_change& l);
+  void take(const event_in& e);
+  void take(const store_in& e);
+  void take(const check_done& d) {
+    if (controller_) controller_->on_checked(d.job, d.what, now_, controller_out_);
+  }
+  void take(const piece_done& d) {
+    if (controller_) controller_->on_piece_kept(d.job, d.error, now_, controller_out_);
+  }
+  void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
+  void take(const end_done& d);
+  void take(const revise_done& d) { member_.on_revised(d.job, d.plan_generation, d.error, member_out_); }
+  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.plan_generation, d.error, member_out_); }
+  void take(const plan_found& f) {
+    if (controller_) controller_->on_plan_found(f, now_, controller_out_);
+  }
+  void take(const save_done& d) {
+    if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
+    if (controller_) controller_->on_stored(d.what, now_, controller_out_);
+  }
+  void take(const submit_in& s);
+  void take(const tell_in& t);
+  void take(const listening_in&);
+  void take(const drain_in&);
+  void take(const tick_in&);
+  void take(const probe_back& p) { pulse_.back(p.who, now_); }
+
+  void execute_orders();
+  void perform(const to_peer& x);
+  void perform(const check_text& x) { s_.check.post(checker_note{x}); }
+  void perform(const keep_piece& x) { s_.keep.post(executor_note{x}); }
+  void perform(const drop_given& x) { s_.keep.post(executor_note{x}); }
+  void perform(const drop_beginning& x) { s_.keep.post(executor_note{x}); }
+  void perform(const make_roles& x);
+  void perform(const end_roles& x) { s_.keep.post(executor_note{x}); }
+  void perform(const check_move& x) { s_.keep.post(executor_note{x}); }
+  void perform(const make_plan_order& x);
+  void perform(const swap_roles& x) { s_.keep.post(executor_note{x}); }
+  void perform(const forget_plan& x) { s_.keep.post(executor_note{x}); }
+  void perform(const connect_data& x);
+  void perform(const begin_job& x);
+  void perform(const suffer& x);
+  void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
+  void perform(const followed_event& x) {
+    s_.said.put(number_of(x.what.job), x.what.event, x.what.texts);
+    if (x.what.event.kind == "step") s_.book->reached(number_of(x.what.job), x.what.event.step);
+  }
+  void perform(const log_line& x) { s_.log(x.text); }
+  void perform(const journal_line& x) {
+    if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);
+  }
+
+  void answer_repl(const submitted& m);
+  void report_state();
+  void publish();
+  void find_slow_clients();
+
+  shared& s_;
+  instant now_{};
+  std::optional<cluster_controller> controller_;
+  member member_;
+  orders controller_out_;
+  member_orders member_out_;
+  bool looped_ = false;  // orders to this node itself were among the last ones
+  coordinator_line line_;
+  bool draining_ = false, drained_ = false;
+  instant reported_{};
+  std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
+  repl_submissions submissions_;
+  unheeded unheeded_;  // where no head is
+  pulse pulse_{s_};
+};
+
+join introduction(const shared& s) {
+  join j;
+  net::address a{s.coordinator_at.host, s.ports.data};
+  for (const auto& n : s.options.cluster.nodes)
+    if (n.name == s.options.node)
+      if (const auto at = net::parse_address(n.address)) a.host = at->host;
+  j.data_address = net::to_string(a);
+  j.numerics = s.numerics;
+  j.protocol = protocol;
+  j.abi = abi_version;
+  j.incarnation = s.options.incarnation;
+  return j;
+}
+
+control_actor::control_actor(caf::actor_config& c, shared& s)
+    : compat::base_actor(c), s_(s), member_(s.options.node, s.coordinator) {
+  compat::ignore_unknown(*this);
+  now_ = s.begun;
+  if (s_.options.may_inject) member_.allow_injections();
+  if (!s_.coordinates()) return;
+  controller_.emplace(s_.options.cluster, s_.options.node, tag_of(s_));
+  if (s_.options.may_inject) controller_->allow_injections();
+  controller_->restore(s_.book->found(), now_, controller_out_);
+}
+
+// --- what comes in
+
+void control_actor::take(const message_in& m) {
+  if (const auto* s = std::get_if<submit>(&m.what); s && repl_submissions::has(s->ask)) {
+    s_.log(m.peer + " numbers a submission as this daemon numbers those of REPLs: disconnected");
+    return s_.control_net->disconnect(m.peer);
+  }
+  if (turned_away(s_, controller_ ? &*controller_ : nullptr, unheeded_, m)) return;
+  if (const auto* f = std::get_if<fetch>(&m.what)) {
+    const auto path = controller_ ? controller_->weights_of(f->job) : std::string();
+    s_.control_net->send(m.peer, to_frame(read_piece(*f, path, "weights of this job")));
+  } else if (controller_) {
+    controller_->on(m.peer, m.what, now_, controller_out_);
+  } else if (m.peer == s_.coordinator) {
+    member_.on(m.what, now_, member_out_);
+  } else if (const auto by = speaker_of(m.what); by == speaker::node || by == speaker::coordinator) {
+    const char* why = by == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
+    if (const auto line = unheeded_.note(m.peer, m.what, why)) s_.log(*line);
+  } else if (const auto* s = std::get_if<submit>(&m.what)) {
+    const auto text =
+        s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
+    s_.control_net->send(m.peer, to_frame(submitted{s->ask, 0, {text}}));
+  }
+}
+
+void control_actor::take(const link_change& l) {
+  if (l.data) {
+    if (l.up)
+      member_.on_data_up(l.peer, l.incarnation, member_out_);
+    else
+      member_.on_data_down(l.peer, l.reason, member_out_);
+    return;
+  }
+  if (!l.up) submissions_.forget(l.peer);
+  if (controller_ && !l.up) controller_->on_peer_down(l.peer, l.reason, now_, controller_out_);
+  if (controller_ && l.up) controller_->on_peer_up(l.peer, l.incarnation);
+  if (controller_ || l.peer != s_.coordinator) return;
+  const bool was = std::exchange(line_.up, l.up);
+  if (l.up) {
+    member_.on_coordinator_up(member_out_);
+  } else {
+    if (was) member_.on_coordinator_down(l.reason, member_out_);
+    s_.repl.post(coordinator_gone{});
+  }
+}
+
+void control_actor::take(const event_in& e) {
+  if (controller_) return controller_->on_event(e.what, now_, controller_out_);
+  if (e.what.event.kind == "error") member_.on_role_error(e.what.job, e.what.event.text, member_out_);
+}
+
+void control_actor::take(const store_in& e) {
+  if (!controller_) return;
+  if (e.what.what == "handover") {  // the keeper has it before it is told to swap
+    s_.keep.post(executor_note{e});
+    return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
+  }
+  // Tensors wait with their stores: more than one that waits is memory that a slow disk takes.
+  const bool left_out = e.what.what == "checkpoint" && controller_->crowded(e.job);
+  controller_->on_store_begun(e.job);
+  s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
+}
+
+void control_actor::take(const end_done& d) {
+  const auto sent = bytes_out(s_.data_net->stats());
+  member_.on_gone(d.job, sent - std::min(sent, sent_before_), now_, member_out_, d.post_mortem);
+  report_state();
+}
+
+void control_actor::take(const submit_in& s) {
+  if (!controller_) return;
+  const auto token = submissions_.put(s);
+  controller_->take_submission(s.owner, s.peer, submit{s.what, false, token}, now_, controller_out_);
+}
+
+void control_actor::take(const tell_in& t) {
+  if (!controller_) return;
+  auto what = t.what;
+  if (const auto i = injection_of(what); what.name == "inject" && i)
+    what.options.emplace_back("until", clock_text(std::chrono::system_clock::now() + i->lasts));
+  const auto error = controller_->tell(t.who, t.job, what, now_, controller_out_);
+  if (error.empty()) return;
+  s_.log(t.what.name + ": " + error);
+  s_.said.put(number_of(t.job), {not_reported, 0, {}, error});  // for the REPL, where somebody may wait for the answer
+}
+
+void control_actor::take(const listening_in&) {
+  line_.listening = true;
+  member_.introduce(introduction(s_));
+  if (!controller_) return;
+  line_.up = true;
+  member_.on_coordinator_up(member_out_);
+}
+
+void control_actor::take(const drain_in&) {
+  if (std::exchange(draining_, true)) return;
+  if (controller_)
+    controller_->drain(now_, controller_out_);
+  else
+    member_.drain(member_out_);
+}
+
+void control_actor::take(const tick_in&) {
+  compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
+  if (controller_) controller_->on_tick(now_, controller_out_);
+  member_.on_tick(now_, member_out_);
+  pulse_.tick(now_);
+  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
+  if (now_ - reported_ >= report_every) {
+    reported_ = now_;
+    report_state();
+    if (controller_) find_slow_clients();
+  }
+  publish();
+}
+
+// --- what goes out
+
+// Carries out what head and member have ordered, until nothing is left: an order may bring further ones, also on this node, since
+// the head's own node is a member like any other.
+void control_actor::execute_orders() {
+  while (!controller_out_.empty() || !member_out_.empty()) {
+    for (const auto& x : std::exchange(controller_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+    for (const auto& x : std::exchange(member_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
+  }
+  const bool idle = controller_ ? controller_->drained() && member_.idle() : member_.idle();
+  if (!draining_ || !idle || std::exchange(drained_, true)) return;
+  const auto lost = controller_ ? controller_->lost_by_draining() : std::string();
+  if (!lost.empty()) s_.log("drained, but not everything could be stored: " + lost);
+  if (s_.options.on_drained) s_.options.on_drained(lost.empty());
+}
+
+void control_actor::perform(const to_peer& x) {
+  if (const auto* s = std::get_if<submitted>(&x.what); s && repl_submissions::has(s->ask)) return answer_repl(*s);
+  if (x.peer != s_.options.node) {
+    s_.control_net->send(x.peer, to_frame(x.what));
+    return;
+  }
+  looped_ = true;
+  // A message from this node to itself: what the head says to members is for our member, the rest for our head.
+  const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
+                          std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
+                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what) ||
+                          std::holds_alternative<inject>(x.what);
+  if (for_member)
+    member_.on(x.what, now_, member_out_);
+  else if (controller_)
+    controller_->on(x.peer, x.what, now_, controller_out_);
+}
+
+void control_actor::perform(const make_roles& x) {
+  sent_before_ = bytes_out(s_.data_net->stats());
+  s_.keep.post(executor_note{x});
+}
+
+void control_actor::perform(const make_plan_order& x) {
+  if (!member_.hosts()) sent_before_ = bytes_out(s_.data_net->stats());
+  s_.keep.post(executor_note{x});
+}
+
+void control_actor::perform(const connect_data& x) {
+  if (const auto at = net::parse_address(x.address))
+    s_.data_net->connect(x.peer, *at, dial_timeout);
+  else
+    member_.on_data_down(x.peer, at.error().message, member_out_);
+}
+
+void control_actor::perform(const begin_job& x) {
+  envelope e;
+  e.h.job = x.job;
+  e.h.dst = role_id{0};
+  e.body = start{};
+  s_.host->deliver(std::move(e));
+}
+
+void control_actor::perform(const suffer& x) {
+  if (const auto error = s_.faults.begin(x.what); !error.empty())
+    s_.log(std::string("the injected ") + text_of(x.what.what) + " does not begin: " + error);
+}
+
+void control_actor::answer_repl(const submitted& m) {
+  const auto asked = submissions_.take(m.ask);
+  if (!asked) return;
+  const auto reply = s_.options.answers.submitted(asked->json, number_of(m.job), m.messages);
+  s_.control_net->send(asked->peer, to_frame(answer{asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
+}
+
+void control_actor::report_state() {
+  report r;
+  for (const auto& p : s_.data_net->stats().peers) {
+    r.tcp_in += p.bytes_in;
+    r.tcp_out += p.bytes_out;
+    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in});
+  }
+  const auto busier = [](const link_entry& a, const link_entry& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
+  if (r.links.size() > max_links_shown) {
+    std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
+    r.links.resize(max_links_shown);
+  }
+  for (const auto& p : s_.host->published()) r.roles.push_back(entry_of(p));
+  if (controller_)
+    controller_->on(s_.options.node, r, now_, controller_out_);
+  else if (line_.up)
+    s_.control_net->send(s_.coordinator, to_frame(r));
+}
+
+void control_actor::publish() {
+  repl_view v;
+  v.cluster = s_.options.cluster.name;
+  v.node = s_.options.node;
+  v.coordinator = s_.coordinator;
+  v.up_seconds = seconds_of(now_ - s_.begun);
+  if (controller_) controller_->fill(v, now_);
+  const auto unheard = [](const order& o) { return std::holds_alternative<followed_event>(o); };
+  v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(controller_out_.begin(), controller_out_.end(), unheard));
+  s_.published.put(std::move(v));
+}
+
+// They miss steps. Those who read nothing at all are let go by the transport, when something more is to wait for them.
+void control_actor::find_slow_clients() {
+  for (const auto& p : s_.control_net->stats().peers)
+    if (p.up && !s_.is_node(p.peer)) controller_->slow(p.peer, p.queued_bytes > slow_bytes);
+}
+}  // namespace
+
+caf::actor spawn_control(caf::actor_system& system, shared& s) { return system.spawn<control_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

@@ -1,0 +1,48 @@
+// What the control actor keeps beside head and member. Only for actors.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "actors/control/host/actors.hpp"
+
+namespace troupe::control {
+
+// The way to the coordinator's daemon: dialled again and again while it is down.
+struct coordinator_line {
+  bool listening = false;  // this daemon's own ports are known
+  bool up = false;
+  instant dialled{};
+
+  bool dial_now(instant now) {
+    if (!listening || up || now - dialled < std::chrono::seconds(1)) return false;
+    dialled = now;
+    return true;
+  }
+};
+
+// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit, those of clients' own have not.
+class repl_submissions {
+ public:
+  static bool has(std::uint64_t token) { return (token >> 63) != 0; }
+  std::uint64_t put(submit_in s) {
+    const auto token = (1ull << 63) | ++asked_;
+    waiting_[token] = std::move(s);
+    return token;
+  }
+  std::optional<submit_in> take(std::uint64_t token) {
+    auto found = waiting_.extract(token);
+    return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+  }
+  void forget(const std::string& peer) {
+    std::erase_if(waiting_, [&](const auto& s) { return s.second.peer == peer; });
+  }
+
+ private:
+  std::map<std::uint64_t, submit_in> waiting_;
+  std::uint64_t asked_ = 0;
+};
+
+}  // namespace troupe::control

@@ -1,0 +1,24 @@
+#include "actors/control/host/gate.hpp"
+
+#include "runtime/node/net/hello.hpp"
+
+namespace troupe::control {
+
+bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m) {
+  std::string why;
+  if (!net::is_operator(m.peer)) {
+    if (speaker_of(m.what) != speaker::client) return false;  // the head, or the member, knows which node may say it
+    why = "only clients do, and it has a node's certificate";
+  } else {
+    why = why_not(m.who, m.what);
+    const auto* f = std::get_if<fetch>(&m.what);
+    const auto owner = f && h ? h->owner_of(f->job) : std::string();
+    if (why.empty() && !owner.empty()) why = why_not_steer(m.who, number_of(f->job), owner, "fetch weights");
+    if (why.empty()) return false;
+    if (const auto answer = refusal_of(m.what, why)) s.control_net->send(m.peer, to_frame(*answer));
+  }
+  if (const auto line = dropped.note(m.peer, m.what, why)) s.log(*line);
+  return true;
+}
+
+}  // namespace troupe::control

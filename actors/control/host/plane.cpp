@@ -1,0 +1,288 @@
+#include "actors/control/host/plane.hpp"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "actors/control/host/actors.hpp"
+#include "actors/shell/node_host_caf.hpp"
+#include "ops/cpu/block_pool.hpp"
+#include "ops/device_descriptors.hpp"
+#include "runtime/exchange/client/frames.hpp"
+#include "runtime/exchange/hub/wire.hpp"
+#include "runtime/memory/process_memory.hpp"
+#include "runtime/messages/wire.hpp"
+#include "runtime/node/net/hello.hpp"
+#include "runtime/node/net/transports.hpp"
+#include "runtime/node/pki/certificates.hpp"
+
+namespace troupe {
+
+using namespace control;
+
+namespace {
+
+const node_spec* node_named(const cluster_spec& c, const std::string& name) {
+  const auto at = std::find_if(c.nodes.begin(), c.nodes.end(), [&](const auto& n) { return n.name == name; });
+  return at == c.nodes.end() ? nullptr : &*at;
+}
+
+// Addresses, behind which memory is taken as it is used: as many as the machine has bytes.
+std::uint64_t addresses_to_share() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+unsigned cpu_threads(const node_spec& n) {
+  const auto cpus = std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu"); });
+  return static_cast<unsigned>(std::max<std::ptrdiff_t>(1, cpus));
+}
+
+net::tcp_options tcp_options_of(const control_plane_options& o) {
+  net::tcp_options t;
+  t.cluster = o.cluster.name;
+  t.node = o.node;
+  t.incarnation = o.incarnation;
+  const auto dir = certificate_folder(o.cluster.tls_dir, o.node);
+  t.ca = dir / "ca.pem";
+  t.certificate = dir / (o.node + ".pem");
+  t.key = dir / (o.node + ".key");
+  return t;
+}
+
+// Links of either transport, as notes to the control actor.
+net::callbacks callbacks_of(shared& s, bool data) {
+  net::callbacks c;
+  c.on_peer_up = [&s, data](const std::string& peer, std::uint64_t incarnation) {
+    s.log(std::string(data ? "data" : "control") + " connection with " + peer);
+    s.control.post(control_note{link_change{data, true, peer, {}, incarnation}});
+  };
+  c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
+    if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
+    if (!data && why.code == "queue_full") s.log(peer + " does not read what it asked for: disconnected");
+    if (why.code == "peer_stalled") s.log(peer + " does not read: " + why.message);
+    if (why.code == net::unreadable_frame) s.log(why.message + ": disconnected");
+    s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
+  };
+  c.log = [&s](const std::string& line) { s.log(line); };
+  return c;
+}
+
+}  // namespace
+
+// Clients that are connected, with what their certificates say of them. Of the control transport's thread alone.
+class client_roles {
+ public:
+  void up(const std::string& peer, certificate_role role) {
+    if (net::is_operator(peer)) roles_[peer] = role;
+  }
+  void down(const std::string& peer) {
+    roles_.erase(peer);
+    refused_.erase(peer);
+  }
+  bool refuse(const std::string& peer) { return refused_.insert(peer).second; }  // true: for the first time
+  certificate_role of(const std::string& peer) const {
+    const auto at = roles_.find(peer);
+    return at == roles_.end() ? certificate_role::node : at->second;
+  }
+
+ private:
+  std::map<std::string, certificate_role, std::less<>> roles_;
+  std::set<std::string> refused_;  // at the exchange
+};
+
+namespace {
+
+void receive_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+  const person who{net::operator_of(peer), roles.of(peer)};
+  const auto why = why_not(who, right::exchange, "enter a room of the exchange");
+  if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+  const auto m = exchange::from_frame(f);
+  const auto* opens = m ? std::get_if<exchange::open_session>(&*m) : nullptr;
+  if (!opens || !roles.refuse(peer)) return s.control_net->disconnect(peer);
+  s.log(peer + ": " + why);
+  const auto code = opens->version < 5 ? exchange::code::bad_argument : exchange::code::not_allowed;  // older ones do not know it
+  s.control_net->send(peer, exchange::to_frame(exchange::answer{0, code, why, 0, 0}));                // opening has no number
+}
+
+void receive_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
+  // Straight to the REPL actor: a line must not wait for anything.
+  if (auto* a = std::get_if<ask>(&m)) {
+    auto who = asker_of(peer, role, *a);
+    if (role == certificate_role::node && !s.is_node(peer)) who = {peer, role};  // of the CA's, and not of the cluster file's
+    return s.repl.post(ask_in{peer, std::move(*a), std::move(who), f.payload});
+  }
+  if (auto* a = std::get_if<answer>(&m)) {
+    if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
+    return;
+  }
+  s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
+}
+
+net::expected<void> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+    return receive_exchange(s, roles, peer, std::move(f)), net::expected<void>();
+  auto m = from_frame(f);
+  if (!m) return net::unreadable(peer, f, "it is no control message");
+  receive_message(s, roles.of(peer), peer, std::move(*m), f);
+  return {};
+}
+
+host_config host_config_of(shared& s, const node_spec& me) {
+  host_config c;
+  c.threads = cpu_threads(me);
+  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) { s.control.post(control_note{event_in{{job, e, {}}}}); };
+  c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
+  c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) {
+    const auto job = e.h.job;
+    const auto step = e.h.step;
+    if (auto why = s.route.send(node, std::move(e)); !why.empty())
+      s.control.post(control_note{event_in{{job, {"error", step, {}, std::move(why)}, {}}}});
+  };
+  return c;
+}
+
+}  // namespace
+
+namespace control {
+
+void shared::release_unused() const {
+  constexpr std::uint64_t worth_a_trim = std::uint64_t{1} << 20;
+  const auto bytes = cpu::block_pool::release_unused_of_all() + data_net->release_unused() + control_net->release_unused();
+  if (bytes >= worth_a_trim) ::malloc_trim(0);
+}
+
+void shared::release_all_unused() const {
+  for (int twice = 0; twice < 2; ++twice)
+    cpu::block_pool::release_unused_of_all(), data_net->release_unused(), control_net->release_unused();
+  ::malloc_trim(0);
+}
+
+}  // namespace control
+
+struct control_plane::impl {
+  client_roles clients;
+  shared s;
+
+  net::expected<void> make_transports() {
+    auto data = tcp_options_of(s.options);
+    data.max_frame = wire_max_message;
+    auto control = data;
+    if (s.options.shares_memory) {
+      auto arena = net::shared_arena::make(addresses_to_share());
+      if (!arena) s.log("no tensor is lent to nodes of this machine: " + arena.error().message);
+      if (arena) data.shares = std::move(*arena);
+    }
+    data.faults = s.faults.data;
+    control.faults = s.faults.control;
+    control.operators = true;
+    control.max_frame = max_message;
+    // What clients send lies here until it is read: a window each, and what has come of a frame. All together have an eighth of the memory.
+    if (const auto m = memory_of_this_process(); m.total > 0) {
+      control.window = std::clamp(m.total / 64, std::uint64_t{2} << 20, std::uint64_t{16} << 20);
+      control.max_operators = static_cast<std::size_t>(std::clamp<std::uint64_t>(m.total / 8 / exchange::max_frame, 16, 1024));
+    }
+    control.max_queued = max_queued_for_node;
+    control.max_queued_operator = max_queued_for_operator;
+    control.pool_keep = 4 << 20;
+    auto on_data = callbacks_of(s, true);
+    on_data.on_frame = [this](const std::string& peer, net::frame&& f) { return s.route.receive(peer, std::move(f)); };
+    auto on_control = callbacks_of(s, false);
+    on_control.on_frame = [this](const std::string& peer, net::frame&& f) {
+      return receive_control(s, clients, peer, std::move(f));
+    };
+    on_control.on_proved = [this](const std::string& peer, certificate_role role) { clients.up(peer, role); };
+    on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const net::error& why) {
+      clients.down(peer);
+      down(peer, why);
+    };
+    auto d = net::make_transports(net::stock_transports(), data, std::move(on_data));
+    if (!d) return d.error();
+    auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
+    if (!c) return c.error();
+    s.data_net = std::move(*d);
+    s.control_net = std::move(*c);
+    return {};
+  }
+
+  net::expected<void> start(const node_spec& me) {
+    if (auto made = make_transports(); !made) return made;
+    auto config = host_config_of(s, me);
+    config.devices = make_devices(me.devices);
+    for (std::size_t i = 0; i < config.devices.size(); ++i)
+      if (!config.devices[i]) return net::error{"no_device", "this machine has no usable device " + me.devices[i]};
+    s.dev = config.devices.front();
+    s.numerics = numerics_of(config.devices);
+    s.host = std::make_unique<node_host>(std::move(config));
+    s.route.attach(s.data_net.get(), s.host.get());
+    auto& system = s.host->system();
+    if (s.coordinates()) {
+      std::string error;
+      s.book = std::make_unique<journal>(s.options.state / "journal", &error);
+      if (!error.empty()) s.log(error);
+      s.book->pace(s.faults.pace());
+    }
+    take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
+    s.repl.open(spawn_repl(system, s));
+    s.keep.open(spawn_executor(system, s));
+    s.check.open(spawn_checker(system, s));
+    s.exchange.open(spawn_exchange(system, s));
+    s.control.open(spawn_control(system, s));
+    auto where = net::parse_address(me.address);
+    if (!where) return where.error();
+    auto data = s.data_net->listen({where->host, 0});
+    if (!data) return data.error();
+    s.ports.data = *data;
+    auto control = s.control_net->listen(*where);
+    if (!control) return control.error();
+    s.ports.control = *control;
+    s.control.post(control_note{listening_in{}});
+    return {};
+  }
+
+  ~impl() {
+    if (s.control_net) s.control_net->close();
+    if (s.data_net) s.data_net->close();
+    for (auto* who : {&s.control, &s.repl, &s.keep, &s.check, &s.exchange}) who->close();
+    s.host.reset();
+  }
+};
+
+control_plane::control_plane(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
+control_plane::~control_plane() = default;
+
+net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_options o) {
+  auto p = std::make_unique<impl>();
+  p->s.options = std::move(o);
+  auto& options = p->s.options;
+  const auto* me = node_named(options.cluster, options.node);
+  if (!me) return net::error{"unknown_node", "the cluster file has no node named " + options.node};
+  const auto where = coordinator_of(options.cluster);
+  const auto at = net::parse_address(where.address);
+  if (!at) return net::error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a sound address"};
+  p->s.coordinator = where.node;
+  p->s.coordinator_at = *at;
+  try {
+    if (auto started = p->start(*me); !started) return started.error();
+  } catch (const std::exception& e) {
+    return net::error{"cannot_start", e.what()};
+  }
+  return std::unique_ptr<control_plane>(new control_plane(std::move(p)));
+}
+
+net::expected<void> control_plane::reload_certificates() {
+  for (auto* net : {impl_->s.control_net.get(), impl_->s.data_net.get()})
+    if (auto done = net->reload_certificates(); !done) return done;
+  return {};
+}
+
+listening_ports control_plane::ports() const { return impl_->s.ports; }
+void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
+void control_plane::release_unused() { impl_->s.release_unused(); }
+void control_plane::checkpoint() {
+  impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}, {impl_->s.options.node, certificate_role::admin}}});
+}
+
+}  // namespace troupe

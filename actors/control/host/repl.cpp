@@ -1,0 +1,174 @@
+// The REPL actor of a daemon: detached, so that it never waits for a core that trains; answers from what has been published. What
+// only the coordinator's daemon knows (jobs, nodes) is asked there, with a deadline, and answered to whoever asked here.
+#include <algorithm>
+#include <array>
+
+#include "actors/control/host/actors.hpp"
+#include "actors/view/injection.hpp"
+#include "actors/view/view.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto relay_timeout = 5s;
+constexpr auto relay_submit_timeout = 65s;  // the job's data are opened
+constexpr std::size_t max_relays = 1024;
+
+struct look_after_relays {};
+
+class daemon_backend final : public repl_backend {
+ public:
+  daemon_backend(shared& s, const person& who) : s_(s), who_(who) {}
+
+  repl_view view() const override {
+    auto v = s_.published.get();
+    for (auto& r : s_.host->published()) v.roles.push_back({s_.options.node, std::move(r)});
+    v.dropped = s_.host->counts();
+    const auto frames = s_.route.counts();
+    v.dropped.unknown_job += frames.unknown_job;
+    v.unreadable = frames.unreadable;
+    v.wrong_source = frames.wrong_source;
+    return v;
+  }
+  const repl_events& events() const override { return s_.said; }
+  std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
+  // The control actor has the last word; what is published suffices to answer at once.
+  std::string tell(std::uint32_t job, const command& c) override {
+    if (c.name == "inject") return inject_at(c);
+    for (const auto& j : s_.published.get().jobs)
+      if (j.id == job)
+        if (auto why = why_not_tell(who_, j.id, j.owner, c.name); !why.empty()) return why;
+    s_.control.post(control_note{tell_in{job, c, who_}});
+    return {};
+  }
+  std::string submit(const repl_submission& what, std::uint32_t&) override {
+    submission = job_text{what.file, what.text, what.overrides};
+    return {};
+  }
+  std::optional<job_text> submission;
+
+ private:
+  std::string inject_at(const command& c) {
+    const auto i = injection_of(c);
+    if (!i) return "inject: there is no such fault";
+    if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, *i); !why.empty()) return why;
+    for (const auto& n : s_.published.get().nodes)
+      if (n.name == i->node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
+    s_.control.post(control_note{tell_in{0, c, who_}});
+    return {};
+  }
+
+  shared& s_;
+  const person& who_;
+};
+
+}  // namespace
+}  // namespace troupe::control
+
+TROUPE_LOCAL_MESSAGE(troupe::control::look_after_relays)
+
+namespace troupe::control {
+namespace {
+
+class repl_actor final : public compat::base_actor {
+ public:
+  repl_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s) { compat::ignore_unknown(*this); }
+  const char* name() const override { return "repl"; }
+  caf::behavior make_behavior() override {
+    return {
+        [this](const ask_in& a) { guarded(a); },
+        [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::repl}}); },
+        [this](const answer_in& a) { relayed(a.what); },
+        [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
+        [this](const look_after_relays&) {
+          const auto now = std::chrono::steady_clock::now();
+          give_up([&](const relay& r) { return now >= r.deadline; }, "did not answer in time");
+          watching_ = !relays_.empty();
+          if (watching_) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
+        },
+    };
+  }
+
+ private:
+  struct relay {
+    std::string peer;
+    std::uint64_t id = 0;
+    instant deadline{};
+  };
+
+  void guarded(const ask_in& a) {
+    try {
+      if (here(a.what.line))
+        run(a);
+      else
+        pass_on(a);
+    } catch (const std::exception& e) {
+      reply(a.peer, a.what.id, {repl_reply::kind::failed, e.what()});
+    }
+  }
+
+  // Which lines this node can answer itself.
+  bool here(const std::string& line) const {
+    static constexpr std::array<std::string_view, 6> local = {"status", "roles", "queues", "waits", "help", "quit"};
+    const auto word = line.substr(0, line.find(' '));
+    return s_.coordinates() || std::find(local.begin(), local.end(), word) != local.end();
+  }
+
+  void run(const ask_in& a) {
+    daemon_backend backend(s_, a.who);
+    const auto r = s_.options.answers.line(backend, a.what.json, a.what.line, a.what.text.empty() ? nullptr : &a.what.text);
+    if (r.how != repl_reply::kind::later) return reply(a.peer, a.what.id, r);
+    s_.control.post(control_note{submit_in{a.peer, a.who.name, a.what.id, a.what.json, std::move(*backend.submission)}});
+  }
+
+  void pass_on(const ask_in& a) {
+    if (relays_.size() >= max_relays)
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::failed, std::to_string(max_relays) + " other questions wait for " + s_.coordinator});
+    ask on = a.what;
+    on.id = ++asked_;
+    on.whose = a.who.name;
+    on.role = static_cast<std::uint8_t>(a.who.role);
+    if (!s_.control_net->send(s_.coordinator, to_frame(on)))
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});
+    const auto within = a.what.text.empty() ? relay_timeout : relay_submit_timeout;
+    relays_[on.id] = {a.peer, a.what.id, std::chrono::steady_clock::now() + within};
+    if (!std::exchange(watching_, true)) compat::post_after(caf::actor{this}, 500ms, look_after_relays{});
+  }
+
+  void relayed(const answer& a) {
+    const auto found = relays_.extract(a.id);
+    if (found.empty()) return;
+    const auto& r = found.mapped();
+    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text, a.next}));
+  }
+
+  template <class Which>
+  void give_up(Which which, const char* what) {
+    for (auto at = relays_.begin(); at != relays_.end();) {
+      if (!which(at->second)) {
+        ++at;
+        continue;
+      }
+      reply(at->second.peer, at->second.id, {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " " + what});
+      at = relays_.erase(at);
+    }
+  }
+
+  void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) {
+    s_.control_net->send(peer, to_frame(answer{id, static_cast<std::uint8_t>(r.how), r.text, r.next}));
+  }
+
+  shared& s_;
+  std::map<std::uint64_t, relay> relays_;
+  std::uint64_t asked_ = 0;
+  bool watching_ = false;
+};
+
+}  // namespace
+
+caf::actor spawn_repl(caf::actor_system& system, shared& s) { return system.spawn<repl_actor, caf::detached>(s); }
+
+}  // namespace troupe::control

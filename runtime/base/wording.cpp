@@ -1,0 +1,63 @@
+#include "runtime/base/wording.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "ops/options.hpp"
+
+namespace troupe {
+
+constexpr std::size_t longest_word = 80;
+
+std::string in_quotes(std::string_view word) {
+  static constexpr char hex[] = "0123456789abcdef";
+  std::string s = "'";
+  std::size_t end = std::min(word.size(), longest_word);
+  while (end < word.size() && end > 0 && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  for (std::size_t i = 0; i < end; ++i) {
+    const auto c = static_cast<unsigned char>(word[i]);
+    if (c >= 0x20 && c != 0x7f)
+      s += word[i];
+    else
+      s += std::string("\\x") + hex[c >> 4] + hex[c & 15];
+  }
+  return s + (end < word.size() ? "...'" : "'");
+}
+
+std::string with_commas(std::uint64_t n) {
+  auto s = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(s.size()) - 3; at > 0; at -= 3) s.insert(static_cast<std::size_t>(at), ",");
+  return s;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t u = 0;
+  for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f ", u == 0 ? 0 : 1, bytes);
+  return std::string(text) + units[u];
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() > longest_word) return {};  // edit distance costs its length
+  const auto near = nearest_word(word, candidates);
+  return near.empty() ? std::string() : "; did you mean " + in_quotes(near) + "?";
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string s;
+  for (const auto& w : words) s += (s.empty() ? "" : between) + w;
+  return s;
+}
+
+source_position position_of(const std::map<std::string, source_position>& keys, std::string key, const source_position& other) {
+  while (!key.empty()) {
+    if (auto i = keys.find(key); i != keys.end()) return i->second;
+    const auto dot = key.rfind('.');
+    key.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return other;
+}
+
+}  // namespace troupe

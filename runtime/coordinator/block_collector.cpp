@@ -1,0 +1,157 @@
+#include "runtime/coordinator/block_collector.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "ops/device.hpp"
+#include "ops/finite.hpp"
+#include "runtime/messages/fits.hpp"
+#include "runtime/plan/block_copy.hpp"
+
+namespace troupe {
+namespace {
+
+void join_pieces(const model_graph& g, const job_plan& plan, collection& c, device& d) {
+  std::size_t index = 0;
+  for (const auto& l : g.layers)
+    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) {
+      auto& whole = c.carried[index++].second;
+      for (const auto& piece : c.pieces) {
+        if (piece.layer != l.index) continue;
+        const auto& got = *c.blocks[piece.block];
+        const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
+        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, plan.packets), from.type());
+        auto part = carried_sequences(whole, l.carries[k].dims, piece.packet);
+        d.copy(from, part);
+      }
+    }
+}
+
+// One parameter, and its states of the rule: `into`.
+void join_blocks(const model_graph& g, const job_plan& plan, std::size_t param, collection& c, std::vector<tensor*> into,
+                 device& d) {
+  const auto& spec = g.params[param].spec;
+  for (const auto& b : plan.blocks) {
+    if (b.param != param) continue;
+    const auto& got = *c.blocks[b.id];
+    for (std::size_t k = 0; k < into.size(); ++k) {
+      const auto& from = k == 0 ? got.value : got.rule[k - 1];
+      if (b.count == spec.dims.count() && b.run == 0) {  // as the shard has it: no second copy of everything
+        *into[k] = from.reshaped(spec.dims);
+        continue;
+      }
+      if (!*into[k]) *into[k] = tensor::allocate(d, spec.dims, from.type());
+      copy_block_in(d, from, b, *into[k]);
+    }
+  }
+}
+
+}  // namespace
+
+named_tensors collection::all() const {
+  auto list = weights;
+  list.insert(list.end(), rule.begin(), rule.end());
+  list.insert(list.end(), carried.begin(), carried.end());
+  return list;
+}
+
+void collection::look() {
+  for (const auto* list : {&weights, &rule, &carried})
+    for (const auto& [name, value] : *list)
+      if (not_finite.empty() && !all_finite(value)) not_finite = name;
+}
+
+std::map<std::string, std::uint64_t> collection::updates_by_param(const model_graph& g, const job_plan& p) const {
+  std::map<std::string, std::uint64_t> most;
+  for (const auto& b : p.blocks) {
+    auto& u = most[g.params[b.param].full_name];
+    u = std::max(u, updates[b.id]);
+  }
+  return most;
+}
+
+block_collector::block_collector(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p,
+                                 std::vector<std::string> rule_states, dtype type)
+    : graph_(std::move(g)), plan_(std::move(p)), rule_states_(std::move(rule_states)), type_(type) {}
+
+void block_collector::begin(bool carried) {
+  ++request_;
+  all_ = std::make_shared<collection>();
+  if (carried) all_->pieces = carried_pieces(*graph_, *plan_);
+  const auto blocks = plan_->blocks.size() + all_->pieces.size();
+  all_->blocks.resize(blocks);
+  all_->updates.resize(blocks);
+  missing_ = static_cast<std::uint32_t>(blocks);
+}
+
+std::vector<role_id> block_collector::asked_stages() const {
+  std::vector<role_id> list;
+  std::set<role_id> asked;
+  for (const auto& piece : all_->pieces)
+    if (asked.insert(piece.stage).second) list.push_back(piece.stage);
+  return list;
+}
+
+std::vector<role_id> block_collector::asked_shards() const {
+  std::vector<role_id> list;
+  for (auto s : plan_->shards)
+    if ((*plan_)[s].group == 0) list.push_back(s);
+  return list;
+}
+
+bool block_collector::take(const state& s, std::uint64_t updates) {
+  if (!all_ || s.request != request_ || s.block >= all_->blocks.size() || all_->blocks[s.block]) return false;
+  const auto& blocks = plan_->blocks;
+  if (s.block < blocks.size() && (!holds(s.value, blocks[s.block].count, type_) || s.rule.size() != rule_states_.size() ||
+                                  !all_hold(s.rule, blocks[s.block].count, type_)))
+    return false;
+  all_->blocks[s.block] = s;
+  all_->updates[s.block] = updates;
+  if (--missing_ > 0) return false;
+  name();
+  return true;
+}
+
+// Every block is here: what there will be, in layer order.
+void block_collector::name() {
+  auto& c = *all_;
+  for (const auto& p : graph_->params) {
+    c.weights.emplace_back(p.full_name, tensor{});
+    for (const auto& b : plan_->blocks)
+      if (&graph_->params[b.param] == &p && b.begin == 0)
+        for (const auto& state : rule_states_) c.rule.emplace_back(p.full_name + "@" + state, tensor{});
+  }
+  const auto empty = [&](const carried_piece& piece) { return !c.blocks[piece.block]->value; };
+  if (std::any_of(c.pieces.begin(), c.pieces.end(), empty)) return c.pieces.clear();
+  for (const auto& l : graph_->layers)
+    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
+}
+
+task_work block_collector::join() {
+  return [graph = graph_, plan = plan_, all = all_](task_context& ctx) {
+    auto& c = *all;
+    join_pieces(*graph, *plan, c, ctx.dev);
+    std::size_t rule = 0;
+    for (std::size_t p = 0; p < graph->params.size(); ++p) {
+      std::vector<tensor*> into{&c.weights[p].second};
+      while (rule < c.rule.size() && c.rule[rule].first.starts_with(c.weights[p].first + "@"))
+        into.push_back(&c.rule[rule++].second);
+      join_blocks(*graph, *plan, p, c, into, ctx.dev);
+    }
+    for (auto* list : {&c.weights, &c.rule, &c.carried})
+      for (auto& [name, value] : *list) {
+        c.fetched = c.fetched || !value.space().host();
+        value = brought_home(ctx.dev, value);
+      }
+    if (!c.fetched) c.look();
+  };
+}
+
+collection block_collector::joined() {
+  auto c = std::move(*all_);
+  all_.reset();
+  if (c.fetched) c.look();
+  return c;
+}
+
+}  // namespace troupe

@@ -1,0 +1,300 @@
+#include "runtime/coordinator/coordinator.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "runtime/plan/plan_check.hpp"
+
+namespace troupe {
+namespace {
+
+evaluation_round::history history_of(const coordinator_config& c) {
+  if (c.before) return {c.before->evaluated, c.before->rounds, c.before->accuracy};
+  return {c.first_step, 0, -1};
+}
+
+boundary::rules rules_of(const coordinator_config& c) {
+  boundary::rules r;
+  r.first_step = c.first_step;
+  r.last_step = c.last_step;
+  r.eval_every = c.eval_every;
+  r.checkpoint_every = c.checkpoints.steps;
+  r.has_tests = c.eval_packets > 0;
+  r.has_tester = c.plan->tester != no_role;
+  r.any_worker_ends = c.any_worker_ends;
+  r.drains = c.plan->rule == weight_rule::drain;
+  r.owes = c.before && c.first_step > 0 && c.before->evaluated < c.first_step;
+  return r;
+}
+
+}  // namespace
+
+coordinator::coordinator(coordinator_config c)
+    : config_(std::move(c)),
+      ledger_(*config_.plan, reporting_stages(*config_.graph, *config_.plan, true, false), config_.first_step),
+      dealer_(config_.plan->packets, config_.mode.work_unit, static_cast<std::uint32_t>(config_.plan->workers.size())),
+      evaluation_(history_of(config_)),
+      boundary_(rules_of(config_), config_.mode),
+      notices_(ledger_.workers()),
+      staleness_(config_.plan->workers),
+      collector_(config_.graph, config_.plan, config_.rule_states, config_.type) {
+  if (!config_.before) return;
+  settings_ = config_.before->settings;
+  if (config_.before->paused) boundary_.was_paused(hold());
+  if (config_.before->keep) boundary_.want_checkpoint(hold());
+}
+
+header coordinator::to(role_id r) const {
+  header h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = r;
+  return h;
+}
+
+void coordinator::on(const envelope& e, time_point now, effects& out) {
+  time_.now = now;
+  if (answers_quiesced(e, out) || ended_) return;
+  std::visit(overloaded{
+                 [&](const start&) { begin(out); },
+                 [&](const report&) { take_report(e, out); },
+                 [&](const state&) { take_state(e, out); },
+                 [&](const ready& r) { take_ready(e.h, r, out); },
+                 [&](const observation& o) {
+                   if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
+                 },
+                 [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
+                 [&](const command& c) { take_command(c, out); },
+                 [&](const finished& f) { f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out); },
+                 [&](const peer_down& p) {
+                   ended_ = true;
+                   out.event({"error", completed(), {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
+                 },
+                 [&](const auto&) {},
+             },
+             e.body);
+  advance(out);
+}
+
+void coordinator::begin(effects& out) {
+  if (started_) return;
+  started_ = true;
+  time_.begun = time_.last_step = time_.last_checkpoint = time_.now;
+  if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
+    ended_ = true;
+    return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
+  }
+  if (config_.before) {
+    for (auto& n : std::exchange(config_.before->notes, {})) out.event({"begins", completed(), {}, std::move(n)});
+    restore_blocks(out);
+  }
+  for (auto s : config_.plan->shards) out.send({to(s), start{}});
+}
+
+// --- reports
+
+void coordinator::take_report(const envelope& e, effects& out) {
+  const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
+  const bool of_round = !train && evaluation_.is(e.h.step);
+  if (of_round && !boundary_.lockstep()) tester_lives(e.h.incarnation, out);
+  if (index_of(e.h.src) >= config_.plan->roles.size()) return;
+  const auto& stage = (*config_.plan)[e.h.src];
+  if (!reports_in(*config_.graph, stage, train)) return;
+  const auto& notified = std::get<report>(e.body);
+  if (train) {
+    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
+    if (written_ || (dealer_.deals() && notified.valid == 0)) return;
+    if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) complete_steps(out);
+    return;
+  }
+  if (!of_round) return;
+  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), notified)) round_complete(*all, out);
+}
+
+void coordinator::complete_steps(effects& out) {
+  for (const auto& s : ledger_.take_complete())
+    step_complete(s.step + 1, loss_of(*config_.graph, s.reports.means(*config_.graph)), out);
+}
+
+void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
+  if (config_.before && steps <= config_.before->notified) return void(time_.last_step = time_.now);
+  event_effect e{"step", steps, {}, {}};
+  const double took = seconds_of(time_.now - time_.last_step);
+  time_.last_step = time_.now;
+  if (config_.checkpoints.seconds > 0 && seconds_of(time_.now - time_.last_checkpoint) >= config_.checkpoints.seconds) {
+    time_.last_checkpoint = time_.now;  // and not once more before it is made
+    boundary_.want_checkpoint(hold());
+  }
+  e.values.emplace_back("loss", loss);
+  e.values.emplace_back("examples_per_s", time_.rate.add(static_cast<double>(config_.batch), took));
+  e.values.emplace_back("step_seconds", took);
+  if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
+  out.event(std::move(e));
+  // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is not, and what is left out has no loss.
+  if (!std::isfinite(loss) && config_.max_skipped == 0) {
+    out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
+    ended_ = true;
+  }
+  if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
+}
+
+// header.step is that of the gradient; it is told by every shard that has a part of it, and counts once.
+void coordinator::take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out) {
+  if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size()) return;
+  const bool worker = !(*config_.plan)[h.src].does().owns_parameters;
+  if (worker && (*config_.plan)[h.src].does().adds == role_sums::none) return;
+  const auto row = skipped_.note({worker, f.group}, h.step);
+  if (!row) return;
+  const auto& p = config_.graph->params[config_.plan->blocks[f.bad.front()].param];
+  auto text = "the gradient of layer '" + config_.graph->layers[p.layer].name + "', parameter '" + p.spec.name +
+              "', is not finite at step " + std::to_string(h.step + 1);
+  if (*row > config_.max_skipped) {
+    ended_ = true;
+    text += config_.max_skipped == 0 ? ": the job ends, for [train] max_skipped is 0"
+                                     : ": " + std::to_string(*row) + " such steps in a row, [train] max_skipped is " +
+                                           std::to_string(config_.max_skipped);
+    return out.event({"error", h.step + 1, {}, std::move(text)});
+  }
+  text += worker ? ": " + (*config_.plan)[h.src].name + " leaves it out" : ": the step is left out";
+  text += " (" + std::to_string(*row) + " in a row, at most " + std::to_string(config_.max_skipped) + ")";
+  out.event({"alert", h.step + 1, {{"skipped", static_cast<double>(skipped_.total())}}, std::move(text)});
+}
+
+finish_facts coordinator::known(std::uint64_t steps, double loss, double accuracy) const {
+  const auto epochs = static_cast<double>(steps) / static_cast<double>(config_.steps_per_epoch);
+  return {steps, epochs, seconds_of(time_.now - time_.begun), loss, accuracy};
+}
+
+// --- portions
+
+void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, effects& out) {
+  if (h.packets > 0) return dealer_.done(worker, h.step, h.packet);
+  if (!dealer_.over(h.step)) return;
+  drop_done_work_units();
+  complete_steps(out);
+}
+
+void coordinator::send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const {
+  auto meant = p;
+  meant.life = ledger_.life(worker);
+  out.send({to(config_.plan->loaders[worker]), meant});
+}
+
+// Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for these
+// weights: those that were restarted evaluate later.
+void coordinator::deal_again(effects& out) {
+  if (!dealer_.lost_one()) return;
+  for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
+  if (!dealer_.complete()) return;
+  for (auto w : evaluation_.take_put_off())
+    if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
+}
+
+// A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
+void coordinator::drop_done_work_units() {
+  ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
+}
+
+// --- grants and boundaries
+
+boundary::facts coordinator::standing() const {
+  boundary::facts f;
+  f.completed = completed();
+  f.granted = ledger_.max_granted();
+  f.most_done = ledger_.most_done();
+  f.evaluating = evaluation_.under_way();
+  f.evaluated = evaluation_.made(f.completed);
+  f.weights_evaluated = evaluation_.weights_evaluated(f.completed);
+  if (config_.eval_every > 0) {
+    f.evaluation_due = evaluation_.due(progress(), config_.eval_every);
+    f.next_evaluation = evaluation_.next(config_.eval_every);
+  }
+  f.sums_lost = dealer_.lost_one() && !dealer_.complete();
+  f.observing = staleness_.asking();
+  f.observed = staleness_.observed();
+  return f;
+}
+
+// Grants what may run; at a boundary does what is due there, one thing at a time.
+void coordinator::advance(effects& out) {
+  if (!ended_) deal_again(out);
+  while (started_ && !ended_) {
+    const auto f = standing();
+    switch (boundary_.next(f)) {
+      case boundary::todo::wait: return;
+      case boundary::todo::train: return grant_steps(boundary_.end(f), out);
+      case boundary::todo::flush:
+        if (!boundary_.lockstep()) evaluation_.weights_change();  // workers say what they hold, and the shards' weights change
+        for (auto w : config_.plan->workers) send_flush(w, out);
+        break;
+      case boundary::todo::evaluate: begin_round(out); break;
+      case boundary::todo::observe: begin_observe(out); break;
+      case boundary::todo::collect: begin_collect(out); break;
+      case boundary::todo::adopt: begin_switch(out); break;
+      case boundary::todo::say_paused: out.event({"paused", completed(), {}, {}}); break;
+      case boundary::todo::leave:
+        if (boundary_.due(completed())) evaluation_.skip_to(completed());
+        if (boundary_.end(standing()) <= completed()) return;
+        break;
+      case boundary::todo::write_weights: return write(out);
+    }
+  }
+}
+
+void coordinator::grant_steps(std::uint64_t until, effects& out) {
+  if (boundary_.paused()) return;
+  if (dealer_.deals()) {
+    if (const auto next = dealer_.next_step(completed()); next && *next < until) {
+      dealer_.open(*next);
+      for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, *next + 1);
+    }
+    for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
+    return;
+  }
+  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
+    const auto ahead = (boundary_.lockstep() ? completed() : ledger_.done(w)) + config_.window;
+    if (!ledger_.grant(w, std::min(ahead, until))) continue;
+    out.send({to(config_.plan->loaders[w]), grant{ledger_.granted(w)}});
+  }
+  tell_boundary(until, out);
+}
+
+// Workers that rest are told where steps end for now. Where the first one to make its steps ends the job, nobody rests there: what it has
+// must not be under way at the end.
+void coordinator::tell_boundary(std::uint64_t until, effects& out) {
+  if (!boundary_.mode().rests || (config_.any_worker_ends && until == config_.last_step)) return;
+  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
+    const auto n = notices_.due(w, ledger_.granted(w), until);
+    if (!n) continue;
+    auto h = to(config_.plan->workers[w]);
+    h.id = msg_id{n->word};
+    h.flags = mode_epoch_flags();
+    out.send({h, grant{n->until}});
+  }
+}
+
+role_status coordinator::status() const {
+  role_status s;
+  s.step = completed();
+  s.version = ledger_.max_granted();
+  const auto is = boundary_.now();
+  if (left_)
+    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " nodes to say what they have"
+                                           : std::to_string(collector_.missing()) + " blocks of what is left";
+  else if (boundary_.paused())
+    s.waits_for = "resume";
+  else if (is == boundary::state::flushing)
+    s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to settle";
+  else if (is == boundary::state::switching)
+    s.waits_for =
+        std::to_string(config_.plan->workers.size() - boundary_.answers()) + " workers to take mode " + boundary_.mode().name;
+  else if (is == boundary::state::collecting)
+    s.waits_for = std::to_string(collector_.missing()) + " blocks of parameters";
+  else if (evaluation_.under_way())
+    s.waits_for = std::to_string(evaluation_.missing()) + " reports of the evaluation";
+  else if (started_ && !ended_)
+    s.waits_for = "losses of step " + std::to_string(completed());
+  return s;
+}
+
+}  // namespace troupe

@@ -1,0 +1,186 @@
+// The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers losses, evaluates, checkpoints,
+// switches the mode, pauses, and ends the job.
+//
+// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers), findings (shards, workers),
+//               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
+// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
+//               collect, restore_state (stages that carry state); quiesce (shards)
+// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
+// Stores:       checkpoint, weights, handover
+//
+// It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
+//
+//   step_ledger       what is granted, reported and complete; restarted workers     work_unit_dealer    portions of a step, dealt and dealt again
+//   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
+//   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
+//   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
+//   leftovers         who has which blocks when nodes are lost
+//   skipped_steps     steps that were left out
+//
+// In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
+// training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
+// for the slowest here, and the tester evaluates beside training.
+//
+// A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
+// silent. `surviving_state` (from the host, with the nodes that are lost) is a handover at once, of what is left (surviving_state.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/coordinator/block_collector.hpp"
+#include "runtime/coordinator/block_cutter.hpp"
+#include "runtime/coordinator/boundary.hpp"
+#include "runtime/coordinator/checkpoint_interval.hpp"
+#include "runtime/coordinator/evaluation_round.hpp"
+#include "runtime/coordinator/finish.hpp"
+#include "runtime/coordinator/handover.hpp"
+#include "runtime/coordinator/mode_facts.hpp"
+#include "runtime/coordinator/recent_rate.hpp"
+#include "runtime/coordinator/report_sheet.hpp"
+#include "runtime/coordinator/rest_notices.hpp"
+#include "runtime/coordinator/skipped_steps.hpp"
+#include "runtime/coordinator/staleness_count.hpp"
+#include "runtime/coordinator/step_ledger.hpp"
+#include "runtime/coordinator/surviving_state.hpp"
+#include "runtime/coordinator/work_unit_dealer.hpp"
+#include "runtime/model/graph.hpp"
+#include "runtime/plan/plan.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+struct coordinator_config {
+  std::uint32_t job = 0;
+  role_id self{0};
+  std::shared_ptr<const model_graph> graph;
+  std::shared_ptr<const job_plan> plan;
+  finish_conditions finish;
+  bool any_worker_ends = false;  // finish.who = "any": the first worker to make its steps ends the job (modes out of lockstep)
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;  // train until this step; 0: no limit but the other conditions of `finish`
+  std::uint64_t steps_per_epoch = 1;
+  std::uint64_t eval_every = 0;    // steps; 0: only at the end
+  std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
+  checkpoint_interval checkpoints;
+  std::uint64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
+  std::int64_t batch = 0;
+  std::uint32_t window = 3;
+  bool retains_for_replay = false;       // restarted stages, loaders and halves make again what was lost: all losses come
+  std::vector<std::string> rule_states;  // names of the rule's state tensors
+  dtype type = dtype::f32;               // of parameters
+  mode_facts mode;                       // that it begins in
+  // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
+  std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
+                                          std::string& error)>
+      find_mode;
+  std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
+};
+
+// size: a member for each value that it routes to; what they know is theirs
+class coordinator final : public role {
+ public:
+  explicit coordinator(coordinator_config c);
+  void on(const envelope& e, time_point now, effects& out) override;
+  role_status status() const override;
+
+ private:
+  static constexpr std::uint64_t cut_token = 0;  // collections are counted from 1
+
+  // --- coordinator.cpp: steps and grants, and whose word goes to which value
+  void begin(effects& out);
+  void take_report(const envelope& e, effects& out);
+  void complete_steps(effects& out);
+  void step_complete(std::uint64_t steps, double loss, effects& out);
+  void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
+  void deal_again(effects& out);
+  void drop_done_work_units();
+  void take_work_unit_done(std::uint32_t worker, const header& h, effects& out);
+  void send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const;
+  void advance(effects& out);
+  void grant_steps(std::uint64_t until, effects& out);
+  void tell_boundary(std::uint64_t until, effects& out);
+  boundary::facts standing() const;
+  std::uint64_t completed() const { return ledger_.completed(); }
+  // Steps made: in lockstep those that are complete, else the mean over the workers.
+  std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
+  finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
+  header to(role_id r) const;
+  std::uint16_t mode_epoch_flags() const { return static_cast<std::uint16_t>(boundary_.pending_epoch() << 8); }
+
+  // --- coordinator_messages.cpp: what a person or the host wants, and roles that were restarted
+  void take_command(const command& c, effects& out);
+  void take_handover_command(const command& c, effects& out);
+  void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
+  void take_surviving_state_command(const command& c, effects& out);
+  void refuse_surviving_state(const std::string& why, effects& out) const;
+  bool lives(std::uint32_t worker) const;
+  void take_setting(const command& c, effects& out);
+  void send_setting(const set_value& s, effects& out) const;
+  std::uint64_t hold() const { return std::max(ledger_.max_granted(), completed()); }
+  void take_ready(const header& h, const ready& r, effects& out);
+  void take_joined(const header& h, const role_plan& who, effects& out);
+  void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
+  void ask_again(std::uint32_t worker, effects& out) const;
+  void loader_is_back(role_id loader, effects& out);
+  std::string held_by(const header& h, const std::string& node) const;
+
+  // --- coordinator_actions.cpp: what is done at a boundary, and evaluation
+  void begin_round(effects& out);
+  void send_written(effects& out) const;
+  void send_round(effects& out) const;
+  void send_round_to(role_id loader, effects& out) const;
+  void tester_lives(std::uint32_t incarnation, effects& out);
+  void round_complete(const report_sheet& reports, effects& out);
+  void send_flush(role_id worker, effects& out) const;
+  void begin_switch(effects& out);
+  void send_adopt(role_id r, effects& out) const;
+  void switched(effects& out);
+  void begin_observe(effects& out);
+  void begin_collect(effects& out);
+  void take_state(const envelope& e, effects& out);
+  void collected(effects& out);
+  void write(effects& out);
+  handover handover_now(const collection& c) const;  // less its tensors
+  void hand_over(collection c, effects& out);
+  bool answers_quiesced(const envelope& e, effects& out);
+  void take_inventory(const envelope& e, effects& out);
+  void surviving_state_collected(effects& out);
+  void restore_blocks(effects& out);
+  void send_restored(std::vector<restored_block> list, effects& out) const;
+  void end(effects& out);
+
+  struct moments {
+    time_point begun{}, last_step{}, last_checkpoint{}, now{};
+    recent_rate rate;
+  };
+
+  coordinator_config config_;
+  bool started_ = false, ended_ = false;
+  moments time_;
+  step_ledger ledger_;
+  work_unit_dealer dealer_;
+  evaluation_round evaluation_;
+  boundary boundary_;
+  rest_notices notices_;
+  staleness_count staleness_;
+  skipped_steps skipped_;
+  block_collector collector_;
+  std::optional<collection> written_;  // the last one, kept until it has been evaluated
+  struct what_is_left {
+    surviving_state all;
+    std::set<std::string> lost;
+    std::optional<std::uint64_t> step;  // that the next plan begins with; none yet: not all have said what they have
+  };
+  std::optional<what_is_left> left_;    // nodes are lost: nothing else is done any more
+  std::optional<block_cutter> cutter_;  // of a job that had another plan before this one
+  std::vector<set_value> settings_;
+};
+
+}  // namespace troupe

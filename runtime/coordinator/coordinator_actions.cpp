@@ -1,0 +1,251 @@
+// What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect, hand over, end), as messages and events.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/coordinator/coordinator.hpp"
+
+namespace troupe {
+// --- evaluation
+
+// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops, or is given those that will
+// be written.
+void coordinator::begin_round(effects& out) {
+  const bool by_tester = !boundary_.lockstep(), at_rest = written_ || boundary_.at_rest(completed());
+  const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
+  evaluation_.begin(progress(), at_rest ? std::optional(completed()) : std::nullopt, by_tester, {config_.eval_packets, stages});
+  send_round(out);
+}
+
+void coordinator::send_written(effects& out) const {
+  for (const auto& b : config_.plan->blocks)
+    out.send({to(config_.plan->tester), state{evaluation_.past().rounds, b.id, written_->blocks[b.id]->value, {}}});
+}
+
+void coordinator::send_round(effects& out) const {
+  const auto& plan = *config_.plan;
+  auto whom = boundary_.lockstep() ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
+  for (auto l : whom) send_round_to(l, out);
+}
+
+void coordinator::send_round_to(role_id loader, effects& out) const {
+  if (written_ && loader == config_.plan->tester) return send_written(out);
+  auto h = to(loader);
+  h.version = boundary_.lockstep() ? evaluation_.past().evaluated : evaluation_.past().rounds;
+  const auto life = boundary_.lockstep() ? ledger_.life((*config_.plan)[loader].worker) : 0;
+  out.send({h, evaluate{evaluation_.past().rounds, life}});
+}
+
+// By its own word or by what it reports, whichever comes first.
+void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
+  if (evaluation_.tester_lives(incarnation)) send_round(out);  // ignored where it had been heard
+}
+
+void coordinator::round_complete(const report_sheet& reports, effects& out) {
+  auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
+  evaluation_.record_result(v.accuracy);
+  event_effect e{"eval", evaluation_.past().evaluated, {}, {}};
+  if (v.accuracy) e.values.emplace_back("accuracy", *v.accuracy);
+  for (auto& other : v.others) e.values.push_back(std::move(other));
+  e.values.emplace_back("loss", v.loss);
+  out.event(std::move(e));
+  if (boundary_.lockstep()) time_.last_step = time_.now;
+  if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
+}
+
+// --- settling and switching
+
+void coordinator::send_flush(role_id worker, effects& out) const {
+  auto h = to(worker);
+  h.id = msg_id{boundary_.flush_round()};
+  h.step = completed();
+  h.flags = mode_epoch_flags();
+  out.send({h, flush{}});
+}
+
+void coordinator::begin_switch(effects& out) {
+  notices_.forget_all();
+  for (const auto* roles : {&config_.plan->shards, &config_.plan->workers})
+    for (auto r : *roles) send_adopt(r, out);
+}
+
+void coordinator::send_adopt(role_id r, effects& out) const {
+  auto h = to(r);
+  h.step = boundary_.epoch_began_at();
+  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options, boundary_.pending_epoch()}});
+}
+
+void coordinator::switched(effects& out) {
+  out.event({"mode", completed(), {}, boundary_.mode().text()});
+  time_.last_step = time_.now;
+  evaluation_.skip_to(completed());
+}
+
+// --- how old the weights were
+
+void coordinator::begin_observe(effects& out) {
+  if (!staleness_.ask()) return;
+  for (auto w : config_.plan->workers) out.send({to(w), observe{}});
+}
+
+// --- collecting
+
+void coordinator::begin_collect(effects& out) {
+  collector_.begin(boundary_.why() != boundary::purpose::last || boundary_.stopped());  // what is carried is of use to who goes on
+  const collect question{collector_.request(), true};
+  for (auto s : collector_.asked_stages()) out.send({to(s), question});
+  for (auto s : collector_.asked_shards()) {
+    auto h = to(s);
+    h.version = boundary_.lockstep() ? completed() : 0;
+    out.send({h, question});
+  }
+  if (collector_.missing() == 0) out.run([](task_context&) {}, {}, collector_.request());
+}
+
+void coordinator::take_state(const envelope& e, effects& out) {
+  if (!collector_.take(std::get<state>(e.body), e.h.step)) return;
+  out.run(collector_.join(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, collector_.request());
+}
+
+void coordinator::collected(effects& out) {
+  if (!collector_.under_way()) return;
+  auto c = collector_.joined();
+  // Nothing of it is stored, so what was stored before is what there is to go on from.
+  if (!c.not_finite.empty()) {
+    ended_ = true;
+    return out.event({"error",
+                      completed(),
+                      {},
+                      "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored of it"});
+  }
+  const auto why = boundary_.why();
+  const bool evaluates = boundary_.collected(completed());
+  if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
+  if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
+    out.store({"checkpoint", completed(), c.all(), std::make_shared<handover>(handover_now(c))});
+    out.event({"checkpoint", completed(), {}, {}});
+  }
+  time_.last_step = time_.last_checkpoint = time_.now;
+  if (why != boundary::purpose::last) return;
+  written_ = std::move(c);
+  if (evaluates) return begin_round(out);
+  write(out);
+}
+
+void coordinator::write(effects& out) {
+  out.store({"weights", completed(), std::move(written_->weights)});
+  end(out);
+}
+
+// --- from one plan to the next
+
+handover coordinator::handover_now(const collection& c) const {
+  handover h;
+  h.step = completed();
+  h.evaluated = evaluation_.past().evaluated;
+  h.rounds = evaluation_.past().rounds;
+  h.accuracy = evaluation_.past().accuracy;
+  h.seconds = seconds_of(time_.now - time_.begun);
+  h.paused = boundary_.pausing();
+  h.settings = settings_;
+  h.mode = boundary_.mode().text();
+  h.updates = c.updates_by_param(*config_.graph, *config_.plan);
+  h.finish = memory_of(config_.finish);
+  return h;
+}
+
+void coordinator::hand_over(collection c, effects& out) {
+  auto h = std::make_shared<handover>(handover_now(c));
+  if (config_.before) h->notified = config_.before->notified;  // a plan before had come further
+  out.store({"handover", completed(), c.all(), std::move(h)});
+  ended_ = true;
+}
+
+// --- nodes are lost
+
+// True: nothing else is done any more.
+bool coordinator::answers_quiesced(const envelope& e, effects& out) {
+  const auto* c = std::get_if<command>(&e.body);
+  if (c && c->name == "surviving_state") take_surviving_state_command(*c, out);
+  if (!left_) return c && c->name == "surviving_state";
+  if (std::holds_alternative<inventory>(e.body)) take_inventory(e, out);
+  // What was being collected before the loss is for nobody any more.
+  if (left_->step && std::holds_alternative<state>(e.body)) take_state(e, out);
+  if (const auto* f = std::get_if<finished>(&e.body); left_->step && f && f->token == collector_.request())
+    surviving_state_collected(out);
+  if (const auto* s = std::get_if<command>(&e.body); s && s->name == "set") take_setting(*s, out);
+  return true;
+}
+
+void coordinator::take_inventory(const envelope& e, effects& out) {
+  if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) return;
+  const auto left = boundary_.mode().left;
+  // Who is lost may have been far behind: the others do not wait for it, and make nothing again that it has not made.
+  auto step = completed();
+  if (left == survivor_rule::newest)
+    step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));
+  const auto what = left_->all.find(left, step);
+  if (const auto* why = std::get_if<std::string>(&what)) return refuse_surviving_state(*why, out);
+  const auto& found = std::get<surviving_state::found>(what);
+  left_->step = left == survivor_rule::newest ? step : found.version;
+  collector_.begin(false);
+  for (auto r : found.from) {
+    auto h = to(r);
+    h.version = found.version;
+    out.send({h, collect{collector_.request(), true}});
+  }
+}
+
+void coordinator::surviving_state_collected(effects& out) {
+  if (!collector_.under_way() || collector_.missing() > 0) return;
+  auto c = collector_.joined();
+  if (!c.not_finite.empty()) return refuse_surviving_state("'" + c.not_finite + "' is not finite", out);
+  auto h = std::make_shared<handover>(handover_now(c));
+  const auto& past = evaluation_.last_finished();
+  h->step = *left_->step;
+  h->evaluated = past.evaluated;
+  h->rounds = past.rounds;
+  h->accuracy = past.accuracy;
+  const auto before = config_.before ? config_.before->notified : 0;  // this plan may not have come so far
+  h->notified = boundary_.mode().left == survivor_rule::versions ? std::max(completed(), before) : 0;
+  h->keep = boundary_.keeping();
+  out.store({"handover", h->step, c.all(), std::move(h)});
+}
+
+// The blocks of this plan, cut from the parameters as the last one left them.
+void coordinator::restore_blocks(effects& out) {
+  auto& b = *config_.before;
+  time_.begun -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
+  cutter_.emplace(*config_.graph, config_.plan, config_.rule_states,
+                  block_cutter::source{b.step, std::exchange(b.named, {}), b.updates});
+  send_restored(cutter_->at_once(), out);
+  if (cutter_->more()) out.run(cutter_->cut(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "cut"}, cut_token);
+  for (const auto& s : settings_) send_setting(s, out);
+}
+
+void coordinator::send_restored(std::vector<restored_block> list, effects& out) const {
+  for (auto& b : list) {
+    auto h = to(b.to);
+    h.version = b.version;
+    h.step = b.updates;
+    out.send({h, std::move(b.what)});
+  }
+}
+
+void coordinator::end(effects& out) {
+  ended_ = true;
+  if (const auto& mode = boundary_.wanted_mode())
+    out.event({"refused",
+               completed(),
+               {},
+               "the job ends at step " + std::to_string(completed()) + ", before it takes mode '" + mode->name + "'"});
+  event_effect e{"done", completed(), {}, boundary_.stopped() ? "stopped" : "finished"};
+  e.values.emplace_back("steps", static_cast<double>(completed()));
+  e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
+  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.weights_evaluated(completed()))
+    e.values.emplace_back("test_accuracy", a);
+  e.values.emplace_back("seconds", seconds_of(time_.now - time_.begun));
+  e.values.emplace_back("packets", config_.plan->packets);
+  out.event(std::move(e));
+}
+
+}  // namespace troupe

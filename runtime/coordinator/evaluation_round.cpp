@@ -1,0 +1,60 @@
+#include "runtime/coordinator/evaluation_round.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+verdict verdict_of(const model_graph& g, const scalars& means) {
+  verdict v;
+  v.loss = loss_of(g, means);
+  for (const auto& [name, value] : means)
+    for (const auto& l : g.layers) {
+      if (l.name != name || !l.maths->is_metric()) continue;
+      if (l.maths->more_is_better() && !v.accuracy)
+        v.accuracy = value;
+      else
+        v.others.emplace_back(name, value);
+    }
+  return v;
+}
+
+void evaluation_round::begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports) {
+  before_ = past_;
+  ++past_.rounds;
+  past_.evaluated = step;
+  evaluating_step_ = of;
+  by_tester_ = by_tester;
+  sheet_ = std::move(reports);
+}
+
+std::optional<report_sheet> evaluation_round::take(std::uint32_t packet, std::uint32_t first_layer, report r) {
+  if (!sheet_ || !sheet_->take(packet, first_layer, std::move(r)) || !sheet_->complete()) return std::nullopt;
+  return std::exchange(sheet_, std::nullopt);
+}
+
+bool evaluation_round::tester_lives(std::uint32_t incarnation) {
+  if (incarnation <= tester_life_) return false;
+  tester_life_ = incarnation;
+  if (!sheet_ || !by_tester_) return false;
+  sheet_ = sheet_->emptied();
+  return true;
+}
+
+void evaluation_round::put_off(std::uint32_t worker, bool yes) {
+  if (yes)
+    put_off_.insert(worker);
+  else
+    put_off_.erase(worker);
+}
+
+std::set<std::uint32_t> evaluation_round::take_put_off() { return std::exchange(put_off_, {}); }
+
+void evaluation_round::record_result(std::optional<double> accuracy) {
+  evaluated_step_ = evaluating_step_;
+  if (accuracy) past_.accuracy = *accuracy;
+}
+
+void evaluation_round::skip_to(std::uint64_t step) { past_.evaluated = std::max(past_.evaluated, step); }
+
+}  // namespace troupe

@@ -1,0 +1,28 @@
+// What the coordinator must know of a synchronisation mode: a plain value, made from the mode's row (runtime/job/job_mode.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/spec/survivor_rule.hpp"
+
+namespace troupe {
+
+struct mode_facts {
+  std::string name = "bsp";
+  std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
+  bool lockstep = true;
+  std::uint32_t work_unit = 0;  // packets of one; 0: fixed ranges
+  bool rests = false;           // its workers are told of boundaries
+  survivor_rule left = survivor_rule::nothing;
+
+  std::string text() const {  // "ssp staleness=3"
+    std::string t = name;
+    for (const auto& [key, value] : options) t.append(" ").append(key).append("=").append(value);
+    return t;
+  }
+};
+
+}  // namespace troupe

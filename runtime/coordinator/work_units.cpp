@@ -1,0 +1,92 @@
+#include "runtime/coordinator/work_units.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+work_unit_book::work_unit_book(std::uint64_t step, std::uint32_t packets, std::uint32_t size, std::uint32_t workers)
+    : step_(step), has_(workers, 0) {
+  for (std::uint32_t first = 0; first < packets; first += size) {
+    all_.push_back({{step, first, std::min(size, packets - first)}, {}});
+    undealt_.push_back(all_.size() - 1);
+  }
+  left_ = all_.size();
+}
+
+std::vector<work_unit_book::deal> work_unit_book::next(std::uint32_t ahead) {
+  std::vector<deal> deals;
+  const auto workers = static_cast<std::uint32_t>(has_.size());
+  const auto give = [&](std::uint32_t w, std::size_t at) {
+    all_[at].given.insert(w);
+    ++has_[w];
+    deals.push_back({w, all_[at].what});
+  };
+  for (std::uint32_t depth = 0; depth < ahead; ++depth)
+    for (std::uint32_t w = 0; w < workers && !undealt_.empty(); ++w) {
+      if (has_[w] > depth) continue;
+      const auto at = undealt_.front();
+      undealt_.pop_front();
+      out_.push_back(at);
+      give(w, at);
+    }
+  if (!undealt_.empty()) return deals;
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    if (has_[w] > 0) continue;
+    const auto oldest =
+        std::find_if(out_.begin(), out_.end(), [&](std::size_t at) { return !all_[at].done && !all_[at].given.count(w); });
+    if (oldest == out_.end()) continue;
+    ++copies_;
+    give(w, *oldest);
+  }
+  return deals;
+}
+
+bool work_unit_book::done(std::uint32_t worker, std::uint32_t first) {
+  const auto e = std::find_if(all_.begin(), all_.end(), [&](const entry& x) { return x.what.first == first; });
+  if (e == all_.end() || worker >= has_.size() || !e->given.count(worker) || e->done) return false;
+  e->done = true;
+  e->by = worker;
+  --left_;
+  for (auto w : e->given) --has_[w];
+  return true;
+}
+
+bool work_unit_book::has_done(std::uint32_t packet) const {
+  return std::any_of(all_.begin(), all_.end(),
+                     [&](const entry& e) { return e.done && e.what.first <= packet && packet < e.what.first + e.what.count; });
+}
+
+void work_unit_book::finish() {
+  over_ = true;
+  for (auto& e : all_) e.done = true;
+  has_.assign(has_.size(), 0);
+  undealt_.clear();
+  left_ = 0;
+}
+
+std::vector<work_unit> work_unit_book::done_by(std::uint32_t worker) const {
+  std::vector<work_unit> list;
+  for (const auto& e : all_)
+    if (e.done && e.by == worker) list.push_back(e.what);
+  return list;
+}
+
+void work_unit_book::lost(std::uint32_t worker) {
+  if (worker >= has_.size()) return;
+  has_[worker] = 0;
+  if (over_) return;
+  for (std::size_t at = 0; at < all_.size(); ++at) {
+    auto& e = all_[at];
+    if (e.done && e.by == worker) {
+      e.done = false;
+      ++left_;
+      for (auto w : e.given)
+        if (w != worker) ++has_[w];
+    }
+    if (!e.given.erase(worker) || e.done || !e.given.empty()) continue;
+    out_.erase(std::find(out_.begin(), out_.end(), at));
+    undealt_.push_front(at);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,151 @@
+#include "runtime/cost/plan_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "ops/tree/packet_tree.hpp"
+#include "runtime/cost/packet_memory.hpp"
+
+namespace troupe {
+namespace {
+
+struct plan_view {
+  const job_plan& plan;
+  const model_graph& graph;
+  const job_spec& job;
+};
+
+double block_bytes(const plan_view& v, const param_block& b) { return bytes_of(b.count, v.job.parameter_type()); }
+double bytes_of_examples(const plan_view& v) {
+  return bytes_of(v.graph.data.count(), v.graph.ids ? dtype::i32 : v.job.type()) + bytes_of(v.graph.label.count(), dtype::i32);
+}
+bool cut(const plan_view& v, const param_block& b) { return b.count != v.graph.params[b.param].spec.dims.count(); }
+
+void hold_loaded(const plan_view& v, const role_plan& r, role_memory& m) {
+  m.activations = bytes_of_examples(v) * (r.tester ? 1 : v.plan.in_flight() + r.slots);
+}
+
+void hold_served(const plan_view& v, const role_plan& r, role_memory& m) {
+  if (v.job.data.how == delivery::server) m.activations = bytes_of_examples(v) * (1 + r.slots);
+}
+
+// With weights = "stash".
+void hold_versions(const plan_view& v, const role_plan& r, role_memory& m) {
+  if (v.plan.rule != weight_rule::stash || r.tester) return;
+  for (const auto& h : hosted_in(v.plan, v.graph, r, v.job.parameter_type())) m.parameters += h.delayed;
+}
+
+// Sums in the tree over the packets that are here, one more for each packet that is beside the first; and what codecs have lost of each sum
+// that leaves.
+void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
+  const auto& p = v.plan;
+  const auto packets = std::max(1u, r.packets.count);
+  const auto sums = std::min(packets, static_cast<std::uint32_t>(std::bit_width(packets - 1)) + p.sub_solvers);
+  for (const auto& b : p.blocks) {
+    if (!p.takes(r.worker, b)) continue;
+    m.gradients += block_bytes(v, b) * sums;
+    if (v.graph.params[b.param].codec)
+      m.gradients += block_bytes(v, b) * static_cast<double>(cover(r.packets.first, r.packets.count, p.packets).size());
+    const bool away = p[p.shard_of(b, p.group_of(r.worker).server_group)].node != r.node;
+    if (away || (cut(v, b) && b.takers.empty())) m.parameters += block_bytes(v, b);  // received, or put together
+  }
+}
+
+// New weights are made in the gradient's memory unless that holds more than the block, or others see it.
+void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
+  for (const auto& b : v.plan.blocks) {
+    if (v.plan.shard_of(b, r.group) != r.id) continue;
+    const auto bytes = block_bytes(v, b);
+    m.parameters += bytes;
+    const bool trains = v.graph.params[b.param].spec.trainable;
+    m.states += trains ? v.plan.rule_states * bytes : 0;
+    if (cut(v, b) && b.takers.empty()) m.gradients += bytes;
+    if (v.plan.nodes.size() == 1) continue;
+    m.parameters += bytes;  // the value before, for a worker that was restarted
+    if (trains && v.job.max_failures.value_or(1) > 0)
+      m.states += v.plan.rule_states * bytes;  // and the states, where nodes are lost
+  }
+}
+
+// The versions that the shard has: of the states of the rule too.
+void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
+  for (const auto& b : v.plan.blocks) {
+    if (b.shard != r.original) continue;
+    m.parameters += 2 * block_bytes(v, b);
+    if (v.graph.params[b.param].spec.trainable) m.states += 2 * v.plan.rule_states * block_bytes(v, b);
+  }
+}
+
+// Adds what a role of this kind holds apart from what its layers do. A switch without default: the compiler names a kind that is missing.
+void add_own(const plan_view& v, const role_plan& r, role_memory& m) {
+  switch (r.kind) {
+    case role_kind::coordinator: return;
+    case role_kind::loader: return hold_loaded(v, r, m);
+    case role_kind::stage: return hold_versions(v, r, m);
+    case role_kind::worker: return hold_sums(v, r, m);
+    case role_kind::shard: return hold_blocks(v, r, m);
+    case role_kind::reducer: return hold_sums(v, r, m);
+    case role_kind::tester: return;
+    case role_kind::data_server: return hold_served(v, r, m);
+    case role_kind::replica: return hold_copies(v, r, m);
+  }
+}
+
+class estimate {
+ public:
+  explicit estimate(const plan_view& v) : v_(v), p_(v.plan) {}
+
+  plan_memory make() {
+    m_.roles.resize(p_.roles.size());
+    m_.nodes.resize(p_.nodes.size());
+    for (const auto& r : p_.roles) {
+      auto& mine = at(r.id);
+      add_own(v_, r, mine);
+      auto& node = m_.nodes[r.node];
+      node.parameters += mine.parameters, node.gradients += mine.gradients, node.states += mine.states;
+      node.activations += mine.activations;
+    }
+    for (std::uint32_t w = 0; w < p_.stages.size(); ++w) add_worker(p_.stages[w]);
+    if (p_.tester_stage != no_role) add_worker({p_.tester_stage});
+    return std::move(m_);
+  }
+
+ private:
+  role_memory& at(role_id r) { return m_.roles[index_of(r)]; }
+
+  // One worker's stages on one node, which pass packets on to each other.
+  void add_worker(const std::vector<role_id>& stages) {
+    std::vector<hosted_step> list;
+    std::uint32_t in_flight = 1;
+    for (auto s : stages) {
+      const auto more = hosted_in(p_, v_.graph, p_[s], v_.job.parameter_type());
+      list.insert(list.end(), more.begin(), more.end());
+      if (!p_[s].tester) in_flight = std::max(in_flight, p_[s].train_slots);
+    }
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first->index < b.first->index; });
+    const auto packet = follow_packet(list, v_.job.type(), stages.empty() || !p_[stages[0]].tester);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      auto& m = at(list[i].stage);
+      m.activations += packet.kept[i] * in_flight;
+      m.workspace = std::max(m.workspace, packet.working[i]);
+    }
+    if (stages.empty()) return;
+    auto& node = m_.nodes[p_[stages[0]].node];
+    node.activations += (packet.peak - packet.workspace) * in_flight;
+    node.workspace += packet.workspace * in_flight;
+  }
+
+  const plan_view& v_;
+  const job_plan& p_;
+  plan_memory m_;
+};
+
+}  // namespace
+
+plan_memory memory_of(const job_plan& p, const model_graph& g, const job_spec& job) {
+  const plan_view v{p, g, job};
+  return estimate(v).make();
+}
+
+}  // namespace troupe

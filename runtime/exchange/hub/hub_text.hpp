@@ -1,0 +1,24 @@
+// How the hub speaks of names, ranks and lengths.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/exchange/hub/message.hpp"
+
+namespace troupe::exchange {
+
+inline std::string quoted(const std::string& s) {
+  std::string out = "'";
+  for (char c : s) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out + "'";
+}
+
+inline std::string rank_text(std::uint32_t r) { return "rank " + std::to_string(r); }
+
+inline std::string shape_text(std::uint64_t count, element e) {
+  constexpr const char* names[elements] = {" float32", " float64", " bfloat16", " int32", " int64"};
+  return std::to_string(count) + names[static_cast<std::uint8_t>(e)];
+}
+
+}  // namespace troupe::exchange

@@ -1,0 +1,48 @@
+// Stands for a role that cannot come back: its node has been restarted, and what it held is nowhere else. It tells the coordinator, which
+// ends the job as for a node that is lost; the coordinator itself has nobody to tell and ends it here.
+//
+// Messages in:  start; whatever else comes is dropped
+// Messages out: peer_down (to the coordinator), or the event `error`
+// Invariant: a job never goes on without what is gone: nothing is answered.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "runtime/plan/plan.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+class lost_role final : public role {
+ public:
+  // `gone`: what is, as the end of a sentence: "its parameters are gone".
+  lost_role(std::uint32_t job, role_id self, std::shared_ptr<const job_plan> plan, std::string gone)
+      : job_(job), self_(self), plan_(std::move(plan)), gone_(std::move(gone)) {}
+
+  void on(const envelope& e, time_point, effects& out) override {
+    if (!std::holds_alternative<start>(e.body)) return;
+    const auto& me = (*plan_)[self_];
+    const peer_down news{plan_->nodes[me.node].name, me.name + " was restarted, and " + gone_};
+    if (self_ == plan_->roles.front().id) return out.event({"error", 0, {}, "node " + news.node + " is lost: " + news.reason});
+    header h;
+    h.job = job_;
+    h.src = self_;
+    h.dst = plan_->roles.front().id;  // the coordinator
+    out.send({h, news});
+  }
+  role_status status() const override {
+    role_status s;
+    s.waits_for = "the end of the job: " + gone_;
+    return s;
+  }
+
+ private:
+  std::uint32_t job_;
+  role_id self_;
+  std::shared_ptr<const job_plan> plan_;
+  std::string gone_;
+};
+
+}  // namespace troupe

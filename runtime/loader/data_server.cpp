@@ -1,0 +1,101 @@
+#include "runtime/loader/data_server.hpp"
+
+#include <algorithm>
+
+#include "ops/layer.hpp"
+
+namespace troupe {
+namespace {
+
+bool same(const header& a, const header& b) {
+  return a.src == b.src && a.step == b.step && a.packet == b.packet && a.phase == b.phase && a.version == b.version;
+}
+
+}  // namespace
+
+void data_server::on(const envelope& e, time_point, effects& out) {
+  if (std::holds_alternative<want_examples>(e.body)) {
+    take(e.h, out);
+  } else if (const auto* f = std::get_if<finished>(&e.body)) {
+    if (const auto i = reading_.find(f->token); i != reading_.end()) {
+      const auto done = std::move(i->second);
+      reading_.erase(i);
+      out.send({answer_to(done->h), examples{done->data, done->label}});
+    }
+  } else if (std::holds_alternative<start>(e.body)) {
+    for (auto l : config_.plan->loaders) {
+      header h;
+      h.job = config_.job;
+      h.src = config_.self;
+      h.dst = l;
+      out.send({h, start{}});
+    }
+  } else if (std::holds_alternative<halt>(e.body)) {
+    queue_.clear();
+    out.stop();
+    return;
+  }
+  read_next(out);
+}
+
+void data_server::take(const header& request, effects& out) {
+  const auto& loaders = config_.plan->loaders;
+  if (std::find(loaders.begin(), loaders.end(), request.src) == loaders.end()) return;
+  const bool train = request.phase == static_cast<std::uint8_t>(phase::train);
+  const auto packets = train ? config_.plan->packets : eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
+  if (request.packet >= packets) return;
+  if (train) latest_ = std::max(latest_, request.step);
+  if (config_.how == delivery::seeds) {
+    out.send({answer_to(request), examples_seed{order_of(0).seed_of(request.step)}});
+    return;
+  }
+  const auto again = [&](const header& h) { return same(h, request); };
+  const auto being_read = [&](const auto& r) { return again(r.second->h); };
+  if (std::any_of(reading_.begin(), reading_.end(), being_read) || std::any_of(queue_.begin(), queue_.end(), again)) return;
+  queue_.push_back(request);
+}
+
+void data_server::read_next(effects& out) {
+  while (reading_.size() < readers_ && !queue_.empty()) {
+    auto r = std::make_shared<reading>();
+    r->h = queue_.front();
+    queue_.pop_front();
+    if (r->h.phase == static_cast<std::uint8_t>(phase::train)) {
+      const auto n = config_.read.graph->packet_examples;
+      r->indices = order_of((*config_.plan)[r->h.src].worker).indices(r->h.step, r->h.packet * n, n);
+    } else {
+      r->indices = eval_indices(config_.read, r->h);
+    }
+    std::uint32_t slot = 0;
+    while (reading_.count(slot)) ++slot;
+    reading_.emplace(slot, r);
+    begin_reading(r, config_.read, slot, out, slot);
+  }
+}
+
+header data_server::answer_to(const header& request) const {
+  auto h = request;
+  h.src = config_.self;
+  h.dst = request.src;
+  h.attempt = 0;
+  return h;
+}
+
+sampler& data_server::order_of(std::uint32_t worker) {
+  if (orders_.empty()) orders_.push_back(config_.order(0));
+  if (!orders_[0]->by_worker()) return *orders_[0];
+  if (worker >= orders_.size()) orders_.resize(worker + 1);
+  if (!orders_[worker]) orders_[worker] = config_.order(worker);
+  return *orders_[worker];
+}
+
+role_status data_server::status() const {
+  role_status s;
+  s.step = latest_;
+  s.queued = static_cast<std::uint32_t>(queue_.size());
+  s.in_flight = static_cast<std::uint32_t>(reading_.size());
+  if (reading_.empty()) s.waits_for = "a request of a loader";
+  return s;
+}
+
+}  // namespace troupe

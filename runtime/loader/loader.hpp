@@ -1,0 +1,106 @@
+// The loader of one worker: takes its packets' examples from the source in the sampler's order and feeds the first stages. It loads
+// ahead of credit by a bounded number of packets, sends only with credit of every consumer, and so stops when no sub-solver is free.
+//
+// Which packets, and in which order: packet_agenda.hpp.
+//
+// How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
+// what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
+//
+// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again; a stage is new:
+//               it is sent again what it may still want), want_examples (tree), credit (out-edge), halt
+// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `retains_for_replay`)
+// Twice: whatever comes may come twice and late; the second changes nothing.
+// Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
+// after every packet of steps < v has left; never more than sub_solvers + readers packets are asked for, loaded and unsent. Up to
+// `readers` of them (the plan's slots of this role) are read at once; they may be done in any order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ops/layer.hpp"
+#include "runtime/loader/batch_tree.hpp"
+#include "runtime/loader/packet_agenda.hpp"
+#include "runtime/loader/reading.hpp"
+#include "runtime/loader/sent_packets.hpp"
+#include "runtime/messages/edge_credit.hpp"
+#include "runtime/plan/plan.hpp"
+
+namespace troupe {
+
+struct loader_config {
+  std::uint32_t job = 0;
+  role_id self = no_role;
+  std::shared_ptr<const job_plan> plan;
+  reading_config read;
+  std::shared_ptr<sampler> order;
+  delivery how = delivery::local;
+  std::uint64_t first_step = 0;
+  bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
+  bool await_resume = false;  // a restarted loader: load nothing before resume_at
+  // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a former life: the coordinator deals again once it knows of us.
+  std::uint32_t incarnation = 0;
+  bool retains_for_replay = false;  // stages may be restarted one by one: they are sent again what they may still want
+};
+
+class loader final : public role {
+ public:
+  explicit loader(loader_config c);
+  void on(const envelope& e, time_point now, effects& out) override;
+  role_status status() const override;
+
+ private:
+  enum class state : std::uint8_t { waits, to_read, reading, here };
+  struct item : reading {
+    state at = state::waits;
+    std::uint32_t valid = 0, first_example = 0;
+  };
+
+  void take_start(role_id from, effects& out);
+  void take_round(const evaluate& v, std::uint64_t version);
+  void pump(effects& out);
+  std::shared_ptr<item> next_item();
+  std::shared_ptr<item> training_item(packet_agenda::training p) const;
+  std::shared_ptr<item> evaluation_item(packet_agenda::evaluation p) const;
+  void obtain(const std::shared_ptr<item>& i, effects& out);
+  void obtain_seed(item& i, effects& out);
+  void ask(const item& i, effects& out);
+  void ask_again(effects& out);
+  bool reads_on() const { return reading_.size() < readers_; }
+  std::uint32_t free_slot() const;
+  void read_next(effects& out);
+  void read_for_tree(effects& out);
+  void take_finished(std::uint64_t token, effects& out);
+  void take_examples(const envelope& e, effects& out);
+  void take_seed(std::uint64_t step, std::uint64_t seed);
+  bool send_front(effects& out);
+  header to_coordinator() const;
+  bool used(const plan_edge& e, const header& h) const;
+  void send_again(role_id to, effects& out);
+  void forget_sent();
+  void forget_rounds();
+  std::uint64_t needed_from() const;
+  batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
+  bool trains(const item& i) const;
+
+  loader_config config_;
+  packet_range range_;
+  packet_agenda agenda_;
+  bool begun_ = false;  // something was loaded, or resume_at has come
+  std::uint32_t counter_ = 0;
+  std::deque<std::shared_ptr<item>> line_;  // in the order of leaving
+  std::uint32_t readers_ = 1;
+  std::map<std::uint32_t, std::shared_ptr<item>> reading_;       // by slot
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: step, number
+  std::optional<batch_tree> tree_;
+  std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
+  std::vector<edge_credit> credit_;                                 // by out-edge
+  sent_packets sent_;                                               // with `retains_for_replay`
+};
+
+}  // namespace troupe

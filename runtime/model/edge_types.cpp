@@ -1,0 +1,60 @@
+#include "runtime/model/edge_types.hpp"
+
+#include "runtime/base/wording.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr tensor_ref of_data{from_data, 0}, of_label{from_data, 1};
+
+bool carries_ids(const model_graph& g, tensor_ref r, dtype activations) { return g.type_of(r, activations) == dtype::i32; }
+
+// What `l` has a place for where its input k is given ids; 0: it looks nothing up.
+std::int64_t places(const graph_layer& l, std::size_t k) {
+  return l.maths->holds(k, l.in) == holding::values ? 0 : l.maths->ids_below(k, l.in);
+}
+
+}  // namespace
+
+std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& l, const job_spec& job) {
+  for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+    const auto from = l.inputs[k];
+    const auto wanted = l.maths->holds(k, l.in);
+    const bool ids = carries_ids(g, from, job.type());
+    if (wanted == holding::any || (wanted == holding::ids) == ids) continue;
+    const std::string values_are = std::string("values (") + name_of(job.type()) + ")", ids_are = "ids (i32)";
+    auto text = "input " + std::to_string(k) + " of a " + l.type + " layer takes " + (ids ? values_are : ids_are) + ", but " +
+                in_quotes(l.spec->inputs[k]) + " (" + l.in[k].to_string() + ")";
+    if (from == of_data) text += " of source " + in_quotes(job.data.source);
+    text += " holds " + (from == of_label ? "class numbers (i32)" : ids ? ids_are + ": put an embedding between" : values_are);
+    return edge_mistake{"inputs." + std::to_string(k), text};
+  }
+  return std::nullopt;
+}
+
+std::vector<edge_mistake> wrong_ids(const model_graph& g, const graph_layer& l) {
+  std::vector<edge_mistake> found;
+  for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+    if (l.inputs[k] != of_label && !(l.inputs[k] == of_data && g.ids)) continue;
+    const auto there_are = places(l, k);
+    if (there_are == 0 || there_are >= g.classes) continue;
+    const auto n = std::to_string(there_are), wanted = std::to_string(g.classes);
+    if (l.maths->is_loss() || l.maths->is_metric())
+      found.push_back({"inputs.0", "its input " + in_quotes(l.spec->inputs[0]) + " (" + l.in[0].to_string() + ") has " + n +
+                                       " score" + (there_are == 1 ? "" : "s") + " an example, but the data has " + wanted +
+                                       " classes"});
+    else
+      found.push_back({"vocabulary", "a vocabulary of " + n + ", but the data has " + wanted + " different ids"});
+  }
+  return found;
+}
+
+void bound_ids(model_graph& g) {
+  for (const auto& l : g.layers)
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+      if (l.inputs[k] == of_label && places(l, k) > 0) g.label_below = g.classes;
+      if (l.inputs[k] == of_data && g.ids && places(l, k) > 0) g.id_below = g.classes;
+    }
+}
+
+}  // namespace troupe

@@ -1,0 +1,358 @@
+// From a job's list of layers to a model_graph: names resolved, layers sorted, shapes inferred, parameters numbered, and the
+// question answered which gradients have to flow. Every stage goes on with what is still sound, so that one run reports as many
+// mistakes as possible without reporting the consequences of one mistake as others.
+#include "runtime/model/graph.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "runtime/base/wording.hpp"
+#include "runtime/model/edge_types.hpp"
+#include "runtime/model/gradients.hpp"
+#include "runtime/model/graph_check.hpp"
+#include "runtime/model/order.hpp"
+#include "runtime/model/shape_bounds.hpp"
+#include "runtime/spec/mistakes.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t max_packets = 65535;  // header::packet has 16 bits
+
+constexpr std::int32_t unresolved = -2;
+
+// A layer on its way into the graph; indices are positions in the file until sort() has run.
+struct draft {
+  const layer_spec* spec = nullptr;
+  const layer_type* type = nullptr;
+  std::shared_ptr<const layer> maths;
+  std::vector<tensor_ref> inputs;
+  bool sound = false;  // type known, options accepted, inputs resolved
+};
+
+class builder {
+ public:
+  builder(const job_spec& job, const layer_registry& registry, const shape& example, std::int64_t classes, const shape& label,
+          bool ids)
+      : job_(job), registry_(registry), example_(example), label_(label), ids_(ids) {
+    graph_.classes = classes;
+  }
+
+  std::variant<model_graph, diagnostics> build() {
+    check_batch();
+    make_drafts();
+    resolve_inputs();
+    sort();
+    if (graph_.packet_examples > 0) {
+      infer();
+      check_phases(graph_, errors_);
+      check_evaluated(graph_, job_, errors_);
+      if (names_resolved_) check_ends(graph_, job_, errors_);
+      if (errors_.empty()) {
+        graph_.local = job_.train.algorithm == "cd";
+        bound_ids(graph_);
+        mark_gradients(graph_);
+        check_trained(graph_, job_, errors_);
+        check_algorithm(graph_, job_, errors_);
+      }
+    }
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(graph_);
+  }
+
+ private:
+  void error(source_position at, std::string message) { errors_.push_back({std::move(at), std::move(message)}); }
+  void layer_error(const layer_spec& s, const std::string& key, const std::string& message) {
+    errors_.push_back(mistake_of(s, key, message));
+  }
+
+  void check_batch() {
+    const auto batch = job_.data.batch, packets = job_.pipeline.packets;
+    const auto batch_at = position_of(job_.data.key_at, "batch", job_.data.at);
+    const auto packets_at = position_of(job_.pipeline.key_at, "packets", job_.pipeline.at);
+    if (batch < 1 || batch > std::numeric_limits<std::int32_t>::max()) {
+      error(batch_at, "batch must be between 1 and 2147483647, it is " + std::to_string(batch));
+    } else if (packets < 1 || packets > max_packets) {
+      error(packets_at, "packets must be between 1 and " + std::to_string(max_packets) + ", it is " + std::to_string(packets));
+    } else if (batch % packets != 0) {
+      error(packets_at, "packets must divide the batch: " + std::to_string(batch) + " examples cannot travel as " +
+                            std::to_string(packets) + " equal packets");
+    } else if (example_.rank() >= shape::max_rank || label_.rank() >= shape::max_rank || !sane(example_)) {
+      error(job_.data.at, "the source's examples have the shape " + example_.to_string() + ", which cannot be batched");
+    } else {
+      graph_.packet_examples = batch / packets;
+      graph_.label = shape{graph_.packet_examples};
+      for (int i = 0; i < label_.rank(); ++i) graph_.label.push_back(label_[i]);
+      graph_.data = shape{graph_.packet_examples};
+      graph_.ids = ids_;
+      for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
+      for (const auto* s : {&graph_.data, &graph_.label})
+        if (!sane(*s)) error(batch_at, "a packet of the batch would have the shape " + s->to_string() + ", which is too large");
+      if (!errors_.empty()) graph_.packet_examples = 0;  // no shape can be inferred from it
+    }
+  }
+
+  void check_name(const layer_spec& s) {
+    const auto at = position_of(s, "name");
+    if (s.name.empty()) return error(at, "a layer needs a name");
+    if (s.name == "data" || s.name == "label")
+      return error(at, "a layer cannot be called " + in_quotes(s.name) + ": the source is");
+    const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ' ' || c == '.' || c == '/'; };
+    if (std::any_of(s.name.begin(), s.name.end(), bad))
+      return error(at, "the layer name " + in_quotes(s.name) + " has a space, '.', '/' or control character in it");
+  }
+
+  void make_drafts() {
+    if (job_.layers.empty()) error(job_.at, "the job has no layers: add [[layer]] tables");
+    for (std::size_t i = 0; i < job_.layers.size(); ++i) {
+      const auto& s = job_.layers[i];
+      check_name(s);
+      const auto [first, fresh] = by_name_.try_emplace(s.name, static_cast<std::int32_t>(i));
+      if (!fresh && !s.name.empty()) {
+        const auto& other = job_.layers[static_cast<std::size_t>(first->second)];
+        error(position_of(s, "name"), "there are two layers called " + in_quotes(s.name) + "; the other one is at " +
+                                          position_of(other, "name").to_string());
+      }
+      drafts_.push_back(make_draft(s));
+    }
+  }
+
+  draft make_draft(const layer_spec& s) {
+    draft d;
+    d.spec = &s;
+    d.type = registry_.find(s.type);
+    if (!d.type) {
+      layer_error(s, "type", "unknown layer type " + in_quotes(s.type) + did_you_mean(s.type, registry_.names()));
+      return d;
+    }
+    if (job_.type() == dtype::bf16 && !d.type->takes_bf16)
+      layer_error(s, "type", in_quotes(s.type) + " does not compute in bf16: use precision = \"fp32\"");
+    try {
+      // The job file's reader has filled in every option; a table made by hand has not been looked at yet.
+      const auto present = [&](const option_spec& o) { return s.values.has(o.name); };
+      const bool checked =
+          s.values.values.size() == d.type->specs.size() && std::all_of(d.type->specs.begin(), d.type->specs.end(), present);
+      const auto& values = checked ? s.values : check_options(s.values, d.type->specs);
+      check_numbers(values);
+      d.maths = d.type->make(values);
+      d.sound = d.maths != nullptr;
+    } catch (const option_error& e) {
+      layer_error(s, e.key, e.what());
+    }
+    return d;
+  }
+
+  // "ip1", "slice1.1", "data", "label"; layer == unresolved when there is no such thing.
+  tensor_ref resolve(const std::string& input) const {
+    if (input == "data") return {from_data, 0};
+    if (input == "label") return {from_data, 1};
+    if (auto i = by_name_.find(input); i != by_name_.end()) return {i->second, 0};
+    const auto dot = input.rfind('.');
+    if (dot == std::string::npos) return {unresolved, 0};
+    const auto number = input.substr(dot + 1);
+    auto i = by_name_.find(input.substr(0, dot));
+    const auto digit = [](unsigned char c) { return c >= '0' && c <= '9'; };
+    if (i == by_name_.end() || number.empty() || number.size() > 4 || !std::all_of(number.begin(), number.end(), digit))
+      return {unresolved, 0};
+    return {i->second, static_cast<std::uint16_t>(std::stoi(number))};
+  }
+
+  void resolve_inputs() {
+    std::vector<std::string> known{"data", "label"};
+    for (const auto& s : job_.layers) known.push_back(s.name);
+    for (auto& d : drafts_) {
+      const auto& s = *d.spec;
+      for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+        const auto key = "inputs." + std::to_string(k);
+        const auto ref = resolve(s.inputs[k]);
+        if (ref.layer == unresolved) {
+          // A comparison with every name of a large file takes a while, and no more mistakes than these are told.
+          const auto hint = errors_.size() < max_mistakes_shown ? did_you_mean(s.inputs[k], known) : std::string();
+          layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
+          names_resolved_ = d.sound = false;
+        } else if (ref == tensor_ref{from_data, 1} && graph_.classes <= 0) {
+          layer_error(s, key, "the source " + in_quotes(job_.data.source) + " has no labels");
+          d.sound = false;
+        }
+        d.inputs.push_back(ref);
+      }
+      if (d.type) check_input_count(d);
+    }
+  }
+
+  void check_input_count(draft& d) {
+    const auto& s = *d.spec;
+    const auto n = static_cast<int>(s.inputs.size());
+    if (n >= d.type->min_inputs && (d.type->max_inputs < 0 || n <= d.type->max_inputs)) return;
+    d.sound = false;
+    if (n == 0) {
+      names_resolved_ = false;  // somebody's output is probably meant to come here
+      return layer_error(s, "inputs",
+                         "it has no inputs: say where its values come from, as in inputs = [\"" + likely_input(s) + "\"]");
+    }
+    auto wanted = std::to_string(d.type->min_inputs);
+    if (d.type->max_inputs < 0)
+      wanted += " or more";
+    else if (d.type->max_inputs != d.type->min_inputs)
+      wanted += " to " + std::to_string(d.type->max_inputs);
+    layer_error(s, "inputs",
+                "a " + s.type + " layer takes " + wanted + " input" + (wanted == "1" ? "" : "s") + ", not " + std::to_string(n) +
+                    " (" + joined(s.inputs) + ")");
+  }
+
+  std::string likely_input(const layer_spec& s) const { return &s == job_.layers.data() ? "data" : (&s - 1)->name; }
+
+  void sort() {
+    std::vector<std::vector<std::size_t>> inputs(drafts_.size());
+    for (std::size_t i = 0; i < drafts_.size(); ++i)
+      for (const auto& r : drafts_[i].inputs)
+        if (r.layer >= 0) inputs[i].push_back(static_cast<std::size_t>(r.layer));
+    order_ = topological_order(inputs);
+    place_.assign(drafts_.size(), unresolved);
+    for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<std::int32_t>(k);
+    const auto cycle = find_cycle(inputs, order_);
+    if (cycle.empty()) return;
+    names_resolved_ = false;
+    std::vector<std::string> names;
+    for (auto i : cycle) names.push_back(drafts_[i].spec->name);
+    names.push_back(names.front());
+    layer_error(*drafts_[cycle.front()].spec, "inputs", "the layers form a cycle: " + joined(names, " -> "));
+  }
+
+  const shape* shape_of(tensor_ref r) const {
+    if (r.layer == from_data) return r.output == 0 ? &graph_.data : &graph_.label;
+    const auto& out = graph_.layers[static_cast<std::size_t>(r.layer)].out;
+    return r.output < out.size() ? &out[r.output] : nullptr;
+  }
+
+  void infer() {
+    for (auto i : order_) {
+      auto& d = drafts_[i];
+      graph_layer g;
+      g.index = static_cast<std::uint32_t>(graph_.layers.size());
+      g.name = d.spec->name;
+      g.type = d.spec->type;
+      g.maths = d.maths;
+      g.spec = d.spec;
+      for (auto r : d.inputs) {
+        if (r.layer >= 0) r.layer = place_[static_cast<std::size_t>(r.layer)];
+        g.inputs.push_back(r);
+      }
+      g.in_train = d.spec->phase != "test";
+      g.recompute = d.spec->recompute;
+      g.gather = d.spec->gather;
+      g.in_test = d.spec->phase != "train";
+      if (d.maths) {
+        if (d.maths->test_phase_only()) g.in_train = false;
+        g.loss_weight = d.maths->is_loss() ? d.spec->loss_weight.value_or(1.0) : 0.0;
+        if (d.spec->loss_weight && !d.maths->is_loss())
+          layer_error(*d.spec, "loss_weight", "a loss_weight goes with a loss layer, not with " + d.spec->type);
+      }
+      if (d.sound && gather(d, g)) infer_one(g);
+      graph_.layers.push_back(std::move(g));
+    }
+  }
+
+  // Input shapes; false when one of them is not known because of a mistake that has been or is now reported.
+  bool gather(const draft& d, graph_layer& g) {
+    for (std::size_t k = 0; k < g.inputs.size(); ++k) {
+      const auto r = g.inputs[k];
+      const auto* s = shape_of(r);
+      if (!s) {
+        const auto& from = graph_.layers[static_cast<std::size_t>(r.layer)];
+        names_resolved_ = false;
+        if (!from.out.empty())
+          layer_error(*d.spec, "inputs." + std::to_string(k),
+                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size()) +
+                          " output(s), there is no output " + std::to_string(r.output));
+        return false;
+      }
+      g.in.push_back(*s);
+    }
+    const auto wrong = wrong_type(graph_, g, job_);
+    if (wrong) layer_error(*d.spec, wrong->key, wrong->text);
+    return !wrong;
+  }
+
+  void infer_one(graph_layer& g) {
+    try {
+      auto out = g.maths->infer(g.in);
+      if (out.size() > max_outputs)
+        return layer_error(*g.spec, "",
+                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(max_outputs));
+      for (const auto& s : out)
+        if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
+      add_params(g);
+      for (const auto& wrong : wrong_ids(graph_, g)) layer_error(*g.spec, wrong.key, wrong.text);
+      if (job_.train.algorithm == "bptt") g.carries = g.maths->carries(g.in);
+      g.out = std::move(out);
+    } catch (const shape_error& e) {
+      layer_error(*g.spec, "", e.what());
+    } catch (const option_error& e) {
+      layer_error(*g.spec, e.key, e.what());
+    }
+  }
+
+  bool check_scales(const graph_layer& g, const char* key, const std::vector<double>& list, std::size_t params) {
+    if (list.empty() || list.size() == params) return true;
+    layer_error(*g.spec, key,
+                std::string(key) + " lists " + std::to_string(list.size()) + " factors, but a " + g.type + " layer has " +
+                    std::to_string(params) + " parameters here");
+    return false;
+  }
+
+  codec_spec codec_of(const layer_spec& l) const {
+    const auto& t = job_.train;
+    return {codec_kind_of(l.compress.empty() ? t.compress : l.compress), t.fraction, t.threshold};
+  }
+
+  void add_params(graph_layer& g) {
+    auto specs = g.maths->params(g.in);
+    if (!check_scales(g, "lr_scale", g.spec->lr_scales, specs.size()) ||
+        !check_scales(g, "decay_scale", g.spec->decay_scales, specs.size()))
+      return;
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+      graph_param p;
+      p.layer = g.index;
+      p.index_in_layer = static_cast<std::uint32_t>(k);
+      p.spec = std::move(specs[k]);
+      if (!sane(p.spec.dims))
+        throw shape_error("its parameter '" + p.spec.name + "' " + p.spec.dims.to_string() + " would be empty or too large");
+      p.spec.lr_multiplier *= g.spec->lr_scales.empty() ? g.spec->lr_scale : g.spec->lr_scales[k];
+      if (!g.spec->decay_scales.empty() && p.spec.trainable)
+        p.spec.decay_multiplier = g.spec->decay_scales[k];
+      else if (g.spec->decay_scale && p.spec.trainable)
+        p.spec.decay_multiplier = *g.spec->decay_scale;
+      if (p.spec.trainable) p.codec = codec_of(*g.spec);
+      p.full_name = g.name + "." + p.spec.name;
+      p.offset = graph_.parameter_count;
+      graph_.parameter_count += p.spec.dims.count();
+      if (graph_.parameter_count > max_elements) throw shape_error("the model has more than 2^40 parameters from here on");
+      g.params.push_back(static_cast<std::uint32_t>(graph_.params.size()));
+      graph_.params.push_back(std::move(p));
+    }
+  }
+
+  const job_spec& job_;
+  const layer_registry& registry_;
+  shape example_, label_;
+  bool ids_ = false;
+  model_graph graph_;
+  diagnostics errors_;
+  std::map<std::string, std::int32_t, std::less<>> by_name_;
+  std::vector<draft> drafts_;        // as in the file
+  std::vector<std::size_t> order_;   // topological order -> position in the file
+  std::vector<std::int32_t> place_;  // position in the file -> topological order
+  bool names_resolved_ = true;       // false: "unused output" would only repeat another mistake
+};
+
+}  // namespace
+
+std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
+                                                   std::int64_t classes, const shape& label, bool ids) {
+  return builder(job, layers, example, classes, label, ids).build();
+}
+
+}  // namespace troupe

@@ -1,0 +1,338 @@
+#include "runtime/plan/plan_check.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/base/wording.hpp"
+#include "runtime/plan/exact_cover.hpp"
+#include "runtime/plan/partition_ways.hpp"
+#include "runtime/plan/plan_check_parameters.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t max_named = 4;
+
+span_of span(packet_range r) { return {r.first, std::int64_t{r.first} + r.count}; }
+span_of span(feature_range r, std::int64_t all) { return r.whole() ? span_of{0, all} : span_of{r.begin, r.end}; }
+
+std::string place(const cover_fault& f) {
+  return counted("packet", "packets", f.packets) + ", " + counted("feature", "features", f.features);
+}
+
+class checker {
+ public:
+  checker(const job_plan& p, const model_graph& g) : p_(p), g_(g) {}
+
+  std::vector<plan_fault> run() {
+    if (!numbers_hold()) return std::move(faults_);  // nothing can be looked up
+    parts_.resize(g_.layers.size());
+    for (const auto& r : p_.roles)
+      for (std::size_t k = 0; r.trains() && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
+    check_wiring();
+    check_loaders();
+    check_workers();
+    for (const auto& l : g_.layers) check_claims(l);
+    for (const auto& r : p_.roles)
+      if (r.does().hosts_layers) check_inputs(r), check_window(r);
+    check_tester();
+    for (auto& f : check_parameters(p_, g_, parts_)) faults_.push_back(std::move(f));
+    return std::move(faults_);
+  }
+
+ private:
+  void fault(std::int32_t layer, std::string text) {
+    const auto of = layer < 0 ? std::string() : "layer " + in_quotes(g_.layers[static_cast<std::size_t>(layer)].name) + ": ";
+    faults_.push_back({layer, of + std::move(text)});
+  }
+  void fault(const graph_layer& l, std::string text) { fault(static_cast<std::int32_t>(l.index), std::move(text)); }
+
+  // --- every number in the plan means something
+
+  // What the role does, and that it is one.
+  const role_duties* duties(role_id r) const { return index_of(r) < p_.roles.size() ? &p_[r].does() : nullptr; }
+
+  bool numbers_hold() {
+    for (std::size_t i = 0; i < p_.roles.size(); ++i) {
+      const auto& r = p_.roles[i];
+      if (index_of(r.id) != i)
+        fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " +
+                      std::to_string(i) + ": a role is missing, or there twice");
+      if (r.device > 0 && r.node < p_.nodes.size() && r.device >= p_.nodes[r.node].devices.size())
+        fault(-1, "role " + in_quotes(r.name) + " is on a device that its node does not lend");
+      const auto strange = [&](const std::vector<std::uint32_t>& list, std::size_t all) {
+        return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
+      };
+      if (r.node >= p_.nodes.size() || strange(r.layers, g_.layers.size()) || strange(r.in_edges, p_.edges.size()) ||
+          strange(r.out_edges, p_.edges.size()) || (r.does().hosts_layers && r.parts.size() != r.layers.size()))
+        fault(-1, "role " + in_quotes(r.name) + " names a node, a layer or an edge that is not there");
+      if (r.trains() && r.worker >= p_.workers.size())
+        fault(-1, "role " + in_quotes(r.name) + " belongs to a worker that is not there");
+    }
+    for (const auto& kind : role_table())
+      for (auto r : kind.listed(p_))
+        if (index_of(r) >= p_.roles.size() || p_[r].kind != kind.kind)
+          fault(-1, std::string("the plan's list of roles of kind ") + kind.name + " names one that is none");
+    for (const auto& e : p_.edges) {
+      const auto *from = duties(e.from), *to = duties(e.to);
+      if (!from || !(from->loads || from->hosts_layers) || !to || !to->hosts_layers ||
+          e.what.layer >= static_cast<std::int32_t>(g_.layers.size()))
+        fault(-1, "an edge joins roles that send or take no tensors");
+    }
+    for (const auto& b : p_.blocks)
+      if (const auto* owner = duties(b.shard);
+          b.param >= g_.params.size() || !owner || !owner->owns_parameters ||
+          std::any_of(b.takers.begin(), b.takers.end(), [&](auto w) { return w >= p_.workers.size(); }))
+        fault(-1, "block " + std::to_string(b.id) + " has a parameter, a shard or a taker that is not there");
+    if (p_.ranges.size() != p_.loaders.size() || p_.stages.size() != p_.workers.size() || p_.workers.size() < p_.ranges.size())
+      fault(-1, "workers, their loaders and their stages are not as many as each other");
+    return faults_.empty();
+  }
+
+  void check_wiring() {
+    std::vector<int> in(p_.edges.size(), 0), out(p_.edges.size(), 0);
+    for (const auto& r : p_.roles) {
+      for (std::size_t k = 0; k < r.in_edges.size(); ++k)
+        if (const auto& e = p_.edges[r.in_edges[k]]; e.to == r.id && e.to_port == k) ++in[r.in_edges[k]];
+      for (std::size_t k = 0; k < r.out_edges.size(); ++k)
+        if (const auto& e = p_.edges[r.out_edges[k]]; e.from == r.id && e.from_port == k) ++out[r.out_edges[k]];
+    }
+    for (std::size_t i = 0; i < p_.edges.size(); ++i) {
+      if (in[i] == 1 && out[i] == 1) continue;
+      const auto& e = p_.edges[i];
+      fault(e.what.layer, "the edge from " + p_[e.from].name + " to " + p_[e.to].name + " is not known at " +
+                              (out[i] == 1 ? p_[e.to].name : p_[e.from].name));
+    }
+  }
+
+  void check_loaders() {
+    std::vector<claim> claims;
+    for (std::size_t w = 0; w < p_.ranges.size(); ++w)
+      claims.push_back({span(p_.ranges[w]), {0, 1}, static_cast<std::uint32_t>(w)});
+    const auto f = exact_cover(claims, {0, p_.packets}, {0, 1});
+    if (!f) return;
+    const auto which = counted("packet", "packets", f->packets);
+    const auto name = [&](std::uint32_t w) { return p_[p_.loaders[w]].name; };
+    if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader has them");
+    if (f->kind == cover_fault::what::twice)
+      fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " have them");
+    if (f->kind == cover_fault::what::beyond)
+      fault(-1, name(f->first) + " has " + which + ", a step has " + std::to_string(p_.packets));
+  }
+
+  // A half finds each layer once among its stages.
+  void check_workers() {
+    std::vector<int> seen(p_.roles.size(), 0);
+    for (std::uint32_t w = 0; w < p_.workers.size(); ++w) {
+      if (p_[p_.workers[w]].worker != w) fault(-1, p_[p_.workers[w]].name + " is not the half of its number");
+      std::set<std::uint32_t> layers;
+      for (auto s : p_.stages[w]) {
+        if (p_[s].worker == w && !p_[s].tester) ++seen[index_of(s)];
+        for (auto l : p_[s].layers)
+          if (!layers.insert(l).second) fault(static_cast<std::int32_t>(l), p_[p_.workers[w]].name + " has two parts of it");
+      }
+    }
+    for (const auto& r : p_.roles)
+      if (r.trains() && !r.layers.empty() && seen[index_of(r.id)] != 1)
+        fault(static_cast<std::int32_t>(r.layers[0]), r.name + " belongs to no worker's half, or to several");
+  }
+
+  // --- every layer is claimed once
+
+  std::string parts_text(const std::vector<hosted_part>& parts) const {
+    if (parts.empty()) return "it has no part";
+    std::string s;
+    for (std::size_t i = 0; i < std::min(parts.size(), max_named); ++i) {
+      s += (i == 0 ? "" : "; ") + parts[i].stage->name + " has " + counted("packet", "packets", span(parts[i].stage->packets));
+      if (const auto* part = parts[i].part()) {
+        const auto r = part->inputs.whole() ? part->features : part->inputs;
+        s += ", " + counted("feature", "features", {r.begin, r.end}) + (part->inputs.whole() ? "" : " of its input");
+      }
+    }
+    return s + (parts.size() > max_named ? "; and " + std::to_string(parts.size() - max_named) + " more" : "");
+  }
+
+  static bool is_addend(const hosted_part& p) { return p.part() && !p.part()->inputs.whole(); }
+
+  void check_claims(const graph_layer& l) {
+    if (!l.in_train && !l.in_test) return;
+    const auto& parts = parts_[l.index];
+    const bool adds = std::any_of(parts.begin(), parts.end(), is_addend);
+    const auto all = features_of(adds ? l.in.at(0) : l.out.at(0));
+    std::vector<claim> claims;
+    for (const auto& c : parts) {
+      if (adds && !is_addend(c)) return fault(l, c.stage->name + " has all of it, and others an addend");
+      const auto features = !c.part() ? feature_range{} : adds ? c.part()->inputs : c.part()->features;
+      claims.push_back({span(c.stage->packets), span(features, all), static_cast<std::uint32_t>(claims.size())});
+    }
+    const auto f = exact_cover(claims, {0, p_.packets}, {0, all});
+    if (!f) return;
+    switch (f->kind) {
+      case cover_fault::what::nobody: return fault(l, place(*f) + ": no part claims them (" + parts_text(parts) + ")");
+      case cover_fault::what::twice:
+        return fault(l,
+                     place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " claim them");
+      case cover_fault::what::beyond:
+        return fault(l, parts[f->first].stage->name + " claims " + place(*f) + ", there are " + std::to_string(p_.packets) +
+                            " packets of " + std::to_string(all) + " features");
+    }
+  }
+
+  // --- every input of every part is fed once
+
+  std::string tensor_name(tensor_ref t) const {
+    if (t.layer < 0) return t.output == 0 ? "'data'" : "'label'";
+    const auto& l = g_.layers[static_cast<std::size_t>(t.layer)];
+    return in_quotes(t.output == 0 ? l.name : l.name + "." + std::to_string(t.output));
+  }
+
+  static int position_of(const role_plan& r, std::int32_t layer) {
+    for (std::size_t k = 0; k < r.layers.size(); ++k)
+      if (static_cast<std::int32_t>(r.layers[k]) == layer) return static_cast<int>(k);
+    return -1;
+  }
+
+  feature_range made_by(const role_plan& r, int position, tensor_ref what) const {
+    const auto* part = r.parts[static_cast<std::size_t>(position)].get();
+    return part ? made(g_, what, part->features) : feature_range{};
+  }
+
+  // What a loader sends for the sake of its credit: to a stage that reports, and hears nothing else from it.
+  bool is_window(const plan_edge& e) const {
+    const auto reports = [this](std::uint32_t l) { return g_.layers[l].maths->is_loss() || g_.layers[l].maths->is_metric(); };
+    const auto& to = p_[e.to];
+    return p_[e.from].does().loads && e.region.whole() && e.need.whole() &&
+           std::any_of(to.layers.begin(), to.layers.end(), reports);
+  }
+
+  // Losses and metrics hear from the loader: its credit bounds the packets that can be under way in front of them.
+  void check_window(const role_plan& r) {
+    if (r.tester) return;  // one stage, whose loader waits for it
+    for (auto index : r.layers) {
+      const auto& l = g_.layers[index];
+      if ((!l.maths->is_loss() && !l.maths->is_metric()) || (!l.in_train && !l.in_test)) continue;
+      const auto received = [&](std::uint32_t i) {
+        const auto& e = p_.edges[i];
+        return p_[e.from].does().loads && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
+      };
+      if (std::none_of(r.in_edges.begin(), r.in_edges.end(), received))
+        fault(l, r.name + " reports, but no loader waits for it: packets would run ahead of it without bound");
+    }
+  }
+
+  void check_inputs(const role_plan& r) {
+    std::set<std::uint32_t> read;
+    for (std::size_t k = 0; k < r.layers.size(); ++k) {
+      const auto& l = g_.layers[r.layers[k]];
+      const auto* part = r.parts[k].get();
+      for (std::size_t i = 0; i < l.inputs.size(); ++i) {
+        const auto need = part ? part->needs[i] : feature_range{};
+        const auto fed_by = l.inputs[i].layer < 0 ? -1 : position_of(r, l.inputs[i].layer);
+        if (fed_by >= 0) {
+          if (fed_by >= static_cast<int>(k) || !(made_by(r, fed_by, l.inputs[i]) == need))
+            fault(l, r.name + " makes another part of " + tensor_name(l.inputs[i]) + " than it reads");
+          continue;
+        }
+        for (auto e : r.in_edges)
+          if (p_.edges[e].what == l.inputs[i] && p_.edges[e].need == need) read.insert(e);
+        if (check_feed(r, l, i, need, true)) check_feed(r, l, i, need, false);
+      }
+    }
+    for (auto e : r.in_edges)
+      if (!read.count(e) && !is_window(p_.edges[e]))
+        fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
+  }
+
+  // One input of one part, in one phase.
+  bool check_feed(const role_plan& r, const graph_layer& l, std::size_t input, feature_range need, bool train) {
+    if (!(train ? l.in_train && !r.tester : l.in_test)) return true;
+    const auto what = l.inputs[input];
+    const auto all = features_of(l.in[input]);
+    const auto wanted = span(need, all);
+    const auto packets = r.tester ? span_of{0, 1} : span(r.packets);
+    const auto faults = faults_.size();
+    // Of a tensor that is a sum each addend arrives whole, and is not the same as another.
+    std::map<role_id, std::vector<claim>> from;
+    if (what.layer >= 0)
+      for (const auto& p : parts_[static_cast<std::size_t>(what.layer)]) {
+        if (!is_addend(p) || r.tester) break;
+        from[p.stage->id];
+      }
+    const bool sum = !from.empty();
+    if (!sum) from[no_role];
+    for (auto i : r.in_edges) {
+      const auto& e = p_.edges[i];
+      if (!(e.what == what) || !(e.need == need) || !(train ? e.in_train : e.in_test)) continue;
+      const auto some = both({e.packets.first, std::int64_t{e.packets.first} + e.packets.count}, packets);
+      const auto region = what.layer < 0 ? both(span(e.region, all), wanted) : span(e.region, all);
+      from[sum ? e.from : no_role].push_back({some, region, i});
+      check_source(r, l, e, some, region);
+      if (e.addend != sum) fault(l, r.name + (sum ? " does not add " : " adds ") + tensor_name(what) + " from " + p_[e.from].name);
+      if (train && l.grad_in_wanted[input] && !e.grad_back)
+        fault(l, "no gradient of " + tensor_name(what) + " comes back from " + r.name + " to " + p_[e.from].name);
+    }
+    for (const auto& [who, claims] : from) {
+      const auto f = exact_cover(claims, packets, wanted);
+      if (!f) continue;
+      fault(l, feed_text(r, what, *f) + (sum ? " (the addend of " + p_[who].name + ")" : ""));
+      break;
+    }
+    return faults_.size() == faults;
+  }
+
+  std::string feed_text(const role_plan& r, tensor_ref what, const cover_fault& f) const {
+    const auto name = [&](std::uint32_t e) { return p_[p_.edges[e].from].name; };
+    const auto of = place(f) + " of its input " + tensor_name(what) + ": ";
+    switch (f.kind) {
+      case cover_fault::what::nobody: return r.name + " lacks " + of + "nobody sends them";
+      case cover_fault::what::twice:
+        return r.name + " gets " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
+      case cover_fault::what::beyond: return r.name + " gets " + of + name(f.first) + " sends more than it needs";
+    }
+    return {};
+  }
+
+  // The role at the edge's beginning must have what the edge carries: these packets, and these features of them.
+  void check_source(const role_plan& r, const graph_layer& l, const plan_edge& e, span_of packets, span_of region) {
+    const auto& from = p_[e.from];
+    const auto lies = [&](span_of inner, span_of outer) { return inner.begin >= outer.begin && inner.end <= outer.end; };
+    const auto says = [&](const std::string& why) {
+      fault(l, r.name + " is to get " + tensor_name(e.what) + " from " + from.name + ", which " + why);
+    };
+    if (from.tester != r.tester) return says("works for another");
+    if (e.what.layer < 0) {
+      if (!from.does().loads) return says("loads nothing");
+      if (!from.tester && packets.count() > 0 &&
+          !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
+        return says("does not load these packets");
+      return;
+    }
+    const int k = position_of(from, e.what.layer);
+    if (k < 0) return says("does not have that layer");
+    const auto here =
+        span(made_by(from, k, e.what), features_of(g_.layers[static_cast<std::size_t>(e.what.layer)].out[e.what.output]));
+    if (packets.count() > 0 && !lies(packets, span(from.packets))) return says("does not have these packets");
+    if (!lies(region, here)) return says("does not make these features");
+  }
+
+  void check_tester() {
+    if (p_.tester_stage == no_role) return;
+    if (p_.tester_loader == no_role || p_.tester == no_role) return fault(-1, "the tester's roles are not all there");
+    const auto& mine = p_[p_.tester_stage].layers;
+    for (const auto& l : g_.layers)
+      if (std::count(mine.begin(), mine.end(), l.index) != (l.in_test ? 1 : 0))
+        fault(l, p_[p_.tester_stage].name + (l.in_test ? " does not have it once" : " has it and does not need it"));
+  }
+
+  const job_plan& p_;
+  const model_graph& g_;
+  std::vector<plan_fault> faults_;
+  parts_by_layer parts_;
+};
+
+}  // namespace
+
+std::vector<plan_fault> check_plan(const job_plan& p, const model_graph& g) { return checker(p, g).run(); }
+
+}  // namespace troupe

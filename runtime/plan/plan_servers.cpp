@@ -1,0 +1,118 @@
+// Server groups and what else serves workers: shards, reducers, the data server.
+#include "runtime/plan/plan_draft.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+// Groups are runs of workers, so their packets follow each other too.
+void add_groups(plan_draft& draft) {
+  auto& plan = draft.plan;
+  const auto& t = draft.job.topology;
+  const auto each = static_cast<std::uint32_t>(t.workers_per_group);
+  for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(t.worker_groups); ++g) {
+    worker_group w;
+    w.first = g * each;
+    w.count = each;
+    w.range.first = plan.ranges[w.first].first;
+    for (std::uint32_t k = 0; k < each; ++k) w.range.count += plan.ranges[w.first + k].count;
+    w.server_group = t.server_groups > 1 ? g : 0;
+    plan.groups.push_back(w);
+  }
+  plan.server_groups = static_cast<std::uint32_t>(t.server_groups);
+  plan.servers_per_group = static_cast<std::uint32_t>(draft.shards);
+}
+
+namespace {
+
+// The nodes of the workers that server group `g` is for: of each worker, or each once.
+std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32_t g) {
+  const auto& plan = draft.plan;
+  const auto first = plan.server_groups > 1 ? plan.groups[g].first : 0;
+  const auto count = plan.server_groups > 1 ? plan.groups[g].count : static_cast<std::uint32_t>(draft.workers);
+  std::vector<std::uint32_t> nodes;
+  for (auto w = first; w < first + count; ++w) {
+    const auto node = draft.colocated[w];
+    if (draft.placing.of_shards == reducer_placing::shards::one_a_node && std::count(nodes.begin(), nodes.end(), node) > 0)
+      continue;
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+// Separate servers go to nodes without a worker as long as there are any.
+void add_shards(plan_draft& draft) {
+  auto& plan = draft.plan;
+  auto hosts = nodes_with(draft.nodes, "server");
+  const bool colocated = draft.placing.of_shards != reducer_placing::shards::as_said;
+  if (!draft.job.topology.colocated) {
+    auto apart = hosts;
+    const auto works = [&](std::uint32_t n) {
+      return std::any_of(plan.workers.begin(), plan.workers.end(), [&](role_id w) { return plan[w].node == n; });
+    };
+    apart.erase(std::remove_if(apart.begin(), apart.end(), works), apart.end());
+    if (!apart.empty()) hosts = apart;
+  }
+  for (std::uint32_t g = 0; g < plan.server_groups; ++g) {
+    const auto theirs = nodes_of_workers(draft, g);
+    for (std::uint32_t s = 0; s < draft.shards; ++s) {
+      const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
+      // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
+      const bool with_group = draft.job.topology.colocated && plan.server_groups > 1;
+      const auto node = colocated || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
+      auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
+      r.index = s;
+      r.group = g;
+      plan.shards.push_back(r.id);
+    }
+  }
+}
+
+// The replicas of a shard are on the nodes with the role "server" that follow its own, each on another. There may be fewer nodes than replicas
+// are wanted: some may be lost.
+void add_replicas(plan_draft& draft) {
+  auto& plan = draft.plan;
+  const auto hosts = nodes_with(draft.nodes, "server");
+  const auto copies = std::min<std::size_t>(static_cast<std::size_t>(draft.job.topology.replicas), hosts.size()) - 1;
+  if (hosts.empty() || plan.server_groups > 1) return;
+  const auto shards = plan.shards;
+  for (auto s : shards) {
+    const auto home = plan[s].node;
+    const auto from = static_cast<std::size_t>(std::upper_bound(hosts.begin(), hosts.end(), home) - hosts.begin());
+    std::size_t made = 0;
+    for (std::size_t k = 0; k < hosts.size() && made < copies; ++k) {
+      const auto node = hosts[(from + k) % hosts.size()];
+      if (node == home) continue;
+      auto& r = draft.add_role(role_kind::replica, plan[s].name + "/replica" + std::to_string(++made), node);
+      r.original = s;
+      plan.replicas.push_back(r.id);
+    }
+  }
+}
+
+bool has_data_server(const job_spec& job) { return job.data.how == delivery::server || job.data.how == delivery::seeds; }
+
+// On the first node that has the data.
+void add_data_server(plan_draft& draft) {
+  if (has_data_server(draft.job))
+    draft.plan.data_server = draft.add_role(role_kind::data_server, "data", nodes_with(draft.nodes, "data").front()).id;
+}
+
+void add_readers(plan_draft& draft, std::uint32_t n) {
+  for (auto& r : draft.plan.roles)
+    if (r.does().reads_examples) r.slots = n;
+}
+
+role_id colocated_shard(plan_draft& draft, std::uint32_t node) {
+  auto& plan = draft.plan;
+  for (auto s : plan.shards)
+    if (plan[s].node == node) return s;
+  auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(plan.shards.size()), node);
+  r.index = plan.servers_per_group++;
+  plan.shards.push_back(r.id);
+  return r.id;
+}
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+// How many packets can be at a stage at once.
+#include "runtime/plan/plan_draft.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+bool reports(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_metric(); }
+
+namespace {
+
+// Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
+// packets at each of its consumers, and every loss and metric is one of them (add_windows): the credit is not back until it has seen
+// the packet. With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for
+// another: joins cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
+std::uint32_t under_way(const plan_draft& draft, packet_range packets, bool train) {
+  const auto& plan = draft.plan;
+  if (!plan.placed) return plan.in_flight();
+  std::uint32_t n = 0;
+  for (const auto& r : plan.ranges) {
+    if (intersection(r, packets).count == 0) continue;
+    for (const auto& l : draft.graph.layers) {
+      if (!reports(l) || !(train ? l.in_train : l.in_test)) continue;
+      const auto& a = draft.where[l.index];
+      if (a.kind != split_kind::batch)
+        n += plan.in_flight();
+      else
+        for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan.in_flight() : 0;
+    }
+  }
+  return std::max(n, plan.in_flight());  // where nothing reports: an evaluation that evaluates nothing
+}
+
+}  // namespace
+
+std::uint32_t under_way(const plan_draft& draft, packet_range packets) {
+  return std::max(under_way(draft, packets, true), under_way(draft, packets, false));
+}
+
+// With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
+std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets) {
+  std::uint32_t d = 0;
+  for (auto l : layers) d = std::max(d, draft.plan.delay[l]);
+  const auto all = under_way(draft, packets, true);
+  return draft.plan.rule == weight_rule::drain ? all : std::min(all, (d + 1) * packets.count);
+}
+
+void warm_up(plan_draft& draft) {
+  auto& plan = draft.plan;
+  plan.rule = weight_rule_of(draft.job.pipeline.weights);
+  plan.delay.assign(draft.graph.layers.size(), 0);
+  if (plan.rule == weight_rule::drain || !draft.errors.empty()) return;
+  plan.delay = warm_up_steps(draft.graph, draft.where, plan.packets);
+  plan.warm_up = *std::max_element(plan.delay.begin(), plan.delay.end());
+}
+
+}  // namespace troupe

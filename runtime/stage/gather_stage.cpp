@@ -1,0 +1,170 @@
+#include "runtime/stage/gather_stage.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/packet_sum.hpp"
+#include "ops/tree/packet_tree.hpp"
+
+namespace troupe {
+namespace {
+
+// The shape of `packets` tensors like this one behind each other, as stacked() makes it, without memory.
+tensor stack_of(const tensor& like, std::size_t packets) {
+  shape s = like.dims();
+  s.set(0, s[0] * static_cast<std::int64_t>(packets));
+  return tensor::declare(s, like.type());
+}
+
+using packets = std::vector<std::shared_ptr<stage_slot>>;
+
+// Can the packets of a training step be computed as one in this maths step? Its first layer must say `gather` and be able to, and
+// no other one may have parameters.
+bool at_once(const stage_maths& m, const maths_step& step) {
+  return m.hosted(step.first()).gather && step.maths->gathered() &&
+         std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return m.hosted(p).params.empty(); });
+}
+
+void step_forward_all(const stage_maths& m, const packets& all, const maths_step& step, device& d) {
+  const auto at = step.first();
+  auto& leader = *all[0];
+  auto& pass = leader.passes[at];
+  for (const auto& s : all) {
+    m.gather(*s, at);
+    m.let_go_read(*s, step);
+  }
+  for (std::size_t i = 0; i < pass.in.size(); ++i) {
+    tensors parts;
+    for (const auto& s : all) parts.push_back(std::move(s->passes[at].in[i]));
+    pass.in[i] = stacked(d, parts);
+  }
+  auto& made = leader.passes[step.last()].out;
+  for (auto& y : made) y = stack_of(y, all.size());
+  const auto count = static_cast<std::int64_t>(all.size());
+  m.prepare(leader, step, leader.examples * count, d);
+  auto c = m.context_of(leader, at, d);
+  step.maths->gathered()->forward_all(c, count, *pass.plans[0], pass.in, pass.params, made, pass.kept);
+  m.keep(leader, step);
+  const tensors out = made;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& mine = all[k]->passes[step.last()].out;
+    for (std::size_t o = 0; o < out.size(); ++o) mine[o] = packet_of(out[o], static_cast<std::int64_t>(k), count);
+    m.let_go_done(*all[k], step);
+  }
+}
+
+void forward_all(const stage_maths& m, const packets& all, device& d) {
+  for (const auto& s : all) m.join_inputs(*s, d);
+  for (const auto& step : m.steps()) {
+    if (!m.hosted(step.first()).in_train) continue;
+    if (at_once(m, step)) {
+      step_forward_all(m, all, step, d);
+      continue;
+    }
+    for (const auto& s : all) m.step_forward(*s, step, d);
+  }
+  for (const auto& s : all) m.cut_outputs(*s, d);
+}
+
+void step_backward_all(const stage_maths& m, const packets& all, const maths_step& step, device& d) {
+  const auto at = step.first();
+  auto& pass = all[0]->passes[at];
+  for (const auto& s : all) m.fill_grad_out(*s, step.last(), d);
+  tensors dy, dx;
+  for (std::size_t o = 0; o < all[0]->passes[step.last()].grad_out.size(); ++o) {
+    tensors parts;
+    for (const auto& s : all) parts.push_back(std::move(s->passes[step.last()].grad_out[o]));
+    dy.push_back(stacked(d, parts));
+  }
+  for (const auto& g : pass.grad_in) dx.push_back(g ? stack_of(g, all.size()) : tensor{});
+  auto c = m.context_of(*all[0], at, d);
+  const auto count = static_cast<std::int64_t>(all.size());
+  step.maths->gathered()->backward_all(c, count, *pass.plans[0], pass.kept, pass.params, dy, dx, pass.grad_params);
+  stage_maths::forget(pass.kept);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& mine = all[k]->passes[at];
+    for (std::size_t i = 0; i < dx.size(); ++i)
+      if (dx[i]) mine.grad_in[i] = packet_of(dx[i], static_cast<std::int64_t>(k), count);
+    for (auto& y : all[k]->passes[step.last()].out) y.let_go();
+    mine.gradient_of = k == 0 ? std::bit_ceil(m.self().packets.count) : 0;  // a block that ends with the packets may be cut off
+  }
+}
+
+void backward_all(const stage_maths& m, const packets& all, device& d) {
+  for (const auto& s : all) m.unpack_arriving(*s, d);
+  for (auto step = m.steps().rbegin(); step != m.steps().rend(); ++step) {
+    const auto& l = m.hosted(step->first());
+    if (!l.wants_backward || !l.in_train) continue;
+    if (at_once(m, *step)) {
+      step_backward_all(m, all, *step, d);
+      continue;
+    }
+    for (const auto& s : all) m.step_backward(*s, *step, d);
+  }
+  for (const auto& s : all) m.hand_back(*s, d);
+}
+
+}  // namespace
+
+std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
+  if (!l.gather) return {};
+  for (const auto& r : p.roles) {
+    if (!r.trains() || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
+    for (const auto& of_worker : p.ranges)
+      if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
+        return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
+               std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
+    if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
+      return "gather = true wants the packets of a part to be one block of the tree of packets: " +
+             std::to_string(r.packets.count) + " from packet " + std::to_string(r.packets.first) +
+             " on are not (powers of two are)";
+  }
+  return {};
+}
+
+void gather_stage::begin_forward(slot& s, effects& out) {
+  if (!training(s)) return stage::begin_forward(s, out);
+  wait(s, slot::stage_of::gather_forward, slot::stage_of::forward, ahead, out);
+}
+
+void gather_stage::begin_backward(slot& s, effects& out) {
+  wait(s, slot::stage_of::gather_backward, slot::stage_of::backward, back, out);
+}
+
+void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out) {
+  s.at = waiting;
+  packets all;
+  for (std::uint32_t i = 0; i < slot_count(); ++i)
+    if (auto& other = slot_at(i); other.at == waiting && other.h.step == s.h.step) all.push_back(other.shared_from_this());
+  if (all.size() < self().packets.count) return;
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->h.packet < b->h.packet; });
+  for (const auto& p : all) p->at = running;
+  led_[all[0]->index] = all;
+  auto cost = task == ahead ? maths_of_stage()->cost_forward() : maths_of_stage()->cost_backward();
+  cost.flops *= static_cast<double>(all.size());
+  auto& leader = *all[0];
+  run_own(
+      leader, task,
+      [m = maths_of_stage(), task, all = std::move(all)](task_context& c) {
+        task == ahead ? forward_all(*m, all, c.dev) : backward_all(*m, all, c.dev);
+      },
+      cost, out);
+}
+
+gather_stage::packets gather_stage::led_by(const slot& s) {
+  auto led = led_.extract(s.index);
+  return led ? std::move(led.mapped()) : packets{};
+}
+
+void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
+  for (const auto& p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
+}
+
+// The packet of this slot has been given up while its pass ran: so have the packets that were computed with it. (A packet of
+// evaluation is computed alone.)
+void gather_stage::on_lost(slot& s) {
+  for (const auto& p : led_by(s)) clear(*p);
+  if (s.at == slot::stage_of::lost) clear(s);
+}
+
+}  // namespace troupe

@@ -1,0 +1,393 @@
+#include "runtime/stage/stage.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;
+// What comes of one packet is of the same packet in every way.
+bool same_packet(const header& a, const header& b) {
+  return a.phase == b.phase && a.step == b.step && a.version == b.version && a.packet == b.packet && a.packets == b.packets;
+}
+std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
+
+// By position: the layers that a stage hosts.
+std::vector<stage_weights::layer_wants> wants_of(const stage_maths& m, const job_plan& p) {
+  std::vector<stage_weights::layer_wants> list;
+  for (std::size_t at = 0; at < m.self().layers.size(); ++at)
+    list.push_back({!m.hosted(at).params.empty(), p.delay_of(m.hosted(at).index)});
+  return list;
+}
+
+}  // namespace
+
+stage::stage(stage_config c)
+    : config_(std::move(c)),
+      maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)),
+      weights_(wants_of(*maths_, *config_.plan), config_.plan->rule, config_.first_step),
+      sequences_(maths_, config_.graph, config_.plan, config_.first_step, config_.await_carried),
+      horizon_(config_.first_step),
+      lives_(config_.incarnation),
+      grows_(config_.incarnation > 0) {
+  for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
+}
+
+stage::~stage() = default;
+
+void stage::add_slot() {
+  auto s = std::make_shared<slot>();
+  s->index = static_cast<std::uint32_t>(slots_.size());
+  s->passes.resize(self().layers.size());
+  slots_.push_back(std::move(s));
+}
+
+header stage::reply(const header& of, role_id to) const {
+  header h = of;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = to;
+  h.port = 0;
+  if (config_.retains_for_replay) {
+    h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
+    h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
+  }
+  return h;
+}
+
+std::uint32_t stage::backwards_of(const header& h) const {
+  std::uint32_t n = 0;
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) n += out_edge(e).grad_back && edge_used(out_edge(e), h) ? 1u : 0u;
+  return n;
+}
+
+void stage::on(const envelope& e, time_point, effects& out) {
+  if (!acceptable(e)) return void(++dropped_);
+  if (config_.retains_for_replay) learn(e, out);
+  std::visit(overloaded{
+                 [&](const forward&) { take_forward(e, out); },
+                 [&](const backward&) { take_backward(e); },
+                 [&](const layer_weights&) { take_weights(e); },
+                 [&](const credit&) {
+                   if (!credit_[e.h.port].give_back(e.h.id)) ++dropped_;
+                 },
+                 [&](const user&) { on_user(e, out); },
+                 [&](const start&) { take_start(e.h, out); },
+                 [&](const collect&) { take_collect(e, out); },
+                 [&](const restore_state& s) { sequences_.restore(s); },
+                 [&](const halt&) { pending_.clear(), out.stop(); },
+                 [&](const finished& f) { take_finished(f, out); },
+                 [&](const auto&) { ++dropped_; },
+             },
+             e.body);
+  pump(out);
+}
+
+std::optional<header> stage::packet_of_task(std::uint64_t token) const {
+  const auto at = static_cast<std::size_t>(token >> 32);
+  return at < slots_.size() ? std::optional(slots_[at]->h) : std::nullopt;
+}
+
+void stage::take_finished(const finished& f, effects& out) {
+  auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
+  const auto kind = static_cast<std::uint32_t>(f.token);
+  if (s.at == slot::stage_of::lost)
+    on_lost(s);
+  else if (kind == kind_forward)
+    forward_done(s, out);
+  else if (kind == kind_backward)
+    backward_done(s, out);
+  else
+    on_task(s, kind - kind_own, out);
+}
+
+void stage::take_forward(const envelope& e, effects& out) {
+  const auto& f = std::get<forward>(e.body);
+  const auto port = e.h.port;
+  if (slot_of(e.h.id)) return void(++dropped_);
+  if (is_past(e.h)) {
+    ++dropped_;
+    if (config_.retains_for_replay) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
+    return;
+  }
+  const auto known = pending_.find(e.h.id);
+  if (known == pending_.end() ? beyond_credit(port) : !same_packet(known->second.h, e.h)) return void(++dropped_);
+  auto& p = pending_[e.h.id];
+  if (p.inputs.empty()) {
+    p.inputs.resize(self().in_edges.size());
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h) ? 1u : 0u;
+  }
+  if (p.inputs[port]) return void(++dropped_);  // a duplicate
+  const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
+  p.h = e.h;
+  p.h.flags = marks & (flag_void | flag_reset);
+  p.valid = f.valid;
+  p.first_example = f.first_example;
+  p.inputs[port] = f.value;
+  --p.missing;
+}
+
+void stage::take_backward(const envelope& e) {
+  auto* s = slot_of(e.h.id);
+  if (!s && config_.retains_for_replay && !is_past(e.h)) {  // we have been restarted since, and will make it again
+    auto& [h, grads] = early_[e.h.id];
+    h = e.h;
+    grads.resize(self().out_edges.size());
+    grads[e.h.port] = std::get<backward>(e.body).grad;
+    return;
+  }
+  if (!s || !training(*s) || s->h.packet != e.h.packet || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
+  if (!config_.retains_for_replay && !s->sent[e.h.port]) return void(++dropped_);  // an answer to nothing
+  s->arriving[e.h.port] = std::get<backward>(e.body).grad;
+  s->is_void = s->is_void || (e.h.flags & flag_void);
+  --s->missing;
+}
+
+void stage::take_weights(const envelope& e) {
+  const auto& w = std::get<layer_weights>(e.body);
+  const int p = position_of(static_cast<std::int32_t>(w.layer));
+  if (p < 0) return void(++dropped_);
+  if (!weights_.take(static_cast<std::size_t>(p), e.h.version, w.values, kept_from())) return void(++dropped_);
+  weights_.count(slots_);
+}
+
+// The coordinator asks at a boundary: every packet before it has left.
+void stage::take_collect(const envelope& e, effects& out) {
+  for (auto& [step, piece] : sequences_.collected(std::get<collect>(e.body).request)) {
+    header h;
+    h.job = config_.job;
+    h.src = config_.self;
+    h.dst = e.h.src;
+    h.step = step;
+    out.send({h, std::move(piece)});
+  }
+}
+
+stage::slot* stage::slot_of(msg_id id) {
+  for (auto& s : slots_)
+    if (s->at != slot::stage_of::free && s->at != slot::stage_of::lost && s->h.id == id) return s.get();
+  return nullptr;
+}
+
+// Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
+// weights are not here any more.
+bool stage::overtaken(const header& h) const {
+  if (h.flags & flag_void) return true;
+  if (config_.retains_for_replay) return false;  // somebody may still need it, and its weights are kept as long
+  return weights_.beyond(h.version);
+}
+
+// It waited for others of its step, which will be void: weights have gone on without them.
+void stage::go_on_void(slot& s, effects& out) {
+  s.is_void = true;
+  s.h.flags |= flag_void;
+  const bool ahead = s.at == slot::stage_of::gather_forward;
+  s.at = ahead ? slot::stage_of::forward : slot::stage_of::backward;
+  ahead ? forward_done(s, out) : backward_done(s, out);
+}
+
+bool stage::can_run(const pending& p) const {
+  return p.missing == 0 && (overtaken(p.h) || (weights_.here_for(p.h) && sequences_.let_run(p.h)));
+}
+
+// Runs whatever can run: first what frees sub-solvers, then new packets in the order of their ids.
+void stage::pump(effects& out) {
+  for (auto& s : slots_) {
+    if (config_.retains_for_replay && idle(*s) && horizon_.over(s->h)) release(*s, out);
+    if (s->at == slot::stage_of::sending) send_outputs(*s, out);
+    if (s->at == slot::stage_of::waiting && s->missing == 0) enter_backward(*s, out);
+    if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
+  }
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    auto* s = slots_[i].get();
+    while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
+      auto next = pending_.begin();
+      while (next != pending_.end() && !can_run(next->second)) ++next;
+      if (next == pending_.end()) return;
+      bind(*s, std::move(next->second));
+      pending_.erase(next);
+      s->is_void ? forward_done(*s, out) : begin_forward(*s, out);
+    }
+    if (grows_ && i + 1 == slots_.size()) add_slot();
+  }
+}
+
+void stage::bind(slot& s, pending&& p) {
+  s.at = slot::stage_of::forward;
+  s.h = p.h;
+  s.is_void = overtaken(p.h);
+  if (s.is_void) s.h.flags |= flag_void;
+  s.valid = p.valid;
+  s.first_example = p.first_example;
+  s.inputs = std::move(p.inputs);
+  s.examples = config_.graph->packet_examples;
+  for (const auto& t : s.inputs)
+    if (t && t.dims().rank() > 0) s.examples = t.dims()[0];
+  s.arriving.assign(self().out_edges.size(), tensor{});
+  s.sent.assign(self().out_edges.size(), false);
+  s.missing = training(s) ? backwards_of(s.h) : 0;
+  s.scalars.clear();
+  if (config_.retains_for_replay) take_early(s);
+  declare(s);
+  sequences_.enter(s);
+}
+
+// The weights that the packet meets, and every tensor of its pass.
+void stage::declare(slot& s) {
+  for (std::size_t p = 0; p < s.passes.size(); ++p) {
+    auto& pass = s.passes[p];
+    const auto* w = weights_.of(s.h, p);
+    if (!w || hosted(p).params.empty()) continue;
+    pass.params = w->second;
+    pass.version = w->first;
+    pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
+  }
+  maths_->declare(s);
+}
+
+void stage::run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out) {
+  out.run(std::move(work), cost, token_of(s.index, kind + kind_own), s.index);
+}
+
+void stage::begin_forward(slot& s, effects& out) {
+  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_forward(*mine, c.dev); },
+          maths_->cost_forward(), token_of(s.index, kind_forward), s.index);
+}
+
+void stage::begin_backward(slot& s, effects& out) {
+  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_backward(*mine, c.dev); },
+          maths_->cost_backward(), token_of(s.index, kind_backward), s.index);
+}
+
+void stage::forward_done(slot& s, effects& out) {
+  sequences_.leave(s);
+  if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
+  if (config_.plan->rule == weight_rule::latest && training(s))
+    for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
+  s.at = slot::stage_of::sending;
+  send_outputs(s, out);
+}
+
+// What credit allows now; true when nothing is left to send, and the slot has moved on.
+bool stage::send_outputs(slot& s, effects& out) {
+  bool all = true;
+  for (std::size_t e = 0; e < s.sent.size(); ++e) {
+    const auto& edge = out_edge(e);
+    if (s.sent[e] || !edge_used(edge, s.h)) continue;
+    if (credit_[e].left() == 0 && !grows_) {
+      all = false;
+      continue;
+    }
+    credit_[e].take(s.h.id);
+    s.sent[e] = true;
+    auto h = reply(s, edge.to);
+    h.port = edge.to_port;
+    auto value = maths_->leaving(s, e);
+    if (config_.retains_for_replay) kept_of(s).forwards[e] = value;
+    out.send({h, forward{std::move(value), s.valid, s.first_example}});
+  }
+  if (!all) return false;
+  maths_->let_go_sent(s);
+  if (!training(s) || !maths_->wants_backward()) {
+    release(s, out);
+  } else {
+    s.at = slot::stage_of::waiting;
+    if (s.missing == 0) enter_backward(s, out);
+  }
+  return true;
+}
+
+void stage::enter_backward(slot& s, effects& out) {
+  s.at = slot::stage_of::backward;
+  if (s.is_void) return backward_done(s, out);
+  if (config_.plan->rule == weight_rule::latest)
+    for (std::size_t p = 0; p < s.passes.size(); ++p) {
+      auto& pass = s.passes[p];
+      if (!weights_.wanted(p)) continue;
+      const auto newest = weights_.newest(p);
+      pass.lag = newest - pass.version;
+      pass.version = newest;
+      pass.params = weights_.newest_values(p);
+    }
+  begin_backward(s, out);
+}
+
+void stage::backward_done(slot& s, effects& out) {
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
+    const auto& edge = in_edge(e);
+    if (!edge.grad_back || !edge_used(edge, s.h)) continue;
+    auto h = reply(s, edge.from);
+    h.port = edge.from_port;
+    if (s.is_void) h.flags |= flag_void;
+    // run_backward left the gradient in place of the input
+    auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : std::move(s.inputs[e]);
+    if (config_.retains_for_replay) kept_of(s).backwards[e] = grad;
+    out.send({h, backward{std::move(grad)}});
+  }
+  for (std::size_t p = s.passes.size(); p-- > 0;) {
+    const auto& l = hosted(p);
+    auto& pass = s.passes[p];
+    if (l.params.empty() || !l.in_train || s.is_void || pass.gradient_of == 0) continue;
+    auto h = reply(s, config_.worker);
+    const auto lag = static_cast<std::uint32_t>(pass.lag);
+    out.send({h, gradient{l.index, std::move(pass.grad_params), std::move(pass.stats), pass.gradient_of, lag}});
+  }
+  release(s, out);
+}
+
+void stage::release(slot& s, effects& out) {
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e)
+    if (edge_used(in_edge(e), s.h)) give_credit(s.h, e, out);
+  if (config_.retains_for_replay) {
+    if (!horizon_.over(s.h)) kept_of(s).done = true;
+  } else {
+    past_.push_back(s.h.id);
+    if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
+  }
+  clear(s);
+}
+
+void stage::give_credit(const header& of, std::size_t edge, effects& out) {
+  auto h = reply(of, in_edge(edge).from);
+  h.port = in_edge(edge).from_port;
+  out.send({h, credit{1}});
+}
+
+bool stage::is_past(const header& h) const {
+  if (!config_.retains_for_replay) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
+  const auto at = kept_.find(h.id);
+  return horizon_.over(h) || (at != kept_.end() && at->second.done);
+}
+
+role_status stage::status() const {
+  role_status st;
+  st.queued = static_cast<std::uint32_t>(pending_.size());
+  for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
+  st.credit = credit_.empty() ? 0 : credit_[0].left();
+  st.version = weights_.newest();
+  for (const auto& [id, p] : pending_) {
+    st.step = p.h.step;
+    if (p.missing > 0)
+      st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
+    else if (!weights_.here_for(p.h))
+      st.waits_for = "weights of version " + std::to_string(p.h.version);
+    else if (!sequences_.let_run(p.h))
+      st.waits_for = "what packet " + std::to_string(p.h.packet) + " of the step before carries over";
+    else
+      st.waits_for = "a free sub-solver";
+    return st;
+  }
+  for (const auto& s : slots_) {
+    if (s->at == slot::stage_of::free) continue;
+    st.step = s->h.step;
+    if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
+    if (s->at == slot::stage_of::waiting)
+      st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
+    if (gathering(*s)) st.waits_for = "the other packets of step " + std::to_string(st.step);
+  }
+  return st;
+}
+
+}  // namespace troupe

@@ -1,0 +1,130 @@
+// A stage and its neighbours when one of them has been restarted (stage_config::keeps).
+//
+//   start from a consumer    it is sent again the forwards it may still need
+//   start from a producer    it is sent again the backwards it may still need
+//   start from our worker    it has lost gradients that only we had told it: we begin again, as if we had been restarted
+//   start from the host      we have been restarted: all three kinds hear of it, and send again what they have kept
+//
+// Nothing is counted twice: a packet that has left, or is bound, is known by its msg_id, gradients are known by (layer, step, packet), and
+// what is computed a second time has the same bits. Whoever is sent a packet that it has done gives credit for it once more.
+//
+// Memory. The loaders say with every packet of which steps nobody can need a packet any more (job_plan::needed_from: the losses of a later
+// step are all there, so every layer has had all gradients of it); every forward, backward and credit passes that on in header.needed_from.
+// Packets of earlier steps are let go, and what had not come of them is not waited for. With drain that are packets of two or
+// three steps, never more than of window() + warm_up + 1.
+//
+// Nothing locks. Packets that are made again can be more, and in another order, than the plan has sub-solvers and credit for, and joins could
+// then hold each other up; so who hears of a restart takes another sub-solver rather than wait for one, and sends on without credit. What
+// is under way stays bounded by what the loaders have credit for, and what is made again by what has been kept.
+#include <algorithm>
+#include <set>
+
+#include "runtime/stage/stage.hpp"
+
+namespace troupe {
+
+stage::kept_packet& stage::kept_of(const slot& s) {
+  auto& k = kept_[s.h.id];
+  if (!k.forwards.empty() || !k.backwards.empty()) return k;
+  k.h = s.h;
+  k.valid = s.valid;
+  k.first_example = s.first_example;
+  k.forwards.resize(self().out_edges.size());
+  k.backwards.resize(self().in_edges.size());
+  return k;
+}
+
+void stage::learn(const envelope& e, effects& out) {
+  const bool first = std::holds_alternative<forward>(e.body);
+  if (!first && !std::holds_alternative<backward>(e.body) && !std::holds_alternative<credit>(e.body)) return;
+  grows_ = grows_ || e.h.incarnation > 0;
+  if (horizon_.learn(e.h, first)) forget(out);
+}
+
+// What nobody needs any more, with the credit it still held. Bound packets of it are let go by pump().
+void stage::forget(effects& out) {
+  std::erase_if(kept_, [&](const auto& k) {
+    if (!horizon_.over(k.second.h)) return false;
+    for (auto& c : credit_) c.give_back(k.first);
+    return true;
+  });
+  std::erase_if(early_, [&](const auto& e) { return horizon_.over(e.second.first); });
+  std::erase_if(pending_, [&](const auto& p) {
+    if (!horizon_.over(p.second.h)) return false;
+    for (std::size_t e = 0; e < p.second.inputs.size(); ++e)
+      if (p.second.inputs[e]) give_credit(p.second.h, e, out);
+    return true;
+  });
+  weights_.forget(kept_from());
+}
+
+void stage::take_start(const header& h, effects& out) {
+  if (!config_.retains_for_replay) return void(++dropped_);
+  grows_ = true;
+  if (h.src == no_role)
+    announce(out);
+  else if (h.src == config_.worker)
+    begin_again(out);
+  else
+    say_again(h.src, out);
+}
+
+void stage::announce(effects& out) {
+  std::set<role_id> all{config_.worker};
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(in_edge(e).from);
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(out_edge(e).to);
+  header h;
+  h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
+  for (auto to : all) out.send({reply(h, to), start{}});
+}
+
+void stage::begin_again(effects& out) {
+  const bool empty = std::all_of(slots_.begin(), slots_.end(), [](const auto& s) { return s->at == slot::stage_of::free; });
+  if (empty && pending_.empty() && kept_.empty()) return;  // we have been restarted with it, and have said so
+  for (auto& s : slots_) {
+    const bool runs = s->at == slot::stage_of::forward || s->at == slot::stage_of::backward || s->at == slot::stage_of::lost;
+    if (runs)
+      s->at = slot::stage_of::lost;
+    else
+      clear(*s);
+  }
+  pending_.clear();
+  kept_.clear();
+  early_.clear();
+  credit_.clear();
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
+  ++lives_;
+  announce(out);
+}
+
+void stage::say_again(role_id to, effects& out) {
+  for (auto& [id, k] : kept_) {
+    k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
+    const auto again = [&](std::uint16_t port) {
+      auto h = reply(k.h, to);
+      h.port = port;
+      h.attempt = std::max(k.h.attempt, h.attempt);
+      return h;
+    };
+    for (std::size_t e = 0; e < k.forwards.size(); ++e)
+      if (k.forwards[e] && out_edge(e).to == to)
+        out.send({again(out_edge(e).to_port), forward{k.forwards[e], k.valid, k.first_example}});
+    for (std::size_t e = 0; e < k.backwards.size(); ++e)
+      if (k.backwards[e] && in_edge(e).from == to) out.send({again(in_edge(e).from_port), backward{k.backwards[e]}});
+  }
+}
+
+// Gradients that came before its forward was made again.
+void stage::take_early(slot& s) {
+  const auto at = early_.find(s.h.id);
+  if (at == early_.end()) return;
+  if (training(s))
+    for (std::size_t e = 0; e < s.arriving.size(); ++e)
+      if (at->second.second[e] && s.missing > 0) {
+        s.arriving[e] = std::move(at->second.second[e]);
+        --s.missing;
+      }
+  early_.erase(at);
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+// What a stage believes of what it is told. Its peers may be other daemons: of another build or job, or worse. Tasks index tensors by what the
+// graph says of them, and edges by what the plan says, so whatever does not fit is dropped before it is counted or kept.
+#include "runtime/messages/fits.hpp"
+#include "runtime/stage/stage.hpp"
+
+namespace troupe {
+namespace {
+
+const shape& whole_of(const model_graph& g, tensor_ref t) {
+  if (t.layer == from_data) return t.output == 0 ? g.data : g.label;
+  return g.layers[static_cast<std::size_t>(t.layer)].out[t.output];
+}
+
+}  // namespace
+
+bool stage::acceptable(const envelope& e) const {
+  return std::visit(overloaded{
+                        [&](const forward& f) { return acceptable(e.h, f); },
+                        [&](const backward& b) { return acceptable(e.h, b); },
+                        [&](const credit&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
+                        [&](const layer_weights& w) { return acceptable(e.h, w); },
+                        [](const auto&) { return true; },
+                    },
+                    e.body);
+}
+
+std::int64_t stage::examples_of(const header& h) const {
+  const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
+  return train || config_.eval_examples == 0 ? config_.graph->packet_examples : config_.eval_examples;
+}
+
+// Of a packet with so many examples.
+shape stage::dims_along(const plan_edge& e, std::int64_t examples) const {
+  return wire_dims(e.wire, cut(maths_of_stage()->sized(whole_of(*config_.graph, e.what), examples), e.region));
+}
+
+bool stage::acceptable(const header& h, const forward& f) const {
+  if (h.port >= self().in_edges.size() || h.phase > static_cast<std::uint8_t>(phase::test)) return false;
+  const auto& edge = in_edge(h.port);
+  const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
+  if (train && (h.packet >= config_.plan->packets || h.version != h.step)) return false;
+  return h.src == edge.from && edge_used(edge, h) && f.valid <= examples_of(h) &&
+         fits(f.value, dims_along(edge, examples_of(h)), wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
+}
+
+// Backwards are of training, where packets have all their examples.
+bool stage::acceptable(const header& h, const backward& b) const {
+  if (h.port >= self().out_edges.size() || h.phase != static_cast<std::uint8_t>(phase::train)) return false;
+  const auto& edge = out_edge(h.port);
+  return h.src == edge.to && edge.grad_back && edge_used(edge, h) &&
+         fits(b.grad, dims_along(edge, config_.graph->packet_examples),
+              wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
+}
+
+bool stage::acceptable(const header& h, const layer_weights& w) const {
+  const int p = position_of(static_cast<std::int32_t>(w.layer));
+  if (p < 0 || h.src != config_.worker) return false;
+  const auto at = static_cast<std::size_t>(p);
+  const auto& l = hosted(at);
+  if (w.values.size() != l.params.size()) return false;
+  for (std::size_t i = 0; i < l.params.size(); ++i) {
+    const auto& dims = part_at(at) ? part_at(at)->params[i] : config_.graph->params[l.params[i]].spec.dims;
+    if (!fits(w.values[i], dims, wide_of(config_.type))) return false;
+  }
+  return true;
+}
+
+// A producer that keeps to its credit has no more packets here. Where roles are restarted, they are not made to wait for it.
+bool stage::beyond_credit(std::size_t port) const {
+  if (config_.retains_for_replay || grows_) return false;
+  std::uint32_t held = 0;
+  for (const auto& [id, p] : pending_) held += p.inputs[port] ? 1u : 0u;
+  for (const auto& s : slots_)
+    held += s->at != slot::stage_of::free && s->at != slot::stage_of::lost && edge_used(in_edge(port), s->h) ? 1u : 0u;
+  return held >= in_edge(port).credit;
+}
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+// Actor-based layers: a layer type may bring a stage role of its own instead of being hosted by the stock one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+struct graph_layer;
+struct job_plan;
+struct stage_config;  // runtime/stage/stage.hpp
+
+struct stage_type {
+  std::function<std::unique_ptr<role>(stage_config)> make;
+  // What is wrong with this plan for such a stage, or empty. A user's mistake is found here, before anything starts.
+  std::function<std::string(const job_plan&, const graph_layer&)> check;
+};
+
+class stage_registry {
+ public:
+  // `layer_type`: the row of the layer registry this stage serves (options, shapes and parameters come from there).
+  void add(std::string layer_type, stage_type t) { rows_[std::move(layer_type)] = std::move(t); }
+  const stage_type* find(std::string_view layer_type) const {
+    auto i = rows_.find(layer_type);
+    return i == rows_.end() ? nullptr : &i->second;
+  }
+
+  std::set<std::string> types() const {
+    std::set<std::string> list;
+    for (const auto& [type, make] : rows_) list.insert(type);
+    return list;
+  }
+
+ private:
+  std::map<std::string, stage_type, std::less<>> rows_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+// When a stage lets go of a packet's tensors, and what it makes again (recompute = true; Chen, Xu, Zhang and Guestrin 2016, section 4).
+//
+//   forward    a layer's inputs are let go before it runs when it is their last reader here: it has handles of its own, and when they turn
+//              out to be the only ones, a layer that can work in place does. What leaves is let go with the last message that it leaves in.
+//   backward   a gradient is moved from whoever made it to whoever takes it, never copied, so that it too can be worked on in place.
+//   kept       what backward_needs() asks for; of layers that are made again: nothing of their own, but the inputs that they begin from.
+//
+// In place or not, released or made again: the same bits. What is reused depends on handles alone (tensor::reclaim), and a handle that
+// somebody else still has, on whatever thread, only costs memory.
+#include <algorithm>
+
+#include "runtime/stage/stage_maths.hpp"
+
+namespace troupe {
+
+// `step` has gathered its inputs.
+void stage_maths::let_go_read(slot& s, const maths_step& step) const {
+  const auto& last = last_[s.h.phase][index_of_step(step)];
+  for (const auto& [p, o] : last.outputs)
+    if (p != step.last()) s.passes[p].out[o].let_go();
+  for (auto n : last.needs) {
+    s.wholes[n].let_go();
+    for (auto e : needs_[n].edges) s.inputs[e].let_go();
+  }
+}
+
+// `step` has run forward.
+void stage_maths::let_go_done(slot& s, const maths_step& step) const {
+  auto& pass = s.passes[step.first()];
+  pass.in.clear();
+  for (const auto& [p, o] : last_[s.h.phase][index_of_step(step)].outputs)
+    if (p == step.last()) s.passes[p].out[o].let_go();  // nobody reads it
+  const auto& l = hosted(step.first());
+  if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
+}
+
+void stage_maths::take_in_place(slot& s, const maths_step& step) const {
+  if (!step.maths->in_place() || !last_[s.h.phase][index_of_step(step)].input_0) return;
+  if (training(s) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
+  auto& x = s.passes[step.first()].in[0];
+  auto& y = s.passes[step.last()].out[0];
+  if (x.type() == y.type() && x.dims() == y.dims() && x.reclaim()) y = x;
+}
+
+// What is sent along an out-edge; the last message takes our handle with it.
+tensor stage_maths::leaving(slot& s, std::size_t edge) const {
+  if (remade(edge)) return std::move(s.outgoing[edge]);
+  const auto what = out_edge(edge).what;
+  const auto p = static_cast<std::size_t>(position_of(what.layer));
+  auto& value = s.passes[p].out[what.output];
+  auto sent = value;
+  bool last = !(training(s) && held_[p][what.output]);
+  for (std::size_t e = 0; e < s.sent.size(); ++e)
+    if (e != edge && !s.sent[e] && out_edge(e).what == what && !remade(e) && edge_used(out_edge(e), s.h)) last = false;
+  if (last) value.let_go();
+  return sent;
+}
+
+// All has been sent.
+void stage_maths::let_go_sent(slot& s) const {
+  for (std::size_t p = 0; p < s.passes.size(); ++p)
+    for (std::size_t o = 0; o < s.passes[p].out.size(); ++o)
+      if (leaves_[s.h.phase][p][o] && !(training(s) && held_[p][o])) s.passes[p].out[o].let_go();
+}
+
+void stage_maths::let_go_all(slot& s) {
+  s.inputs.clear();
+  s.wholes.clear();
+  s.outgoing.clear();
+  s.arriving.clear();
+  for (auto& pass : s.passes) {
+    pass.in.clear(), pass.out.clear(), pass.params.clear();
+    pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
+    forget(pass.kept);
+  }
+}
+
+// What backward of `step` wants and forward has not kept.
+void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
+  const auto p = step.first();
+  if (recomputes(p)) return make_again(s, step, d);
+  if (!wants_of(step).inputs) return;
+  for (std::size_t i = 0; i < hosted(p).inputs.size(); ++i) {
+    const int q = maker_of(p, i);
+    if (q < 0 || !recomputes(static_cast<std::size_t>(q))) continue;
+    make_again(s, step_at(q), d);
+    s.passes[p].kept.inputs[i] = s.passes[static_cast<std::size_t>(q)].out[hosted(p).inputs[i].output];
+  }
+}
+
+// A run of such layers is made again as a whole, by whoever asks for its end. Statistics and carried state have left with the packet's
+// first forward, and leave once.
+void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
+  const auto p = step.first();
+  const auto& l = hosted(p);
+  auto& pass = s.passes[p];
+  auto& out = s.passes[step.last()].out;
+  if (std::exchange(pass.again, true)) return;
+  for (std::size_t i = 0; i < l.inputs.size(); ++i)
+    if (const int q = maker_of(p, i); q >= 0 && recomputes(static_cast<std::size_t>(q))) make_again(s, step_at(q), d);
+  gather(s, p);
+  for (auto& t : out) t.let_go();
+  auto c = context_of(s, p, d);
+  c.stats_out = nullptr;
+  if (s.continues_sequences && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
+  forget(pass.kept);
+  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
+  step.maths->forward(c, *pass.plans[0], pass.in, step.at.size() > 1 ? joined : pass.params, out, pass.kept);
+  if (wants_of(step).inputs) pass.kept.inputs = pass.in;
+  if (wants_of(step).outputs) pass.kept.outputs = out;
+  pass.in.clear();
+}
+
+}  // namespace troupe

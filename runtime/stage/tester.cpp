@@ -1,0 +1,87 @@
+#include "runtime/stage/tester.hpp"
+
+#include "ops/device.hpp"
+#include "runtime/messages/fits.hpp"
+#include "runtime/plan/block_copy.hpp"
+
+namespace troupe {
+
+header tester::to(role_id r) const {
+  header h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = r;
+  return h;
+}
+
+void tester::on(const envelope& e, time_point, effects& out) {
+  std::visit(overloaded{
+                 [&](const evaluate& v) {
+                   if (v.round <= round_) return;  // twice
+                   round_ = v.round;
+                   blocks_.clear();
+                   for (auto s : config_.plan->shards)
+                     if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
+                 },
+                 [&](const state& s) {
+                   // The coordinator's are what is to be evaluated as it is.
+                   if (e.h.src == config_.plan->roles.front().id && s.request > round_) {
+                     round_ = s.request;
+                     blocks_.clear();
+                   }
+                   take_state(s, out);
+                 },
+                 [&](const start&) {
+                   if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
+                 },
+                 [&](const finished& f) {
+                   if (f.token == round_ && made_) give(out);
+                 },
+                 [&](const halt&) { out.stop(); },
+                 [&](const auto&) {},
+             },
+             e.body);
+}
+
+void tester::take_state(const state& s, effects& out) {
+  if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_ || given_ == round_) return;
+  if (!holds(s.value, config_.plan->blocks[s.block].count, config_.type)) return;
+  blocks_[s.block] = s.value;
+  if (blocks_.size() < config_.plan->blocks.size()) return;
+  made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());
+  for (const auto& p : config_.graph->params) (*made_)[p.layer].push_back(tensor::declare(p.spec.dims, config_.type));
+  out.run(
+      [graph = config_.graph, plan = config_.plan, blocks = std::move(blocks_), made = made_](task_context& c) {
+        for (const auto& b : plan->blocks) {
+          const auto& p = graph->params[b.param];
+          auto& whole = (*made)[p.layer][p.index_in_layer];
+          whole.back(c.dev);
+          copy_block_in(c.dev, blocks.at(b.id), b, whole);
+        }
+      },
+      {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "assemble"}, round_);
+}
+
+void tester::give(effects& out) {
+  const auto& layers = (*config_.plan)[config_.plan->tester_stage].layers;
+  for (auto l : layers) {
+    if (config_.graph->layers[l].params.empty()) continue;
+    auto h = to(config_.plan->tester_stage);
+    h.version = round_;
+    out.send({h, layer_weights{l, std::move((*made_)[l])}});
+  }
+  made_.reset();
+  blocks_.clear();
+  given_ = round_;  // what comes twice comes late
+}
+
+role_status tester::status() const {
+  role_status s;
+  s.version = round_;
+  s.queued = static_cast<std::uint32_t>(blocks_.size());
+  if (!blocks_.empty() && !made_)
+    s.waits_for = std::to_string(config_.plan->blocks.size() - blocks_.size()) + " blocks of parameters";
+  return s;
+}
+
+}  // namespace troupe

@@ -1,0 +1,70 @@
+// A boundary with what it is told of a job that goes as the test says, and the words of everybody whom it waits for.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "runtime/coordinator/boundary.hpp"
+
+namespace troupe::boundary_test {
+
+using todo = boundary::todo;
+using waiting = boundary::state;
+using purpose = boundary::purpose;
+
+inline mode_facts lockstep() { return {}; }
+inline mode_facts ssp() { return {"ssp", {{"staleness", "3"}}, false, 0, false}; }
+
+// A job of 100 steps that evaluates every 10, with one shard (role 1) and one worker (role 2).
+inline boundary::rules hundred_steps() {
+  boundary::rules r;
+  r.last_step = 100;
+  r.eval_every = 10;
+  r.has_tests = r.has_tester = true;
+  return r;
+}
+
+struct job {
+  boundary b;
+  boundary::facts f;
+  explicit job(mode_facts m = lockstep(), boundary::rules r = hundred_steps()) : b(r, std::move(m)) {
+    f.next_evaluation = 10;
+    at(0);
+  }
+  // All workers have made `step` steps, and are granted no more.
+  job& at(std::uint64_t step) {
+    f.completed = f.granted = f.most_done = step;
+    return *this;
+  }
+  todo next() { return b.next(f); }
+  std::uint64_t end() const { return b.end(f); }
+  void flush() { EXPECT_TRUE(b.flushed(role_id{1}, b.flush_round(), 1, f.completed)); }
+  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.pending_epoch(), 1)); }
+  // A round begins and ends; it was of these weights.
+  void evaluate() {
+    f.evaluating = true;
+    EXPECT_EQ(next(), todo::wait);
+    f.evaluating = false;
+    f.evaluated = f.weights_evaluated = true;
+  }
+  // Does everything at once that there is to be done, and says what it was.
+  std::vector<todo> all() {
+    std::vector<todo> list;
+    for (auto t = next(); t != todo::wait && t != todo::train && list.size() < 20; t = next()) {
+      list.push_back(t);
+      if (t == todo::flush) flush();
+      if (t == todo::evaluate) evaluate();
+      if (t == todo::observe) f.observed = true;
+      if (t == todo::collect) b.collected(f.completed);
+      if (t == todo::adopt) adopt();
+      if (t == todo::leave || t == todo::write_weights) break;
+      if (t == todo::collect && b.why() != purpose::checkpoint)
+        break;  // of the last and of a handover the coordinator makes the end
+    }
+    return list;
+  }
+};
+
+}  // namespace troupe::boundary_test

@@ -1,0 +1,290 @@
+// The order of what is done at a boundary, wish by wish and all at once; settling, and switching the mode.
+#include "runtime/coordinator/boundary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/coordinator/boundary_job.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace boundary_test;
+using ::testing::ElementsAre;
+
+// --- where training runs to
+
+TEST(boundary, training_runs_to_the_next_evaluation_in_lockstep_and_to_the_end_else) {
+  EXPECT_EQ(job().end(), 10u);
+  EXPECT_EQ(job(ssp()).end(), 100u);
+  EXPECT_EQ(job().next(), todo::train);
+  auto endless = hundred_steps();
+  endless.last_step = endless.eval_every = 0;
+  EXPECT_EQ(job(lockstep(), endless).end(), ~0ull);
+  auto once = hundred_steps();
+  once.eval_every = 0;
+  EXPECT_EQ(job(lockstep(), once).end(), 100u) << "evaluated at the end alone";
+}
+
+TEST(boundary, training_runs_to_the_next_checkpoint_by_its_interval_and_makes_it_once) {
+  auto r = hundred_steps();
+  r.eval_every = 0, r.checkpoint_every = 8, r.first_step = 20;
+  for (const auto& m : {lockstep(), ssp()}) {
+    SCOPED_TRACE(m.name);
+    job j(m, r);
+    j.at(20);
+    EXPECT_EQ(j.end(), 24u);
+    EXPECT_EQ(j.next(), todo::train) << "none where it begins";
+    j.at(24);
+    const bool flushes = !m.lockstep;
+    const auto made = j.all();
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::collect), 1);
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::flush), flushes ? 1 : 0) << "weights of workers are in it";
+    EXPECT_EQ(j.b.why(), purpose::checkpoint);
+    EXPECT_EQ(j.end(), 32u);
+    j.at(27);
+    j.b.want_checkpoint(27);
+    j.all();
+    EXPECT_EQ(j.end(), 32u) << "one that a person wants in between changes nothing";
+  }
+  r.last_step = 24;
+  job last(lockstep(), r);
+  last.at(24);
+  EXPECT_EQ(last.all(), (std::vector<todo>{todo::evaluate, todo::collect}));
+  EXPECT_EQ(last.b.why(), purpose::last) << "weights are written, and no checkpoint before them";
+}
+
+TEST(boundary, no_evaluation_is_due_where_a_job_begins) {
+  auto r = hundred_steps();
+  r.first_step = 20;
+  job j(lockstep(), r);
+  EXPECT_FALSE(j.b.due(20));
+  EXPECT_FALSE(j.b.due(25));
+  EXPECT_TRUE(j.b.due(30));
+  r.eval_every = 1;
+  EXPECT_TRUE(job(lockstep(), r).b.due(21));
+}
+
+TEST(boundary, a_wish_holds_grants_where_they_are) {
+  for (auto wish : {&boundary::want_pause, &boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover,
+                    &boundary::want_evaluation}) {
+    job j;
+    j.at(3).f.granted = 6;
+    (j.b.*wish)(6);
+    EXPECT_EQ(j.end(), 6u);
+    EXPECT_EQ(j.next(), todo::train);
+  }
+  job late;
+  late.at(3);
+  late.b.want_pause(50);
+  EXPECT_EQ(late.end(), 10u) << "never beyond what is due sooner";
+}
+
+TEST(boundary, who_resumes_gives_up_the_pause_and_no_other_wish) {
+  for (auto wish : {&boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover, &boundary::want_evaluation}) {
+    job j;
+    j.at(3).f.granted = 6;
+    (j.b.*wish)(6);
+    j.b.resume();
+    EXPECT_EQ(j.end(), 6u);
+  }
+  job switches;
+  switches.at(3).f.granted = 6;
+  switches.b.want_pause(6);
+  switches.b.want_mode(ssp(), 6);
+  switches.b.resume();
+  EXPECT_EQ(switches.end(), 6u);
+  job paused;
+  paused.at(3).f.granted = 6;
+  paused.b.want_pause(6);
+  paused.b.resume();
+  EXPECT_EQ(paused.end(), 10u);
+}
+
+TEST(boundary, a_condition_ends_the_job_where_it_has_been_granted) {
+  job j;
+  j.at(3).f.granted = 6;
+  j.b.want_end();
+  EXPECT_EQ(j.end(), 6u);
+  EXPECT_EQ(j.next(), todo::train);
+  EXPECT_FALSE(j.b.stopped());
+}
+
+// --- the order
+
+TEST(boundary, evaluation_in_lockstep_is_a_boundary_of_its_own) {
+  job j;
+  j.at(10);
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::leave));
+  j.f.next_evaluation = 20;
+  EXPECT_EQ(j.next(), todo::train);
+}
+
+TEST(boundary, a_round_that_has_been_made_here_is_not_made_again) {
+  job j;
+  j.at(10).f.evaluated = true;
+  EXPECT_THAT(j.all(), ElementsAre(todo::leave));
+  j.b.want_evaluation(10);
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::leave)) << "but a person may ask";
+}
+
+TEST(boundary, at_the_last_step_weights_are_evaluated_collected_and_written) {
+  job j;
+  j.at(100);
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
+  EXPECT_EQ(j.b.why(), purpose::last);
+}
+
+TEST(boundary, at_the_last_step_a_round_of_other_weights_does_not_do) {
+  job j;
+  j.at(100).f.evaluated = true;
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
+  job weights_evaluated;
+  weights_evaluated.at(100).f.evaluated = weights_evaluated.f.weights_evaluated = true;
+  EXPECT_THAT(weights_evaluated.all(), ElementsAre(todo::collect));
+}
+
+TEST(boundary, out_of_lockstep_the_end_settles_evaluates_and_counts_before_it_collects) {
+  job j(ssp());
+  j.at(100);
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
+}
+
+TEST(boundary, a_pipeline_that_is_kept_full_counts_in_lockstep_too) {
+  auto r = hundred_steps();
+  r.drains = false;
+  job j(lockstep(), r);
+  j.at(100);
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::observe, todo::collect));
+}
+
+TEST(boundary, everything_at_once_is_done_in_this_order) {
+  job j;
+  j.at(10);
+  j.b.want_pause(10);
+  j.b.want_handover(10);
+  j.b.want_mode(ssp(), 10);
+  j.b.want_checkpoint(10);
+  j.b.want_evaluation(10);
+  std::vector<todo> first = j.all();
+  EXPECT_THAT(first, ElementsAre(todo::flush, todo::evaluate, todo::collect, todo::adopt, todo::flush, todo::collect));
+  EXPECT_EQ(j.b.why(), purpose::handover) << "after the checkpoint and the switch; the pause is for the next plan";
+  EXPECT_TRUE(j.b.pausing());
+  EXPECT_FALSE(j.b.paused());
+}
+
+TEST(boundary, an_end_comes_before_every_other_wish) {
+  job j;
+  j.at(10);
+  j.b.want_checkpoint(10);
+  j.b.want_handover(10);
+  j.b.want_pause(10);
+  j.b.want_end();
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
+  EXPECT_EQ(j.b.why(), purpose::last);
+}
+
+TEST(boundary, of_a_stopped_job_nothing_is_evaluated) {
+  job j;
+  j.at(7);
+  j.b.want_pause(7);
+  j.b.want_stop(7);
+  j.b.want_end();
+  EXPECT_TRUE(j.b.stopped()) << "whatever a condition says afterwards";
+  EXPECT_FALSE(j.b.pausing());
+  EXPECT_THAT(j.all(), ElementsAre(todo::collect));
+}
+
+// --- settling
+
+TEST(boundary, settles_for_a_checkpoint_out_of_lockstep_and_for_a_mode_always) {
+  job free(ssp());
+  free.at(7);
+  free.b.want_checkpoint(7);
+  EXPECT_THAT(free.all(), ElementsAre(todo::flush, todo::collect, todo::leave));
+  job tight;
+  tight.at(7);
+  tight.b.want_checkpoint(7);
+  EXPECT_THAT(tight.all(), ElementsAre(todo::collect, todo::leave));
+  tight.b.want_mode(ssp(), 7);
+  EXPECT_THAT(tight.all(), ElementsAre(todo::flush, todo::adopt, todo::leave));
+}
+
+TEST(boundary, settles_once_at_a_step_and_again_at_the_next) {
+  job j(ssp());
+  j.at(7);
+  j.b.want_pause(7);
+  j.b.want_checkpoint(7);
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::say_paused));
+  j.b.want_checkpoint(7);
+  EXPECT_THAT(j.all(), ElementsAre(todo::collect)) << "training stood still since";
+  j.b.resume();
+  EXPECT_EQ(j.next(), todo::train);
+  j.at(9);
+  j.b.want_checkpoint(9);
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::leave));
+}
+
+TEST(boundary, waits_for_all_shards_of_this_round) {
+  job j(ssp());
+  j.at(7);
+  j.b.want_checkpoint(7);
+  EXPECT_EQ(j.next(), todo::flush);
+  EXPECT_EQ(j.b.now(), waiting::flushing);
+  EXPECT_EQ(j.next(), todo::wait);
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7));
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "twice";
+  EXPECT_EQ(j.b.answers(), 1u);
+  EXPECT_FALSE(j.b.flushed(role_id{3}, 0, 2, 7)) << "of another round";
+  EXPECT_TRUE(j.b.flushed(role_id{3}, 1, 2, 7));
+  EXPECT_EQ(j.b.now(), waiting::running);
+  EXPECT_TRUE(j.b.at_rest(7));
+  EXPECT_FALSE(j.b.at_rest(8));
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "nobody waits for it";
+}
+
+TEST(boundary, a_wish_that_comes_while_it_settles_is_done_when_it_has) {
+  job j(ssp());
+  j.at(7);
+  j.b.want_mode(lockstep(), 7);
+  EXPECT_EQ(j.next(), todo::flush);
+  j.b.want_checkpoint(7);
+  j.flush();
+  EXPECT_THAT(j.all(), ElementsAre(todo::collect, todo::adopt, todo::leave)) << "one settling does for both";
+}
+
+// --- a mode
+
+TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
+  job j;
+  j.at(7);
+  j.b.want_mode(ssp(), 7);
+  EXPECT_TRUE(j.b.changing());
+  EXPECT_EQ(j.b.mode().text(), "bsp");
+  EXPECT_EQ(j.next(), todo::flush);
+  j.flush();
+  EXPECT_EQ(j.next(), todo::adopt);
+  EXPECT_EQ(j.b.mode().text(), "ssp staleness=3");
+  EXPECT_FALSE(j.b.wanted_mode());
+  EXPECT_TRUE(j.b.changing()) << "workers have yet to take it";
+  EXPECT_EQ(j.b.mode_epoch(), 1u);
+  EXPECT_EQ(j.b.epoch_began_at(), 7u);
+  EXPECT_FALSE(j.b.at_rest(7)) << "who adopts may begin to hold something";
+  EXPECT_FALSE(j.b.adopted(role_id{2}, 0, 2)) << "of the era before";
+  EXPECT_FALSE(j.b.adopted(role_id{2}, 1, 2));
+  EXPECT_EQ(j.next(), todo::wait);
+  EXPECT_TRUE(j.b.adopted(role_id{4}, 1, 2));
+  EXPECT_FALSE(j.b.changing());
+  EXPECT_FALSE(j.b.adopted(role_id{4}, 1, 2));
+}
+
+TEST(boundary, a_mode_that_was_wanted_at_the_end_stays_a_wish) {
+  job j;
+  j.at(100).f.evaluated = j.f.weights_evaluated = true;
+  j.b.want_mode(ssp(), 100);
+  EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect));
+  EXPECT_TRUE(j.b.wanted_mode());
+}
+
+}  // namespace
+}  // namespace troupe

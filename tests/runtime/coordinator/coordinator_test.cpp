@@ -1,0 +1,314 @@
+// The coordinator gives every message to the value that it is for, and makes messages and events of the answers: one of each kind.
+#include "runtime/coordinator/coordinator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "ops/device.hpp"
+#include "tests/runtime/model/graph_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A job of 20 steps for one worker in one node, with four packets a step.
+struct seat {
+  job_spec job = graph_test::small_net();
+  std::shared_ptr<model_graph> graph;
+  std::shared_ptr<job_plan> plan;
+  std::unique_ptr<coordinator> role;
+  effects out;
+  time_point now{};
+
+  explicit seat(std::function<void(coordinator_config&)> change = {}) {
+    graph = std::make_shared<model_graph>(std::get<model_graph>(graph_test::try_graph(job)));
+    plan =
+        std::make_shared<job_plan>(std::get<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0})));
+    coordinator_config c;
+    c.graph = graph;
+    c.plan = plan;
+    c.last_step = 20;
+    c.eval_every = 10;
+    c.eval_packets = 1;
+    c.window = 3;
+    if (change) change(c);
+    role = std::make_unique<coordinator>(std::move(c));
+  }
+  // What the role does about it.
+  void hear(message m, role_id from = no_role, std::function<void(header&)> with = {}) {
+    envelope e;
+    e.h.src = from;
+    e.h.dst = role_id{0};
+    e.body = std::move(m);
+    if (with) with(e.h);
+    out.clear();
+    role->on(e, now, out);
+  }
+  void say(std::string name, std::string key = {}, double value = 0) { hear(command{std::move(name), std::move(key), value}); }
+  // All packets of a step are reported.
+  void step(std::uint64_t s) {
+    for (std::uint32_t p = 0; p < plan->packets; ++p)
+      hear(report{{{"loss", 1.5}}, 2}, named("worker0/loss"), [&](header& h) {
+        h.step = s;
+        h.packet = p;
+        h.phase = static_cast<std::uint8_t>(phase::train);
+      });
+  }
+  role_id named(const std::string& name) const {
+    for (const auto& r : plan->roles)
+      if (r.name == name) return r.id;
+    ADD_FAILURE() << "no role " << name;
+    return no_role;
+  }
+  std::vector<std::string> events() {
+    std::vector<std::string> list;
+    for (auto& e : out.list())
+      if (auto* told = std::get_if<event_effect>(&e)) list.push_back(told->kind + " " + std::to_string(told->step));
+    return list;
+  }
+  std::string text() {
+    for (auto& e : out.list())
+      if (auto* told = std::get_if<event_effect>(&e)) return told->text;
+    return {};
+  }
+  // Messages of one kind.
+  template <class M>
+  std::vector<std::pair<header, M>> sent() {
+    std::vector<std::pair<header, M>> list;
+    for (auto& e : out.list())
+      if (auto* s = std::get_if<send_effect>(&e))
+        if (auto* m = std::get_if<M>(&s->e.body)) list.emplace_back(s->e.h, *m);
+    return list;
+  }
+  std::vector<std::uint64_t> granted() {
+    std::vector<std::uint64_t> list;
+    for (const auto& [h, g] : sent<grant>()) list.push_back(g.until);
+    return list;
+  }
+};
+
+TEST(coordinator, starts_shards_and_grants_steps_a_window_ahead) {
+  seat s;
+  s.hear(start{});
+  EXPECT_EQ(s.sent<start>().size(), s.plan->shards.size());
+  EXPECT_THAT(s.granted(), ElementsAre(3u));
+  s.step(0);
+  EXPECT_THAT(s.events(), ElementsAre("step 1"));
+  EXPECT_THAT(s.granted(), ElementsAre(4u));
+  s.hear(start{});
+  EXPECT_THAT(s.out.list(), IsEmpty()) << "it has begun";
+}
+
+TEST(coordinator, tells_the_mean_rate_when_steps_complete_in_bursts) {
+  seat s([](coordinator_config& c) { c.batch = 10; });
+  s.hear(start{});
+  for (std::uint64_t k = 0; k < 8; ++k) {
+    s.now += std::chrono::milliseconds(k % 2 == 0 ? 1 : 199);
+    s.step(k);
+  }
+  std::map<std::string, double> values;
+  for (auto& e : s.out.list())
+    if (auto* told = std::get_if<event_effect>(&e)) values = {told->values.begin(), told->values.end()};
+  EXPECT_NEAR(values["examples_per_s"], 100, 1e-6) << "80 examples in 0.8 s; the last step alone had 50 a second";
+  EXPECT_NEAR(values["step_seconds"], 0.199, 1e-9);
+}
+
+TEST(coordinator, evaluates_at_a_boundary_and_goes_on) {
+  seat s;
+  s.hear(start{});
+  for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
+  ASSERT_EQ(s.sent<evaluate>().size(), 1u);
+  EXPECT_EQ(s.sent<evaluate>()[0].second.round, 1u);
+  EXPECT_EQ(s.sent<evaluate>()[0].first.version, 10u);
+  const auto tell = [&](const char* stage, const char* name, double value) {
+    s.hear(report{{{name, value}}, 2}, s.named(stage), [](header& h) {
+      h.step = 1;
+      h.phase = static_cast<std::uint8_t>(phase::test);
+    });
+  };
+  tell("worker0/loss", "loss", 0.5);
+  EXPECT_THAT(s.events(), IsEmpty());
+  EXPECT_THAT(s.role->status().waits_for, HasSubstr("1 reports of the evaluation"));
+  tell("worker0/accuracy", "accuracy", 0.75);
+  EXPECT_THAT(s.events(), ElementsAre("eval 10"));
+  EXPECT_THAT(s.granted(), ElementsAre(13u));
+}
+
+TEST(coordinator, pauses_where_steps_were_granted_and_resumes) {
+  seat s;
+  s.hear(start{});
+  s.say("pause");
+  for (std::uint64_t k = 0; k < 2; ++k) s.step(k);
+  EXPECT_THAT(s.granted(), IsEmpty());
+  s.step(2);
+  EXPECT_THAT(s.events(), ElementsAre("step 3", "paused 3"));
+  EXPECT_EQ(s.role->status().waits_for, "resume");
+  s.say("resume");
+  EXPECT_THAT(s.events(), ElementsAre("resumed 3"));
+  EXPECT_THAT(s.granted(), ElementsAre(6u));
+}
+
+TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
+  const auto dev = make_cpu_device();
+  seat s;
+  s.hear(start{});
+  s.say("stop");
+  for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
+  ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
+  const auto request = s.sent<collect>()[0].second.request;
+  for (const auto& b : s.plan->blocks) {
+    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+    dev->fill(0.5, value);
+    s.hear(state{request, b.id, value, {}}, b.shard);
+  }
+  ASSERT_EQ(s.out.list().size(), 1u);
+  const auto task = std::get<run_effect>(s.out.list()[0]);
+  task_context c{*dev};
+  task.work(c);
+  s.hear(finished{task.token});
+  std::vector<std::string> stored;
+  for (auto& e : s.out.list())
+    if (auto* x = std::get_if<store_effect>(&e)) stored.push_back(x->what);
+  EXPECT_THAT(stored, ElementsAre("checkpoint", "weights"));
+  EXPECT_THAT(s.events(), ElementsAre("checkpoint 3", "done 3"));
+  s.say("pause");
+  EXPECT_THAT(s.out.list(), IsEmpty()) << "nobody is there any more";
+}
+
+TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_before) {
+  using namespace std::chrono_literals;
+  seat s([](coordinator_config& c) {
+    c.last_step = c.eval_every = 0;
+    c.checkpoints.seconds = 60;
+  });
+  s.hear(start{});
+  s.now += 59s;
+  s.step(0);
+  EXPECT_THAT(s.granted(), ElementsAre(4u));
+  s.now += 2s;
+  s.step(1);
+  EXPECT_THAT(s.granted(), IsEmpty()) << "what has been granted is made";
+  s.now += 61s;
+  s.step(2);
+  s.step(3);
+  EXPECT_EQ(s.sent<collect>().size(), s.plan->shards.size());
+  const auto dev = make_cpu_device();
+  const auto request = s.sent<collect>()[0].second.request;
+  for (const auto& b : s.plan->blocks) {
+    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+    dev->fill(1.0, value);
+    s.hear(state{request, b.id, value, {}}, b.shard);
+  }
+  const auto task = std::get<run_effect>(s.out.list()[0]);
+  task_context c{*dev};
+  task.work(c);
+  s.hear(finished{task.token});
+  EXPECT_THAT(s.events(), ElementsAre("checkpoint 4"));
+  EXPECT_THAT(s.granted(), ElementsAre(7u));
+  s.now += 59s;
+  s.step(4);
+  EXPECT_THAT(s.granted(), ElementsAre(8u)) << "counted from the last";
+}
+
+// Whoever collects for whatever reason: weights that are no numbers are neither a checkpoint nor a result.
+TEST(coordinator, weights_that_are_not_finite_end_the_job_by_name_and_are_not_stored) {
+  const auto dev = make_cpu_device();
+  for (const char* word : {"stop", "checkpoint"}) {
+    seat s;
+    s.hear(start{});
+    s.say(word);
+    for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
+    ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size()) << word;
+    const auto request = s.sent<collect>()[0].second.request;
+    for (const auto& b : s.plan->blocks) {
+      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+      dev->fill(b.param == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
+      s.hear(state{request, b.id, value, {}}, b.shard);
+    }
+    const auto task = std::get<run_effect>(s.out.list().at(0));
+    task_context c{*dev};
+    task.work(c);
+    s.hear(finished{task.token});
+    for (auto& e : s.out.list()) EXPECT_FALSE(std::holds_alternative<store_effect>(e)) << word;
+    EXPECT_THAT(s.events(), ElementsAre("error 3")) << word;
+    EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored of it") << word;
+  }
+}
+
+TEST(coordinator, settings_reach_shards_and_workers) {
+  seat s;
+  s.hear(start{});
+  s.say("set", "train.lr", 0.5);
+  EXPECT_EQ(s.sent<set_value>().size(), s.plan->shards.size() + s.plan->workers.size());
+  EXPECT_EQ(s.sent<set_value>()[0].second.from, 3u);
+  EXPECT_THAT(s.events(), ElementsAre("set 3"));
+}
+
+TEST(coordinator, settles_before_it_switches_the_mode) {
+  seat s([](coordinator_config& c) {
+    c.find_mode = [](const auto& name, const auto&, std::string&) { return mode_facts{name, {}, false, 0, false}; };
+  });
+  s.hear(start{});
+  s.say("mode", "ssp");
+  s.say("mode", "easgd");
+  EXPECT_THAT(s.text(), HasSubstr("a switch to mode 'ssp' is under way"));
+  for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
+  ASSERT_EQ(s.sent<flush>().size(), s.plan->workers.size());
+  const auto round = s.sent<flush>()[0].first.id;
+  for (auto shard : s.plan->shards) s.hear(ready{ready::what_of::flushed}, shard, [&](header& h) { h.id = round; });
+  EXPECT_EQ(s.sent<adopt>().size(), s.plan->workers.size() + s.plan->shards.size());
+  for (auto w : s.plan->workers) s.hear(ready{ready::what_of::adopted, 1}, w);
+  EXPECT_THAT(s.events(), ElementsAre("mode 3"));
+  EXPECT_EQ(s.text(), "ssp");
+  EXPECT_THAT(s.granted(), ElementsAre(6u));
+}
+
+TEST(coordinator, refuses_by_name_what_it_cannot_do) {
+  seat s;
+  s.hear(start{});
+  s.say("sing");
+  EXPECT_EQ(s.text(), "unknown command 'sing'");
+  s.say("mode", "ssp");
+  EXPECT_EQ(s.text(), "this job's mode is fixed");
+  s.say("set", "train.sync.staleness");
+  EXPECT_EQ(s.text(), "no value for train.sync.staleness");
+  s.say("handover", "ssp staleness=3");
+  EXPECT_EQ(s.text(), "the mode has changed meanwhile (it is bsp): say it again");
+  s.say("handover", "bsp");
+  EXPECT_THAT(s.events(), IsEmpty());
+}
+
+TEST(coordinator, a_restarted_worker_is_granted_what_it_had_and_asked_what_it_was_asked) {
+  seat s;
+  s.hear(start{});
+  s.say("staleness");
+  ASSERT_EQ(s.sent<observe>().size(), 1u);
+  s.hear(ready{ready::what_of::joined}, s.plan->workers[0], [](header& h) {
+    h.incarnation = 1;
+    h.step = 2;
+  });
+  EXPECT_THAT(s.granted(), ElementsAre(3u, 5u)) << "again, and beyond what it does not report any more";
+  EXPECT_EQ(s.sent<observe>().size(), 1u);
+  EXPECT_THAT(s.events(), ElementsAre("step 1", "step 2"));
+  s.hear(observation{}, s.plan->workers[0]);
+  EXPECT_THAT(s.events(), ElementsAre("staleness 2"));
+}
+
+TEST(coordinator, a_lost_node_ends_the_job_and_what_it_had_is_named) {
+  seat s;
+  s.hear(start{});
+  s.hear(peer_down{"n1", "no answer"});
+  EXPECT_THAT(s.events(), ElementsAre("error 0"));
+  EXPECT_THAT(s.text(), HasSubstr("node n1 is lost: no answer; it had coordinator"));
+  s.step(0);
+  EXPECT_THAT(s.out.list(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace troupe

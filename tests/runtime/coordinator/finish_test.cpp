@@ -1,0 +1,128 @@
+// Finish conditions: which facts end a job.
+#include "runtime/coordinator/finish.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+finish_registry stock_finish_rows() {
+  finish_registry r;
+  add_stock_finishes(r);
+  return r;
+}
+finish_conditions made(const finish_spec& s) { return make_finish(s, stock_finish_rows(), {100}); }
+
+TEST(finish, epochs_and_steps_are_known_beforehand_and_the_smaller_counts) {
+  finish_spec s;
+  s.epochs = 3;
+  EXPECT_EQ(last_step_of(made(s)), 300u);
+  s.steps = 250;
+  EXPECT_EQ(last_step_of(made(s)), 250u);
+  s.steps = 350;
+  EXPECT_EQ(last_step_of(made(s)), 300u);
+  const auto all = made(s);
+  EXPECT_FALSE(after_step(all, {.steps = 10000})) << "they end nothing by themselves: no step beyond them is granted";
+  EXPECT_EQ(last_step_of({}), 0u);
+  s = {};
+  s.seconds = 5;
+  EXPECT_EQ(last_step_of(made(s)), 0u);
+}
+
+TEST(finish, time_ends_at_the_first_step_that_is_complete_after_it) {
+  finish_spec s;
+  s.seconds = 60;
+  const auto all = made(s);
+  EXPECT_FALSE(after_step(all, {.steps = 1, .seconds = 59.9}));
+  EXPECT_FALSE(after_evaluation(all, {.steps = 1, .seconds = 70, .accuracy = 1})) << "steps, not evaluations";
+  EXPECT_TRUE(after_step(all, {.steps = 2, .seconds = 60}));
+}
+
+TEST(finish, target_accuracy_is_reached_by_an_evaluation) {
+  finish_spec s;
+  s.target_accuracy = 0.9;
+  const auto all = made(s);
+  EXPECT_FALSE(after_step(all, {.accuracy = 1}));
+  EXPECT_FALSE(after_evaluation(all, {.accuracy = 0.89}));
+  EXPECT_FALSE(after_evaluation(all, {})) << "a net without a metric";
+  EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.9}));
+}
+
+TEST(finish, patience_counts_evaluations_without_a_better_accuracy) {
+  finish_spec s;
+  s.patience = 2;
+  const auto all = made(s);
+  std::vector<bool> ends;
+  for (const double a : {0.5, 0.4, 0.6, 0.6, 0.7, 0.7, 0.65}) ends.push_back(after_evaluation(all, {.accuracy = a}));
+  EXPECT_EQ(ends, (std::vector<bool>{false, false, false, false, false, false, true}));
+  const auto other = made(s);
+  EXPECT_FALSE(after_evaluation(other, {.accuracy = 0.1})) << "each job has its own";
+}
+
+TEST(finish, any_of_them_ends_the_job_and_all_of_them_hear_everything) {
+  finish_spec s;
+  s.patience = 2;
+  s.target_accuracy = 0.8;
+  const auto all = made(s);
+  EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.9}));
+  EXPECT_FALSE(after_evaluation(all, {.accuracy = 0.3}));
+  EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.3})) << "patience has heard of the first as well";
+}
+
+// A job goes on in another plan, or from a checkpoint: with what the conditions had come to.
+TEST(finish, what_is_remembered_is_said_and_taken_back) {
+  finish_spec s;
+  s.patience = 3;
+  s.target_accuracy = 0.8;
+  const auto first = made(s);
+  EXPECT_FALSE(after_evaluation(first, {.accuracy = 0.7}));
+  EXPECT_FALSE(after_evaluation(first, {.accuracy = 0.1 + 0.2}));
+  const auto memory = memory_of(first);
+  EXPECT_EQ(memory, (std::map<std::string, std::string>{{"patience", "1 0.7"}}));
+  const auto next = made(s);
+  recall(next, memory);
+  EXPECT_EQ(memory_of(next), memory);
+  EXPECT_FALSE(after_evaluation(next, {.accuracy = 0.5}));
+  EXPECT_TRUE(after_evaluation(next, {.accuracy = 0.5})) << "the third in a row, counted over both";
+  for (const char* damaged : {"", "1", "1 ", "x 0.7", "1 0.7 2"}) {
+    const auto anew = made(s);
+    recall(anew, {{"patience", damaged}});
+    EXPECT_EQ(memory_of(anew), memory_of(made(s))) << damaged;
+  }
+}
+
+// What a plugin adds: ends when the loss has stayed below a bound for some steps in a row.
+struct low_loss final : finish_condition {
+  double bound = 0;
+  std::int64_t wanted = 0, in_a_row = 0;
+  bool after_step(const finish_facts& f) override {
+    in_a_row = f.loss < bound ? in_a_row + 1 : 0;
+    return in_a_row >= wanted;
+  }
+};
+
+TEST(finish, a_row_of_ones_own_is_fed_like_the_stock) {
+  auto rows = stock_finish_rows();
+  option_spec bound, steps;
+  bound.name = "below";
+  bound.kind = option_kind::real;
+  steps.name = "steps";
+  rows.add({.name = "low_loss", .doc = "", .specs = {bound, steps}, .make = [](const options& o, const finish_context& c) {
+              auto f = std::make_unique<low_loss>();
+              f->bound = o.real("below");
+              f->wanted = o.integer("steps") * static_cast<std::int64_t>(c.steps_per_epoch);
+              return f;
+            }});
+  finish_spec s;
+  s.epochs = 100;
+  s.custom = choice{"low_loss", {{{"below", 0.5}, {"steps", std::int64_t{1}}}}, {}};
+  const auto all = make_finish(s, rows, {2});
+  EXPECT_EQ(last_step_of(all), 200u);
+  EXPECT_EQ(all.back()->kind, "low_loss");
+  std::vector<bool> ends;
+  for (const double loss : {0.4, 0.6, 0.4, 0.3}) ends.push_back(after_step(all, {.loss = loss}));
+  EXPECT_EQ(ends, (std::vector<bool>{false, false, false, true}));
+}
+
+}  // namespace
+}  // namespace troupe

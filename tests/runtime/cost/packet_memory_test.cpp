@@ -1,0 +1,154 @@
+// What a packet is said to hold on its way through layers of one node, counted by hand. One element has four bytes; what the stages hold is
+// measured elsewhere (tests/memory).
+#include "runtime/cost/packet_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/runtime/model/graph_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct held_layer : graph_test::paper_layer {
+  struct backward_needs wants;
+  bool replaces = false;
+  struct backward_needs backward_needs(const shapes&) const override {
+    return wants;
+  }
+  bool in_place() const override { return replaces; }
+};
+
+// Layers by hand, in the order in which they are added; one stage, unless a layer says another.
+class packet : public ::testing::Test {
+ protected:
+  packet() { steps.reserve(8); }  // what a draft points to stays where it is
+  static constexpr tensor_ref data{from_data, 0};
+  tensor_ref out(std::size_t layer) const { return {static_cast<std::int32_t>(layer), 0}; }
+
+  struct draft {
+    graph_layer* layer;
+    held_layer* maths;
+    hosted_step* step;
+  };
+  // `inputs` with how many elements each has; inputs of the loader get no gradient.
+  draft add(std::vector<std::pair<tensor_ref, std::int64_t>> inputs, std::int64_t outputs) {
+    auto& l = layers_.emplace_back();
+    const auto maths = std::make_shared<held_layer>();
+    l.index = static_cast<std::uint32_t>(layers_.size()) - 1;
+    l.maths = maths;
+    for (const auto& [t, elements] : inputs) {
+      l.inputs.push_back(t);
+      l.in.push_back({1, elements});
+      l.grad_in_wanted.push_back(t.layer >= 0);
+    }
+    l.out = {shape{1, outputs}};
+    l.wants_backward = true;
+    hosted_step s;
+    s.first = s.last = &l;
+    s.maths = maths;
+    s.stage = role_id{1};
+    steps.push_back(s);
+    return {&l, maths.get(), &steps.back()};
+  }
+  packet_bytes trained() const { return follow_packet(steps, dtype::f32, true); }
+  packet_bytes tested() const { return follow_packet(steps, dtype::f32, false); }
+
+  std::vector<hosted_step> steps;
+
+ private:
+  std::deque<graph_layer> layers_;  // which steps point to
+};
+
+TEST_F(packet, of_a_chain_keeps_inputs_for_backward_and_lets_them_go_in_evaluation) {
+  add({{data, 10}}, 20);
+  add({{out(0), 20}}, 30);
+  add({{out(1), 30}}, 1);
+  const auto m = trained();
+  EXPECT_THAT(m.kept, ElementsAre(80, 120, 0));
+  EXPECT_EQ(m.peak, 80 + 120 + 120 + 4)
+      << "the loss's backward: all that is kept, the gradient it makes, and the one it begins with";
+  EXPECT_EQ(m.workspace, 0);
+  EXPECT_EQ(tested().peak, 80 + 120) << "a reader's input and output; the loader's are counted there";
+  EXPECT_THAT(tested().kept, ElementsAre(0, 0, 0));
+}
+
+TEST_F(packet, is_worked_on_in_place_where_nobody_else_wants_it) {
+  add({{data, 10}}, 20);
+  auto relu = add({{out(0), 20}}, 20);
+  relu.maths->wants = {false, true, 0};
+  relu.maths->replaces = true;
+  add({{out(1), 20}}, 1);
+  EXPECT_THAT(trained().kept, ElementsAre(0, 80, 0));
+  EXPECT_EQ(trained().peak, 80 + 80 + 4) << "one activation, and its gradient, in which relu works too";
+  EXPECT_EQ(tested().peak, 80 + 4);
+
+  relu.maths->wants = {true, false, 0};
+  EXPECT_THAT(trained().kept, ElementsAre(80, 80, 0)) << "what backward wants is not written over";
+  EXPECT_EQ(trained().peak, 80 + 80 + 80 + 4);
+  EXPECT_EQ(tested().peak, 80 + 4) << "in evaluation nobody wants it";
+}
+
+TEST_F(packet, that_two_layers_read_gets_two_gradients_which_are_added) {
+  add({{data, 10}}, 20);
+  add({{out(0), 20}}, 10);
+  add({{out(0), 20}}, 10);
+  add({{out(1), 10}, {out(2), 10}}, 1);
+  EXPECT_THAT(trained().kept, ElementsAre(80, 40, 40, 0));
+  EXPECT_EQ(trained().peak, 80 + 80 + 40 + 80) << "the second reader's backward: the activation, a gradient, its own two";
+  EXPECT_EQ(tested().peak, 80 + 40 + 40) << "the activation goes behind its last reader";
+}
+
+TEST_F(packet, of_a_layer_that_is_made_again_keeps_its_input_alone) {
+  add({{data, 10}}, 20);
+  auto again = add({{out(0), 20}}, 30);
+  again.layer->recompute = true;
+  again.maths->wants = {true, false, 8};
+  add({{out(1), 30}}, 10);
+  add({{out(2), 10}}, 1);
+  EXPECT_THAT(trained().kept, ElementsAre(80, 0, 40, 0));
+  EXPECT_EQ(trained().peak, 80 + (120 + 8) + 120 + 80) << "its backward: its input, what is made again, and two gradients";
+  EXPECT_EQ(tested().peak, 80 + 120) << "evaluation saves nothing for a backward";
+  again.layer->recompute = false;
+  EXPECT_THAT(trained().kept, ElementsAre(80, 128, 40, 0));
+  EXPECT_EQ(tested().peak, 80 + 120);
+}
+
+TEST_F(packet, from_another_node_takes_memory_while_it_is_read) {
+  add({{out(0), 20}}, 10).layer->index = 1;  // layer 0 is on the other node
+  EXPECT_THAT(trained().kept, ElementsAre(80));
+  EXPECT_EQ(trained().peak, 80 + 40 + 80) << "input, gradient, and the input's gradient, which leaves";
+  EXPECT_EQ(tested().peak, 80 + 40);
+}
+
+TEST_F(packet, in_a_convolution_needs_room_to_lay_a_block_of_images_out) {
+  auto conv = add({{data, 10}}, 1);
+  conv.layer->type = "convolution";
+  conv.layer->in = {shape{64, 2}};
+  conv.layer->out = {shape{64, 4}};
+  conv.step->weights = 100;
+  EXPECT_THAT(tested().working, ElementsAre(100 + (512 + 1024) / 2)) << "of 32 images";
+  EXPECT_EQ(tested().peak, 1024 + 868);
+  EXPECT_EQ(tested().workspace, 868);
+  conv.step->transforms = 5000;
+  EXPECT_THAT(tested().working, ElementsAre(5000));
+  conv.layer->type = "linear";
+  EXPECT_THAT(tested().working, ElementsAre(0));
+}
+
+TEST_F(packet, does_not_go_through_layers_of_the_other_phase) {
+  add({{data, 10}}, 20);
+  auto metric = add({{out(0), 20}}, 1);
+  metric.layer->in_train = false;
+  metric.layer->wants_backward = false;
+  add({{out(0), 20}}, 2).layer->in_test = false;
+  EXPECT_EQ(tested().peak, 80 + 4);
+  EXPECT_EQ(trained().peak, 80 + 80 + 8);
+}
+
+}  // namespace
+}  // namespace troupe

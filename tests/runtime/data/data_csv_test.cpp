@@ -1,0 +1,243 @@
+// The csv source: which numbers, which labels, every mistake with its line; and bytes that are no csv at all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/data/csv_file.hpp"
+#include "runtime/data/random.hpp"
+#include "runtime/data/source.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+using test::temp_dir;
+using namespace std::string_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using keys = std::map<std::string, option_value, std::less<>>;
+using texts = std::vector<std::string>;
+using reals = std::vector<double>;
+
+std::span<const std::uint8_t> bytes_of(const std::string& s) { return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()}; }
+
+csv_table table_of(const std::string& s, const csv_format& f = {}) {
+  auto r = parse_csv(bytes_of(s), f);
+  if (auto* e = std::get_if<csv_error>(&r)) {
+    ADD_FAILURE() << e->line << ": " << e->text;
+    return {};
+  }
+  return std::get<csv_table>(std::move(r));
+}
+
+std::string error_in(const std::string& s, const csv_format& f = {}) {
+  const auto r = parse_csv(bytes_of(s), f);
+  const auto* e = std::get_if<csv_error>(&r);
+  return e ? std::to_string(e->line) + ": " + e->text : "no error";
+}
+
+struct file {
+  explicit file(const std::string& text, const std::string& test = {}) {
+    put("train.csv", text);
+    if (!test.empty()) put("test.csv", test);
+  }
+  void put(const std::string& name, const std::string& text) const {
+    test::write_bytes(dir.file(name), {text.begin(), text.end()});
+  }
+  std::shared_ptr<const source> open(keys more = {}) const {
+    source_registry r;
+    add_stock_sources(r);
+    const auto* t = r.find("csv");
+    more["path"] = dir.file("train.csv");
+    return t->open(check_options(options{std::move(more)}, t->specs), 1);
+  }
+  std::string error(keys more = {}) const {
+    try {
+      open(std::move(more));
+    } catch (const option_error& e) {
+      const std::string what = e.what();
+      const auto at = what.find(dir.path);
+      return e.key + ": " + (at == std::string::npos ? what : what.substr(0, at) + what.substr(at + dir.path.size() + 1));
+    }
+    return "no error";
+  }
+  std::string second() const { return dir.file("test.csv"); }
+  temp_dir dir;
+};
+
+struct batch {
+  std::vector<double> data;
+  std::vector<std::int32_t> label;
+};
+batch read_csv(const source& s, split part, const std::vector<std::int64_t>& which) {
+  const auto n = static_cast<std::int64_t>(which.size());
+  batch b{std::vector<double>(which.size() * static_cast<std::size_t>(s.example().count()), 99),
+          std::vector<std::int32_t>(which.size(), 99)};
+  shape dims{n};
+  for (int i = 0; i < s.example().rank(); ++i) dims.push_back(s.example()[i]);
+  auto data = tensor::borrow(b.data.data(), dims, dtype::f64);
+  auto label = tensor::borrow(b.label.data(), shape{n}, dtype::i32);
+  s.read(part, which, data, label);
+  return b;
+}
+
+TEST(data_csv, fields_are_numbers_however_they_are_written) {
+  const auto t = table_of(
+      "\xef\xbb\xbf"
+      "a, \"b b\" ,c\r\n\r\n1,-2.5e1,+3\n  \" 4 \" , .5,6\r\n\n7,8,9");
+  EXPECT_THAT(t.names, ElementsAre("a", "b b", "c"));
+  EXPECT_THAT(t.values, ElementsAre(1, -25, 3, 4, 0.5, 6, 7, 8, 9));
+  EXPECT_THAT(t.lines, ElementsAre(3, 4, 6));
+  EXPECT_THAT(table_of("1\t2\n3\t4\n", {.separator = '\t', .header = false}).values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(table_of("1 2\n3 4", {.separator = ' ', .header = false}).values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(table_of("id;x\nfoo bar;1\n\"a;b\";2\n", {.separator = ';', .ignore = {"id"}}).values, ElementsAre(1, 2));
+  EXPECT_THAT(table_of("u,1,x\n", {.header = false, .ignore = {"2", "0"}}).values, ElementsAre(1));
+}
+
+TEST(data_csv, every_mistake_has_its_line) {
+  EXPECT_EQ(error_in(""), "0: no rows");
+  EXPECT_EQ(error_in("a,b\n\n"), "0: only a line of names, and no rows");
+  EXPECT_EQ(error_in("a,b\n1,2\n3\n"), "3: 1 fields, but the first line has 2");
+  EXPECT_EQ(error_in("a,b\n1,2\n\n3,4,5\n"), "4: more fields than the 2 of the first line");
+  EXPECT_EQ(error_in("a,b\n1,x y\n"), "2: column 1: text where a number should be");
+  EXPECT_EQ(error_in("a,b\n1,\n"), "2: column 1: nothing where a number should be");
+  EXPECT_EQ(error_in("a,b\n1,2 3\n"), "2: column 1: text where a number should be");
+  EXPECT_EQ(error_in("a\n1e999\n"), "2: column 0: no finite number");
+  EXPECT_EQ(error_in("a\nnan\n"), "2: column 0: no finite number");
+  EXPECT_EQ(error_in("a\n-inf\n"), "2: column 0: no finite number");
+  EXPECT_EQ(error_in("a\n+-1\n"), "2: column 0: text where a number should be");
+  EXPECT_EQ(error_in("a,b\n\"1,2\n"), "2: a quote that does not end on its line");
+  EXPECT_EQ(error_in("a,b\n\"1\"2,3\n"), "2: text behind a closing quote");
+  EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 0: text where a number should be");
+  EXPECT_EQ(error_in("size,b\n1,2", {.ignore = {"sise"}}),
+            "1: ignore names the column 'sise', which is not there (2 columns are read)");
+  EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
+  EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
+}
+
+// Whoever may name a file need not be one who may read it: a line and a column say enough to find the place.
+TEST(data_csv, mistakes_quote_nothing_of_the_file) {
+  const std::string secret = "PRIVATE";
+  const csv_format formats[] = {{},
+                                {.separator = ' '},
+                                {.separator = ' ', .header = false},
+                                {.header = false},
+                                {.ignore = {"PRIVATF"}},
+                                {.separator = ' ', .ignore = {"PRIVATF"}}};
+  for (const auto& text : {secret + "\n" + secret + "\n", "---BEGIN " + secret + " KEY\n" + secret + " x\n",
+                           "\"a\"" + secret + "\n1", "a\n\"1\"" + secret + "\n", secret + ",b\n1," + secret + "\n"})
+    for (const auto& f : formats) {
+      const auto e = error_in(text, f);
+      EXPECT_NE(e, "");
+      EXPECT_EQ(e.find(secret), std::string::npos) << e;
+    }
+}
+
+TEST(data_csv, columns_become_examples_and_labels) {
+  const file f("x,class,y\n1,0,2\n3,2,4\n5,1,6\n", "x,class,y\n7,2,8\n");
+  const auto s = f.open({{"label", std::string("class")}, {"test_path", f.second()}, {"scale", reals{2, 0.5}}, {"mean", reals{1}}});
+  EXPECT_EQ(s->example(), shape{2});
+  EXPECT_EQ(s->classes(), 3);
+  EXPECT_EQ(s->size(split::train), 3);
+  EXPECT_EQ(s->size(split::test), 1);
+  const auto b = read_csv(*s, split::train, {2, 0, -1});
+  EXPECT_THAT(b.data, ElementsAre(9, 2, 1, 0, 0, 0));
+  EXPECT_THAT(b.label, ElementsAre(1, 0, -1));
+  EXPECT_THAT(read_csv(*s, split::test, {0}).data, ElementsAre(13, 3));
+  for (const char* column : {"1", "-2"})
+    EXPECT_THAT(read_csv(*f.open({{"label", std::string(column)}}), split::train, {1}).label, ElementsAre(2));
+  const auto bare = f.open();
+  EXPECT_EQ(bare->classes(), 0);
+  EXPECT_EQ(bare->example(), shape{3});
+  EXPECT_EQ(bare->size(split::test), 0);
+  EXPECT_EQ(f.open({{"label", std::string("class")}, {"shape", std::vector<std::int64_t>{1, 2, 1}}})->example(), (shape{1, 2, 1}));
+}
+
+TEST(data_csv, a_part_of_the_rows_may_be_for_testing) {
+  std::string text = "v,c\n";
+  for (int i = 0; i < 100; ++i) text += std::to_string(i) + "," + std::to_string(i % 7) + "\n";
+  const file f(text);
+  const auto s = f.open({{"label", std::string("c")}, {"test_fraction", 0.3}});
+  ASSERT_EQ(s->size(split::train), 70);
+  ASSERT_EQ(s->size(split::test), 30);
+  std::set<double> seen;
+  for (auto part : {split::train, split::test})
+    for (std::int64_t i = 0; i < s->size(part); ++i) {
+      const auto b = read_csv(*s, part, {i});
+      EXPECT_EQ(b.label[0], static_cast<int>(b.data[0]) % 7);
+      seen.insert(b.data[0]);
+    }
+  EXPECT_EQ(seen.size(), 100u);
+}
+
+TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
+  const file f("x,class\n1,0\n2,1\n", "x,klass\n1,0\n");
+  const std::string path = "train.csv";
+  EXPECT_EQ(f.error({{"label", std::string("clas")}}), "label: train.csv: there is no column 'clas' (2 columns are read)");
+  EXPECT_EQ(f.error({{"label", std::string("-3")}}), "label: train.csv: there is no column '-3' (2 columns are read)");
+  EXPECT_EQ(f.error({{"test_path", f.second()}}), "test_path: test.csv: its 2 columns are not the 2 of " + f.dir.file(path));
+  EXPECT_THAT(f.error({{"test_path", f.dir.file("none.csv")}}), HasSubstr("test_path: none.csv: cannot open: No such file"));
+  EXPECT_EQ(f.error({{"test_path", f.second()}, {"test_fraction", 0.5}}),
+            "test_fraction: test_fraction and test_path exclude each other");
+  EXPECT_THAT(f.error({{"separator", std::string(",,")}}), HasSubstr("separator: option 'separator' must be one character"));
+  EXPECT_THAT(f.error({{"separator", std::string("1")}}), HasSubstr("separator: "));
+  EXPECT_THAT(f.error({{"scale", reals{1, 2, 3}}}), HasSubstr("scale: scale has 3 numbers, but an example has 2 columns"));
+  EXPECT_THAT(f.error({{"shape", std::vector<std::int64_t>{3}}}),
+              HasSubstr("shape: train.csv: 2 columns are no example of shape 3"));
+  EXPECT_EQ(f.error({{"classes", std::int64_t{1}}, {"label", std::string("class")}}),
+            "path: train.csv: a label is not below classes = 1");
+  f.put(path, "x,class\n1,0\n2,0.5\n");
+  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:3: the label is no class number (0, 1, 2, ...)");
+  f.put(path, "x,class\n1,-1\n");
+  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:2: the label is no class number (0, 1, 2, ...)");
+  f.put(path, "class\n1\n");
+  EXPECT_EQ(f.error({{"label", std::string("class")}}), "label: train.csv: the label is the only column");
+  f.put(path, "x,class\n1,zero\n");
+  EXPECT_EQ(f.error(), "path: train.csv:2: column 1: text where a number should be");
+}
+
+// Mutations of a sound file: whatever comes out is a table that is whole and finite, or an error with a line of the file.
+TEST(data_csv, fuzz) {
+  const std::string sound = "id,\"x\",y,class\r\na,1.5,-2e3, 0\nb,\" 3 \",4,1\n\nc,+5,.6,2\n";
+  const auto pieces = "0123456789.,-+eE\"\n\r\t ;ainf\xff\x00\xef\xbb\xbf"s;
+  counter_rng rng(5);
+  const auto inputs = test::fuzz_inputs(100'000);
+  std::uint64_t tables = 0;
+  for (std::uint64_t k = 0; k < inputs; ++k) {
+    auto s = sound;
+    for (auto changes = 1 + rng.draw_below(6); changes > 0; --changes) {
+      const auto at = rng.draw_below(s.size() + 1);
+      const char c = pieces[rng.draw_below(pieces.size())];
+      switch (rng.draw_below(4)) {
+        case 0: s.insert(at, 1, c); break;
+        case 1: s.erase(at, rng.draw_below(4)); break;
+        case 2: s.insert(at, s.substr(rng.draw_below(s.size() + 1), rng.draw_below(20))); break;
+        default:
+          if (at < s.size()) s[at] = c;
+      }
+    }
+    csv_format f;
+    f.header = k % 3 != 0;
+    if (k % 2 == 0) f.ignore = {"0"};
+    f.separator = k % 7 == 0 ? ';' : ',';
+    f.max_values = k % 5 == 0 ? 6 : 1000;
+    const auto r = parse_csv(bytes_of(s), f);
+    if (const auto* t = std::get_if<csv_table>(&r)) {
+      ++tables;
+      ASSERT_GT(t->rows(), 0u);
+      ASSERT_EQ(t->values.size(), t->rows() * t->names.size()) << s;
+      ASSERT_LE(t->values.size(), f.max_values);
+      for (double v : t->values) ASSERT_TRUE(std::isfinite(v));
+    } else {
+      const auto& e = std::get<csv_error>(r);
+      ASSERT_FALSE(e.text.empty());
+      ASSERT_LE(e.line, 1 + static_cast<std::uint64_t>(std::count(s.begin(), s.end(), '\n')));
+    }
+  }
+  EXPECT_GT(tables, inputs / 100) << "most mutations are no csv";
+  EXPECT_LT(tables, inputs);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,124 @@
+// A packed file that changes under its readers: overwritten in place or cut short, it fails by its name, and nobody reads what is not there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "runtime/checksum/crc32c.hpp"
+#include "runtime/data/packed.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+using test::temp_dir;
+using testing::HasSubstr;
+
+std::shared_ptr<const source> open_changing(const std::string& kind, std::map<std::string, option_value, std::less<>> keys) {
+  source_registry r;
+  add_stock_sources(r);
+  const auto* t = r.find(kind);
+  return t->open(check_options(options{std::move(keys)}, t->specs), 3);
+}
+
+// Labels (or else the message of what went wrong) of examples that are read as the net would have them.
+std::string read_as_text(const source& s, const std::vector<std::int64_t>& which) {
+  shape data{static_cast<std::int64_t>(which.size())}, label = data;
+  for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);
+  for (int i = 0; i < s.label().rank(); ++i) label.push_back(s.label()[i]);
+  std::vector<float> values(static_cast<std::size_t>(data.count()));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(label.count()));
+  auto d = tensor::borrow(values.data(), data, s.ids() ? dtype::i32 : dtype::f32);
+  auto l = tensor::borrow(labels.data(), label, dtype::i32);
+  try {
+    s.read(split::train, which, d, l);
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+  std::string text;
+  for (auto v : labels) text += (text.empty() ? "" : " ") + std::to_string(v);
+  return text;
+}
+
+struct packed_under_change : testing::Test {
+  temp_dir dir;
+  std::string name = dir.file("p");
+  packed_header head;
+
+  std::shared_ptr<const source> opened(const source& from) {
+    head = std::get<packed_result>(pack(from, name)).header;
+    return open_changing("packed", {{"path", name}});
+  }
+  std::shared_ptr<const source> opened() {
+    return opened(*open_changing("synthetic", {{"shape", std::vector<std::int64_t>{6}},
+                                               {"classes", std::int64_t{4}},
+                                               {"examples", std::int64_t{20}},
+                                               {"test_examples", std::int64_t{2}}}));
+  }
+  void overwrite(std::int64_t at, std::int32_t value, bool with_checksum) {
+    std::fstream f(name, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(packed_alignment + at);
+    f.write(reinterpret_cast<const char*>(&value), sizeof value);
+    f.flush();
+    if (!with_checksum) return;
+    std::vector<char> block(static_cast<std::size_t>(head.checked_bytes()));
+    f.seekg(packed_alignment);
+    f.read(block.data(), static_cast<std::streamsize>(block.size()));
+    const auto sum = crc32c(0, block.data(), block.size());
+    f.seekp(packed_alignment + head.checked_bytes());
+    f.write(reinterpret_cast<const char*>(&sum), sizeof sum);
+  }
+  std::int64_t label_at(std::int64_t i) const { return head.block_examples * head.value_bytes() + i * head.label_bytes(); }
+};
+
+// The block was looked at before, and so were its labels.
+TEST_F(packed_under_change, a_label_that_is_written_over_is_found_whenever_it_is_read) {
+  const auto s = opened();
+  const auto before = read_as_text(*s, {3, 4});
+  for (const bool with_checksum : {false, true}) {
+    overwrite(label_at(4), 60000, with_checksum);
+    for (int again = 0; again < 2; ++again)
+      EXPECT_THAT(read_as_text(*s, {3, 4}), HasSubstr(name + ": training examples 0 to 19 are damaged: ")) << with_checksum;
+  }
+  overwrite(label_at(4), -7, true);
+  EXPECT_EQ(read_as_text(*s, {3, 4}), name + ": training examples 0 to 19 are damaged: a label that is no class");
+}
+
+TEST_F(packed_under_change, an_id_that_is_written_over_is_found_whenever_it_is_read) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * i % 7);
+  test::write_bytes(dir.file("t"), {text.begin(), text.end()});
+  const auto s = opened(*open_changing("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{5}}}));
+  read_as_text(*s, {0, 2});
+  overwrite(2 * head.value_bytes() + 4, 60000, true);
+  EXPECT_THAT(read_as_text(*s, {0, 2}), HasSubstr(" are damaged: an id that is no symbol"));
+}
+
+// What has been found sound is looked at again when the file is not as it was.
+TEST_F(packed_under_change, values_that_are_written_over_are_found_by_their_checksum) {
+  const auto s = opened();
+  read_as_text(*s, {0, 19});
+  overwrite(3 * head.value_bytes(), 0x41424344, false);
+  std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
+  EXPECT_EQ(read_as_text(*s, {0}), name + ": training examples 0 to 19 are damaged: another CRC32C");
+}
+
+TEST_F(packed_under_change, a_file_that_is_only_touched_is_read_on) {
+  const auto s = opened();
+  const auto before = read_as_text(*s, {0, 19, -1});
+  std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
+  EXPECT_EQ(read_as_text(*s, {0, 19, -1}), before);
+}
+
+TEST_F(packed_under_change, a_file_that_is_cut_short_says_so) {
+  const auto s = opened();
+  read_as_text(*s, {0, 19});
+  std::filesystem::resize_file(name, packed_alignment + 10);
+  EXPECT_THAT(read_as_text(*s, {19}), HasSubstr(name + ": it has been cut short: "));
+  std::filesystem::resize_file(name, 0);
+  EXPECT_THAT(read_as_text(*s, {0}), HasSubstr(name + ": it has been cut short: "));
+}
+
+}  // namespace
+}  // namespace troupe

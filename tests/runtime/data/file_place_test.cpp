@@ -1,0 +1,99 @@
+// What a file that is written may replace: a regular file, or nothing. Whoever writes files asks here.
+#include "runtime/data/file_place.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "ops/device.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/file_io.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using test::temp_dir;
+using ::testing::HasSubstr;
+
+struct places : testing::Test {
+  temp_dir dir;
+  std::string fifo = dir.file("fifo"), device = dir.file("device"), file = dir.file("file"), link = dir.file("link");
+  places() {
+    ::mkfifo(fifo.c_str(), 0600);
+    fs::create_symlink("/dev/null", device);
+    test::write_bytes(file, {'o', 'l', 'd'});
+    fs::create_symlink("file", link);
+  }
+  static std::string write(const std::string& path) { return write_file_atomically(path, {{"new", 3}}); }
+  static std::string text(const std::string& path) {
+    const auto b = test::read_bytes(path);
+    return {b.begin(), b.end()};
+  }
+};
+
+TEST_F(places, that_are_files_or_nothing_may_be_written) {
+  EXPECT_EQ(place_to_write(file).wrong, "");
+  EXPECT_EQ(place_to_write(dir.file("fresh")).path, dir.file("fresh"));
+  EXPECT_EQ(place_to_write(link).path, fs::canonical(file).string());
+  EXPECT_EQ(write(file), "");
+  EXPECT_EQ(text(file), "new");
+}
+
+TEST_F(places, that_are_something_else_are_named_and_left) {
+  EXPECT_EQ(write(fifo), "it is a FIFO, and only regular files are written");
+  EXPECT_EQ(write(device), "it is a symbolic link, and it is a device, and only regular files are written");
+  EXPECT_EQ(place_to_write("/dev/null").wrong, "it is a device, and only regular files are written");
+  EXPECT_EQ(write(dir.path), "it is a folder");
+  sockaddr_un a{};
+  a.sun_family = AF_UNIX;
+  const auto name = dir.file("s");
+  std::strncpy(a.sun_path, name.c_str(), sizeof a.sun_path - 1);
+  const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(s, reinterpret_cast<const sockaddr*>(&a), sizeof a), 0);
+  EXPECT_EQ(write(name), "it is a socket, and only regular files are written");
+  ::close(s);
+  struct stat st {};
+  EXPECT_TRUE(::lstat(fifo.c_str(), &st) == 0 && S_ISFIFO(st.st_mode));
+  EXPECT_TRUE(fs::is_symlink(device));
+}
+
+TEST_F(places, that_are_links_lead_to_the_file_that_is_replaced) {
+  EXPECT_EQ(write(link), "");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(text(file), "new");
+  fs::remove(file);
+  EXPECT_THAT(write(link), HasSubstr("it is a symbolic link that leads nowhere"));
+  fs::create_symlink("round", dir.file("round"));
+  EXPECT_THAT(write(dir.file("round")), HasSubstr("it is a symbolic link that leads nowhere"));
+}
+
+// What stands where the new file is made until it is whole is left, too, and nobody waits for a FIFO's reader.
+TEST_F(places, beside_which_something_else_stands_are_not_written) {
+  ::mkfifo((file + ".tmp").c_str(), 0600);
+  EXPECT_EQ(write(file), file + ".tmp: it is a FIFO, and only regular files are written");
+  EXPECT_EQ(text(file), "old");
+  std::string wrong;
+  EXPECT_LT(open_to_write(fifo, wrong), 0);
+  EXPECT_THAT(wrong, HasSubstr("cannot create"));
+}
+
+TEST_F(places, of_checkpoints_are_such_too) {
+  checkpoint c;
+  const auto dev = make_cpu_device();
+  c.named.emplace_back("w", tensor::allocate(*dev, {3}, dtype::f32));
+  dev->fill(1.0, c.named[0].second);
+  EXPECT_EQ(write_checkpoint(fifo, c)->to_string(), fifo + ": it is a FIFO, and only regular files are written");
+  EXPECT_EQ(write_checkpoint(link, c), std::nullopt);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(std::holds_alternative<checkpoint>(load_checkpoint(file)));
+}
+
+}  // namespace
+}  // namespace troupe

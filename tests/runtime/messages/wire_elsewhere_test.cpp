@@ -1,0 +1,124 @@
+// Messages whose tensors' payloads lie somewhere else, as transports that lend hand them over: the same message as with all of its bytes in one
+// place, and nothing that pieces can get wrong is believed.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/runtime/messages/wire_samples.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace wire_samples;
+
+struct taken_apart {
+  std::vector<std::uint8_t> here;
+  std::vector<wire_piece> elsewhere;
+  std::vector<buffer> memory;
+
+  bool read(envelope& out, std::string& error) const {
+    const buffer b(here);
+    return decode(b.data.get(), b.bytes, b.data, out, error, elsewhere);
+  }
+};
+
+// Parts that `lends` says of lie elsewhere; what is left of such a part's bytes is not zero, and nobody reads it.
+template <class F>
+taken_apart apart(const std::vector<wire_part>& parts, F lends) {
+  taken_apart out;
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const auto* b = static_cast<const std::uint8_t*>(parts[k].data);
+    if (k > 0 && at % 64 == 0 && parts[k].bytes > 0 && parts[k].owner && lends(k)) {
+      auto& m = out.memory.emplace_back(std::vector<std::uint8_t>(b, b + parts[k].bytes));
+      out.elsewhere.push_back({at, parts[k].bytes, m.data.get(), m.data});
+      out.here.insert(out.here.end(), parts[k].bytes % 64, 0xa5);
+    } else {
+      out.here.insert(out.here.end(), b, b + parts[k].bytes);
+    }
+    at += parts[k].bytes;
+  }
+  return out;
+}
+
+TEST(wire_elsewhere, a_message_is_the_same_wherever_its_payloads_lie) {
+  std::mt19937_64 rng(5);
+  std::size_t pieces = 0;
+  for (const auto& e : all_samples()) {
+    const auto parts = encode(e);
+    for (int round = 0; round < 8 && !parts.empty(); ++round) {
+      const auto a = apart(parts, [&](std::size_t) { return round == 0 || rng() % 2 == 0; });
+      envelope back;
+      std::string error;
+      ASSERT_TRUE(a.read(back, error)) << name_of(e.body) << ": " << error;
+      EXPECT_EQ(joined(encode(back)), joined(parts)) << name_of(e.body);
+      pieces += a.elsewhere.size();
+    }
+  }
+  EXPECT_GT(pieces, 50U) << "else nothing was tried";
+}
+
+TEST(wire_elsewhere, tensors_view_the_piece_and_keep_it_alive) {
+  const auto parts = encode({{}, layer_weights{1, {made<float>({1000}, 1.0F)}}});
+  auto a = apart(parts, [](std::size_t) { return true; });
+  ASSERT_EQ(a.elsewhere.size(), 1U);
+  const std::weak_ptr<const void> watch = a.elsewhere[0].owner;
+  const void* const there = a.elsewhere[0].data;
+  envelope e;
+  std::string error;
+  ASSERT_TRUE(a.read(e, error)) << error;
+  a = {};
+  auto& t = std::get<layer_weights>(e.body).values[0];
+  EXPECT_EQ(t.raw(), there);
+  EXPECT_EQ(t.data<float>()[999], 1000.0F);
+  EXPECT_FALSE(watch.expired());
+  t = {};
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(wire_elsewhere, pieces_that_are_no_tensors_are_refused) {
+  const auto parts = encode({{}, layer_weights{1, {made<float>({1000}, 1.0F), made<float>({77}, 1.0F)}}});
+  const auto why = [&](const std::function<void(taken_apart&)>& change) {
+    auto a = apart(parts, [](std::size_t) { return true; });
+    change(a);
+    envelope e;
+    std::string error;
+    return a.read(e, error) ? std::string() : error;
+  };
+  EXPECT_EQ(why([](auto&) {}), "");
+  EXPECT_NE(why([](auto& a) { a.elsewhere[0].bytes -= 4; }), "") << "shorter than the tensor";
+  EXPECT_NE(why([](auto& a) { a.elsewhere[0].bytes += 64; }), "");
+  EXPECT_NE(why([](auto& a) { a.elsewhere[0].at += 64; }), "") << "where no tensor is";
+  EXPECT_NE(why([](auto& a) { a.elsewhere.pop_back(); }), "") << "one is missing";
+  EXPECT_NE(why([](auto& a) { a.elsewhere.push_back(a.elsewhere[0]); }), "") << "one too many";
+  EXPECT_NE(why([](auto& a) { std::swap(a.elsewhere[0], a.elsewhere[1]); }), "");
+  EXPECT_NE(why([](auto& a) { a.elsewhere[1].data = static_cast<const char*>(a.elsewhere[1].data) + 4; }), "") << "not aligned";
+  EXPECT_NE(why([](auto& a) { a.here.pop_back(); }), "");
+  EXPECT_NE(why([](auto& a) { a.here.push_back(0); }), "");
+}
+
+// Under ASan no mutation reads beyond what is there.
+TEST(wire_elsewhere, mutated_messages_and_pieces_are_answered) {
+  std::mt19937_64 rng(9);
+  int taken = 0;
+  std::vector<taken_apart> all;
+  for (const auto& e : travelling_samples())
+    if (auto a = apart(encode(e), [](std::size_t) { return true; }); !a.elsewhere.empty()) all.push_back(std::move(a));
+  for (int i = 0; i < 20'000; ++i) {
+    auto a = all[rng() % all.size()];
+    auto& piece = a.elsewhere[rng() % a.elsewhere.size()];
+    if (rng() % 3 == 0) piece.at = rng() % 2 ? rng() % 4096 : rng();
+    if (rng() % 3 == 0) piece.bytes -= rng() % (piece.bytes + 1);  // never more than there is
+    for (auto n = rng() % 3; n > 0; --n) a.here[rng() % a.here.size()] ^= static_cast<std::uint8_t>(1U << (rng() % 8));
+    envelope e;
+    std::string error;
+    if (a.read(e, error))
+      ++taken, (void)joined(encode(e));
+    else
+      EXPECT_NE(error, "");
+  }
+  EXPECT_GT(taken, 100);
+}
+
+}  // namespace
+}  // namespace troupe

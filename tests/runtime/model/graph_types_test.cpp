@@ -1,0 +1,169 @@
+// What the edges of a graph hold: values where values are read, whole numbers where labels and ids are, and no number beyond what the
+// layer has a place for. The stock layers, since it is they that index memory by what comes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/model/graph_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace graph_test;
+using ::testing::ElementsAre;
+
+layer_spec stock(const std::string& name, const std::string& type, const std::vector<std::string>& inputs, options given = {}) {
+  layer_registry all;
+  add_stock_layers(all);
+  auto s = spec(name, type, inputs);
+  s.values = check_options(given, all.find(type)->specs);
+  return s;
+}
+layer_spec table(const std::string& name, const std::string& from, std::int64_t vocabulary) {
+  return stock(name, "embedding", {from}, {{{"vocabulary", vocabulary}, {"outputs", std::int64_t{3}}}});
+}
+
+struct data {
+  shape example = shape{5};
+  std::int64_t classes = 10;
+  shape label = {};
+  bool ids = false;
+};
+
+std::vector<std::string> mistakes(std::vector<layer_spec> layers, const data& d = {}) {
+  layer_registry all;
+  add_stock_layers(all);
+  const auto j = job_of(std::move(layers));
+  auto r = build_graph(j, all, d.example, d.classes, d.label, d.ids);
+  auto* e = std::get_if<diagnostics>(&r);
+  return e ? texts(*e) : std::vector<std::string>{};
+}
+
+// Layers behind a sound net of one input: a linear layer 'ip' of 10 scores and its loss.
+std::vector<std::string> with_a_valid_net(const std::vector<layer_spec>& more, const data& d = {}) {
+  std::vector<layer_spec> all{linear("ip", "data", 10), stock("good", "softmax_loss", {"ip", "label"})};
+  all.insert(all.end(), more.begin(), more.end());
+  return mistakes(all, d);
+}
+
+TEST(graph_types, labels_that_have_no_score_are_refused_however_few_scores_there_are) {
+  for (const std::int64_t n : {1, 3, 9}) {
+    const auto is = std::to_string(n);
+    EXPECT_THAT(mistakes({linear("ip", "data", n), stock("loss", "softmax_loss", {"ip", "label"}),
+                          stock("seen", "accuracy", {"ip", "label"})}),
+                ElementsAre("job.toml:22:20: layer 'loss': its input 'ip' (2x" + is + ") has " + is + " score" +
+                                (n == 1 ? "" : "s") + " an example, but the data has 10 classes",
+                            "job.toml:32:20: layer 'seen': its input 'ip' (2x" + is + ") has " + is + " score" +
+                                (n == 1 ? "" : "s") + " an example, but the data has 10 classes"));
+  }
+  EXPECT_THAT(mistakes({linear("ip", "data", 10), stock("loss", "softmax_loss", {"ip", "label"})}), ElementsAre());
+  EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", "softmax_loss", {"ip", "label"})}, {.classes = 1}), ElementsAre());
+}
+
+// One score is a yes or no for these two, whatever the class: they compare with the label, and read nothing by it.
+TEST(graph_types, one_score_is_a_yes_or_no_where_the_label_is_only_compared) {
+  for (const char* type : {"hinge", "sigmoid_cross_entropy"}) {
+    EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", type, {"ip", "label"})}), ElementsAre()) << type;
+    EXPECT_THAT(
+        mistakes({linear("ip", "data", 3), stock("loss", type, {"ip", "label"})}),
+        ElementsAre("job.toml:22:20: layer 'loss': its input 'ip' (2x3) has 3 scores an example, but the data has 10 classes"))
+        << type;
+  }
+}
+
+TEST(graph_types, more_guesses_than_scores) {
+  EXPECT_THAT(with_a_valid_net({stock("seen", "accuracy", {"ip", "label"}, {{{"top_k", std::int64_t{11}}}})}),
+              ElementsAre("job.toml:30:1: layer 'seen': wants at least top_k = 11 classes, got 2x10, 2"));
+}
+
+TEST(graph_types, an_embedding_of_labels_has_a_row_for_each) {
+  const auto net = [](std::int64_t vocabulary) {
+    return std::vector{table("seen", "label", vocabulary), linear("ip", "seen", 10),
+                       stock("loss", "softmax_loss", {"ip", "label"})};
+  };
+  EXPECT_THAT(mistakes(net(10)), ElementsAre());
+  EXPECT_THAT(mistakes(net(9)), ElementsAre("job.toml:10:1: layer 'seen': a vocabulary of 9, but the data has 10 different ids"));
+}
+
+// What 'four' computes is trained by a loss of its own, so that nothing else is wrong with who reads it.
+TEST(graph_types, values_are_no_labels_and_no_ids) {
+  const auto fitted = [](std::vector<layer_spec> net) {
+    net.push_back(stock("shrunk", "tanh", {"four"}));
+    net.push_back(stock("fit", "euclidean", {"four", "shrunk"}));
+    return net;
+  };
+  // A label of each place, so that values of a label's shape are easily made.
+  const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
+  const auto net = [&](const char* type, const char* label) {
+    return fitted({table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
+                   linear("four", "steps", 4), stock("good", "softmax_loss", {"steps", "label"}),
+                   stock("bad", type, {"steps", label})});
+  };
+  for (const char* type : {"softmax_loss", "accuracy"})
+    EXPECT_THAT(mistakes(net(type, "four"), text), ElementsAre("job.toml:52:21: layer 'bad': input 1 of a " + std::string(type) +
+                                                               " layer takes ids (i32), but 'four' (2x4) holds values (f32)"));
+  EXPECT_THAT(mistakes(net("softmax_loss", "data"), text), ElementsAre()) << "ids are numbers too";
+  EXPECT_THAT(
+      with_a_valid_net(fitted({linear("four", "data", 4), table("words", "four", 10), linear("ip2", "words", 10),
+                               stock("loss", "softmax_loss", {"ip2", "label"})})),
+      ElementsAre(
+          "job.toml:42:20: layer 'words': input 0 of a embedding layer takes ids (i32), but 'four' (2x4) holds values (f32)"));
+  // Data that are values, in the place of labels.
+  EXPECT_THAT(
+      mistakes({stock("bad", "softmax_loss", {"words", "data"}), table("words", "label", 10)}, {.example = shape{}, .classes = 10}),
+      ElementsAre("job.toml:12:21: layer 'bad': input 1 of a softmax_loss layer takes ids (i32), but 'data' (2) of source "
+                  "'synthetic' holds values (f32)"));
+}
+
+TEST(graph_types, labels_and_ids_are_no_values) {
+  const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
+  const auto net = [](layer_spec bad) {
+    return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
+                       stock("good", "softmax_loss", {"steps", "label"}), std::move(bad)};
+  };
+  EXPECT_THAT(
+      mistakes(net(stock("bad", "squared_error", {"data", "label"})), text),
+      ElementsAre("job.toml:42:20: layer 'bad': input 0 of a squared_error layer takes values (f32), but 'data' (2x4) of source "
+                  "'synthetic' holds ids (i32): put an embedding between"));
+  EXPECT_THAT(
+      with_a_valid_net({stock("bad", "hinge", {"label", "label"})}),
+      ElementsAre("job.toml:32:20: layer 'bad': input 0 of a hinge layer takes values (f32), but 'label' (2) holds class numbers "
+                  "(i32)"));
+  EXPECT_THAT(
+      with_a_valid_net({stock("bad", "accuracy", {"label", "label"})}),
+      ElementsAre("job.toml:32:20: layer 'bad': input 0 of a accuracy layer takes values (f32), but 'label' (2) holds class "
+                  "numbers (i32)"));
+  EXPECT_THAT(
+      with_a_valid_net({stock("bad", "euclidean", {"ip", "label"})}),
+      ElementsAre("job.toml:32:21: layer 'bad': input 1 of a euclidean layer takes values (f32), but 'label' (2) holds class "
+                  "numbers (i32)"));
+  // A label of each place is no target of the logits' shape.
+  EXPECT_THAT(
+      mistakes({table("words", "data", 10), linear("four", "words", 4), stock("bad", "sigmoid_cross_entropy", {"four", "label"})},
+               text),
+      ElementsAre("job.toml:32:21: layer 'bad': input 1 of a sigmoid_cross_entropy layer takes values (f32), but 'label' (2x4) "
+                  "holds class numbers (i32)"));
+}
+
+// Soft targets are values, and stay allowed.
+TEST(graph_types, targets_of_losses_on_elements_are_values) {
+  for (const char* type : {"sigmoid_cross_entropy", "euclidean", "squared_error"})
+    EXPECT_THAT(with_a_valid_net({stock("five", "tanh", {"data"}), stock("target", "sigmoid", {"data"}),
+                                  stock("against", type, {"five", "target"})}),
+                ElementsAre())
+        << type;
+  EXPECT_THAT(
+      with_a_valid_net({stock("soft", "softmax", {"ip"}), stock("bad", "hinge", {"ip", "soft"})}),
+      ElementsAre("job.toml:42:21: layer 'bad': input 1 of a hinge layer takes ids (i32), but 'soft' (2x10) holds values (f32)"));
+}
+
+// A crop's second input only says how large.
+TEST(graph_types, what_only_its_shape_is_asked_of_may_hold_anything) {
+  const data image{.example = shape{1, 4, 4}};
+  EXPECT_THAT(mistakes({stock("wide", "pad", {"data"}, {{{"pad", std::int64_t{1}}}}), stock("cut", "crop", {"wide", "data"}),
+                        linear("ip", "cut", 10), stock("loss", "softmax_loss", {"ip", "label"})},
+                       image),
+              ElementsAre());
+}
+
+}  // namespace
+}  // namespace troupe

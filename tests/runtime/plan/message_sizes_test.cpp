@@ -1,0 +1,101 @@
+// What a plan says in one message between nodes fits into one, whatever the size of a layer; what cannot be made to fit is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/plan/message_sizes.hpp"
+#include "runtime/plan/plan_check.hpp"
+#include "tests/runtime/model/graph_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace graph_test;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t gib = std::int64_t{1} << 30;
+
+layer_spec at(layer_spec s, const std::string& partition, std::vector<std::string> place) {
+  s.partition = partition;
+  s.place = std::move(place);
+  s.key_at["partition"] = {};
+  return s;
+}
+
+struct tried {
+  job_spec job;
+  model_graph graph;
+  std::variant<job_plan, diagnostics> plan;
+
+  tried(job_spec j, const shape& example, std::uint32_t rule_states) : job(std::move(j)) {
+    layer_registry all;
+    add_stock_layers(all);
+    auto g = build_graph(job, all, example, 4);
+    if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
+    graph = std::get<model_graph>(std::move(g));
+    plan_options o;
+    o.rule_states = rule_states;
+    plan = make_plan(job, graph, nodes_named({"n1", "n2"}), o);
+  }
+  tried(const tried&) = delete;
+
+  const job_plan& made() const {
+    if (auto* e = std::get_if<diagnostics>(&plan)) throw std::runtime_error(texts(*e).at(0));
+    return std::get<job_plan>(plan);
+  }
+  std::int64_t largest_state(std::uint32_t rule_states) const {
+    std::int64_t most = 0;
+    for (const auto& b : made().blocks) most = std::max(most, b.count * 4 * (1 + std::int64_t{rule_states}));
+    return most;
+  }
+};
+
+// VGG's fc6: 102,760,448 weights. What a shard says when it is collected is the value and all states of the rule.
+TEST(message_sizes, the_largest_layer_with_its_states_fits_into_a_message) {
+  for (const std::uint32_t states : {0u, 1u, 2u, 3u, 7u}) {
+    const tried t(
+        job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})}),
+        shape{25088}, states);
+    EXPECT_LT(t.largest_state(states), gib) << states << " states of the rule";
+    EXPECT_TRUE(check_plan(t.made(), t.graph).empty());
+  }
+}
+
+// The same where its input is split: every part has columns of the weights, on a node of its own.
+TEST(message_sizes, columns_are_cut_between_rows) {
+  const tried t(
+      job_of({at(linear("wide", "data", 400000), "none", {"n1"}), at(linear("fc", "wide", 2000), "input", {"n1", "n2"}),
+              at(linear("score", "fc", 4), "none", {"n1"}), at(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"})}),
+      shape{5}, 2);
+  EXPECT_LT(t.largest_state(2), gib);
+  EXPECT_TRUE(check_plan(t.made(), t.graph).empty());
+}
+
+// A packet of activations is what the job says it is: 64 examples of 5,000,000 features.
+TEST(message_sizes, a_packet_that_does_not_fit_is_refused_by_layer_and_bytes) {
+  auto j = job_of({at(linear("wide", "data", 5000000), "none", {"n1"}), at(linear("score", "wide", 4), "none", {"n2"}),
+                   at(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n2"})});
+  j.data.batch = 64;
+  j.pipeline.packets = 1;
+  const tried t(std::move(j), shape{5}, 1);
+  const auto* wrong = std::get_if<diagnostics>(&t.plan);
+  ASSERT_TRUE(wrong) << "1.28 GB would have to travel as one message";
+  EXPECT_THAT(texts(*wrong).at(0), HasSubstr("layer 'wide'"));
+  EXPECT_THAT(texts(*wrong).at(0), HasSubstr("1280000000 bytes"));
+}
+
+// Gossiping workers send each other layers whole: 286,720,000 weights are too many, beside each other on one node they are not.
+TEST(message_sizes, a_layer_that_workers_would_send_whole_is_named) {
+  for (const bool apart : {true, false}) {
+    auto j = job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})});
+    j.topology.workers_per_group = apart ? 2 : 1;
+    const tried t(std::move(j), shape{70000}, 1);
+    const auto why = layers_too_large_to_send(t.made(), t.graph, t.job, gib);
+    if (apart)
+      EXPECT_THAT(why, HasSubstr("layer 'fc6'"));
+    else
+      EXPECT_EQ(why, "");
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,116 @@
+// Folders of checkpoints that jobs name themselves: runs do not collide, and the newest of all that is sound is found.
+#include "runtime/record/checkpoint_home.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "ops/device.hpp"
+#include "runtime/record/file_io.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+checkpoint kept_at(std::uint64_t step) {
+  static const auto dev = make_cpu_device();
+  checkpoint c;
+  c.job = "lenet";
+  c.step = step;
+  auto t = tensor::allocate(*dev, shape{8}, dtype::f32);
+  dev->fill(static_cast<double>(step), t);
+  c.named = {{"conv1.weight", t}};
+  return c;
+}
+
+// As if it had been written so many seconds later.
+void written_at(const std::string& file, int second) {
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(second));
+}
+
+TEST(checkpoint_home, runs_of_one_job_have_folders_of_their_own) {
+  const test::temp_dir dir;
+  const auto home = checkpoint_home(dir.path, "le net/../x");
+  EXPECT_EQ(home, dir.path + "/le_net____x");
+  EXPECT_EQ(why_no_home(dir.path, "le net/../x"), "");
+  EXPECT_TRUE(runs_of(home).empty()) << "what was tried is gone";
+  std::vector<std::string> made;
+  for (int i = 0; i < 20; ++i) {
+    auto one = new_run_folder(home);
+    ASSERT_TRUE(std::holds_alternative<std::string>(one));
+    made.push_back(std::get<std::string>(one));
+  }
+  std::sort(made.begin(), made.end());
+  EXPECT_EQ(runs_of(home), made);
+  EXPECT_EQ(std::unique(made.begin(), made.end()), made.end());
+}
+
+TEST(checkpoint_home, where_nobody_can_write_is_said_by_name) {
+  const test::temp_dir dir;
+  std::ofstream(dir.path + "/file") << "x";
+  EXPECT_NE(why_no_home(dir.path + "/file", "lenet").find(dir.path + "/file/lenet: cannot create"), std::string::npos)
+      << why_no_home(dir.path + "/file", "lenet");
+  EXPECT_NE(why_no_home("/proc", "lenet"), "");
+}
+
+TEST(checkpoint_home, the_newest_of_all_runs_is_found_and_damaged_ones_are_passed_over_by_name) {
+  const test::temp_dir dir;
+  const auto home = checkpoint_home(dir.path, "lenet");
+  EXPECT_FALSE(newest_in(runs_of(home)).newest);
+  const auto first = std::get<std::string>(new_run_folder(home)), second = std::get<std::string>(new_run_folder(home));
+  for (const std::uint64_t step : {10, 20}) ASSERT_EQ(save_checkpoint(first, kept_at(step)), std::nullopt);
+  ASSERT_EQ(save_checkpoint(second, kept_at(15)), std::nullopt);
+  const auto files = checkpoint_files(first);
+  written_at(files[1], -30), written_at(files[0], -20);
+  written_at(checkpoint_files(second)[0], -10);
+  EXPECT_EQ(newest_in(runs_of(home)).newest->step, 15u) << "written last, whatever its step";
+  std::fstream(checkpoint_files(second)[0], std::ios::in | std::ios::out | std::ios::binary).seekp(-3, std::ios::end).put('\x7f');
+  written_at(checkpoint_files(second)[0], -10);
+  const auto found = newest_in(runs_of(home));
+  ASSERT_TRUE(found.newest);
+  EXPECT_EQ(found.newest->step, 20u);
+  ASSERT_EQ(found.refused.size(), 1u);
+  EXPECT_EQ(found.refused[0].file, checkpoint_files(second)[0]);
+  EXPECT_EQ(found.file, files[0]);
+}
+
+// How many pages of a file the system holds in memory; -1: it cannot say.
+int pages_held(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  struct stat st {};
+  if (fd < 0 || ::fstat(fd, &st) != 0) return -1;
+  const auto bytes = static_cast<std::size_t>(st.st_size);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (at == MAP_FAILED) return -1;
+  std::vector<unsigned char> held((bytes + page - 1) / page);
+  const int ok = ::mincore(at, bytes, held.data());
+  ::munmap(at, bytes);
+  if (ok != 0) return -1;
+  return static_cast<int>(std::count_if(held.begin(), held.end(), [](unsigned char c) { return (c & 1) != 0; }));
+}
+
+// What is verified is what the disk has, and not what the system remembers of what it was given.
+TEST(checkpoint_home, what_is_let_go_of_is_read_from_the_disk) {
+  const test::temp_dir dir;
+  const auto file = dir.path + "/bytes";
+  const std::vector<char> bytes(4 << 20, 'x');
+  ASSERT_EQ(write_file_atomically(file, {{bytes.data(), bytes.size()}}), "");
+  ASSERT_GT(pages_held(file), 0) << "just written";
+  forget_cached(file);
+  const auto held = pages_held(file);
+  if (held == 1024) GTEST_SKIP() << "the file system of " << dir.path << " is memory itself";
+  EXPECT_LT(held, 64);
+}
+
+}  // namespace
+}  // namespace troupe

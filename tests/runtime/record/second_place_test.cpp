@@ -1,0 +1,83 @@
+// Files that cannot be written where they belong: one second place a job, with the newest of each name in it.
+#include "runtime/record/second_place.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+class second_places : public testing::Test {
+ protected:
+  second_places() { ::setenv("TMPDIR", tmp_.path.c_str(), 1); }
+  ~second_places() override { was_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", was_.c_str(), 1); }
+
+  // As a checkpoint is written: beside its place first; `text` empty: it fails.
+  static file_writer writes(const std::string& text) {
+    return [text](const std::string& path) -> std::optional<record_error> {
+      if (text.empty() || path.starts_with("/full/")) return record_error{path, {}, "no space left"};
+      std::ofstream(path + ".new") << text;
+      fs::rename(path + ".new", path);
+      return std::nullopt;
+    };
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::vector<fs::path> folders() const { return {fs::directory_iterator(tmp_.path), fs::directory_iterator()}; }
+
+  test::temp_dir tmp_;
+  const std::string was_ = std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "";
+};
+
+TEST_F(second_places, of_a_job_are_one_folder_with_the_newest_file_when_every_write_fails) {
+  second_place place;
+  kept_file last;
+  for (int i = 0; i < 39; ++i) last = write_or_elsewhere(place, "/full/a.checkpoint", writes("checkpoint " + std::to_string(i)));
+  const auto weights = write_or_elsewhere(place, "/full/a.weights", writes("weights"));
+  ASSERT_TRUE(last.trouble && weights.trouble);
+  EXPECT_NE(last.trouble->to_string().find("no space left; it is in " + last.path + " instead"), std::string::npos);
+  ASSERT_EQ(folders().size(), 1u);
+  EXPECT_EQ(read(last.path), "checkpoint 38");
+  EXPECT_EQ(read(weights.path), "weights");
+  struct stat s {};
+  ASSERT_EQ(::stat(folders()[0].c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 077, 0u);
+  second_place other;
+  write_or_elsewhere(other, "/full/a.checkpoint", writes("of another job"));
+  EXPECT_EQ(folders().size(), 2u);
+  EXPECT_EQ(read(last.path), "checkpoint 38");
+}
+
+TEST_F(second_places, keep_the_older_file_when_the_newer_cannot_be_written_there_either) {
+  second_place place;
+  EXPECT_EQ(write_or_elsewhere(place, "/full/a", writes("")).path, "");
+  EXPECT_TRUE(folders().empty()) << "nothing was written";
+  const auto first = write_or_elsewhere(place, "/full/a", writes("first"));
+  EXPECT_EQ(write_or_elsewhere(place, "/full/a", writes("")).path, "");
+  EXPECT_EQ(read(first.path), "first");
+}
+
+// Others may write into /tmp, and clear it.
+TEST_F(second_places, are_made_anew_when_the_folder_is_gone_or_is_not_ours_alone) {
+  second_place place;
+  const auto first = write_or_elsewhere(place, "/full/a", writes("first"));
+  fs::remove_all(place);
+  fs::create_directory_symlink("/tmp", place);
+  const auto second = write_or_elsewhere(place, "/full/a", writes("second"));
+  EXPECT_NE(fs::path(second.path).parent_path(), fs::path(first.path).parent_path());
+  fs::permissions(place, fs::perms::all);
+  const auto third = write_or_elsewhere(place, "/full/a", writes("third"));
+  EXPECT_NE(fs::path(third.path).parent_path(), fs::path(second.path).parent_path());
+  EXPECT_EQ(read(third.path), "third");
+}
+
+}  // namespace
+}  // namespace troupe
