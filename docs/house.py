@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""docs/house.py [--check]: draws docs/house.svg and docs/step_times.svg; --check only says whether they are what it would draw.
+"""docs/house.py [--check]: draws docs/rooms.svg and docs/step_times.svg; --check compares them with what it would draw.
 
-The house is drawn from the list below, the bars from the table of a measurement page. The same input gives the same bytes.
+The rooms are drawn from runtime/CMakeLists.txt, FLOORS of scripts/lib/check_arrows.py and the folders of the tree, the bars from the table
+of a measurement page. The same input gives the same bytes.
 """
 import os
 import re
@@ -10,20 +11,19 @@ from xml.sax.saxutils import escape
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "bench"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "scripts", "lib"))
+import check_arrows  # noqa: E402
 from step_page import newest_page, read_rows  # noqa: E402
 
 FONT = "'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif"
 
-# Storeys from the roof down: folder, what it is, colour, rooms (name, what is in it, width).
-HOUSE = [
-    ("apps", "what a person types", "#f3e3d3", [("troupe", "train · plan · sim · repl · layers · modes · time", 3), ("trouped", "the daemon, one a node", 2)]),
-    ("actors", "threads: one actor a role", "#f6d9c4", [("shell", "hosts roles", 1), ("control", "members, jobs, moves", 1.4), ("repl", "look inside, steer", 1.3)]),
-    ("runtime/node", "files, sockets, libraries", "#e8dcc0",
-     [("config", "job, cluster", 1), ("net", "TLS, frames", 1), ("pki", "certificates", 1.05), ("images", "PNG, JPEG", 0.95), ("exchange", "C interface", 1.05), ("shared", "memory", 0.8)]),
-    ("runtime", "whatever decides: pure roles", "#d3e3ea",
-     [("graph", "the plan", 1), ("pipeline", "stages", 1), ("sync", "modes", 0.9), ("reduce", "fixed trees", 1.1), ("data", "sources", 0.9), ("record", "checkpoints", 1.15), ("sim", "the world", 1)]),
-    ("ops", "maths: a library of its own", "#d8e8d3", [("layers", "one file each", 1.2), ("rules", "sgd, adam, ...", 1.2), ("device", "CPU kernels", 1.1), ("tensor", "memory", 0.9), ("check_layer", "proves them", 1.25)]),
-]
+# Where each room of runtime/ is drawn: its column. Its row and its arrows follow from runtime/CMakeLists.txt.
+COLUMNS = {"plain": 2, "job": 2, "sync": 0, "record": 4.4, "reduce": 0, "cost": 1, "stage": 2, "loader": 3, "coordinator": 4, "plan": 2,
+           "model": 2, "data": 5.5, "replay": -1, "spec": 2, "sim": -1, "messages": 0, "base": 2, "checksum": 1, "memory": 5.5,
+           "exchange/hub": 6.4}
+UTILITIES = ("base", "checksum", "memory")  # arrows to these are drawn lightly
+PANELS = {"apps": "#f3e3d3", "actors": "#f6d9c4", "runtime/node": "#e8dcc0", "runtime": "#d3e3ea", "ops": "#d8e8d3"}
+INK, PALE = "#444", "#9db3bd"
 
 
 def text(x, y, words, size=13, anchor="start", colour="#222", weight="normal", italic=False):
@@ -38,36 +38,97 @@ def page(width, height, title, parts):
     return "\n".join([head, f'<rect width="{width}" height="{height}" fill="white"/>', *parts, "</svg>"]) + "\n"
 
 
-def house():
-    width, left, right, top, storey = 940, 190, 790, 92, 78
-    wall = "#6b5b4b"
-    bottom = top + storey * len(HOUSE)
-    parts = [f'<path d="M{left - 26} {top} L{(left + right) / 2} 14 L{right + 26} {top} Z" fill="#b5563c" stroke="{wall}" stroke-width="2"/>',
-             text((left + right) / 2, top - 22, "Troupe", 26, "middle", "white", "bold")]
-    for i, (name, what, colour, rooms) in enumerate(HOUSE):
-        y = top + storey * i
-        parts.append(f'<rect x="{left}" y="{y}" width="{right - left}" height="{storey}" fill="{colour}" stroke="{wall}" stroke-width="2"/>')
-        parts.append(text(left - 18, y + 34, name, 16, "end", weight="bold"))
-        parts.append(text(left - 18, y + 54, what, 10.5, "end", "#555"))
-        x, share = left + 10, (right - left - 10) / sum(r[2] for r in rooms)
-        for room, inside, w in rooms:
-            wide = share * w - 10
-            parts.append(f'<rect x="{x:.1f}" y="{y + 14}" width="{wide:.1f}" height="{storey - 28}" rx="4" fill="white" fill-opacity="0.75" stroke="{wall}" stroke-opacity="0.45"/>')
-            parts.append(text(round(x + wide / 2, 1), y + 36, room, 13.5, "middle", weight="bold"))
-            parts.append(text(round(x + wide / 2, 1), y + 53, inside, 10.5, "middle", "#444"))
-            x += wide + 10
-    parts.append(f'<line x1="60" x2="880" y1="{bottom + 1}" y2="{bottom + 1}" stroke="{wall}" stroke-width="3"/>')
-    # Includes point down.
-    parts.append('<defs><marker id="tip" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="9" markerHeight="9" orient="auto"><path d="M0 0 L10 5 L0 10 Z" fill="#555"/></marker></defs>')
-    parts.append(f'<line x1="812" x2="812" y1="{top + 20}" y2="{bottom - 14}" stroke="#555" stroke-width="2" marker-end="url(#tip)"/>')
-    parts.append(text(824, top + 34, "arrows point", 11, colour="#555"))
-    parts.append(text(824, top + 49, "down, never up", 11, colour="#555"))
-    # The pure storeys.
-    a, b = top + 3 * storey + 8, bottom - 8
-    parts.append(f'<path d="M826 {a} h8 V{b} h-8" fill="none" stroke="#2f6f8f" stroke-width="2"/>')
-    for k, line in enumerate(["pure: no", "thread, clock", "or socket;", "the same in", "production, in", "simulation", "and in tests"]):
-        parts.append(text(842, a + 30 + 17 * k, line, 11.5, colour="#2f6f8f"))
-    return page(width, bottom + 20, "The house of Troupe: apps, actors, runtime/node, runtime and ops, from the roof down", parts)
+def box(x, y, wide, name, size=11.5, tall=26):
+    """A room, centred at (x, y)."""
+    return [f'<rect x="{x - wide / 2:g}" y="{y - tall / 2:g}" width="{wide:g}" height="{tall}" rx="4" fill="white" stroke="#6b5b4b" stroke-opacity="0.6"/>',
+            text(x, y + 4, name, size, "middle")]
+
+
+def panel(y, tall, name, what):
+    return [f'<rect x="10" y="{y}" width="960" height="{tall}" rx="6" fill="{PANELS[name]}"/>', text(22, y + 19, name, 14, weight="bold"),
+            text(32 + 8.6 * len(name), y + 19, what, 11, colour="#555")]
+
+
+def sources_in(folder, but=()):
+    """Folders below `folder` that hold sources, by name."""
+    top = os.path.join(os.path.dirname(HERE), folder)
+    has = lambda d: os.path.isdir(os.path.join(top, d)) and any(f.endswith((".hpp", ".cpp", ".h")) for f in os.listdir(os.path.join(top, d)))
+    return [d for d in sorted(os.listdir(top)) if d not in but and has(d)]
+
+
+def in_a_row(y, names):
+    step = 940 / len(names)
+    return [part for i, name in enumerate(names) for part in box(20 + step * (i + 0.5), y, min(step - 12, 150), name)]
+
+
+def actors_by_floor():
+    """[(floor, rooms)] from the highest floor down."""
+    floors = {}
+    for room, floor in check_arrows.FLOORS.items():
+        floors.setdefault(floor, []).append(room.removeprefix("actors/").rstrip("/."))
+    return sorted(floors.items(), reverse=True)
+
+
+def runtime_arrows():
+    """({room: row}, [(from, to)]): rows count from the bottom; arrows that follow from others are left out."""
+    dirs, deps = check_arrows.runtime_libraries()
+    name = lambda library: "messages" if "messages" in dirs[library] else dirs[library][0]
+    direct = {name(lib): {name(d) for d in deps[lib] if d in dirs} for lib in dirs}
+    rows, reached = {}, {}
+
+    def visit(room):
+        if room not in rows:
+            for d in direct[room]:
+                visit(d)
+            rows[room] = max((rows[d] + 1 for d in direct[room]), default=0)
+            reached[room] = direct[room].union(*(reached[d] for d in direct[room]))
+
+    for room in direct:
+        visit(room)
+    arrows = [(a, b) for a in direct for b in sorted(direct[a]) if not any(b in reached[c] for c in direct[a])]
+    if rows.keys() != COLUMNS.keys():
+        sys.exit(f"docs/house.py: COLUMNS does not match the rooms of runtime/CMakeLists.txt: {sorted(rows.keys() ^ COLUMNS.keys())}")
+    return rows, arrows
+
+
+def pure_rooms(top, tall):
+    rows, arrows = runtime_arrows()
+    step = (tall - 74) / max(rows.values())
+    at = {room: (190 + 113 * COLUMNS[room], top + tall - 30 - step * rows[room]) for room in rows}
+    lines, boxes = [], []
+    for a, b in sorted(arrows, key=lambda arrow: arrow[1] not in UTILITIES):
+        (x1, y1), (x2, y2) = at[a], at[b]
+        pale = b in UTILITIES
+        lines.append(f'<line x1="{x1:g}" y1="{y1 + 13:g}" x2="{x2:g}" y2="{y2 - 14:g}" stroke="{PALE if pale else INK}" '
+                     f'stroke-width="{1 if pale else 1.3}" marker-end="url(#{"pale" if pale else "tip"})"/>')
+    for room, (x, y) in at.items():
+        boxes += box(x, y, 92, room)
+    return lines + boxes
+
+
+def rooms():
+    marker = '<marker id="{}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L10 5 L0 10 Z" fill="{}"/></marker>'
+    parts = ["<defs>" + marker.format("tip", INK) + marker.format("pale", PALE) + "</defs>"]
+    y = 10
+    parts += panel(y, 64, "apps", "the programs: command line, output") + in_a_row(y + 44, ["troupe", "trouped"])
+    y += 74
+    floors = actors_by_floor()
+    tallest = max(len(names) for _, names in floors)
+    tall = 36 + 32 * tallest
+    parts += panel(y, tall, "actors", "threads, control plane, REPL: a room may include the rooms in the columns to its right")
+    for i, (_, names) in enumerate(floors):
+        for k, name in enumerate(names):
+            parts += box(20 + 940 / len(floors) * (i + 0.5), y + 46 + 32 * k, 99, name, 10.5)
+    y += tall + 10
+    node = sources_in("runtime/node") + [f"exchange/{d}" for d in sources_in("runtime/exchange", but=("hub",))]
+    parts += panel(y, 64, "runtime/node", "and runtime/exchange: files, sockets, third-party libraries") + in_a_row(y + 44, node)
+    y += 74
+    parts += panel(y, 470, "runtime", "no thread, clock or socket: an arrow is a library that the room links (left out where it follows from others)")
+    parts += pure_rooms(y, 470)
+    y += 480
+    ops = [d for d in sources_in("ops") if not d.endswith("_none")]
+    parts += panel(y, 64, "ops", "tensors, devices, layers, update rules: a library of its own") + in_a_row(y + 44, ops)
+    return page(980, y + 74, "The rooms of Troupe: apps, actors, runtime/node, runtime and ops; each panel may include the panels below it", parts)
 
 
 def measured():
@@ -102,7 +163,7 @@ def main():
     if sys.argv[1:] and not check:
         sys.exit(__doc__.strip())
     stale = []
-    for name, drawn in (("house.svg", house()), ("step_times.svg", bars())):
+    for name, drawn in (("rooms.svg", rooms()), ("step_times.svg", bars())):
         path = os.path.join(HERE, name)
         if check:
             if not os.path.exists(path) or open(path, encoding="utf-8").read() != drawn:

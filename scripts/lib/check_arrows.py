@@ -23,7 +23,7 @@ LIBRARIES = [
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
 ]
 
-# What a room must never know though its arrow would allow it (docs/ARCHITECTURE.md, "What a room knows").
+# What a room must never know though its arrow would allow it (docs/ARCHITECTURE.md, "Rooms").
 AGREEMENT = ("runtime/sync/", "runtime/reduce/")
 PIPELINE = ("runtime/coordinator/", "runtime/stage/", "runtime/loader/")
 JOBS = ("runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/job/")
@@ -70,11 +70,11 @@ def level(name):
     return next((l for prefix, l in LEVELS if name.startswith(prefix)), None)
 
 
-def runtime_boxes():
-    """{folder: folders it may include from}, as runtime/CMakeLists.txt declares; folder '.' is runtime/ itself."""
+def runtime_libraries():
+    """({library: its folders}, {library: libraries that it links}), as runtime/CMakeLists.txt declares; folder '.' is runtime/ itself."""
     dirs, deps = {}, {}
     for name, body in re.findall(r"troupe_box\(\s*(\w+)([^)]*)\)", tree.text("runtime/CMakeLists.txt")):
-        words = {"DIRS": [], "DEPS": [], "PRIVATE": []}
+        words = {"DIRS": [], "DEPS": [], "PRIVATE": [], "ALONE": []}
         key = "DIRS"
         for word in body.split():
             if word in words:
@@ -82,6 +82,12 @@ def runtime_boxes():
             else:
                 words[key].append(word)
         dirs[name], deps[name] = words["DIRS"], words["DEPS"] + words["PRIVATE"]
+    return dirs, deps
+
+
+def runtime_boxes():
+    """{folder: folders it may include from}, as runtime/CMakeLists.txt declares."""
+    dirs, deps = runtime_libraries()
     allowed = {}
     for name in dirs:
         reached, todo = set(), [name]
