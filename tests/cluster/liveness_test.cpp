@@ -67,7 +67,7 @@ TEST_F(watched_liveness, a_keeper_that_works_for_an_hour_is_not_hung) {
     EXPECT_EQ(hung(), "") << "a disk may be slow";
   }
   now_ += 1s;
-  EXPECT_EQ(hung(), "the actor keeper has not answered for 4201 s");
+  EXPECT_EQ(hung(), "the actor executor has not answered for 4201 s");
 }
 
 TEST_F(watched_liveness, a_clock_that_is_not_known_excuses_nobody) {

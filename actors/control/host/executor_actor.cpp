@@ -30,7 +30,7 @@ class executor_actor final : public compat::base_actor {
       try {
         std::visit([this](const auto& x) { take(x); }, n.what);
       } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
-        s_.log(std::string("keeper: ") + e.what());
+        s_.log(std::string("executor: ") + e.what());
       }
     }};
   }
